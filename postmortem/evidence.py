@@ -1,0 +1,260 @@
+"""What is known about the processes: the only input of classification and reports.
+
+Everything here is immutable and reads and writes as JSON (``encode`` / ``decode``). ``None`` always means
+*unknown*, never *no*; what could not be read stands in ``Evidence.gaps`` with the reason and a remedy.
+
+Units: seconds are floats, addresses are ints, ``tid``/``pid`` are the kernel's ids in the target's own pid
+namespace. Lists of frames run from the most recent call to the oldest.
+
+msgspec checks the types when evidence of another machine is read back; it needs ``typing``'s spelling of
+optional and tuple types on Python 3.8.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Optional, Tuple, Union
+
+import msgspec
+
+SCHEMA = "postmortem.evidence/1"
+
+
+class PythonFrame(msgspec.Struct, frozen=True, tag="python", tag_field="kind"):
+    """A frame of Python code. ``file`` is the path that the interpreter holds (``co_filename``)."""
+
+    file: str
+    line: Optional[int]
+    function: str  # co_name
+    qualname: Optional[str] = None  # co_qualname, from 3.11 on
+    module: Optional[str] = None  # __name__ of the frame's globals
+
+
+class NativeFrame(msgspec.Struct, frozen=True, tag="native", tag_field="kind"):
+    """A native frame as gdb unwound it."""
+
+    function: Optional[str]
+    module: Optional[str]  # path of the mapped file
+    address: int
+    file: Optional[str] = None
+    line: Optional[int] = None
+    trust: str = "unwind"  # "symbol" | "unwind" | "scan"
+
+
+Frame = Union[PythonFrame, NativeFrame]
+
+
+class Counters(msgspec.Struct, frozen=True):
+    """What one thread did over the observation window (differences, not totals)."""
+
+    seconds: float  # length of the window
+    cpu_s: Optional[float] = None
+    voluntary_switches: Optional[int] = None
+    involuntary_switches: Optional[int] = None
+    run_delay_s: Optional[float] = None  # runnable, but waiting for a CPU
+    states: Dict[str, int] = {}  # state letter → how many looks found it
+    syscalls: Dict[str, int] = {}  # name ("running" for none) → how many looks found it
+    wchan: Dict[str, int] = {}
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """A distinct Python stack of a thread that py-spy saw during the window."""
+
+    count: int  # how many samples showed it
+    first_s: float  # seconds since the window began
+    last_s: float
+    frames: Tuple[PythonFrame, ...]
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """What a thread waits for.
+
+    kind: gil lock rlock condition semaphore event-loop socket pipe file process sleep futex mutex signal other
+    """
+
+    kind: str
+    syscall: Optional[str] = None
+    resource: Optional[str] = None  # id in Process.resources
+    timeout_s: Optional[float] = None  # None: unknown or without end (see `endless`)
+    endless: Optional[bool] = None  # True: no timeout at all
+    fd: Optional[int] = None
+    pid: Optional[int] = None  # the child waited for
+    detail: Optional[str] = None  # one phrase for people
+
+
+class HeldLock(msgspec.Struct, frozen=True):
+    """A lock that a frame of a thread holds."""
+
+    resource: str
+    frame: PythonFrame  # the frame whose `with` (or acquire) it is; line = where it was entered when known
+    depth: int  # index of that frame in Thread.python, 0 = most recent call
+    basis: str  # "recorded" | "with-slot" | "inferred"
+
+
+class Thread(msgspec.Struct, frozen=True):
+    tid: int
+    name: Optional[str] = None
+    state: Optional[str] = None  # letter from /proc (R S D T t Z)
+    gil: str = "unknown"  # "holds" | "waits" | "detached" | "unknown"
+    wait: Optional[Wait] = None
+    stack: Tuple[Frame, ...] = ()  # merged, most recent call first
+    counters: Optional[Counters] = None
+    samples: Tuple[Sample, ...] = ()
+    holds: Tuple[HeldLock, ...] = ()
+    is_main: bool = False
+    daemon: Optional[bool] = None
+    ident: Optional[int] = None  # threading.get_ident()
+    interpreter: Optional[int] = None
+    joins: Optional[int] = None  # tid of the thread that this one joins, when known
+
+    @property
+    def python(self) -> Tuple[PythonFrame, ...]:
+        return tuple(f for f in self.stack if isinstance(f, PythonFrame))
+
+    @property
+    def native(self) -> Tuple[NativeFrame, ...]:
+        return tuple(f for f in self.stack if isinstance(f, NativeFrame))
+
+
+class Gil(msgspec.Struct, frozen=True):
+    locked: Optional[bool] = None
+    holder_tid: Optional[int] = None
+    switch_interval: Optional[float] = None  # seconds
+    handoffs: Optional[int] = None  # changes of holder during the window, the interpreter's own count
+    handoffs_per_s: Optional[float] = None
+
+
+class Interpreter(msgspec.Struct, frozen=True):
+    id: int
+    gil: Optional[Gil] = None
+
+
+class PythonInfo(msgspec.Struct, frozen=True):
+    version: str
+    implementation: str = "CPython"
+    free_threaded: bool = False
+    debug: bool = False
+    finalizing: Optional[bool] = None
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """A thing that threads wait for. ``id`` is unique in its process and carries no address.
+
+    kind: lock rlock condition pipe socket file process thread …
+    """
+
+    id: str
+    kind: str
+    description: str
+    owner_tid: Optional[int] = None
+    owner_basis: Optional[str] = None  # "recorded" | "with-slot" | "inferred"
+    waiters: Tuple[int, ...] = ()
+    locked: Optional[bool] = None
+    local: Optional[str] = None  # sockets: local and remote address
+    remote: Optional[str] = None
+    accepted: Optional[bool] = None  # sockets: the local port is one this tree listens on
+    listening: Optional[bool] = None
+    peer_in_tree: Optional[bool] = None
+
+
+class Loop(msgspec.Struct, frozen=True):
+    """An event loop. Numbers are those of the moment of capture."""
+
+    id: str
+    tid: Optional[int]
+    kind: str = "asyncio"
+    ready: Optional[int] = None  # length of the ready queue
+    scheduled: Optional[int] = None  # timers
+    running_task: Optional[str] = None
+    spins_per_s: Optional[float] = None
+    ready_callbacks: Tuple[PythonFrame, ...] = ()  # functions waiting in the ready queue, when not tasks
+    readers: Optional[int] = None  # descriptors in the selector
+
+
+class Task(msgspec.Struct, frozen=True):
+    id: str
+    name: Optional[str]
+    state: str  # "pending" | "running" | "done" | "unknown"
+    loop: Optional[str]
+    stack: Tuple[PythonFrame, ...] = ()  # innermost await first
+    awaiting: Optional[str] = None  # what the innermost frame awaits: "sleep(0)", "Future", "Task:NAME", …
+
+
+class Process(msgspec.Struct, frozen=True):
+    pid: int
+    ppid: Optional[int] = None
+    argv: Tuple[str, ...] = ()
+    exe: Optional[str] = None
+    state: Optional[str] = None
+    python: Optional[PythonInfo] = None
+    interpreters: Tuple[Interpreter, ...] = ()
+    threads: Tuple[Thread, ...] = ()
+    resources: Tuple[Resource, ...] = ()
+    loops: Tuple[Loop, ...] = ()
+    tasks: Tuple[Task, ...] = ()
+    cpus_allowed: Optional[int] = None  # how many CPUs the scheduler may use for it
+    io: Optional[Dict[str, int]] = None  # differences of /proc/PID/io over the window
+    rss_growth: Optional[int] = None  # bytes over the window
+    fatal_signal: Optional[int] = None  # from a core: the signal that ended it
+
+    @property
+    def gil(self) -> Optional[Gil]:
+        """The main interpreter's lock."""
+        return self.interpreters[0].gil if self.interpreters else None
+
+
+class Trigger(msgspec.Struct, frozen=True):
+    kind: str  # "timeout" | "stall" | "signal" | "pid" | "core"
+    seconds: Optional[float] = None
+    signal: Optional[str] = None
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """Something that could not be read."""
+
+    source: str  # "gdb", "py-spy", "ptrace", "core", "cpython", "proc", …
+    subject: str
+    reason: str
+    remedy: Optional[str] = None
+
+
+class Timings(msgspec.Struct, frozen=True):
+    observe_s: Optional[float] = None
+    pause_s: Optional[float] = None
+    extract_s: Optional[float] = None
+    classify_s: Optional[float] = None
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    trigger: Trigger
+    processes: Tuple[Process, ...] = ()
+    gaps: Tuple[Gap, ...] = ()
+    sources: Dict[str, Dict[int, str]] = {}  # file → line → text, for the lines that stacks show
+    timings: Timings = Timings()
+    window_s: Optional[float] = None  # length of the observation window, None when there was none
+    schema: str = SCHEMA
+    tool_version: str = ""
+
+    def source(self, file: str, line: Optional[int]) -> Optional[str]:
+        """The text of a source line, when it was at hand during extraction."""
+        return self.sources.get(file, {}).get(line) if line is not None else None
+
+
+def encode(evidence: Evidence) -> bytes:
+    """JSON, one value, keys in the order of the classes, so that equal evidence gives equal bytes."""
+    return msgspec.json.format(msgspec.json.encode(evidence), indent=1)
+
+
+def decode(data: bytes) -> Evidence:
+    """Evidence from JSON. Raises ValueError with one sentence when it is damaged or of another schema."""
+    try:
+        evidence = msgspec.json.decode(data, type=Evidence)
+    except msgspec.MsgspecError as exc:
+        raise ValueError(f"not readable as {SCHEMA}: {exc}") from exc
+    if evidence.schema != SCHEMA:
+        raise ValueError(f"written as {evidence.schema!r}, this version reads {SCHEMA}")
+    return evidence
+
+
+def replace(value: Any, **changes: Any) -> Any:
+    """A copy of a struct with some fields changed."""
+    return msgspec.structs.replace(value, **changes)

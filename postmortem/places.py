@@ -1,0 +1,25 @@
+"""Where files of ours lie: beside the package in a checkout, inside it in a wheel; caches under XDG."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def shipped(name: str) -> Path:
+    """A top-level folder (`gdb`, `corpora`) of the checkout, or its copy in the wheel.
+
+    The wheel's copy is looked at first: an installed package may have any folder beside it.
+    """
+    inside = _PACKAGE / "_shipped" / name
+    return inside if inside.exists() else _PACKAGE.parent / name
+
+
+def cache() -> Path:
+    """The user's cache folder for gdb's index and the demo's environment; made with mode 0700."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = Path(base) / "postmortem"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
