@@ -1,0 +1,81 @@
+"""Text from a diagnosed program made safe to print.
+
+Thread names, paths and source lines are chosen by the program (or by whoever wrote the core), so they may
+hold terminal sequences, newlines, marks that reverse the reading direction, or bytes that are no UTF-8.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any, List
+
+_LONGEST_WORD = 400  # a path is kept whole, a hostile "word" of a megabyte is not
+
+
+def clean(text: str) -> str:
+    """One line of printable text: whatever is not printable becomes a visible ``\\x1b``-like escape."""
+    if text.isprintable():
+        return text
+    return "".join(ch if ch.isprintable() or unicodedata.category(ch) == "Zs" else _escape(ch) for ch in text)
+
+
+def _escape(ch: str) -> str:
+    named = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(ch)
+    if named is not None:
+        return named
+    code = ord(ch)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def encodable(value: Any) -> Any:
+    """The same JSON-like value with lone surrogates spelled out, so that it can be written as UTF-8."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {encodable(key): encodable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [encodable(item) for item in value]
+    return value
+
+
+def columns(text: str) -> int:
+    """How many terminal columns printable text takes: two for wide characters, none for combining marks."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(ch) else 2 if unicodedata.east_asian_width(ch) in "WF" else 1 for ch in text)
+
+
+def cut(text: str, width: int) -> str:
+    """Text of at most ``width`` columns, its end replaced by … when it is longer."""
+    if columns(text) <= width:
+        return text
+    kept, used = [], 1
+    for ch in text:
+        used += columns(ch)
+        if used > width:
+            break
+        kept.append(ch)
+    return "".join(kept) + "…"
+
+
+def tail(text: str, width: int) -> str:
+    """Like :func:`cut`, but keeps the end: what tells paths apart stands there."""
+    if columns(text) <= width:
+        return text
+    return cut(text[::-1], width)[::-1]
+
+
+def wrap(text: str, width: int) -> List[str]:
+    """Lines of at most ``width`` columns, broken at spaces only, so that a path stays one piece to copy."""
+    lines: List[str] = []
+    line, used = "", 0
+    for whole in clean(text.replace("\n", " ")).split():
+        word = cut(whole, max(width, _LONGEST_WORD))
+        size = columns(word)
+        if line and used + 1 + size > width:
+            lines.append(line)
+            line, used = "", 0
+        line, used = (f"{line} {word}", used + 1 + size) if line else (word, size)
+    return [*lines, line] if line else lines

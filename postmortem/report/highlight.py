@@ -1,0 +1,48 @@
+"""Source lines around a place, as far as the evidence holds them, coloured by Pygments on request."""
+
+from __future__ import annotations
+
+from typing import List, Optional, Tuple
+
+from ..evidence import Evidence
+from . import escape
+from .page import Page
+
+_CONTEXT = 1  # lines before and after, when the evidence has them
+
+
+def source_lines(evidence: Evidence, file: str, line: Optional[int], known: Optional[str]) -> List[Tuple[int, str]]:
+    """(line number, text) of a place and its neighbours; ``known`` stands in for a line the evidence lacks."""
+    if line is None:
+        return []
+    held = evidence.sources.get(file, {})
+    middle = held.get(line, known)
+    if middle is None:
+        return []
+    around = range(line - _CONTEXT, line + _CONTEXT + 1)
+    texts = {**held, line: middle}
+    return [(number, texts[number]) for number in around if number in texts]
+
+
+def show(page: Page, lines: List[Tuple[int, str]], marked: int, indent: int) -> None:
+    """Prints numbered source lines, their common indentation removed, the marked one behind ``>``."""
+    if not lines:
+        return
+    texts = [text.rstrip("\r\n").expandtabs(4) for _, text in lines]
+    common = min((len(text) - len(text.lstrip(" ")) for text in texts if text.strip()), default=0)
+    digits = max(len(str(number)) for number, _ in lines)
+    room = page.width - indent - digits - 4
+    for (number, _), text in zip(lines, texts):
+        shown = escape.cut(escape.clean(text[common:]), room).replace("##[", "#\\#[")
+        mark = page.style(">", "red", "bold") if number == marked else " "
+        gutter = page.style(f"{number:>{digits}}", "dim")
+        page.rendered(f"{mark} {gutter}  {_colored(shown) if page.color else shown}", indent)
+
+
+def _colored(code: str) -> str:
+    # Imported here: Pygments costs some 30 ms, and a CI log has no colour.
+    from pygments import highlight  # noqa: PLC0415
+    from pygments.formatters.terminal import TerminalFormatter  # noqa: PLC0415
+    from pygments.lexers.python import PythonLexer  # noqa: PLC0415
+
+    return highlight(code, PythonLexer(stripnl=False, ensurenl=False), TerminalFormatter()).rstrip("\n")

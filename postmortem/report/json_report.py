@@ -1,0 +1,157 @@
+"""``report.json``: evidence and diagnosis in the public shape (report.schema.json beside this file).
+
+``null`` always means unknown. Equal input gives equal bytes: keys are written in the order given here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Sequence, Tuple
+
+import msgspec
+
+from .. import evidence as ev
+from .. import findings as fi
+from .escape import encodable
+
+Json = Dict[str, Any]
+
+
+def render(evidence: ev.Evidence, diagnosis: fi.Diagnosis) -> str:
+    """One report as JSON text that ends in a newline."""
+    return _dump(document(evidence, diagnosis))
+
+
+def render_many(reports: Sequence[Tuple[ev.Evidence, fi.Diagnosis]]) -> str:
+    """Several targets: ``{"schema", "reports": [...]}``, in the order of the command line."""
+    return _dump({"schema": fi.SCHEMA, "reports": [document(e, d) for e, d in reports]})
+
+
+def document(evidence: ev.Evidence, diagnosis: fi.Diagnosis) -> Json:
+    """The report as plain lists and dicts."""
+    return {
+        "schema": fi.SCHEMA,
+        "tool": {"name": "postmortem", "version": evidence.tool_version or None},
+        "trigger": _plain(evidence.trigger),
+        "verdict": diagnosis.verdict,
+        "signature": diagnosis.signature,
+        "findings": [_plain(finding) for finding in diagnosis.findings],
+        "abstained": [_plain(item) for item in diagnosis.abstained],
+        "ruled_out": [_plain(item) for item in diagnosis.ruled_out],
+        "processes": [_process(process) for process in evidence.processes],
+        "gaps": [_plain(gap) for gap in evidence.gaps],
+        "timings": _plain(evidence.timings),
+        "window_s": evidence.window_s,
+    }
+
+
+def _dump(value: Json) -> str:
+    try:
+        data = msgspec.json.encode(value)
+    except UnicodeEncodeError:  # a name with lone surrogates; rare, so the walk is paid for only then
+        data = msgspec.json.encode(encodable(value))
+    return msgspec.json.format(data, indent=1).decode("utf-8") + "\n"
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value)
+
+
+def _process(process: ev.Process) -> Json:
+    return {
+        "pid": process.pid,
+        "ppid": process.ppid,
+        "argv": list(process.argv),
+        "exe": process.exe,
+        "state": process.state,
+        "fatal_signal": process.fatal_signal,
+        "cpus_allowed": process.cpus_allowed,
+        "io": process.io,
+        "rss_growth": process.rss_growth,
+        "python": _plain(process.python),
+        "interpreters": [_plain(interpreter) for interpreter in process.interpreters],
+        "gil": _plain(process.gil),
+        "threads": [_thread(thread) for thread in process.threads],
+        "resources": [_plain(resource) for resource in process.resources],
+        "loops": [_plain(loop) for loop in process.loops],
+        "tasks": [_task(task) for task in process.tasks],
+    }
+
+
+def _thread(thread: ev.Thread) -> Json:
+    return {
+        "tid": thread.tid,
+        "name": thread.name,
+        "state": thread.state,
+        "is_main": thread.is_main,
+        "daemon": thread.daemon,
+        "interpreter": thread.interpreter,
+        "gil": thread.gil,
+        "wait": _plain(thread.wait),
+        "joins": thread.joins,
+        "python": [_python_frame(frame) for frame in thread.python],
+        "native": [_native_frame(frame) for frame in thread.native],
+        "stack": [_frame(frame) for frame in thread.stack],
+        "counters": _plain(thread.counters),
+        "samples": [_sample(sample) for sample in thread.samples],
+        "holds": [_held(held) for held in thread.holds],
+    }
+
+
+def _frame(frame: ev.Frame) -> Json:
+    if isinstance(frame, ev.PythonFrame):
+        return {"kind": "python", **_python_frame(frame)}
+    return {"kind": "native", **_native_frame(frame)}
+
+
+def _python_frame(frame: ev.PythonFrame) -> Json:
+    return {
+        "file": frame.file,
+        "line": frame.line,
+        "function": frame.function,
+        "qualname": frame.qualname,
+        "module": frame.module,
+    }
+
+
+def _native_frame(frame: ev.NativeFrame) -> Json:
+    return {
+        "function": frame.function,
+        "module": frame.module,
+        "file": frame.file,
+        "line": frame.line,
+        "address": frame.address,
+        "trust": frame.trust,
+    }
+
+
+def _sample(sample: ev.Sample) -> Json:
+    return {
+        "count": sample.count,
+        "first_s": sample.first_s,
+        "last_s": sample.last_s,
+        "frames": _python_frames(sample.frames),
+    }
+
+
+def _held(held: ev.HeldLock) -> Json:
+    return {
+        "resource": held.resource,
+        "frame": _python_frame(held.frame),
+        "depth": held.depth,
+        "basis": held.basis,
+    }
+
+
+def _task(task: ev.Task) -> Json:
+    return {
+        "id": task.id,
+        "name": task.name,
+        "state": task.state,
+        "loop": task.loop,
+        "stack": _python_frames(task.stack),
+        "awaiting": task.awaiting,
+    }
+
+
+def _python_frames(frames: Sequence[ev.PythonFrame]) -> List[Json]:
+    return [_python_frame(frame) for frame in frames]

@@ -1,0 +1,226 @@
+"""The part of the text report that shows processes: their threads, event loops and tasks."""
+
+from __future__ import annotations
+
+import re
+from typing import List, Optional, Sequence
+
+from ..evidence import Evidence, Frame, NativeFrame, Process, PythonFrame, Thread
+from ..findings import Diagnosis
+from . import escape, grouping, wording
+from .page import Page
+
+# What one process may take of a report. The JSON report has all of it, and the text says so.
+_GROUPS = 12
+_IDLE_GROUPS = 6
+_TASK_GROUPS = 8
+_LOOPS = 3
+_FRAMES = 10
+_FEW_FRAMES = 4
+_PROCESSES = 8
+
+_MORE = "`-f json` shows all"
+_LIBRARY = re.compile(r"^.*/(?:site-packages|dist-packages|lib/python3\.\d+t?)/")
+
+
+def show(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: wording.Glossary) -> None:
+    """Prints every process: what it is, its GIL, its threads in groups, its event loops and tasks."""
+    for process in evidence.processes[:_PROCESSES]:
+        _header(page, process, evidence)
+        if process.gil is not None:
+            page.text(wording.gil_line(process.gil, process, term), 2)
+        _threads(page, evidence, process, diagnosis, term)
+        _loops(page, process, term)
+        _tasks(page, evidence, process)
+    left = len(evidence.processes) - _PROCESSES
+    if left > 0:
+        page.blank()
+        page.text(f"{wording.plural(left, 'more process')} left out: {_MORE}.")
+
+
+def short_path(file: str) -> str:
+    """A path without the folders that every library shares."""
+    return _LIBRARY.sub("", file)
+
+
+def kind_of(process: Process) -> str:
+    """``CPython 3.12.1``, or why it is not."""
+    python = process.python
+    if python is not None:
+        extra = ", free-threaded" if python.free_threaded else ""
+        return f"{python.implementation} {python.version}{extra}{', debug build' if python.debug else ''}"
+    name = (process.exe or (process.argv[0] if process.argv else "")).rsplit("/", 1)[-1]
+    if name.startswith(("python", "pypy")):
+        return "a Python interpreter whose state could not be read"
+    return "not a Python program"
+
+
+def command(process: Process) -> str:
+    return " ".join(process.argv) or process.exe or "command unknown"
+
+
+def _header(page: Page, process: Process, evidence: Evidence) -> None:
+    page.heading(f"Process {process.pid}: {escape.cut(escape.clean(command(process)), page.width - 20)}")
+    parts = [kind_of(process), wording.plural(len(process.threads), "thread")]
+    if process.ppid is not None and any(p.pid == process.ppid for p in evidence.processes):
+        parts.append(f"child of {process.ppid}")
+    if process.fatal_signal:
+        parts.append(f"ended by signal {process.fatal_signal}")
+    page.text(", ".join(parts), 2)
+
+
+def _threads(page: Page, evidence: Evidence, process: Process, diagnosis: Diagnosis, term: wording.Glossary) -> None:
+    groups = grouping.threads(process, diagnosis)
+    # Idle threads are folded only beside something more telling; without a finding they are all there is.
+    fold = bool(diagnosis.findings)
+    folded = [g for g in groups if fold and g.idle and not g.cited and not g.first.is_main]
+    shown = [g for g in groups if g not in folded]
+    for group in shown[:_GROUPS]:
+        _group(page, evidence, process, group, term)
+    _left_out(page, shown[_GROUPS:], "stack")
+    if folded:
+        page.blank()
+        page.text("Idle, and not part of this:", 2, "dim")
+        for group in folded[:_IDLE_GROUPS]:
+            _folded(page, process, group, term)
+        _left_out(page, folded[_IDLE_GROUPS:], "idle stack")
+
+
+def _left_out(page: Page, groups: Sequence[grouping.ThreadGroup], noun: str) -> None:
+    if groups:
+        threads = wording.plural(sum(len(group.threads) for group in groups), "thread")
+        page.blank()
+        page.text(f"{wording.plural(len(groups), f'more {noun}')} ({threads}) left out: {_MORE}.", 2)
+
+
+def _group(
+    page: Page, evidence: Evidence, process: Process, group: grouping.ThreadGroup, term: wording.Glossary
+) -> None:
+    thread = group.first
+    page.blank()
+    page.line(_who(group), 2, "bold" if group.cited or thread.is_main else "cyan")
+    state = wording.doing(thread, process, term)
+    if thread.gil == "holds" and thread.wait is not None:
+        state += f"; holds the {term('GIL')}"
+    work = wording.work(group.threads)
+    if work:
+        work = f" {'Together they ' if len(group.threads) > 1 else 'It '}{work}."
+    page.text(f"{state[:1].upper()}{state[1:]}.{work}", 4)
+    for held in thread.holds:
+        what = wording.find_resource(process, held.resource)
+        place = f"{short_path(held.frame.file)}:{held.frame.line}"
+        page.text(f"Holds {what.description if what else held.resource}, taken in {held.frame.function} at {place}.", 4)
+    _frames(page, evidence, thread.stack, _FRAMES if group.cited or thread.is_main else _FEW_FRAMES)
+
+
+def _who(group: grouping.ThreadGroup) -> str:
+    thread = group.first
+    main = " (main)" if thread.is_main else ""
+    if len(group.threads) == 1:
+        return f"{wording.thread_label(thread)}{main}"
+    names = list(dict.fromkeys(t.name for t in group.threads if t.name))
+    label = f' "{names[0]}"' + (f' … "{names[-1]}"' if len(names) > 1 else "") if names else ""
+    return f"×{len(group.threads)} threads{label}{main}, first {thread.tid}"
+
+
+def _folded(page: Page, process: Process, group: grouping.ThreadGroup, term: wording.Glossary) -> None:
+    place = _place(group.first)
+    what = wording.doing(group.first, process, term)
+    number = len(group.threads)
+    many = f"×{number} threads: each " if number > 1 else f"{wording.thread_label(group.first)}: "
+    page.text(f"{many}{what}{f'; in {place}' if place else ''}", 4, "dim", first="- ")
+
+
+def _place(thread: Thread) -> Optional[str]:
+    if thread.python:
+        frame = thread.python[0]
+        return f"{frame.function} at {short_path(frame.file)}:{_number(frame.line)}"
+    named = [frame.function for frame in thread.native if frame.function]
+    return named[0] if named else None
+
+
+def _number(line: Optional[int]) -> str:
+    return "?" if line is None else str(line)
+
+
+def _frames(page: Page, evidence: Evidence, stack: Sequence[Frame], limit: int) -> None:
+    """Python frames with the named native ones above the first in one line; native frames alone without Python."""
+    python = [frame for frame in stack if isinstance(frame, PythonFrame)]
+    if not python:
+        _native(page, [frame for frame in stack if isinstance(frame, NativeFrame)], limit)
+        return
+    above: List[str] = []
+    for frame in stack:
+        if isinstance(frame, PythonFrame):
+            break
+        if frame.function:
+            above.append(frame.function)
+    if above:
+        page.line(f"native: {' < '.join(above[:_FEW_FRAMES])}", 6, "dim")
+    for number, frame in enumerate(python[:limit]):
+        _frame(page, frame.function, f"{short_path(frame.file)}:{_number(frame.line)}")
+        source = evidence.source(frame.file, frame.line) if number == 0 else None
+        if source is not None and source.strip():
+            page.line(source.strip(), 10, "dim")
+    if len(python) > limit:
+        page.text(f"… {wording.plural(len(python) - limit, 'older frame')}", 6, "dim")
+
+
+def _native(page: Page, frames: Sequence[NativeFrame], limit: int) -> None:
+    for frame in frames[:limit]:
+        module = (frame.module or "").rsplit("/", 1)[-1]
+        where = f"{short_path(frame.file)}:{_number(frame.line)}" if frame.file else module
+        _frame(page, frame.function or f"{frame.address:#x}", where)
+    if len(frames) > limit:
+        page.text(f"… {wording.plural(len(frames) - limit, 'older frame')}", 6, "dim")
+
+
+def _frame(page: Page, function: str, where: str) -> None:
+    room = page.width - 6
+    left = escape.cut(escape.clean(function), max(20, room // 2))
+    pad = " " * max(2, 28 - escape.columns(left))
+    right = escape.tail(escape.clean(where), room - escape.columns(left) - len(pad))
+    page.line(f"{left}{pad}{right}", 6)
+
+
+def _loops(page: Page, process: Process, term: wording.Glossary) -> None:
+    if not process.loops:
+        return
+    page.blank()
+    page.text(f"{wording.plural(len(process.loops), 'event loop')} ({wording.TERMS['event loop']})", 2)
+    busiest = sorted(process.loops, key=lambda loop: (-(loop.spins_per_s or 0), -(loop.ready or 0), loop.id))
+    for loop in busiest[:_LOOPS]:
+        parts = [f"runs in thread {loop.tid}" if loop.tid is not None else "runs in no known thread"]
+        if loop.ready is not None:
+            parts.append(f"{loop.ready} ready to run")
+        if loop.scheduled is not None:
+            parts.append(wording.plural(loop.scheduled, "timer"))
+        if loop.spins_per_s is not None:
+            parts.append(f"{wording.count(loop.spins_per_s)} turns a second")
+        page.text(f"{loop.id}: {', '.join(parts)}", 4, first="- ")
+    if len(busiest) > _LOOPS:
+        page.text(f"{len(busiest) - _LOOPS} more: {_MORE}.", 4, first="- ")
+
+
+def _tasks(page: Page, evidence: Evidence, process: Process) -> None:
+    groups = grouping.tasks(process)
+    if not groups:
+        return
+    total = sum(len(group.tasks) for group in groups)
+    page.blank()
+    page.text(f"{wording.plural(total, 'unfinished task')} (coroutines that their event loops run)", 2)
+    for group in groups[:_TASK_GROUPS]:
+        task = group.first
+        count = f"×{len(group.tasks)} tasks, first " if len(group.tasks) > 1 else "task "
+        page.blank()
+        page.line(f'{count}"{task.name or task.id}": {_awaits(task.awaiting, task.state)}', 4, "cyan")
+        _frames(page, evidence, task.stack, _FEW_FRAMES)
+    left = groups[_TASK_GROUPS:]
+    if left:
+        page.text(f"{wording.plural(sum(len(g.tasks) for g in left), 'more task')} left out: {_MORE}.", 4)
+
+
+def _awaits(awaiting: Optional[str], state: str) -> str:
+    if awaiting:
+        return f"awaits {awaiting}"
+    return {"running": "runs", "pending": "pending"}.get(state, "state unknown")

@@ -1,0 +1,191 @@
+"""The report for people: the verdict first, then where to change the code, then what it rests on.
+
+Right at 80 columns and without colour, as a CI log shows it, and of bounded length for any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Dict, List, Tuple
+
+from ..evidence import Evidence, Gap, Process
+from ..findings import Culprit, Diagnosis, Finding
+from . import highlight, stacks, wording
+from .page import Page
+
+_CULPRITS = 4
+_FACTS = 12
+_OTHERS = 5
+_GAPS = 8
+
+_CONFIDENCE = {
+    "proven": "the evidence admits no other reading",
+    "likely": "the signs fit, and what is easily mistaken for it was checked",
+    "possible": "worth a look; the evidence does not decide it",
+}
+_COLORS = {"proven": "red", "likely": "yellow", "possible": "cyan"}
+
+
+def render(evidence: Evidence, diagnosis: Diagnosis, *, color: bool, width: int = 80) -> str:
+    """The whole report, ending in a newline. ``width`` is in columns; only paths and the like may exceed it."""
+    page = Page(width, color)
+    term = wording.Glossary()
+    if diagnosis.findings:
+        _verdict(page, evidence, diagnosis.findings[0])
+        _others(page, diagnosis.findings[1:])
+    else:
+        _nothing(page, evidence, diagnosis, term)
+    stacks.show(page, evidence, diagnosis, term)
+    _undecided(page, diagnosis)
+    _gaps(page, evidence.gaps)
+    _closing(page, evidence, diagnosis)
+    return str(page)
+
+
+def _verdict(page: Page, evidence: Evidence, finding: Finding) -> None:
+    page.line(f"Verdict: {finding.pattern}, {finding.confidence}", 0, "bold", _COLORS.get(finding.confidence, "cyan"))
+    page.blank()
+    page.text(finding.summary)
+    if finding.culprits:
+        page.heading("Where to change the code")
+        _culprits(page, evidence, finding.culprits)
+    page.heading("What to do")
+    page.text(finding.remedy, 2)
+    page.heading("Why it hangs")
+    page.text(finding.explanation, 2)
+    if finding.because_of:
+        page.text(f"Caused by: {', '.join(finding.because_of)} (below).", 2)
+    page.heading("Evidence")
+    for fact in finding.evidence[:_FACTS]:
+        page.text(fact, 2, first="- ")
+    if len(finding.evidence) > _FACTS:
+        page.text(f"{len(finding.evidence) - _FACTS} more: `-f json` shows all.", 2, first="- ")
+    page.text(f"{finding.confidence}: {_CONFIDENCE.get(finding.confidence, 'unknown')}.", 2, "dim", first="- ")
+    for reference in finding.references:
+        page.text(f"See {reference}", 2, "dim")
+
+
+def _culprits(page: Page, evidence: Evidence, culprits: Tuple[Culprit, ...]) -> None:
+    places: Dict[Tuple[str, object, str], List[Culprit]] = {}
+    for culprit in culprits:
+        places.setdefault((culprit.file, culprit.line, culprit.function), []).append(culprit)
+    for members in list(places.values())[:_CULPRITS]:
+        culprit = members[0]
+        number = "" if culprit.line is None else f":{culprit.line}"
+        page.text(f"{culprit.file}{number}", 2, "bold")
+        page.text(f"in {culprit.function}, {_doers(members)}", 4)
+        lines = highlight.source_lines(evidence, culprit.file, culprit.line, culprit.source)
+        highlight.show(page, lines, culprit.line or 0, 4)
+    if len(places) > _CULPRITS:
+        page.text(f"{wording.plural(len(places) - _CULPRITS, 'more place')}: `-f json` shows all.", 2)
+
+
+def _doers(culprits: List[Culprit]) -> str:
+    """``process 7, thread 9`` for one, ``60 tasks of process 7`` for many."""
+    first = culprits[0]
+    tasks = {(c.pid, c.task) for c in culprits if c.task is not None}
+    threads = {(c.pid, c.tid) for c in culprits if c.tid is not None}
+    if len(tasks) > 1:
+        return f"{len(tasks)} tasks of process {first.pid}"
+    if len(threads) > 1:
+        return f"{len(threads)} threads of process {first.pid}"
+    parts = [f"process {first.pid}"]
+    if first.tid is not None:
+        parts.append(f"thread {first.tid}")
+    if first.task is not None:
+        parts.append(f"task {first.task}")
+    return ", ".join(parts)
+
+
+def _others(page: Page, findings: Tuple[Finding, ...]) -> None:
+    if not findings:
+        return
+    page.heading("Also found")
+    for finding in findings[:_OTHERS]:
+        page.text(f"{finding.pattern}, {finding.confidence}: {finding.summary}", 2, first="- ")
+        for culprit in finding.culprits[:1]:
+            page.text(f"at {culprit.file}:{culprit.line} in {culprit.function}", 4)
+    if len(findings) > _OTHERS:
+        page.text(f"{len(findings) - _OTHERS} more: `-f json` shows all.", 2, first="- ")
+
+
+def _nothing(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: wording.Glossary) -> None:
+    page.line("Verdict: none. Nothing known was recognised.", 0, "bold", "green")
+    page.blank()
+    if not evidence.processes:
+        page.text("No process could be read; the gaps below say why.")
+        return
+    for process in evidence.processes[:1]:
+        page.text(_summary(process, term))
+    if diagnosis.abstained:
+        page.text(f"{wording.plural(len(diagnosis.abstained), 'pattern')} could not be decided; see below.")
+
+
+def _summary(process: Process, term: wording.Glossary) -> str:
+    """What the threads of the first process do, in one paragraph."""
+    what = Counter(wording.doing(thread, process, wording.Glossary()) for thread in process.threads)
+    python = "" if process.python is not None else f" is {stacks.kind_of(process)}; it"
+    subject = f"Process {process.pid} ({stacks.command(process)[:200]}){python}"
+    if len(process.threads) == 1:
+        return f"{subject} {wording.doing(process.threads[0], process, term)}."
+    if not process.threads:
+        return f"{subject} has no thread that could be read."
+    doings = [f"{number} {'×' if number > 1 else ''}{text}" for text, number in what.most_common(3)]
+    rest = len(process.threads) - sum(number for _, number in what.most_common(3))
+    tail = f"; {rest} do something else" if rest else ""
+    return f"{subject} has {len(process.threads)} threads: {'; '.join(doings)}{tail}."
+
+
+def _undecided(page: Page, diagnosis: Diagnosis) -> None:
+    if diagnosis.ruled_out:
+        page.heading("Ruled out")
+        for item in diagnosis.ruled_out:
+            page.line(f"- {item.pattern}: {item.because}", 2)
+    if diagnosis.abstained:
+        page.heading("Could not be decided")
+        for absent in diagnosis.abstained:
+            page.line(f"- {absent.pattern}: needs {', '.join(absent.missing)}", 2)
+
+
+def _gaps(page: Page, gaps: Tuple[Gap, ...]) -> None:
+    if not gaps:
+        return
+    page.heading("What could not be read")
+    alike: Dict[Tuple[str, str, object], List[Gap]] = {}
+    for gap in gaps:
+        alike.setdefault((gap.source, gap.reason, gap.remedy), []).append(gap)
+    for members in list(alike.values())[:_GAPS]:
+        gap = members[0]
+        more = f" and {len(members) - 1} more" if len(members) > 1 else ""
+        page.text(f"{gap.source}, {gap.subject}{more}: {gap.reason}", 2, first="- ")
+        if gap.remedy:
+            page.text(f"next time: {gap.remedy}", 4)
+    if len(alike) > _GAPS:
+        page.text(f"{len(alike) - _GAPS} more: `-f json` shows all.", 2, first="- ")
+
+
+def _closing(page: Page, evidence: Evidence, diagnosis: Diagnosis) -> None:
+    timings = evidence.timings
+    named = (
+        ("observed", timings.observe_s),
+        ("stopped for", timings.pause_s),
+        ("extracted in", timings.extract_s),
+        ("classified in", timings.classify_s),
+    )
+    parts = [f"{name} {wording.seconds(value)}" for name, value in named if value is not None]
+    page.blank()
+    page.text(_trigger(evidence) + (f" {', '.join(parts).capitalize()}." if parts else ""), 0, "dim")
+    page.text(f"Signature {diagnosis.signature} (the same hang has the same one elsewhere).", 0, "dim")
+
+
+def _trigger(evidence: Evidence) -> str:
+    trigger = evidence.trigger
+    after = "" if trigger.seconds is None else f" after {wording.seconds(trigger.seconds)}"
+    said = {
+        "timeout": f"The command had not ended{after}.",
+        "stall": f"The command made no progress{after}.",
+        "signal": f"Captured on signal {trigger.signal or '?'}.",
+        "pid": "Captured from a running process.",
+        "core": "Read from a core file.",
+    }
+    return said.get(trigger.kind, f"Captured ({trigger.kind}).")

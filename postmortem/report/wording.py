@@ -1,0 +1,184 @@
+"""What threads do, in words. Each special term is explained once, where it first stands."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Optional, Sequence, Set
+
+from ..evidence import Gil, Process, Resource, Thread, Wait
+
+TERMS: Dict[str, str] = {
+    "GIL": "global interpreter lock: only the thread that holds it runs Python code",
+    "futex": "the kernel's half of a lock: the thread sleeps until it is woken",
+    "mutex": "a lock inside native code",
+    "re-entrant lock": "RLock: its holder may take it again",
+    "condition": "the thread sleeps until another one notifies it",
+    "semaphore": "a counter of free places",
+    "event loop": "the thread that runs coroutines and callbacks in turn",
+    "pipe": "a one-way channel between processes",
+}
+
+# The verb phrase for each kind of Wait; {term} words are looked up in TERMS.
+_PHRASES: Dict[str, str] = {
+    "gil": "waits for the {GIL}",
+    "lock": "waits for a lock",
+    "rlock": "waits for a {re-entrant lock}",
+    "condition": "waits on a {condition}",
+    "semaphore": "waits for a {semaphore}",
+    "event-loop": "waits for events ({event loop})",
+    "socket": "waits for the other end of a socket",
+    "pipe": "waits on a {pipe}",
+    "file": "waits for a file",
+    "process": "waits for a process to end",
+    "sleep": "sleeps",
+    "futex": "waits on a {futex}",
+    "mutex": "waits for a {mutex}",
+    "signal": "waits for a signal",
+    "other": "waits",
+}
+
+_STATES = {
+    "R": "runs, or is ready to",
+    "S": "sleeps in the kernel",
+    "D": "waits for the disk or another device and cannot be interrupted",
+    "T": "is stopped by a signal",
+    "t": "is stopped by a debugger",
+    "Z": "has ended, and nobody has collected its status",
+    "I": "is idle in the kernel",
+}
+
+
+class Glossary:
+    """Explains a term the first time it is used in one report."""
+
+    def __init__(self) -> None:
+        self._told: Set[str] = set()
+
+    def __call__(self, term: str) -> str:
+        if term in self._told:
+            return term
+        self._told.add(term)
+        return f"{term} ({TERMS[term]})"
+
+
+def seconds(value: float) -> str:
+    """A duration for people: ``40 ms``, ``1.5 s``, ``58 s``, ``12 min``."""
+    if value < 0.0995:
+        return f"{value * 1000:.3g} ms"
+    if value < 10:
+        return f"{value:.1f}".rstrip("0").rstrip(".") + " s"
+    return f"{value:.0f} s" if value < 600 else f"{value / 60:.0f} min"
+
+
+def count(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def plural(number: int, noun: str) -> str:
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun}{'es' if noun.endswith('s') else 's'}"
+
+
+def thread_label(thread: Thread) -> str:
+    if thread.name:
+        return f'thread {thread.tid} "{thread.name}"'
+    return f"thread {thread.tid}"
+
+
+def waiting(wait: Wait, process: Process, term: Glossary) -> str:
+    """What a thread waits for: the kind, then the call, the object, its holder and the limit, as far as known."""
+    phrase = _PHRASES.get(wait.kind, "waits")
+    for name in TERMS:
+        if "{" + name + "}" in phrase:
+            phrase = phrase.replace("{" + name + "}", term(name))
+    if wait.syscall and wait.kind != "gil":
+        phrase += f" in {wait.syscall}"
+    if wait.pid is not None:
+        phrase += f": process {wait.pid}"
+    if wait.fd is not None:
+        phrase += f" on descriptor {wait.fd}"
+    resource = find_resource(process, wait.resource)
+    if resource is not None:
+        phrase += f": {resource.description}{_addresses(resource)}{_holder(resource, process)}"
+    if wait.detail:
+        phrase += f"; {wait.detail}"
+    return phrase + _limit(wait)
+
+
+def _limit(wait: Wait) -> str:
+    if wait.endless:
+        return ", without a time limit"
+    if wait.timeout_s is None or wait.kind == "gil":  # the GIL's own timer says nothing about the wait
+        return ""
+    return f", for up to {seconds(wait.timeout_s)}"
+
+
+def find_resource(process: Process, name: Optional[str]) -> Optional[Resource]:
+    return next((r for r in process.resources if r.id == name), None) if name is not None else None
+
+
+def _addresses(resource: Resource) -> str:
+    if resource.remote:
+        return f" ({resource.local or '?'} to {resource.remote})"
+    return f" ({resource.local})" if resource.local else ""
+
+
+_BASES = {
+    "recorded": "the lock's own record",
+    "with-slot": "read from the holder's `with` statement",
+    "inferred": "inferred from the code, not read",
+}
+
+
+def _holder(resource: Resource, process: Process) -> str:
+    if resource.owner_tid is None:
+        return ""
+    owner = next((t for t in process.threads if t.tid == resource.owner_tid), None)
+    label = thread_label(owner) if owner else f"thread {resource.owner_tid} (not among the threads)"
+    basis = _BASES.get(resource.owner_basis or "")
+    return f", held by {label}" + (f" ({basis})" if basis else "")
+
+
+def doing(thread: Thread, process: Process, term: Glossary) -> str:
+    """What a thread does now: waits for something, runs, or what its state letter says."""
+    if thread.wait is not None:
+        return waiting(thread.wait, process, term)
+    if thread.gil == "waits":
+        return f"waits for the {term('GIL')}"
+    if thread.gil == "holds":
+        return f"holds the {term('GIL')}"
+    if thread.state in _STATES:
+        return _STATES[thread.state]
+    return "what it does is unknown"
+
+
+def work(threads: Sequence[Thread]) -> str:
+    """What threads did over the window: share of a core and how often they gave the CPU up; "" when not measured."""
+    counted = [t.counters for t in threads if t.counters is not None and t.counters.seconds > 0]
+    if not counted:
+        return ""
+    parts: List[str] = []
+    cpu = [c.cpu_s / c.seconds for c in counted if c.cpu_s is not None]
+    if cpu:
+        parts.append(f"used {100 * sum(cpu):.0f} % of a core" if sum(cpu) >= 0.005 else "used no CPU")
+    switches = [c.voluntary_switches / c.seconds for c in counted if c.voluntary_switches is not None]
+    if sum(switches) >= 1:
+        parts.append(f"gave the CPU up {count(sum(switches))} times a second")
+    return " and ".join(parts)
+
+
+def gil_line(gil: Gil, process: Process, term: Glossary) -> str:
+    """Who holds the GIL, and how often it changed hands; "" when nothing is known."""
+    parts: List[str] = []
+    if gil.locked is False:
+        parts.append("free at the moment of capture")
+    elif gil.holder_tid is not None:
+        holder = next((t for t in process.threads if t.tid == gil.holder_tid), None)
+        parts.append(f"held by {thread_label(holder) if holder else f'thread {gil.holder_tid}'}")
+    elif gil.locked:
+        parts.append("held, by an unknown thread")
+    if gil.handoffs_per_s is not None:
+        parts.append(f"changed hands {count(gil.handoffs_per_s)} times a second")
+    if gil.switch_interval is not None:
+        parts.append(f"switch interval {seconds(gil.switch_interval)}")
+    return f"{term('GIL')}: {', '.join(parts)}" if parts else ""
