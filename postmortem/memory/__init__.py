@@ -1,0 +1,15 @@
+"""A target's memory behind one small protocol: ``read(address, size) -> bytes``, which raises ``Fault``.
+
+``ElfCore`` reads cores, ``ProcMem`` a running process (without stopping it), ``Segments`` is the synthetic
+memory of the tests. Standard library only, Python 3.8: this package also runs inside gdb.
+"""
+
+from __future__ import annotations
+
+from .base import Fault, Image, MappedFile, Memory
+from .elf import Elf, NotElf
+from .elfcore import CoreThread, ElfCore
+from .procmem import ProcMem
+from .segments import Segments
+
+__all__ = ["CoreThread", "Elf", "ElfCore", "Fault", "Image", "MappedFile", "Memory", "NotElf", "ProcMem", "Segments"]

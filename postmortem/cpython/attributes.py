@@ -1,0 +1,90 @@
+"""The attributes of instances: the ``__dict__`` wherever a version keeps it.
+
+3.11: a values array and a dict pointer *before* the object; 3.12: one tagged pointer there; 3.13: values inline
+after the object, the dict pointer before it (Objects/dictobject.c, Include/internal/pycore_object.h). Types
+without managed dicts have it at ``tp_dictoffset``.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Optional
+
+from ..memory import Fault
+from . import layouts as L
+from .objects import NotThat, Objects, TypeInfo
+
+#: PyTypeObject.tp_dict (Include/cpython/object.h); types made by `class` keep theirs here in every version.
+TP_DICT = 264
+
+
+def attributes(objects: Objects, address: int) -> Dict[str, int]:
+    """name → address of the instance attributes; empty when it has none. Raises Fault or NotThat."""
+    info = objects.type_of(address)
+    if info.flags & L.FLAG_MANAGED_DICT:
+        return _managed(objects, address, info)
+    if info.dictoffset > 0:
+        found = objects.memory.u64(address + info.dictoffset)
+        return objects.text_dict(found) if found else {}
+    return {}
+
+
+def attribute(objects: Objects, address: int, name: str) -> Optional[int]:
+    """One instance attribute, or None when it is not there or cannot be read."""
+    try:
+        return attributes(objects, address).get(name)
+    except (Fault, NotThat):
+        return None
+
+
+def _managed(objects: Objects, address: int, info: TypeInfo) -> Dict[str, int]:
+    memory, layout = objects.memory, objects.layout
+    if layout.inline_values:
+        found = memory.u64(address - 24)
+        if found:
+            return objects.text_dict(found)
+        if not info.flags & L.FLAG_INLINE_VALUES:
+            return {}
+        values = address + info.basicsize
+        return _from_values(objects, info, values + layout.dict_values_start) if memory.u8(values + 3) else {}
+    if layout.values_before_object:
+        values = memory.u64(address - 32)
+        if values:
+            return _from_values(objects, info, values)
+        found = memory.u64(address - 24)
+        return objects.text_dict(found) if found else {}
+    found = memory.u64(address - 24)
+    if found & 1:
+        return _from_values(objects, info, found + 1)
+    return objects.text_dict(found) if found else {}
+
+
+def _from_values(objects: Objects, info: TypeInfo, values: int) -> Dict[str, int]:
+    """Names come from the type's shared keys, values from the array."""
+    keys = objects.memory.u64(info.address + objects.layout.ht_cached_keys)
+    if not keys:
+        raise NotThat("a type without shared keys")
+    found: Dict[str, int] = {}
+    for key, value in objects._table_items(keys, values):
+        name = objects.optional_text(key)
+        if name is not None:
+            found[name] = value
+    return found
+
+
+def slot(objects: Objects, address: int, name: str) -> Optional[int]:
+    """The value of a ``__slots__`` member, found through the type's member descriptor (PyMemberDescrObject:
+    d_member at 40; PyMemberDef: offset at 16), or None."""
+    try:
+        info = objects.type_of(address)
+        for _ in range(32):
+            namespace = objects.memory.u64(info.address + TP_DICT)
+            descriptor = objects.lookup(namespace, name) if namespace else None
+            if descriptor is not None and objects.type_name(descriptor) == "member_descriptor":
+                offset = objects.memory.u64(objects.memory.u64(descriptor + 40) + 16)
+                return objects.memory.u64(address + offset) or None if offset < info.basicsize else None
+            if not info.base:
+                return None
+            info = objects.type_at(info.base)
+    except (Fault, NotThat):
+        pass
+    return None

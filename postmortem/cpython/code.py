@@ -1,0 +1,153 @@
+"""Code objects: names, and the two tables that map an instruction to a line and to its handlers.
+
+Formats: Objects/locations.md and Objects/exception_handling_notes.txt of 3.11-3.13.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from ..memory import Fault
+from .objects import NotThat, Objects
+
+#: Tables longer than this belong to no code that anybody wrote.
+MAX_TABLE = 4 << 20
+
+
+class Handler(NamedTuple):
+    """A row of the exception table; offsets in bytes of code."""
+
+    start: int
+    end: int
+    target: int
+    depth: int  # entries of the value stack that survive
+
+
+class Code:
+    """One code object of the target. Raises Fault or NotThat when it cannot be one."""
+
+    def __init__(self, objects: Objects, address: int) -> None:
+        layout, memory = objects.layout, objects.memory
+        if objects.type_of(address).name != "code":
+            raise NotThat("not a code object")
+        self.address = address
+        self._objects = objects
+        self.filename = objects.optional_text(memory.u64(address + layout.co_filename)) or "<unknown>"
+        self.name = objects.optional_text(memory.u64(address + layout.co_name)) or "<unknown>"
+        self.qualname = objects.optional_text(memory.u64(address + layout.co_qualname))
+        self.firstlineno = memory.i32(address + layout.co_firstlineno)
+        self.nlocalsplus = min(max(memory.i32(address + layout.co_nlocalsplus), 0), 10_000)
+        self.stacksize = min(max(memory.i32(address + layout.co_stacksize), 0), 10_000)
+        self.firsttraceable = memory.i32(address + layout.co_firsttraceable) * 2
+        self.start = address + layout.co_code
+        self._lines: Optional[List[Tuple[int, Optional[int]]]] = None
+        self._handlers: Optional[List[Handler]] = None
+        self._names: Optional[Tuple[str, ...]] = None
+
+    def line(self, offset: int) -> Optional[int]:
+        """The source line of the instruction at a byte offset; None for instructions without one."""
+        if self._lines is None:
+            self._lines = list(self._read_lines())
+        for end, line in self._lines:
+            if offset < end:
+                return line
+        return None
+
+    def _read_lines(self) -> Iterator[Tuple[int, Optional[int]]]:
+        memory = self._objects.memory
+        try:
+            table = self._objects.bytes_(memory.u64(self.address + self._objects.layout.co_linetable), MAX_TABLE)
+        except (Fault, NotThat):
+            return
+        line, end, at = self.firstlineno, 0, 0
+        while at < len(table):
+            first = table[at]
+            code = first >> 3 & 15
+            end += ((first & 7) + 1) * 2
+            at += 1
+            if code == 15:
+                yield end, None
+                continue
+            if code in (13, 14):
+                delta, _after = _signed_varint(table, at)
+                line += delta
+            elif code >= 10:
+                line += code - 10
+            yield end, line
+            while at < len(table) and not table[at] & 0x80:
+                at += 1
+
+    def handlers(self) -> List[Handler]:
+        if self._handlers is None:
+            memory = self._objects.memory
+            try:
+                address = memory.u64(self.address + self._objects.layout.co_exceptiontable)
+                self._handlers = list(parse_exception_table(self._objects.bytes_(address, MAX_TABLE)))
+            except (Fault, NotThat):
+                self._handlers = []
+        return self._handlers
+
+    def handler_at(self, offset: int) -> Optional[Handler]:
+        """The innermost handler that covers an instruction."""
+        return next((h for h in self.handlers() if h.start <= offset < h.end), None)
+
+    def local_names(self) -> Tuple[str, ...]:
+        """Names of locals, cells and free variables, in the order of ``localsplus``."""
+        if self._names is None:
+            objects = self._objects
+            try:
+                at = objects.memory.u64(self.address + objects.layout.co_localsplusnames)
+                self._names = tuple(objects.optional_text(item) or "?" for item in objects.items(at))
+            except (Fault, NotThat):
+                self._names = ()
+        return self._names
+
+
+def parse_exception_table(table: bytes) -> Iterator[Handler]:
+    """Rows of 6-bit varints: start, length, target (in code units), depth << 1 | lasti."""
+    at = 0
+    while at < len(table):
+        start, at = _varint(table, at)
+        length, at = _varint(table, at)
+        target, at = _varint(table, at)
+        depth, at = _varint(table, at)
+        yield Handler(start * 2, (start + length) * 2, target * 2, depth >> 1)
+
+
+def _varint(table: bytes, at: int) -> Tuple[int, int]:
+    """Big-endian groups of six bits, bit 6 says that more follow; bit 7 marks the start of a row."""
+    value = 0
+    while at < len(table):
+        byte = table[at]
+        at += 1
+        value = value << 6 | byte & 63
+        if not byte & 64:
+            break
+    return value, at
+
+
+def _signed_varint(table: bytes, at: int) -> Tuple[int, int]:
+    """Little-endian groups of six bits (locations.md); bit 0 of the value is the sign."""
+    value = shift = 0
+    while at < len(table):
+        byte = table[at]
+        at += 1
+        value |= (byte & 63) << shift
+        shift += 6
+        if not byte & 64:
+            break
+    return (-(value >> 1) if value & 1 else value >> 1), at
+
+
+class CodeCache:
+    """Code objects by address: 2,000 threads share a few hundred."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._codes: Dict[int, Code] = {}
+
+    def get(self, address: int) -> Code:
+        found = self._codes.get(address)
+        if found is None:
+            found = self._codes[address] = Code(self._objects, address)
+        return found

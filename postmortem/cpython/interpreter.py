@@ -1,0 +1,237 @@
+"""Interpreters and their thread states, the GIL, and what ``threading`` knows of the threads."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from typing import Dict, List, Optional, Tuple
+
+from ..memory import Fault, Image, Memory
+from . import layouts as L
+from .attributes import attributes
+from .frames import Frame, Frames
+from .objects import NotThat, Objects
+from .runtime import Runtime, find_runtime
+
+MAX_THREADS = 100_000
+MAX_INTERPRETERS = 1_000
+
+
+@dataclass
+class GilState:
+    """The interpreter lock as its own record says."""
+
+    address: int
+    locked: Optional[bool]
+    holder: Optional[int]  # address of a thread state
+    interval_s: Optional[float]
+    switches: Optional[int]  # changes of holder since the start
+
+    def word_is_wait(self, word: int) -> bool:
+        """Does a futex at this address mean *waits for the GIL*? (cond of the struct)"""
+        return self.address + L.GIL_COND <= word < self.address + L.GIL_MUTEX
+
+    def word_is_forced_switch(self, word: int) -> bool:
+        """... means *has given up the GIL and waits until somebody has taken it*? (switch_cond)"""
+        return self.address + L.GIL_SWITCH_COND <= word < self.address + L.GIL_SIZE
+
+
+@dataclass
+class ThreadState:
+    """A PyThreadState."""
+
+    address: int
+    interpreter: int  # id
+    ident: int  # pthread_t
+    native_id: int  # tid as the thread saw it
+    attached: Optional[bool]  # 3.13+: its own word on holding the interpreter
+    frames: List[Frame] = field(default_factory=list)
+    cut: Optional[str] = None  # why the chain of frames ends early
+    name: Optional[str] = None
+    daemon: Optional[bool] = None
+    object: Optional[int] = None  # its threading.Thread
+
+
+@dataclass
+class InterpreterState:
+    address: int
+    id: int
+    gil: Optional[GilState]
+    threads: List[ThreadState]
+    collecting: Optional[bool]
+
+
+class Python:
+    """A whole interpreter process, read on demand. Raises NoInterpreter from the constructor."""
+
+    def __init__(self, image: Image) -> None:
+        self.runtime: Runtime = find_runtime(image)
+        self.memory: Memory = image
+        self.layout = self.runtime.layout
+        self.objects = Objects(image, self.layout)
+        self.frames = Frames(self.objects)
+        self.problems: List[str] = list(self.runtime.warnings)
+        self.interpreters = self._read_interpreters()
+        for interpreter in self.interpreters:
+            self._name_threads(interpreter)
+
+    @property
+    def finalizing(self) -> Optional[bool]:
+        """Has Py_Finalize begun? None when its page is missing."""
+        try:
+            return bool(self.memory.u64(self.runtime.address + self.layout.rt_finalizing))
+        except Fault:
+            return None
+
+    # ------------------------------------------------------------------ interpreters
+
+    def _read_interpreters(self) -> List[InterpreterState]:
+        """The main one first (the list itself is newest first)."""
+        found: List[InterpreterState] = []
+        seen = set()
+        try:
+            address = self.memory.u64(self.runtime.address + self.layout.rt_interpreters_head)
+            while address and address not in seen and len(found) < MAX_INTERPRETERS:
+                seen.add(address)
+                found.append(self._read_interpreter(address))
+                address = self.memory.u64(address + self.layout.is_next)
+        except Fault as exc:
+            self.problems.append(f"the list of interpreters: {exc}")
+        return sorted(found, key=lambda i: i.id)
+
+    def _read_interpreter(self, address: int) -> InterpreterState:
+        ident = self.memory.i64(address + self.layout.is_id)
+        collecting: Optional[bool] = None
+        with contextlib.suppress(Fault):
+            collecting = bool(self.memory.u32(address + self.layout.is_gc_collecting))
+        return InterpreterState(address, ident, self._read_gil(address), self._read_threads(address, ident), collecting)
+
+    def _read_gil(self, interpreter: int) -> Optional[GilState]:
+        try:
+            address = gil_address(self.memory, self.runtime, interpreter)
+            interval, holder, locked, switches = self.memory.words(address, 4)
+        except Fault as exc:
+            self.problems.append(f"the interpreter lock: {exc}")
+            return None
+        locked &= 0xFFFFFFFF
+        if locked not in (0, 1, 0xFFFFFFFF) or interval > 1 << 40:
+            self.problems.append("the interpreter lock: its record is damaged")
+            return None
+        # last_holder is kept after a release; locked is -1 until the lock is first made
+        return GilState(address, locked == 1, holder if locked == 1 else None, interval / 1e6, switches)
+
+    def _read_threads(self, interpreter: int, ident: int) -> List[ThreadState]:
+        """Oldest first; the list itself is newest first."""
+        found: List[ThreadState] = []
+        seen = set()
+        try:
+            address = self.memory.u64(interpreter + self.layout.is_threads_head)
+            while address and address not in seen and len(found) < MAX_THREADS:
+                seen.add(address)
+                found.append(self._read_thread(address, ident))
+                address = self.memory.u64(address + self.layout.ts_next)
+        except Fault as exc:
+            self.problems.append(f"the list of threads of interpreter {ident} ends early: {exc}")
+        return found[::-1]
+
+    def _read_thread(self, address: int, interpreter: int) -> ThreadState:
+        memory, layout = self.memory, self.layout
+        attached: Optional[bool] = None
+        if layout.ts_state >= 0:
+            attached = memory.u32(address + layout.ts_state) == 1
+        state = ThreadState(
+            address,
+            interpreter,
+            memory.u64(address + layout.ts_thread_id),
+            memory.u64(address + layout.ts_native_thread_id),
+            attached,
+        )
+        try:
+            holder = memory.u64(address + layout.ts_cframe) if layout.ts_cframe >= 0 else address
+            top = memory.u64(holder + layout.ts_current_frame)
+            state.frames, state.cut = self.frames.chain(top)
+        except Fault as exc:
+            state.cut = str(exc)
+        return state
+
+    # ------------------------------------------------------------------ modules, names
+
+    def module_dict(self, interpreter: InterpreterState, name: str) -> Optional[int]:
+        """The namespace of an imported module (PyModuleObject.md_dict), or None."""
+        try:
+            modules = self.memory.u64(interpreter.address + self.layout.is_modules)
+            module = self.objects.lookup(modules, name)
+            if module is None or not self.objects.is_instance(module, "module"):
+                return None
+            return self.memory.u64(module + 16)
+        except (Fault, NotThat):
+            return None
+
+    def module_value(self, interpreter: InterpreterState, module: str, name: str) -> Optional[int]:
+        """A global of an imported module, or None."""
+        namespace = self.module_dict(interpreter, module)
+        if not namespace:
+            return None
+        try:
+            return self.objects.lookup(namespace, name)
+        except (Fault, NotThat):
+            return None
+
+    def thread_objects(self, interpreter: InterpreterState) -> Dict[int, int]:
+        """ident → threading.Thread, from ``threading._active``."""
+        active = self.module_value(interpreter, "threading", "_active")
+        found: Dict[int, int] = {}
+        if active is None:
+            return found
+        try:
+            for key, value in self.objects.dict_items(active):
+                try:
+                    found[self.objects.integer(key)] = value
+                except (Fault, NotThat):
+                    continue
+        except (Fault, NotThat) as exc:
+            self.problems.append(f"names of threads: {exc}")
+        return found
+
+    def _name_threads(self, interpreter: InterpreterState) -> None:
+        known = self.thread_objects(interpreter)
+        for thread in interpreter.threads:
+            address = known.get(thread.ident)
+            if address is None:
+                continue
+            thread.object = address
+            try:
+                values = attributes(self.objects, address)
+            except (Fault, NotThat):
+                continue
+            thread.name = self.objects.optional_text(values["_name"]) if "_name" in values else None
+            if "_daemonic" in values:
+                thread.daemon = self._truth(values["_daemonic"])
+
+    def _truth(self, address: int) -> Optional[bool]:
+        try:
+            return bool(self.objects.integer(address))
+        except (Fault, NotThat):
+            return None
+
+
+def gil_address(memory: Memory, runtime: Runtime, interpreter: int) -> int:
+    """Where the GIL's struct lies: inside _PyRuntime up to 3.11, pointed to by the interpreter from 3.12 on."""
+    if runtime.layout.rt_gil >= 0:
+        return runtime.address + runtime.layout.rt_gil
+    return memory.u64(interpreter + runtime.layout.is_gil)
+
+
+def switch_counter(image: Image) -> Tuple[int, float]:
+    """(address of the main interpreter's count of GIL hand-overs, switch interval in seconds) of a running
+    process, so that an observer can read one word at the beginning and the end of its window.
+
+    Raises NoInterpreter or Fault.
+    """
+    runtime = find_runtime(image)
+    interpreter = image.u64(runtime.address + runtime.layout.rt_interpreters_main)
+    address = gil_address(image, runtime, interpreter)
+    interval = image.u64(address + L.GIL_INTERVAL)
+    if not 0 < interval < 1 << 40:
+        raise Fault(address, 8, "the interpreter lock's record is damaged")
+    return address + L.GIL_SWITCH_NUMBER, interval / 1e6

@@ -1,0 +1,236 @@
+"""Objects of the target, read through Memory: every loop is bounded, every pointer may be garbage.
+
+Nothing here raises anything but ``Fault`` (memory that is not there) and ``NotThat`` (memory that is not what
+it should be); callers turn both into *unknown*.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from ..memory import Fault, Memory
+from . import layouts as L
+from .layouts import Layout
+
+#: More characters than any name worth showing; longer strings are cut, not refused.
+MAX_TEXT = 4096
+MAX_ITEMS = 100_000
+
+
+class NotThat(Exception):
+    """The object is of another type, or damaged."""
+
+
+class TypeInfo(NamedTuple):
+    address: int
+    name: str  # tp_name: "str", "_thread.lock", "Account"
+    flags: int
+    basicsize: int
+    dictoffset: int
+    base: int
+
+
+class Objects:
+    """Reads objects of one interpreter; types and dict keys are cached, because they repeat."""
+
+    def __init__(self, memory: Memory, layout: Layout) -> None:
+        self.memory = memory
+        self.layout = layout
+        self._types: Dict[int, TypeInfo] = {}
+        self._texts: Dict[int, str] = {}
+        self._shared_keys: Dict[int, List[str]] = {}
+
+    # ------------------------------------------------------------------ types
+
+    def type_of(self, address: int) -> TypeInfo:
+        if not 0x1000 <= address < 1 << 48 or address & 7:
+            raise NotThat(f"{address:#x} is no object")
+        return self.type_at(self.memory.u64(address + L.OB_TYPE))
+
+    def type_at(self, address: int) -> TypeInfo:
+        """The type object at an address. One that does not look like a type is NotThat."""
+        known = self._types.get(address)
+        if known is not None:
+            return known
+        if not 0x1000 <= address < 1 << 48 or address & 7:
+            raise NotThat(f"{address:#x} is no type")
+        words = self.memory.words(address, L.TP_DICTOFFSET // 8 + 1)
+        basicsize = words[L.TP_BASICSIZE // 8]
+        if not 16 <= basicsize < 1 << 20:
+            raise NotThat(f"no type at {address:#x}")
+        name = self.memory.cstring(words[L.TP_NAME // 8], 200).decode("utf-8", "backslashreplace")
+        if not name or not name.isprintable():
+            raise NotThat(f"no type at {address:#x}")
+        offset = words[L.TP_DICTOFFSET // 8]
+        info = TypeInfo(
+            address, name, words[L.TP_FLAGS // 8], basicsize, offset - (1 << 64 if offset >> 63 else 0),
+            words[L.TP_BASE // 8],
+        )  # fmt: skip
+        self._types[address] = info
+        return info
+
+    def type_name(self, address: int) -> Optional[str]:
+        """tp_name of an object's type, or None when it is no object."""
+        try:
+            return self.type_of(address).name
+        except (Fault, NotThat):
+            return None
+
+    def is_instance(self, address: int, name: str) -> bool:
+        """Is the type, or one of its single-inheritance bases, called so (tp_name)?"""
+        try:
+            info = self.type_of(address)
+            for _ in range(32):
+                if info.name == name:
+                    return True
+                if not info.base:
+                    return False
+                info = self.type_at(info.base)
+        except (Fault, NotThat):
+            pass
+        return False
+
+    # ------------------------------------------------------------------ scalars
+
+    def text(self, address: int) -> str:
+        """A str. Lone surrogates come out as backslash escapes, so that the result is valid Unicode."""
+        known = self._texts.get(address)
+        if known is not None:
+            return known
+        if not self.type_of(address).flags & L.FLAG_UNICODE:
+            raise NotThat("not a str")
+        length, state = self.memory.u64(address + 16), self.memory.u32(address + 32)
+        kind, compact, ascii_ = state >> 2 & 7, state >> 5 & 1, state >> 6 & 1
+        if kind not in (1, 2, 4) or length > 1 << 40:
+            raise NotThat("damaged str")
+        length = min(length, MAX_TEXT)
+        if compact:
+            start = address + (self.layout.ascii_size if ascii_ else self.layout.compact_size)
+        else:
+            start = self.memory.u64(address + self.layout.unicode_data)
+        raw = self.memory.read(start, length * kind)
+        codec = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}[kind]
+        text = raw.decode(codec, "surrogatepass" if kind != 1 else "strict")
+        text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+        if len(self._texts) < MAX_ITEMS:
+            self._texts[address] = text
+        return text
+
+    def optional_text(self, address: int) -> Optional[str]:
+        try:
+            return self.text(address)
+        except (Fault, NotThat, UnicodeDecodeError):
+            return None
+
+    def integer(self, address: int) -> int:
+        """An int of up to four digits of 30 bits."""
+        if not self.type_of(address).flags & L.FLAG_LONG:
+            raise NotThat("not an int")
+        if self.layout.long_tag:
+            tag = self.memory.u64(address + 16)
+            count, sign = tag >> 3, 1 - (tag & 3)
+        else:
+            size = self.memory.i64(address + 16)
+            count, sign = abs(size), (size > 0) - (size < 0)
+        if count > 4:
+            raise NotThat("a very large int")
+        digits = [self.memory.u32(address + 24 + 4 * i) for i in range(count)]
+        return sign * sum(d << 30 * i for i, d in enumerate(digits))
+
+    def number(self, address: int) -> float:
+        """A float or an int, as a float."""
+        if self.type_of(address).name == "float":
+            return self.memory.f64(address + 16)
+        return float(self.integer(address))
+
+    def bytes_(self, address: int, limit: int = 1 << 20) -> bytes:
+        if not self.type_of(address).flags & L.FLAG_BYTES:
+            raise NotThat("not bytes")
+        return self.memory.read(address + 32, min(self.memory.u64(address + L.OB_SIZE), limit))
+
+    # ------------------------------------------------------------------ containers
+
+    def items(self, address: int) -> Tuple[int, ...]:
+        """Addresses of the items of a tuple or list."""
+        flags = self.type_of(address).flags
+        count = self.memory.u64(address + L.OB_SIZE)
+        if count > MAX_ITEMS:
+            raise NotThat("longer than can be believed")
+        if flags & L.FLAG_TUPLE:
+            return self.memory.words(address + 24, count)
+        if flags & L.FLAG_LIST:
+            return self.memory.words(self.memory.u64(address + 24), count)
+        raise NotThat("neither tuple nor list")
+
+    def set_items(self, address: int) -> Iterator[int]:
+        """Items of a set or frozenset: its table of (key, hash) with mask + 1 slots; deleted ones point to a
+        dummy whose hash is -1 (Objects/setobject.c)."""
+        if self.type_of(address).name not in ("set", "frozenset"):
+            raise NotThat("not a set")
+        mask, table = self.memory.u64(address + 32), self.memory.u64(address + 40)
+        if mask > 4 * MAX_ITEMS:
+            raise NotThat("larger than can be believed")
+        words = self.memory.words(table, 2 * (mask + 1))
+        for key, hash_ in zip(words[::2], words[1::2]):
+            if key and hash_ != (1 << 64) - 1:
+                yield key
+
+    def deque_items(self, address: int, limit: int = 10_000) -> Iterator[int]:
+        """Items of a collections.deque, left to right: a chain of blocks of 64 with a link at either end
+        (Modules/_collectionsmodule.c, BLOCKLEN 64)."""
+        if self.type_of(address).name != "collections.deque":
+            raise NotThat("not a deque")
+        count, block, _right, index = self.memory.words(address + L.OB_SIZE, 4)
+        for _ in range(min(count, limit)):
+            if index >= 64:
+                block, index = self.memory.u64(block + 8 + 64 * 8), 0
+            yield self.memory.u64(block + 8 + index * 8)
+            index += 1
+
+    def length(self, address: int) -> int:
+        """ob_size of a list, tuple or deque; ma_used of a dict; fill of a set."""
+        info = self.type_of(address)
+        if info.name in ("set", "frozenset"):
+            return self.memory.u64(address + 24)
+        size = self.memory.u64(address + L.OB_SIZE)
+        if size > 1 << 40:
+            raise NotThat("longer than can be believed")
+        return size
+
+    def dict_items(self, address: int) -> Iterator[Tuple[int, int]]:
+        """(key, value) addresses of a dict (Objects/dictobject.c: combined and split tables)."""
+        if not self.type_of(address).flags & L.FLAG_DICT:
+            raise NotThat("not a dict")
+        keys, values = self.memory.words(address + 32, 2)
+        return self._table_items(keys, values + self.layout.dict_values_start if values else 0)
+
+    def _table_items(self, keys: int, values: int) -> Iterator[Tuple[int, int]]:
+        log2_index_bytes, kind = self.memory.u8(keys + 9), self.memory.u8(keys + 10)
+        count = self.memory.u64(keys + 24)
+        if log2_index_bytes > 32 or count > MAX_ITEMS * 10 or kind > 2:
+            raise NotThat("damaged dict")
+        start = keys + 32 + (1 << log2_index_bytes)
+        stride = 3 if kind == 0 else 2  # a general table keeps the hash first
+        words = self.memory.words(start, count * stride)
+        found_keys, found_values = words[stride - 2 :: stride], words[stride - 1 :: stride]
+        if values:
+            found_values = self.memory.words(values, count)
+        for key, value in zip(found_keys, found_values):
+            if key and value:
+                yield key, value
+
+    def text_dict(self, address: int) -> Dict[str, int]:
+        """name → address for the str keys of a dict."""
+        found: Dict[str, int] = {}
+        for key, value in self.dict_items(address):
+            name = self.optional_text(key)
+            if name is not None:
+                found[name] = value
+        return found
+
+    def lookup(self, address: int, name: str) -> Optional[int]:
+        """The value of one str key of a dict."""
+        for key, value in self.dict_items(address):
+            if self.optional_text(key) == name:
+                return value
+        return None

@@ -1,0 +1,220 @@
+"""asyncio: every task with its chain of coroutines down to the innermost frame, and the loops they run on.
+
+Where tasks are kept: ``asyncio.tasks._all_tasks`` up to 3.11, ``_scheduled_tasks`` and ``_eager_tasks`` in 3.12
+and 3.13 (Lib/asyncio/tasks.py, Modules/_asynciomodule.c). What a suspended coroutine awaits is the topmost value
+of its frame (Objects/genobject.c, _PyGen_yf).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Dict, Iterator, List, Optional, Set
+
+from ..memory import Fault
+from .attributes import attribute, attributes, slot
+from .frames import Frame
+from .interpreter import InterpreterState, Python
+from .objects import NotThat
+
+MAX_TASKS = 200_000
+MAX_CHAIN = 2_000
+_BASE_EVENTS = "asyncio/base_events.py"
+_FUT_LOOP = 16
+_STATES = {0: "pending", 1: "done", 2: "done"}
+
+
+@dataclass
+class TaskState:
+    address: int
+    name: Optional[str]
+    state: str  # "pending" | "running" | "done" | "unknown"
+    loop: Optional[int]
+    frames: List[Frame] = field(default_factory=list)  # innermost await first
+    awaiting: Optional[str] = None
+    ready: bool = False  # suspended, waits for nothing: it stands in the ready queue
+
+
+@dataclass
+class LoopState:
+    address: int
+    kind: str  # type name
+    ident: Optional[int]  # pthread_t of the thread that runs it
+    ready: Optional[int] = None
+    scheduled: Optional[int] = None
+    readers: Optional[int] = None
+    callbacks: List[int] = field(default_factory=list)  # functions in the ready queue that are not task steps
+
+
+class Asyncio:
+    """The tasks and loops of one interpreter."""
+
+    def __init__(self, python: Python, interpreter: InterpreterState) -> None:
+        self._python = python
+        self._interpreter = interpreter
+        self._objects = python.objects
+        self.problems: List[str] = []
+
+    # ------------------------------------------------------------------ tasks
+
+    def tasks(self) -> List[TaskState]:
+        found: List[TaskState] = []
+        seen: Set[int] = set()
+        for address in self._task_addresses():
+            if address in seen or len(found) >= MAX_TASKS:
+                continue
+            seen.add(address)
+            try:
+                found.append(self._task(address))
+            except (Fault, NotThat) as exc:
+                self.problems.append(f"task at {address:#x}: {exc}")
+        return found
+
+    def _task_addresses(self) -> Iterator[int]:
+        for name in ("_scheduled_tasks", "_all_tasks", "_eager_tasks"):
+            held = self._python.module_value(self._interpreter, "asyncio.tasks", name)
+            if held is None:
+                continue
+            try:
+                yield from self._members(held)
+            except (Fault, NotThat) as exc:
+                self.problems.append(f"asyncio.tasks.{name}: {exc}")
+
+    def _members(self, held: int) -> Iterator[int]:
+        """Of a WeakSet (a set of weak references in ``data``) or a set."""
+        objects = self._objects
+        weak = objects.is_instance(held, "WeakSet")
+        data = attributes(objects, held)["data"] if weak else held
+        for item in objects.set_items(data):
+            try:
+                target = objects.memory.u64(item + 16) if weak else item  # PyWeakReference.wr_object
+                if objects.is_instance(target, "_asyncio.Task"):
+                    yield target
+            except Fault:
+                continue
+
+    def _task(self, address: int) -> TaskState:
+        memory, layout = self._objects.memory, self._objects.layout
+        coroutine = memory.u64(address + layout.task_coro)
+        waiter = memory.u64(address + layout.task_fut_waiter)
+        state = _STATES.get(memory.u32(address + layout.fut_state), "unknown")
+        task = TaskState(address, self._task_name(address), state, memory.u64(address + _FUT_LOOP) or None)
+        if state == "pending":
+            running = self._follow(coroutine, task)
+            if running:
+                task.state = "running"
+            task.ready = not running and not waiter
+            if waiter and task.awaiting is None:
+                task.awaiting = self._future_name(waiter)
+            if not waiter and task.frames and task.frames[0].is_in("__sleep0", "asyncio/tasks.py"):
+                task.awaiting = "sleep(0)"
+        return task
+
+    def _task_name(self, address: int) -> Optional[str]:
+        """A str, or from 3.12 on an int until somebody asks for it."""
+        try:
+            name = self._objects.memory.u64(address + self._objects.layout.task_name)
+            text = self._objects.optional_text(name)
+            return text if text is not None else f"Task-{self._objects.integer(name)}"
+        except (Fault, NotThat):
+            return None
+
+    def _follow(self, awaitable: Optional[int], task: TaskState) -> bool:
+        """Adds the frames of a chain of awaits, outermost first, and turns them round; True when the chain is
+        being executed right now."""
+        layout, memory = self._objects.layout, self._objects.memory
+        seen: Set[int] = set()
+        running = False
+        while awaitable and awaitable not in seen and len(seen) < MAX_CHAIN:
+            seen.add(awaitable)
+            kind = self._objects.type_name(awaitable)
+            if kind in ("coroutine", "generator", "async_generator"):
+                state = memory.u8(awaitable + layout.gen_frame_state)
+                state -= 256 if state > 127 else 0
+                if state >= layout.gen_completed:
+                    break
+                frame = self._python.frames.frame(awaitable + layout.gen_iframe)
+                if frame is None:
+                    break
+                task.frames.append(frame)
+                if state == 0:  # FRAME_EXECUTING
+                    running = True
+                    break
+                awaitable = self._python.frames.stack_top(frame) if state != layout.gen_created else None
+            elif kind in ("coroutine_wrapper", "async_generator_asend", "async_generator_athrow"):
+                awaitable = memory.u64(awaitable + 16)
+            elif kind == "_asyncio.FutureIter":
+                task.awaiting = self._future_name(memory.u64(awaitable + 16))
+                break
+            else:
+                break
+        task.frames.reverse()
+        return running
+
+    def _future_name(self, address: int) -> Optional[str]:
+        if self._objects.is_instance(address, "_asyncio.Task"):
+            return f"Task:{self._task_name(address) or '?'}"
+        kind = self._objects.type_name(address)
+        return kind.split(".")[-1] if kind else None
+
+    # ------------------------------------------------------------------ loops
+
+    def loops(self, tasks: List[TaskState]) -> List[LoopState]:
+        """Every loop that a task belongs to or that a thread runs."""
+        runners: Dict[int, int] = {}
+        for thread in self._interpreter.threads:
+            for frame in thread.frames:
+                if frame.function in ("run_forever", "_run_once") and frame.code.filename.endswith(_BASE_EVENTS):
+                    loop = self._python.frames.local(frame, "self")
+                    if loop:
+                        runners.setdefault(loop, thread.ident)
+        addresses = list(runners) + [t.loop for t in tasks if t.loop and t.loop not in runners]
+        return [self._loop(address, runners.get(address)) for address in dict.fromkeys(addresses)]
+
+    def _loop(self, address: int, ident: Optional[int]) -> LoopState:
+        loop = LoopState(address, self._objects.type_name(address) or "?", ident)
+        try:
+            values = attributes(self._objects, address)
+        except (Fault, NotThat) as exc:
+            self.problems.append(f"event loop: {exc}")
+            return loop
+        loop.ready = self._length(values.get("_ready"))
+        loop.scheduled = self._length(values.get("_scheduled"))
+        selector = values.get("_selector")
+        if selector:
+            loop.readers = self._length(attribute(self._objects, selector, "_fd_to_key"))
+        if loop.ident is None and "_thread_id" in values:
+            try:
+                loop.ident = self._objects.integer(values["_thread_id"])
+            except (Fault, NotThat):
+                loop.ident = None
+        if values.get("_ready"):
+            loop.callbacks = list(self._callbacks(values["_ready"]))
+        return loop
+
+    def _length(self, address: Optional[int]) -> Optional[int]:
+        try:
+            return self._objects.length(address) if address else None
+        except (Fault, NotThat):
+            return None
+
+    def _callbacks(self, ready: int) -> Iterator[int]:
+        """Code objects of Python functions in the ready queue."""
+        try:
+            for handle in self._objects.deque_items(ready, 1000):
+                code = self._function_code(slot(self._objects, handle, "_callback"))
+                if code:
+                    yield code
+        except (Fault, NotThat):
+            return
+
+    def _function_code(self, address: Optional[int]) -> Optional[int]:
+        for _ in range(5):
+            kind = self._objects.type_name(address) if address else None
+            if address is None or kind is None:
+                return None
+            if kind == "function":
+                return self._objects.memory.u64(address + 48)  # PyFunctionObject.func_code
+            if kind not in ("method", "functools.partial"):
+                return None
+            address = self._objects.memory.u64(address + 16)  # im_func, partial.fn
+        return None

@@ -1,0 +1,191 @@
+"""ELF64 little-endian files, as far as finding symbols, sections and build-ids needs.
+
+Every offset in a file may be wrong on purpose: slices are bounded by the file, and a table that does not fit
+is treated as absent. Layout: System V ABI, chapters 4 and 5; <elf.h>.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+
+EHDR = struct.Struct("<16sHHIQQQIHHHHHH")
+PHDR = struct.Struct("<IIQQQQQQ")
+_SHDR = struct.Struct("<IIQQQQIIQQ")
+_SYM = struct.Struct("<IBBHQQ")
+NHDR = struct.Struct("<III")
+
+ET_EXEC, ET_DYN, ET_CORE = 2, 3, 4
+PT_LOAD, PT_NOTE = 1, 4
+NT_GNU_BUILD_ID = 3
+SHT_SYMTAB, SHT_DYNSYM = 2, 11
+
+MACHINES = {3: "i386", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv64", 21: "ppc64", 22: "s390x"}
+
+
+class NotElf(Exception):
+    """Not an ELF64 little-endian file; the message says what it is instead."""
+
+
+class Segment(NamedTuple):
+    type: int
+    flags: int
+    offset: int
+    vaddr: int
+    filesz: int
+    memsz: int
+
+
+class Section(NamedTuple):
+    name: str
+    type: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    entsize: int
+
+
+def parse_header(data: bytes) -> Tuple[int, int, int, int, int, int, int, int]:
+    """(type, machine, entry, phoff, phnum, shoff, shnum, shstrndx), or NotElf."""
+    if len(data) < EHDR.size:
+        raise NotElf("too short for an ELF header")
+    ident, kind, machine, _v, entry, phoff, shoff, _f, _eh, phsize, phnum, shsize, shnum, shstr = EHDR.unpack_from(data)
+    if ident[:4] != b"\x7fELF":
+        raise NotElf("no ELF magic at its start")
+    if ident[4] != 2 or ident[5] != 1:
+        raise NotElf("not 64-bit little-endian")
+    if (phnum and phsize != PHDR.size) or (shnum and shsize != _SHDR.size):
+        raise NotElf("header sizes that ELF64 does not have")
+    return kind, machine, entry, phoff, phnum, shoff, shnum, shstr
+
+
+def parse_segments(data: Union[bytes, mmap.mmap], phoff: int, phnum: int) -> List[Segment]:
+    """Program headers that lie within ``data``."""
+    found = []
+    for index in range(phnum):
+        at = phoff + index * PHDR.size
+        if at + PHDR.size > len(data):
+            break
+        kind, flags, offset, vaddr, _p, filesz, memsz, _a = PHDR.unpack_from(data, at)
+        found.append(Segment(kind, flags, offset, vaddr, filesz, memsz))
+    return found
+
+
+def iter_notes(data: bytes) -> Iterator[Tuple[bytes, int, bytes]]:
+    """(name, type, descriptor) of each whole note in a PT_NOTE's bytes."""
+    at = 0
+    while at + NHDR.size <= len(data):
+        namesz, descsz, kind = NHDR.unpack_from(data, at)
+        name_at = at + NHDR.size
+        desc_at = name_at + (namesz + 3 & ~3)
+        end = desc_at + (descsz + 3 & ~3)
+        if desc_at + descsz > len(data):
+            return
+        yield data[name_at : name_at + namesz].rstrip(b"\0"), kind, data[desc_at : desc_at + descsz]
+        at = end
+
+
+def build_id_of(notes: bytes) -> Optional[str]:
+    """The GNU build-id among notes, in hex."""
+    for name, kind, desc in iter_notes(notes):
+        if name == b"GNU" and kind == NT_GNU_BUILD_ID and desc:
+            return desc.hex()
+    return None
+
+
+class Elf:
+    """An ELF file on disk, mapped read-only. Raises OSError or NotElf."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if os.fstat(fd).st_size < EHDR.size:
+                raise NotElf("too short for an ELF header")
+            self.data = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
+        finally:
+            os.close(fd)
+        header = parse_header(self.data[: EHDR.size])
+        self.type, self.machine, self.entry, phoff, phnum, self._shoff, self._shnum, self._shstr = header
+        self.segments = parse_segments(self.data, phoff, phnum)
+        self._sections: Optional[List[Section]] = None
+        self._symbols: Dict[str, Optional[int]] = {}
+
+    @property
+    def first_vaddr(self) -> int:
+        """Link-time address of the first loaded byte, rounded down to a page: load bias = base - this."""
+        loads = [s.vaddr - s.offset for s in self.segments if s.type == PT_LOAD]
+        return min(loads) & ~0xFFF if loads else 0
+
+    @property
+    def build_id(self) -> Optional[str]:
+        for segment in self.segments:
+            if segment.type == PT_NOTE:
+                found = build_id_of(self.data[segment.offset : segment.offset + min(segment.filesz, 1 << 16)])
+                if found:
+                    return found
+        return None
+
+    def sections(self) -> List[Section]:
+        if self._sections is None:
+            self._sections = list(self._read_sections())
+        return self._sections
+
+    def _read_sections(self) -> Iterator[Section]:
+        end = self._shoff + self._shnum * _SHDR.size
+        if not self._shnum or end > len(self.data) or self._shstr >= self._shnum:
+            return
+        rows = [_SHDR.unpack_from(self.data, self._shoff + i * _SHDR.size) for i in range(self._shnum)]
+        names = self.data[rows[self._shstr][4] : rows[self._shstr][4] + rows[self._shstr][5]]
+        for name, kind, _flags, address, offset, size, link, _info, _align, entsize in rows:
+            text = names[name : names.find(b"\0", name)].decode("ascii", "replace")
+            yield Section(text, kind, address, offset, size, link, entsize)
+
+    def section(self, name: str) -> Optional[Section]:
+        return next((s for s in self.sections() if s.name == name), None)
+
+    def symbol(self, name: str) -> Optional[int]:
+        """Link-time address of a defined symbol, from .dynsym or .symtab; None when it has none."""
+        if name not in self._symbols:
+            self._symbols[name] = self._find_symbol(name.encode())
+        return self._symbols[name]
+
+    def _find_symbol(self, name: bytes) -> Optional[int]:
+        sections = self.sections()
+        for wanted in (SHT_DYNSYM, SHT_SYMTAB):
+            for table in sections:
+                if table.type != wanted or not 0 < table.link < len(sections):
+                    continue
+                found = self._search(table, sections[table.link], name)
+                if found is not None:
+                    return found
+        return None
+
+    def _search(self, table: Section, strings: Section, name: bytes) -> Optional[int]:
+        """Looks the name up in the string table first: that is one memchr, symbols are 100,000 tuples."""
+        texts = self.data[strings.offset : strings.offset + strings.size]
+        at = texts.find(b"\0" + name + b"\0")
+        indices = set()
+        while at >= 0:
+            indices.add(at + 1)
+            at = texts.find(b"\0" + name + b"\0", at + 1)
+        if not indices:
+            return None
+        size = min(table.size, max(0, len(self.data) - table.offset)) // _SYM.size * _SYM.size
+        entries = self.data[table.offset : table.offset + size]
+        for st_name, _info, _other, shndx, value, _size in _SYM.iter_unpack(entries):
+            if st_name in indices and shndx and value:
+                return int(value)
+        return None
+
+    def bytes_at(self, vaddr_offset: int, size: int) -> Optional[bytes]:
+        """File bytes at a file offset, or None past the end."""
+        if vaddr_offset < 0 or vaddr_offset + size > len(self.data):
+            return None
+        return self.data[vaddr_offset : vaddr_offset + size]
+
+    def close(self) -> None:
+        self.data.close()

@@ -1,0 +1,67 @@
+"""The memory of a running process, read through /proc/PID/mem without stopping it.
+
+Values may change between two reads; whoever reads this way checks what he reads. The kernel allows it to
+whom it would allow ptrace.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, List, Optional, Type
+
+from .base import Fault, Image, MappedFile
+from .elf import Elf, NotElf
+
+
+class ProcMem(Image):
+    """Raises PermissionError or FileNotFoundError from the constructor when it may not or cannot be opened."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        self._files: Optional[List[MappedFile]] = None
+        self._elves: Dict[str, Optional[Elf]] = {}
+
+    @property
+    def files(self) -> List[MappedFile]:
+        """The mapped files, as /proc/PID/maps names them; read once."""
+        if self._files is None:
+            with open(f"/proc/{self.pid}/maps", "rb") as stream:
+                self._files = [m for m in map(_mapped, stream) if m is not None]
+        return self._files
+
+    def elf(self, path: str) -> Optional[Elf]:
+        """The file behind a mapping as the target sees it (through its own root)."""
+        if path not in self._elves:
+            try:
+                self._elves[path] = Elf(f"/proc/{self.pid}/root{path}")
+            except (OSError, NotElf, ValueError):
+                self._elves[path] = None
+        return self._elves[path]
+
+    def read(self, address: int, size: int) -> bytes:
+        try:
+            data = os.pread(self._fd, size, address)
+        except (OSError, OverflowError) as exc:
+            raise Fault(address, size, getattr(exc, "strerror", None) or "not an address") from None
+        if len(data) != size:
+            raise Fault(address, size, "ends early")
+        return data
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def __enter__(self) -> ProcMem:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: object, trace: object) -> None:
+        self.close()
+
+
+def _mapped(line: bytes) -> Optional[MappedFile]:
+    """A line of /proc/PID/maps that names a file."""
+    parts = line.split(None, 5)
+    if len(parts) < 6 or not parts[5].startswith(b"/"):
+        return None
+    start, end = (int(x, 16) for x in parts[0].split(b"-"))
+    return MappedFile(start, end, int(parts[2], 16), os.fsdecode(parts[5].rstrip(b"\n")))

@@ -1,0 +1,31 @@
+"""Synthetic memory for tests: byte strings laid at addresses."""
+
+from __future__ import annotations
+
+import struct
+from typing import Dict
+
+from .base import Fault, Memory
+
+
+class Segments(Memory):
+    """``Segments({0x1000: b"..."})``; ``put`` and ``put_words`` write, growing nothing."""
+
+    def __init__(self, parts: Dict[int, bytes]) -> None:
+        self._parts = {start: bytearray(data) for start, data in parts.items()}
+
+    def read(self, address: int, size: int) -> bytes:
+        for start, data in self._parts.items():
+            if start <= address and address + size <= start + len(data):
+                return bytes(data[address - start : address - start + size])
+        raise Fault(address, size)
+
+    def put(self, address: int, data: bytes) -> None:
+        for start, part in self._parts.items():
+            if start <= address and address + len(data) <= start + len(part):
+                part[address - start : address - start + len(data)] = data
+                return
+        raise Fault(address, len(data))
+
+    def put_words(self, address: int, *words: int) -> None:
+        self.put(address, struct.pack(f"<{len(words)}Q", *words))
