@@ -13,7 +13,13 @@ _LONGEST_WORD = 400  # a path is kept whole, a hostile "word" of a megabyte is n
 
 
 def clean(text: str) -> str:
-    """One line of printable text: whatever is not printable becomes a visible ``\\x1b``-like escape."""
+    """One line of printable text: whatever is not printable becomes a visible ``\\x1b``-like escape.
+
+    GitHub's runner obeys log lines that begin with ``::`` and any that hold ``##[``: both get a backslash.
+    """
+    text = text.replace("##[", "#\\#[")
+    if text.startswith("::"):
+        text = "\\" + text
     if text.isprintable():
         return text
     return "".join(ch if ch.isprintable() or unicodedata.category(ch) == "Zs" else _escape(ch) for ch in text)
@@ -71,8 +77,8 @@ def wrap(text: str, width: int) -> List[str]:
     """Lines of at most ``width`` columns, broken at spaces only, so that a path stays one piece to copy."""
     lines: List[str] = []
     line, used = "", 0
-    for whole in clean(text.replace("\n", " ")).split():
-        word = cut(whole, max(width, _LONGEST_WORD))
+    for whole in text.split():
+        word = cut(clean(whole), max(width, _LONGEST_WORD))
         size = columns(word)
         if line and used + 1 + size > width:
             lines.append(line)

@@ -33,7 +33,7 @@ def show(page: Page, lines: List[Tuple[int, str]], marked: int, indent: int) -> 
     digits = max(len(str(number)) for number, _ in lines)
     room = page.width - indent - digits - 4
     for (number, _), text in zip(lines, texts):
-        shown = escape.cut(escape.clean(text[common:]), room).replace("##[", "#\\#[")
+        shown = escape.cut(escape.clean(text[common:]), room)
         mark = page.style(">", "red", "bold") if number == marked else " "
         gutter = page.style(f"{number:>{digits}}", "dim")
         page.rendered(f"{mark} {gutter}  {_colored(shown) if page.color else shown}", indent)
