@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import Callable, Dict, NamedTuple
+from typing import Callable, Dict, NamedTuple, Sequence, Tuple
 
 from ..evidence import Evidence
 from ..findings import Diagnosis
 from . import json_report, text
 
+Result = Tuple[str, Evidence, Diagnosis]  # the target as the user named it, and what was found
+
 
 class Format(NamedTuple):
-    """``render(evidence, diagnosis, color, width)`` gives the whole report; formats may ignore the last two."""
+    """``render(evidence, diagnosis, color, width)`` gives the whole report; formats may ignore the last two.
+
+    ``render_many`` does the same for the results of several targets.
+    """
 
     name: str
     suffix: str
     render: Callable[[Evidence, Diagnosis, bool, int], str]
+    render_many: Callable[[Sequence[Result], bool, int], str]
 
 
 def _text(evidence: Evidence, diagnosis: Diagnosis, color: bool, width: int) -> str:
@@ -26,9 +32,17 @@ def _json(evidence: Evidence, diagnosis: Diagnosis, color: bool, width: int) -> 
     return json_report.render(evidence, diagnosis)
 
 
+def _text_many(results: Sequence[Result], color: bool, width: int) -> str:
+    return text.render_many(results, color=color, width=width)
+
+
+def _json_many(results: Sequence[Result], color: bool, width: int) -> str:
+    return json_report.render_many([(evidence, diagnosis) for _, evidence, diagnosis in results])
+
+
 FORMATS: Dict[str, Format] = {
-    "text": Format("text", ".txt", _text),
-    "json": Format("json", ".json", _json),
+    "text": Format("text", ".txt", _text, _text_many),
+    "json": Format("json", ".json", _json, _json_many),
 }
 
 

@@ -6,7 +6,7 @@ Right at 80 columns and without colour, as a CI log shows it, and of bounded len
 from __future__ import annotations
 
 from collections import Counter
-from typing import Dict, List, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 from ..evidence import Evidence, Gap, Process
 from ..findings import Culprit, Diagnosis, Finding
@@ -40,6 +40,16 @@ def render(evidence: Evidence, diagnosis: Diagnosis, *, color: bool, width: int 
     _gaps(page, evidence.gaps)
     _closing(page, evidence, diagnosis)
     return str(page)
+
+
+def render_many(results: Sequence[Tuple[str, Evidence, Diagnosis]], *, color: bool, width: int = 80) -> str:
+    """Several reports, each under a line with its target's name."""
+    parts: List[str] = []
+    for target, evidence, diagnosis in results:
+        page = Page(width, color)
+        page.line(f"=== {target} ===", 0, "bold")
+        parts.append(f"{page}\n{render(evidence, diagnosis, color=color, width=width)}")
+    return "\n".join(parts)
 
 
 def _verdict(page: Page, evidence: Evidence, finding: Finding) -> None:

@@ -1,0 +1,235 @@
+"""The commands: parse, call one function, choose a renderer. What they do lies elsewhere.
+
+`capture` is served by ``__main__`` before this module is imported; here it only has its help.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+import textwrap
+from pathlib import Path
+from typing import Callable, List, NoReturn, Optional, Sequence, Tuple
+
+import click
+
+from . import __version__, errors, publish
+from .evidence import Evidence
+from .findings import Diagnosis
+from .report.escape import clean, cut
+
+_FORMAT = click.option("-f", "--format", "format_", metavar="FORMAT", default="text", help="text (default) or json.")
+_REPORTS = click.option(
+    "--report",
+    "reports",
+    metavar="FILE",
+    multiple=True,
+    help="Also write FILE; its suffix says the format. Repeatable.",
+)
+_COLOR = click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
+
+Analyse = Callable[[str], Tuple[Evidence, Diagnosis]]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="postmortem")
+def commands() -> None:
+    """Says what a hung or crashed Python program waits for, whose fault that is, and which line to change."""
+
+
+@commands.command(
+    "capture",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    add_help_option=False,
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def capture(arguments: Tuple[str, ...]) -> int:
+    """Run a command; when it does not end in time, say why."""
+    from .__main__ import main as entry  # noqa: PLC0415 - the fast path owns everything but the help
+    from .capture.options import help_text  # noqa: PLC0415
+
+    if not arguments or arguments[0] in ("-h", "--help"):
+        click.echo(help_text())
+        return 0
+    return entry(["capture", *arguments])
+
+
+@commands.command("analyze")
+@click.argument("targets", metavar="TARGET...", nargs=-1, required=True)
+@_FORMAT
+@_REPORTS
+@click.option("--exe", type=click.Path(path_type=Path), help="The program that left the core, when it moved.")
+@click.option("--sysroot", type=click.Path(path_type=Path), help="A folder with the libraries of the core's machine.")
+@_COLOR
+def analyze(
+    targets: Tuple[str, ...],
+    format_: str,
+    reports: Tuple[str, ...],
+    exe: Optional[Path],
+    sysroot: Optional[Path],
+    color: str,
+) -> int:
+    """Diagnose core files, bundles, and coredumpctl:MATCH."""
+    from . import pipeline  # noqa: PLC0415 - readers and patterns are not needed to print a help
+
+    with _Progress() as progress:
+        return _each(
+            targets,
+            lambda target: pipeline.analyze_target(target, exe=exe, sysroot=sysroot, progress=progress),
+            publish.plan(format_, reports),
+            color,
+            progress,
+        )
+
+
+@commands.command("report")
+@click.argument("bundle")
+@_FORMAT
+@_REPORTS
+@_COLOR
+def report(bundle: str, format_: str, reports: Tuple[str, ...], color: str) -> int:
+    """Render the diagnosis of a bundle again, in any format."""
+    from . import pipeline  # noqa: PLC0415
+
+    with _Progress() as progress:
+        return _each(
+            (bundle,),
+            lambda target: pipeline.load_bundle(Path(target)),
+            publish.plan(format_, reports),
+            color,
+            progress,
+        )
+
+
+@commands.command("patterns")
+@click.argument("id_", metavar="[ID]", required=False)
+def patterns(id_: Optional[str]) -> None:
+    """List the patterns, or explain one."""
+    from .classify.engine import all_patterns  # noqa: PLC0415
+
+    known = {pattern.id: pattern for pattern in all_patterns()}
+    if id_ is None:
+        width = max(map(len, known), default=0)
+        for pattern in known.values():
+            click.echo(cut(f"{pattern.id:<{width}}  {pattern.title}", publish.columns(sys.stdout)))
+    elif id_ in known:
+        click.echo(f"{id_}: {known[id_].title}\n\n{textwrap.dedent(known[id_].doc).strip()}")
+    else:
+        near = difflib.get_close_matches(id_, known, n=1)
+        raise errors.UsageError(
+            f"no pattern {clean(id_)!r}", f"did you mean {near[0]}?" if near else "`postmortem patterns` lists them"
+        )
+
+
+@commands.command("demo")
+@click.argument("name", required=False)
+@click.option("--list", "list_", is_flag=True, help="List the cases that can be run.")
+@_COLOR
+def demo(name: Optional[str], list_: bool, color: str) -> None:
+    """Run a labelled hang under capture and show its diagnosis."""
+    from . import demo as demos  # noqa: PLC0415
+
+    if list_:
+        for case in demos.cases():
+            click.echo(f"{case.name}  {case.title}")
+        return
+    bundle = demos.run(name, lambda text: click.echo(f"demo: {text}", err=True))
+    from . import pipeline  # noqa: PLC0415
+
+    evidence, diagnosis = pipeline.load_bundle(bundle)
+    publish.emit(publish.plan("text", ()), [(str(bundle), evidence, diagnosis)], sys.stdout, color=color, many=False)
+    click.echo(f"\nThe bundle is kept in {clean(str(bundle))}")
+
+
+@commands.command("doctor")
+def doctor() -> int:
+    """Say what this machine allows, and how to mend what is missing."""
+    from . import doctor as examination  # noqa: PLC0415
+
+    checks = examination.checks()
+    for check in checks:
+        click.echo(f"{check.mark:>4}  {check.name}: {clean(check.found)}")
+        if check.remedy:
+            click.echo(f"      {check.remedy}")
+    return 1 if any(check.needed and check.ok is False for check in checks) else 0
+
+
+def _each(targets: Sequence[str], analyse: Analyse, plan: publish.Plan, color: str, progress: _Progress) -> int:
+    """Analyses every target, whatever happens to the others; 1 when one could not be."""
+    results = []
+    for target in targets:
+        try:
+            results.append((target, *analyse(target)))
+        except errors.PostmortemError as exc:
+            progress.clear()
+            _complain(exc.sentence(), target if len(targets) > 1 else "")
+        except Exception as exc:  # a core is hostile input: one that finds a defect must not stop the others
+            progress.clear()
+            _complain(_defect(exc), target if len(targets) > 1 else "")
+    progress.clear()
+    publish.emit(plan, results, sys.stdout, color=color, many=len(targets) > 1)
+    return 0 if len(results) == len(targets) else 1
+
+
+class _Progress:
+    """One line on stderr that is drawn over; nothing at all when stderr is no terminal."""
+
+    def __init__(self) -> None:
+        self._live = sys.stderr.isatty()
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def __call__(self, text: str) -> None:
+        if self._live:
+            sys.stderr.write("\r\x1b[2K" + cut(clean(text), publish.columns(sys.stderr) - 1))
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self._live:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
+
+
+def _complain(sentence: str, about: str = "") -> None:
+    click.echo(
+        f"postmortem: {clean(about)}: {clean(sentence)}" if about else f"postmortem: {clean(sentence)}", err=True
+    )
+
+
+def _defect(exc: BaseException) -> str:
+    if os.environ.get("POSTMORTEM_DEBUG"):
+        raise exc
+    return f"{type(exc).__name__}: {exc}; this is a defect of postmortem, POSTMORTEM_DEBUG=1 shows where"
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    """Runs one command; returns its exit status. Every foreseeable error is one sentence on stderr."""
+    try:
+        status = commands.main(args=argv, prog_name="postmortem", standalone_mode=False)
+    except click.ClickException as exc:
+        exc.show()
+        return exc.exit_code
+    except errors.PostmortemError as exc:
+        _complain(exc.sentence())
+        return exc.status
+    except BrokenPipeError:
+        _leave_quietly()
+    except (KeyboardInterrupt, click.Abort):
+        return 130
+    except OSError as exc:
+        _complain(f"{exc.filename or 'the system'}: {exc.strerror or exc}")
+        return 1
+    except Exception as exc:
+        _complain(_defect(exc))
+        return 1
+    return status if isinstance(status, int) else 0
+
+
+def _leave_quietly() -> NoReturn:
+    # The reader of our output (`| head`) has gone: nobody is left to tell, and flushing again would complain.
+    os._exit(141)

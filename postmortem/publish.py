@@ -1,0 +1,74 @@
+"""From results to the places that the user asked for: one stream, and any number of files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import NamedTuple, Optional, Sequence, TextIO, Tuple
+
+from . import report
+from .errors import PostmortemError, UsageError
+
+_WIDEST = 120  # prose gets hard to read beyond
+
+
+class Plan(NamedTuple):
+    """Where reports go: one format on the stream, a file for each ``--report``."""
+
+    format: report.Format
+    files: Tuple[Tuple[Path, report.Format], ...]
+
+
+def plan(format: str, files: Sequence[str]) -> Plan:
+    """Checks formats before any work is done. Raises UsageError that says which formats there are."""
+    try:
+        return Plan(report.format_named(format), tuple((Path(name), report.format_for(name)) for name in files))
+    except ValueError as exc:
+        raise UsageError(str(exc)) from exc
+
+
+def emit(plan: Plan, results: Sequence[report.Result], stream: TextIO, *, color: str = "auto", many: bool) -> None:
+    """Writes the reports. ``many`` is whether several targets were named, also when only one could be read.
+
+    Raises PostmortemError when a file cannot be written, after everything else was.
+    """
+    colored, width = wants_color(stream, color), columns(stream)
+    if many or results:
+        _write(stream, _rendered(plan.format, results, many, colored, width))
+    failed: Optional[PostmortemError] = None
+    for path, format in plan.files if many or results else ():
+        try:
+            path.write_text(_rendered(format, results, many, False, 80), encoding="utf-8")
+        except OSError as exc:
+            failed = PostmortemError(f"the report {str(path)!r} could not be written: {exc.strerror}")
+    if failed is not None:
+        raise failed
+
+
+def _rendered(format: report.Format, results: Sequence[report.Result], many: bool, color: bool, width: int) -> str:
+    if many:
+        return format.render_many(results, color, width)
+    _, evidence, diagnosis = results[0]
+    return format.render(evidence, diagnosis, color, width)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    # A stream of another encoding (LC_ALL=POSIX and the like) gets escapes for what it cannot say.
+    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
+
+
+def wants_color(stream: TextIO, choice: str = "auto") -> bool:
+    """``always`` and ``never`` decide; else colour is for terminals, unless NO_COLOR is set or TERM is dumb."""
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return stream.isatty()
+
+
+def columns(stream: TextIO) -> int:
+    """The terminal's width up to 120, 80 for everything that is no terminal."""
+    return min(_WIDEST, shutil.get_terminal_size((80, 24)).columns) if stream.isatty() else 80
