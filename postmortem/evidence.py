@@ -195,6 +195,7 @@ class Process(msgspec.Struct, frozen=True):
     io: Optional[Dict[str, int]] = None  # differences of /proc/PID/io over the window
     rss_growth: Optional[int] = None  # bytes over the window
     fatal_signal: Optional[int] = None  # from a core: the signal that ended it
+    listening: Optional[Tuple[int, ...]] = None  # TCP ports on which its process tree listens
 
     @property
     def gil(self) -> Optional[Gil]:

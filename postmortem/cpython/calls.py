@@ -1,0 +1,36 @@
+"""Arguments of C functions that a frame is calling right now: they lie on its value stack.
+
+Around a call the stack holds the callable, and its arguments behind it with at most one slot for *self* or NULL
+between them (Python/bytecodes.c of 3.11-3.13, CALL). Slots further up may be stale, so this is only asked when
+something else (a system call) says that the call is going on.
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from ..memory import Fault
+from .frames import Frame, Frames
+from .objects import NotThat
+
+
+def first_number(frames: Frames, frame: Frame, builtin: str) -> Optional[float]:
+    """The first argument of a builtin such as ``sleep``, when it is a number."""
+    objects = frames.objects
+    slots = frames.value_stack(frame)
+    for index, value in enumerate(slots):
+        if not value or objects.type_name(value) != "builtin_function_or_method":
+            continue
+        try:
+            name = objects.memory.cstring(objects.memory.u64(objects.memory.u64(value + 16)), 64)  # m_ml->ml_name
+        except Fault:
+            continue
+        if name != builtin.encode():
+            continue
+        for candidate in slots[index + 1 : index + 3]:
+            if candidate and objects.type_name(candidate) in ("float", "int"):
+                try:
+                    return objects.number(candidate)
+                except (Fault, NotThat):
+                    return None
+    return None

@@ -1,0 +1,153 @@
+"""A bundle's raw facts and cores → evidence."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from ..errors import NotABundle, PostmortemError
+from ..evidence import Evidence, Gap, Process, PythonFrame, Thread, Timings, Trigger, Wait
+from ..evidence import replace as changed
+from ..memory import Segments
+from . import waits
+from .cores import open_core, read_core
+from .descriptors import DescriptorBook, Descriptors
+from .process import Raw, last_call
+from .sources import lines_of
+from .window import counters, read_json, read_samples, read_window
+
+
+def from_bundle(
+    folder: Path, *, exe: Optional[Path] = None, sysroot: Optional[Path] = None, tool_version: str = "",
+    progress: Callable[[str], None] = lambda text: None,
+) -> Evidence:
+    """Evidence from what ``capture`` wrote into a folder, complete or cut short. Raises NotABundle."""
+    began = time.monotonic()
+    manifest = read_json(folder / "manifest.json")
+    if not isinstance(manifest, dict):
+        raise NotABundle(f"{folder} has no readable manifest.json", "name a bundle that `postmortem capture` wrote")
+    raws = {pid: _raw(folder, pid) for pid in _pids(folder, manifest)}
+    gaps = _step_gaps(manifest)
+    processes: List[Process] = []
+    for pid, raw in raws.items():
+        progress(f"process {pid}")
+        process, more = _process(folder, pid, raw, exe, sysroot, progress)
+        processes.append(process)
+        gaps += more
+    timings = manifest.get("timings") if isinstance(manifest.get("timings"), dict) else {}
+    seconds = [raw.window.seconds for raw in raws.values() if raw.window.seconds]
+    return Evidence(
+        trigger=_trigger(manifest),
+        processes=tuple(processes),
+        gaps=tuple(gaps),
+        sources=lines_of(processes, str(sysroot) if sysroot else ""),
+        timings=Timings(_number(timings.get("observe_s")), _number(timings.get("pause_s")),
+                        round(time.monotonic() - began, 3)),
+        window_s=max(seconds) if seconds else None,
+        tool_version=tool_version,
+    )  # fmt: skip
+
+
+def _pids(folder: Path, manifest: Dict[str, Any]) -> List[int]:
+    """The tree's processes, the root first."""
+    listed = manifest.get("processes")
+    pids = [p for p in listed if isinstance(p, int)] if isinstance(listed, list) else []
+    if not pids and (folder / "raw" / "proc").is_dir():
+        pids = sorted(int(entry.name) for entry in (folder / "raw" / "proc").iterdir() if entry.name.isdigit())
+    root = manifest.get("root_pid")
+    return sorted(dict.fromkeys(pids), key=lambda pid: pid != root)
+
+
+def _raw(folder: Path, pid: int) -> Raw:
+    facts = read_json(folder / "raw" / "proc" / str(pid) / "process.json")
+    facts = facts if isinstance(facts, dict) else {}
+    net = read_json(folder / "raw" / "proc" / "net.json")
+    fds = facts.get("fds")
+    return Raw(
+        facts,
+        read_window(folder / "raw" / "proc" / str(pid) / "window.json"),
+        read_samples(folder / "raw" / "pyspy" / f"{pid}.chrometrace.json"),
+        Descriptors(fds, net if isinstance(net, dict) else {}) if isinstance(fds, dict) else None,
+    )
+
+
+def _process(
+    folder: Path, pid: int, raw: Raw, exe: Optional[Path], sysroot: Optional[Path], progress: Callable[[str], None]
+) -> Tuple[Process, List[Gap]]:
+    """From its core, or without one from what /proc and py-spy said."""
+    path = folder / "raw" / "cores" / f"{pid}.core"
+    if path.is_file():
+        try:
+            return read_core(open_core(path, sysroot), pid, raw, exe, sysroot, progress)
+        except PostmortemError as exc:
+            return _without_core(pid, raw), [Gap("core", f"process {pid}", str(exc), exc.next or None)]
+    return _without_core(pid, raw), []
+
+
+def _without_core(pid: int, raw: Raw) -> Process:
+    facts = raw.process
+    listed = facts.get("threads")
+    tids = set(raw.window.threads) | set(raw.samples)
+    tids |= {int(t) for t in listed if t.isdigit()} if isinstance(listed, dict) else set()
+    argv = facts.get("argv")
+    book = DescriptorBook(raw.descriptors)
+    threads = tuple(_bare_thread(tid, pid, raw, book) for tid in sorted(tids, key=lambda t: (t != pid, t)))
+    return Process(
+        pid=pid,
+        ppid=facts.get("ppid") if isinstance(facts.get("ppid"), int) else None,
+        argv=tuple(map(str, argv)) if isinstance(argv, list) else (),
+        exe=facts.get("exe") if isinstance(facts.get("exe"), str) else None,
+        state=facts.get("state") if isinstance(facts.get("state"), str) else None,
+        threads=threads,
+        resources=book.resources(),
+        listening=raw.descriptors.listening if raw.descriptors else None,
+        io=raw.window.io,
+        rss_growth=raw.window.rss_growth,
+    )
+
+
+def _bare_thread(tid: int, pid: int, raw: Raw, book: DescriptorBook) -> Thread:
+    """A thread of which only /proc and py-spy told: its last sample stands for its stack."""
+    facts = raw.window.threads.get(tid, {})
+    samples = raw.samples.get(tid, ())
+    last = max(samples, key=lambda s: s.last_s, default=None)
+    call = last_call(raw.window, tid)
+    stack: Tuple[PythonFrame, ...] = last.frames if last else ()
+    wait: Optional[Wait] = waits.describe(call, Segments({}), raw.descriptors, lambda word: None, ()) if call else None
+    if wait is not None and wait.fd is not None:
+        wait = changed(wait, resource=book.note(wait.fd, tid))
+    name = facts.get("name")
+    return Thread(
+        tid=tid, name=name if isinstance(name, str) else None,
+        state=facts.get("state") if isinstance(facts.get("state"), str) else None,
+        wait=wait, stack=stack, counters=counters(raw.window, tid), samples=samples, is_main=tid == pid,
+    )  # fmt: skip
+
+
+def _step_gaps(manifest: Dict[str, Any]) -> List[Gap]:
+    """Capture steps that failed or were refused."""
+    steps = manifest.get("steps")
+    found = []
+    for step in steps if isinstance(steps, list) else []:
+        if isinstance(step, dict) and step.get("ok") is False:
+            remedy = step.get("remedy")
+            found.append(
+                Gap(
+                    str(step.get("step")), str(step.get("subject") or "capture"), str(step.get("error") or "failed"),
+                    str(remedy) if remedy else None,
+                )
+            )  # fmt: skip
+    return found
+
+
+def _trigger(manifest: Dict[str, Any]) -> Trigger:
+    trigger = manifest.get("trigger")
+    if not isinstance(trigger, dict):
+        return Trigger("timeout")
+    name = trigger.get("signal")
+    return Trigger(str(trigger.get("kind")), _number(trigger.get("seconds")), str(name) if name else None)
+
+
+def _number(value: Any) -> Optional[float]:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

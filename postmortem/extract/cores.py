@@ -1,0 +1,141 @@
+"""One core file → evidence."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+from typing import Callable, List, Optional, Tuple
+
+from ..cores.executable import find_executable
+from ..cpython.interpreter import Python
+from ..cpython.runtime import NoInterpreter
+from ..errors import NotACore, TargetNotFound, ToolFailed, ToolMissing
+from ..evidence import Evidence, Gap, Process, Timings, Trigger
+from ..evidence import replace as changed
+from ..memory import ElfCore, NotElf
+from ..native import NativeStacks, Unwinding, start
+from .process import Raw, Reader
+from .sources import lines_of
+from .window import NO_WINDOW
+
+#: Signals whose default is a core and that the process itself causes or a watchdog sends.
+_FATAL = {"SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGQUIT", "SIGSYS", "SIGTRAP"}
+NO_RAW = Raw({}, NO_WINDOW, {}, None)
+GDB_DEADLINE_S = 60.0
+
+
+def from_core(
+    path: Path, *, exe: Optional[Path] = None, sysroot: Optional[Path] = None, tool_version: str = "",
+    progress: Callable[[str], None] = lambda text: None,
+) -> Evidence:
+    """Evidence of a lone core file. Raises TargetNotFound, NotACore."""
+    began = time.monotonic()
+    core = open_core(path, sysroot)
+    pid = core.pid or (core.threads[0].tid if core.threads else 0)
+    process, gaps = read_core(core, pid, NO_RAW, exe, sysroot, progress)
+    name = _fatal_signal(core)
+    process = changed(process, fatal_signal=signal.Signals[name].value if name else None)
+    return Evidence(
+        trigger=Trigger("core", None, name),
+        processes=(process,),
+        gaps=tuple(gaps),
+        sources=lines_of([process], str(sysroot) if sysroot else ""),
+        timings=Timings(extract_s=round(time.monotonic() - began, 3)),
+        tool_version=tool_version,
+    )  # fmt: skip
+
+
+def open_core(path: Path, sysroot: Optional[Path]) -> ElfCore:
+    def locate(name: str) -> Optional[str]:
+        if sysroot is not None:
+            inside = Path(str(sysroot) + name)
+            return str(inside) if inside.exists() else None
+        return name
+
+    try:
+        return ElfCore(str(path), locate)
+    except FileNotFoundError:
+        raise TargetNotFound(f"there is no file {path}", "check the path, or name a bundle directory") from None
+    except IsADirectoryError:
+        raise NotACore(f"{path} is a directory without a manifest.json", "name a core file or a bundle") from None
+    except OSError as exc:
+        raise NotACore(f"{path} cannot be read: {exc.strerror}", "check its permissions") from None
+    except (NotElf, ValueError) as exc:
+        raise NotACore(f"{path} is not a core file: {exc}", "name a core file or a bundle") from None
+
+
+def read_core(
+    core: ElfCore, pid: int, raw: Raw, exe: Optional[Path], sysroot: Optional[Path], progress: Callable[[str], None]
+) -> Tuple[Process, List[Gap]]:
+    """A process out of its core: gdb unwinds native stacks while Python's are read here."""
+    gaps: List[Gap] = []
+    if core.truncated:
+        gaps.append(Gap("core", core.path, "the file ends before its segments do: it was cut short",
+                        "raise the limit on core size (ulimit -c unlimited) or free disk space"))  # fmt: skip
+    program = exe or _executable(core, gaps)
+    progress(f"native stacks of {len(core.threads)} threads with gdb")
+    unwinding = _start_gdb(core, program, sysroot, gaps)
+    python = _python(core, gaps)
+    native = _collect(unwinding, gaps)
+    reader = Reader(core, python, native.stacks if native else {}, raw, pid)
+    process = reader.process()
+    if process.exe is None and program is not None:
+        process = changed(process, exe=str(program))
+    gaps.extend(reader.gaps)
+    gaps.extend(
+        Gap("core", file, why, "pass --sysroot, or copy the file of the machine that wrote the core")
+        for file, why in sorted(core.unusable.items())
+        if not file.startswith(("/dev/", "/memfd:", "/SYSV")) and why not in ("not an ELF file",)
+    )
+    return process, gaps
+
+
+def _executable(core: ElfCore, gaps: List[Gap]) -> Optional[Path]:
+    path, gap = find_executable(core)
+    if gap is not None:
+        gaps.append(gap)
+    return path
+
+
+def _python(core: ElfCore, gaps: List[Gap]) -> Optional[Python]:
+    if core.machine_name != "x86-64":
+        gaps.append(Gap("cpython", core.path, f"a core of {core.machine_name}: only x86-64 is read so far", None))
+        return None
+    try:
+        return Python(core)
+    except NoInterpreter as exc:
+        if exc.python_file is not None:
+            remedy = "see the README for the versions that are read"
+            gaps.append(Gap("cpython", f"process {core.pid}", str(exc), remedy))
+        return None
+
+
+def _start_gdb(core: ElfCore, exe: Optional[Path], sysroot: Optional[Path], gaps: List[Gap]) -> Optional[Unwinding]:
+    try:
+        return start(Path(core.path), exe, deadline_s=GDB_DEADLINE_S, sysroot=sysroot)
+    except (ToolMissing, ToolFailed) as exc:
+        gaps.append(Gap("gdb", "native stacks", str(exc), exc.next or None))
+        return None
+
+
+def _collect(unwinding: Optional[Unwinding], gaps: List[Gap]) -> Optional[NativeStacks]:
+    if unwinding is None:
+        return None
+    try:
+        native = unwinding.collect()
+    except (ToolMissing, ToolFailed) as exc:
+        gaps.append(Gap("gdb", "native stacks", str(exc), exc.next or None))
+        return None
+    gaps.extend(native.gaps)
+    return native
+
+
+def _fatal_signal(core: ElfCore) -> Optional[str]:
+    """The signal that ended the process; a core that gcore took has one that ends nothing."""
+    number = core.siginfo[0] if core.siginfo else core.threads[0].signal if core.threads else 0
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return None
+    return name if name in _FATAL and (core.siginfo or name != "SIGTRAP") else None

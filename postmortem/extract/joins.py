@@ -1,0 +1,45 @@
+"""Which thread a thread joins.
+
+Up to 3.12 ``Thread.join`` waits for the joined thread's ``_tstate_lock`` in Python code; from 3.13 on the wait is
+in C, below ``Thread.join``. At exit ``threading._shutdown`` does the same for every thread that is not a daemon
+(Lib/threading.py of 3.11-3.13).
+"""
+
+from __future__ import annotations
+
+from typing import Optional, Sequence
+
+from ..cpython.attributes import attribute
+from ..cpython.frames import Frame
+from ..cpython.interpreter import Python
+from ..cpython.objects import NotThat
+from ..memory import Fault
+
+_THREADING = "threading.py"
+
+
+def joined_thread(python: Python, frames: Sequence[Frame]) -> Optional[int]:
+    """The ident of the thread that the innermost frames join, or None."""
+    for frame in frames[:2]:
+        if not frame.code.filename.endswith(_THREADING):
+            return None
+        if frame.function in ("_wait_for_tstate_lock", "join"):
+            thread = python.frames.local(frame, "self")
+            ident = attribute(python.objects, thread, "_ident") if thread else None
+            try:
+                return python.objects.integer(ident) if ident else None
+            except (Fault, NotThat):
+                return None
+        if frame.function == "_shutdown":
+            return _owner_of_tstate_lock(python, python.frames.local(frame, "lock"))
+    return None
+
+
+def _owner_of_tstate_lock(python: Python, lock: Optional[int]) -> Optional[int]:
+    if lock is None:
+        return None
+    for interpreter in python.interpreters:
+        for thread in interpreter.threads:
+            if thread.object and attribute(python.objects, thread.object, "_tstate_lock") == lock:
+                return thread.ident
+    return None

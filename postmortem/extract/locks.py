@@ -1,0 +1,149 @@
+"""The locks of one process: who waits for which, who holds which, and what they are called."""
+
+from __future__ import annotations
+
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..cpython.frames import Frame
+from ..cpython.interpreter import Python, ThreadState
+from ..cpython.locks import Locks, LockState
+from ..evidence import HeldLock, PythonFrame, Resource
+from .waits import FutexFacts
+
+_THREADING = "threading.py"
+#: Frames of a thread that are searched for `with` statements: real code nests a few hundred at most.
+_MAX_SEARCHED = 1_000
+
+#: Functions of threading.py that wait on a lock of their own making → what the wait is to people.
+_PRIMITIVES = {
+    "wait": ("condition", "waits to be notified"),
+    "wait_for": ("condition", "waits to be notified"),
+    "_wait_for_tstate_lock": ("lock", "waits for a thread to end"),
+    "join": ("lock", "waits for a thread to end"),
+    "_shutdown": ("lock", "waits for a thread to end"),
+}
+
+
+class _Claim(NamedTuple):
+    tid: int
+    frame: Frame
+    depth: int
+    line: Optional[int]
+    lock: LockState
+
+
+class LockBook:
+    """Collects waits while threads are read; ``settle`` then finds owners; ``resources`` tells it all."""
+
+    def __init__(self, python: Python, threads: Dict[int, ThreadState]) -> None:
+        self._python = python
+        self._locks = Locks(python.frames)
+        self._threads = threads
+        self._ids: Dict[int, str] = {}  # lock object → resource id
+        self._states: Dict[int, LockState] = {}
+        self._kinds: Dict[int, str] = {}
+        self._waiters: Dict[int, List[int]] = {}
+        self._users: Dict[int, List[Frame]] = {}
+        self._claims: Dict[int, List[_Claim]] = {}
+        self._owners: Dict[int, Tuple[int, str]] = {}
+        self._held: Dict[int, List[HeldLock]] = {}
+
+    # ------------------------------------------------------------------ waits
+
+    def wait(self, word: int, tid: int, frames: Sequence[Frame]) -> Optional[FutexFacts]:
+        """What a futex word means to a thread with these frames (most recent first)."""
+        lock = self._locks.awaited(frames, word)
+        primitive = self._primitive(frames)
+        if lock is None:
+            return FutexFacts(primitive[0], None, primitive[1]) if primitive else None
+        if primitive is not None:
+            # the lock is the primitive's own (a waiter of a Condition, a thread's _tstate_lock): nobody "holds" it
+            return FutexFacts(primitive[0], None, primitive[1])
+        ident = self._know(lock, frames[:2])
+        self._waiters.setdefault(lock.address, []).append(tid)
+        return FutexFacts(lock.kind, ident, None)
+
+    @staticmethod
+    def _primitive(frames: Sequence[Frame]) -> Optional[Tuple[str, str]]:
+        if not frames or not frames[0].code.filename.endswith(_THREADING):
+            return None
+        return _PRIMITIVES.get(frames[0].function)
+
+    def _know(self, lock: LockState, users: Sequence[Frame]) -> str:
+        if lock.address not in self._ids:
+            self._ids[lock.address] = f"{lock.kind}-{len(self._ids) + 1}"
+            self._states[lock.address] = lock
+        self._users.setdefault(lock.address, []).extend(users)
+        if lock.through:
+            self._kinds[lock.address] = lock.through.lower()
+        return self._ids[lock.address]
+
+    # ------------------------------------------------------------------ holders
+
+    def settle(self) -> None:
+        """Finds who holds what, from every frame's `with` statements and from what RLocks record."""
+        for tid in sorted(self._threads):
+            self._claim(tid, self._threads[tid].frames[:_MAX_SEARCHED])
+        tid_of = {state.ident: tid for tid, state in self._threads.items()}
+        for address, lock in self._states.items():
+            claims = self._claims.get(address, [])
+            if lock.owner_ident is not None:
+                owner = tid_of.get(lock.owner_ident)
+                if owner is not None:
+                    self._owners[address] = (owner, "recorded")
+                    self._hold(address, [c for c in claims if c.tid == owner], "recorded")
+            elif lock.locked and len({c.tid for c in claims}) == 1:
+                self._owners[address] = (claims[0].tid, "with-slot")
+                self._hold(address, claims, "with-slot")
+
+    def _claim(self, tid: int, frames: Sequence[Frame]) -> None:
+        for depth, frame in enumerate(frames):
+            for held in self._locks.held(frame):
+                if held.lock.locked and not self._given_up(held.lock, frames[:depth]):
+                    self._know(held.lock, [frame])
+                    self._claims.setdefault(held.lock.address, []).append(
+                        _Claim(tid, frame, depth, held.line, held.lock)
+                    )
+
+    def _given_up(self, lock: LockState, above: Sequence[Frame]) -> bool:
+        """`with condition: condition.wait()` keeps the `with` slot while the lock is not held."""
+        for frame in above:
+            if frame.function == "wait" and frame.code.filename.endswith(_THREADING):
+                condition = self._python.frames.local(frame, "self")
+                inner = self._locks.at(condition) if condition else None
+                if inner is not None and inner.address == lock.address:
+                    return True
+        return False
+
+    def _hold(self, address: int, claims: Sequence[_Claim], basis: str) -> None:
+        for claim in claims:
+            code = claim.frame.code
+            frame = PythonFrame(
+                code.filename, claim.line or claim.frame.line, code.name, code.qualname,
+                self._python.frames.module(claim.frame),
+            )  # fmt: skip
+            self._held.setdefault(claim.tid, []).append(HeldLock(self._ids[address], frame, claim.depth, basis))
+
+    def held_by(self, tid: int) -> Tuple[HeldLock, ...]:
+        return tuple(sorted(self._held.get(tid, ()), key=lambda h: (h.depth, h.resource)))
+
+    # ------------------------------------------------------------------ what it comes to
+
+    def resources(self) -> Tuple[Resource, ...]:
+        return tuple(self._resource(address, ident) for address, ident in self._ids.items())
+
+    def _resource(self, address: int, ident: str) -> Resource:
+        lock = self._states[address]
+        name = self._locks.name(address, self._users.get(address, ()))
+        kind = self._kinds.get(address, lock.kind)
+        what = {"lock": "Lock", "rlock": "RLock", "condition": "Condition"}.get(kind, kind)
+        owner, basis = self._owners.get(address, (None, None))
+        return Resource(
+            id=ident,
+            kind=kind,
+            description=f"{what} {name}" if name else f"a {what} whose name was not found",
+            owner_tid=owner,
+            owner_basis=basis,
+            waiters=tuple(self._waiters.get(address, ())),
+            locked=lock.locked,
+        )

@@ -1,0 +1,246 @@
+"""One process: its core, the native stacks and the raw facts of the capture → ``evidence.Process``."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..cpython.calls import first_number
+from ..cpython.frames import Frame as PyFrame
+from ..cpython.interpreter import InterpreterState, Python, ThreadState
+from ..evidence import Frame, Gap, Gil, Interpreter, NativeFrame, Process, PythonFrame, PythonInfo, Thread, Wait
+from ..evidence import replace as changed
+from ..memory import CoreThread, ElfCore
+from ..native.merge import merge
+from . import waits
+from .descriptors import DescriptorBook, Descriptors
+from .joins import joined_thread
+from .locks import LockBook
+from .tasks import read_tasks
+from .window import Window, counters
+
+#: Frames of one thread that evidence keeps: the innermost and the outermost; what lies between is counted in a gap.
+KEEP_INNER, KEEP_OUTER = 400, 100
+
+
+class Raw(NamedTuple):
+    """What the capture wrote about a process beside its core; all of it may be empty."""
+
+    process: Dict[str, Any]
+    window: Window
+    samples: Dict[int, Tuple[Any, ...]]
+    descriptors: Optional[Descriptors]
+
+
+class Reader:
+    """Reads one process out of a core. ``gaps`` collects what could not be had."""
+
+    def __init__(
+        self, core: ElfCore, python: Optional[Python], native: Dict[int, Tuple[NativeFrame, ...]], raw: Raw, pid: int
+    ) -> None:
+        self.core = core
+        self.python = python
+        self.native = native
+        self.raw = raw
+        self.pid = pid
+        self.gaps: List[Gap] = []
+        self.by_tid = self._match_threads()
+        self.tid_of_ident = {state.ident: tid for tid, state in self.by_tid.items()}
+        self.locks = LockBook(python, self.by_tid) if python else None
+        self.descriptors = DescriptorBook(raw.descriptors)
+
+    # ------------------------------------------------------------------ threads
+
+    def _match_threads(self) -> Dict[int, ThreadState]:
+        """Kernel thread → Python thread state: by the thread pointer (pthread_self is fs_base on x86-64 glibc), else
+        by the id that the interpreter noted, which is stale after a fork."""
+        if self.python is None:
+            return {}
+        states = [t for i in self.python.interpreters for t in i.threads]
+        by_ident = {t.ident: t for t in reversed(states)}
+        by_native = {t.native_id: t for t in reversed(states)}
+        found: Dict[int, ThreadState] = {}
+        for thread in self.core.threads:
+            state = by_ident.get(thread.regs.get("fs_base", -1)) or by_native.get(thread.tid)
+            if state is not None:
+                found[thread.tid] = state
+        return found
+
+    def threads(self) -> List[Thread]:
+        found = [self._thread(thread) for thread in self.core.threads]
+        if self.locks is None:
+            return found
+        self.locks.settle()
+        return [changed(t, holds=self.locks.held_by(t.tid)) for t in found]
+
+    def _thread(self, thread: CoreThread) -> Thread:
+        state = self.by_tid.get(thread.tid)
+        native = self.native.get(thread.tid, ())
+        call = waits.in_core(thread.regs, self._call_before(thread.tid))
+        frames = state.frames if state else []
+        wait = self._wait(call, thread.tid, frames)
+        if state is not None and state.cut:
+            self.gaps.append(Gap("cpython", f"Python stack of thread {thread.tid}", state.cut))
+        facts = self.raw.window.threads.get(thread.tid, {})
+        joins = joined_thread(self.python, frames) if self.python and state else None
+        return Thread(
+            tid=thread.tid,
+            name=(state.name if state else None) or facts.get("name") or self._comm(thread.tid),
+            state=facts.get("state"),
+            gil=self._gil(state, wait, native),
+            wait=wait,
+            stack=self._stack(frames, native, thread.tid),
+            counters=counters(self.raw.window, thread.tid),
+            samples=self.raw.samples.get(thread.tid, ()),
+            is_main=thread.tid == self.pid,
+            daemon=state.daemon if state else None,
+            ident=state.ident if state else None,
+            interpreter=state.interpreter if state else None,
+            joins=self.tid_of_ident.get(joins) if joins is not None else None,
+        )
+
+    def _comm(self, tid: int) -> Optional[str]:
+        threads = self.raw.process.get("threads")
+        facts = threads.get(str(tid)) if isinstance(threads, dict) else None
+        name = facts.get("comm") if isinstance(facts, dict) else None
+        return name if isinstance(name, str) else None
+
+    def _call_before(self, tid: int) -> Optional[waits.SystemCall]:
+        return last_call(self.raw.window, tid)
+
+    def _stack(self, frames: Sequence[PyFrame], native: Tuple[NativeFrame, ...], tid: int) -> Tuple[Frame, ...]:
+        python = [(self.frame(f), f.entry) for f in frames]
+        merged = merge(python, native)
+        if len(merged) > KEEP_INNER + KEEP_OUTER:
+            left_out = len(merged) - KEEP_INNER - KEEP_OUTER
+            reason = f"{left_out} frames between the innermost {KEEP_INNER} and the outermost {KEEP_OUTER} are left out"
+            self.gaps.append(Gap("cpython", f"stack of thread {tid}", reason))
+            merged = merged[:KEEP_INNER] + merged[-KEEP_OUTER:]
+        return merged
+
+    def frame(self, frame: PyFrame) -> PythonFrame:
+        module = self.python.frames.module(frame) if self.python else None
+        return PythonFrame(frame.code.filename, frame.line, frame.code.name, frame.code.qualname, module)
+
+    # ------------------------------------------------------------------ waits
+
+    def _wait(self, call: Optional[waits.SystemCall], tid: int, frames: Sequence[PyFrame]) -> Optional[Wait]:
+        if call is None:
+            return None
+        wait = waits.describe(
+            call, self.core, self.raw.descriptors, lambda word: self._futex(word, tid, frames), frames
+        )
+        if wait.fd is not None:
+            wait = changed(wait, resource=self.descriptors.note(wait.fd, tid))
+        if wait.kind == "sleep" and wait.timeout_s is None and self.python and frames:
+            return changed(wait, timeout_s=first_number(self.python.frames, frames[0], "sleep"))
+        return wait
+
+    def _futex(self, word: int, tid: int, frames: Sequence[PyFrame]) -> Optional[waits.FutexFacts]:
+        if self.python is None:
+            return None
+        for interpreter in self.python.interpreters:
+            gil = interpreter.gil
+            if gil and (gil.word_is_wait(word) or gil.word_is_forced_switch(word)):
+                return waits.FutexFacts("gil", None, "wants the interpreter lock (GIL)")
+        if self.locks is not None and frames:
+            return self.locks.wait(word, tid, frames)
+        return None
+
+    def _gil(self, state: Optional[ThreadState], wait: Optional[Wait], native: Sequence[NativeFrame]) -> str:
+        if self.python is None:
+            return "unknown"
+        if state is None:
+            return "detached"
+        if any(i.gil and i.gil.holder == state.address for i in self.python.interpreters):
+            return "holds"
+        if (wait is not None and wait.kind == "gil") or any(f.function == "take_gil" for f in native[:6]):
+            return "waits"
+        if state.attached is False or wait is not None:
+            return "detached"
+        return "unknown"
+
+    # ------------------------------------------------------------------ the whole
+
+    def process(self) -> Process:
+        raw, python = self.raw.process, self.python
+        threads = self.threads()
+        loops, tasks = read_tasks(python, self.frame, self.tid_of_ident, self.gaps) if python else ((), ())
+        for problem in python.problems if python else []:
+            self.gaps.append(Gap("cpython", f"process {self.pid}", problem))
+        return Process(
+            pid=self.pid,
+            ppid=_integer(raw.get("ppid")) if raw else self.core.ppid,
+            argv=tuple(map(str, raw.get("argv") or ())) or tuple(self.core.argv.split()),
+            exe=raw.get("exe") if isinstance(raw.get("exe"), str) else None,
+            state=raw.get("state") if isinstance(raw.get("state"), str) else None,
+            python=_info(python) if python else None,
+            interpreters=tuple(self._interpreter(i) for i in python.interpreters) if python else (),
+            threads=tuple(threads),
+            resources=(self.locks.resources() if self.locks else ()) + self.descriptors.resources(),
+            loops=loops,
+            tasks=tasks,
+            cpus_allowed=_cpus(raw.get("cpus_allowed")),
+            io=self.raw.window.io,
+            rss_growth=self.raw.window.rss_growth,
+            listening=self.raw.descriptors.listening if self.raw.descriptors else None,
+        )
+
+    def _interpreter(self, interpreter: InterpreterState) -> Interpreter:
+        if interpreter.gil is None:
+            return Interpreter(interpreter.id)
+        holder = next((tid for tid, s in self.by_tid.items() if s.address == interpreter.gil.holder), None)
+        handoffs, rate = _handoffs(self.raw.window) if interpreter.id == 0 else (None, None)
+        return Interpreter(
+            interpreter.id, Gil(interpreter.gil.locked, holder, interpreter.gil.interval_s, handoffs, rate)
+        )
+
+
+def last_call(window: Window, tid: int) -> Optional[waits.SystemCall]:
+    """The system call that /proc showed at the last look of the window, before anything was stopped."""
+    call = window.threads.get(tid, {}).get("last_syscall")
+    args = call.get("args") if isinstance(call, dict) else None
+    if not isinstance(call, dict) or not isinstance(args, list) or len(args) != 6:
+        return None
+    try:
+        return waits.SystemCall(str(call["name"]), tuple(int(a) for a in args))  # type: ignore[arg-type]
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _handoffs(window: Window) -> Tuple[Optional[int], Optional[float]]:
+    """The interpreter's own count of changes of the GIL's holder over the window."""
+    probe = window.probes.get("gil")
+    if not isinstance(probe, dict):
+        return None, None
+    count, seconds = probe.get("switches"), probe.get("seconds")
+    if not isinstance(count, int) or not isinstance(seconds, (int, float)) or seconds <= 0:
+        return None, None
+    return count, round(count / seconds, 1)
+
+
+def _info(python: Python) -> PythonInfo:
+    runtime = python.runtime
+    return PythonInfo(runtime.version_text, "CPython", runtime.free_threaded, False, python.finalizing)
+
+
+def _integer(value: Any) -> Optional[int]:
+    return value if isinstance(value, int) else None
+
+
+def _cpus(value: Any) -> Optional[int]:
+    """A count, or a list such as ``0-3,8``."""
+    if isinstance(value, int):
+        return value
+    if isinstance(value, list):
+        return len(value)
+    if not isinstance(value, str):
+        return None
+    count = 0
+    for part in value.split(","):
+        first, _dash, last = part.strip().partition("-")
+        if not first.isdigit():
+            return None
+        count += int(last or first) - int(first) + 1
+    return count
+
+

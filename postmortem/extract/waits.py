@@ -1,0 +1,180 @@
+"""What a thread waits for: from its system call's registers, the locks of the interpreter and its descriptors.
+
+No symbol is needed for any of it; native names only refine (a mutex, a join in C). System call numbers and
+arguments: Linux x86-64; futex operations: <linux/futex.h>.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Callable, Dict, NamedTuple, Optional, Sequence, Tuple
+
+from .. import syscalls
+from ..cpython.frames import Frame
+from ..evidence import Wait
+from ..memory import Fault, Memory
+from .descriptors import Descriptors
+
+_FUTEX_WAITS = {0: "wait", 6: "lock_pi", 9: "wait_bitset", 11: "wait_requeue_pi", 13: "lock_pi2"}
+_FUTEX_PRIVATE, _FUTEX_REALTIME = 0x80, 0x100
+_READS = {"read", "pread64", "readv", "recvfrom", "recvmsg", "recvmmsg", "accept", "accept4", "connect"}
+_WRITES = {"write", "pwrite64", "writev", "sendto", "sendmsg", "sendmmsg", "sendfile"}
+_SOCKET_CALLS = {"recvfrom", "recvmsg", "recvmmsg", "accept", "accept4", "connect", "sendto", "sendmsg", "sendmmsg"}
+_SELECTS = {"epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6"}
+_SIGNALS = {"pause", "rt_sigtimedwait", "rt_sigsuspend"}
+_RESTART = "restart_syscall"
+
+
+class SystemCall(NamedTuple):
+    """A system call in which a thread was found. Arguments are unsigned 64-bit words."""
+
+    name: str
+    args: Tuple[int, int, int, int, int, int]
+
+
+class FutexFacts(NamedTuple):
+    """What the interpreter says of a futex word: filled by whoever knows the locks."""
+
+    kind: str  # "gil" | "lock" | "rlock" | "condition" | …
+    resource: Optional[str]
+    detail: Optional[str]
+
+
+def in_core(regs: Dict[str, int], before: Optional[SystemCall]) -> Optional[SystemCall]:
+    """The system call that a thread of a core was in, None when it was running code.
+
+    ``orig_rax`` is -1 outside of system calls. A call that was interrupted once already shows as
+    restart_syscall; what ``/proc`` said before the stop (``before``) then tells which one it is.
+    """
+    number = regs.get("orig_rax")
+    if number is None or number >> 31:
+        return None
+    name = syscalls.name(number)
+    args = tuple(regs.get(r, 0) for r in ("rdi", "rsi", "rdx", "r10", "r8", "r9"))
+    if name == _RESTART:
+        return before if before is not None and before.name != _RESTART else SystemCall(name, args)  # type: ignore[arg-type]
+    return SystemCall(name, args)  # type: ignore[arg-type]
+
+
+def describe(
+    call: SystemCall,
+    memory: Memory,
+    descriptors: Optional[Descriptors],
+    futex: Callable[[int], Optional[FutexFacts]],
+    frames: Sequence[Frame],
+) -> Wait:
+    """The wait behind a system call."""
+    name, args = call
+    if name == "futex":
+        return _futex(args, futex, frames)
+    if name in _SELECTS:
+        return _select(name, args, memory, descriptors, frames)
+    if name in _READS or name in _WRITES:
+        return _descriptor_wait(name, args[0] & 0xFFFFFFFF, descriptors, frames)
+    if name in ("nanosleep", "clock_nanosleep"):
+        return _sleep(name, args, memory)
+    if name in ("wait4", "waitid"):
+        pid = args[0] if name == "wait4" else args[1] if args[0] & 0xFFFFFFFF == 1 else 0
+        pid = pid & 0xFFFFFFFF
+        return Wait("process", name, pid=pid if 0 < pid < 1 << 31 else None, endless=True)
+    if name in _SIGNALS:
+        return Wait("signal", name)
+    if name in ("flock", "fcntl"):
+        return Wait("file", name, fd=args[0] & 0xFFFFFFFF, endless=True, detail="waits for a lock on a file")
+    return Wait("other", name)
+
+
+def _futex(
+    args: Sequence[int], facts: Callable[[int], Optional[FutexFacts]], frames: Sequence[Frame]
+) -> Wait:
+    word, operation, timeout = args[0], args[1], args[3]
+    endless = timeout == 0
+    if operation & 0x7F not in _FUTEX_WAITS:
+        return Wait("other", "futex")
+    known = facts(word)
+    if known is not None:
+        return Wait(known.kind, "futex", resource=known.resource, endless=endless, detail=known.detail)
+    if not operation & _FUTEX_PRIVATE:
+        return Wait("semaphore", "futex", endless=endless, detail="a semaphore that processes share")
+    del frames
+    return Wait("futex", "futex", endless=endless)
+
+
+def _sleep(name: str, args: Sequence[int], memory: Memory) -> Wait:
+    """Relative sleeps leave their length in memory; of absolute ones (Python 3.11+) only the deadline is there."""
+    request = args[0] if name == "nanosleep" else args[2]
+    if name == "clock_nanosleep" and args[1] & 1:
+        return Wait("sleep", name, endless=False)
+    try:
+        seconds, nanos = struct.unpack("<qq", memory.read(request, 16))
+    except Fault:
+        return Wait("sleep", name, endless=False)
+    if not (0 <= nanos < 10**9 and 0 <= seconds < 1 << 40):
+        return Wait("sleep", name, endless=False)
+    return Wait("sleep", name, timeout_s=seconds + nanos / 1e9, endless=False)
+
+
+def _select(
+    name: str, args: Sequence[int], memory: Memory, descriptors: Optional[Descriptors], frames: Sequence[Frame]
+) -> Wait:
+    timeout = _select_timeout(name, args, memory)
+    endless = None if timeout is None else timeout < 0
+    seconds = timeout if timeout is not None and timeout >= 0 else None
+    if name in ("select", "pselect6") and args[0] & 0xFFFFFFFF == 0:
+        return Wait("sleep", name, timeout_s=seconds, endless=endless)
+    if name in ("poll", "ppoll") and args[1] == 1:
+        try:
+            fd = memory.i32(args[0])
+        except Fault:
+            fd = -1
+        if fd >= 0:
+            found = _descriptor_wait(name, fd, descriptors, frames)
+            return Wait(found.kind, name, fd=fd, timeout_s=seconds, endless=endless, detail=found.detail)
+    if any(f.function == "select" and f.code.filename.endswith("selectors.py") for f in frames[:2]) or not frames:
+        return Wait("event-loop", name, timeout_s=seconds, endless=endless)
+    return Wait("event-loop" if name.startswith("epoll") else "other", name, timeout_s=seconds, endless=endless)
+
+
+def _select_timeout(name: str, args: Sequence[int], memory: Memory) -> Optional[float]:
+    """Seconds, -1.0 for ever, None unknown."""
+    if name in ("epoll_wait", "epoll_pwait"):
+        milliseconds = _signed32(args[3])
+        return -1.0 if milliseconds < 0 else milliseconds / 1e3
+    if name == "poll":
+        milliseconds = _signed32(args[2])
+        return -1.0 if milliseconds < 0 else milliseconds / 1e3
+    pointer = {"ppoll": args[2], "pselect6": args[4], "select": args[4], "epoll_pwait2": args[3]}[name]
+    if not pointer:
+        return -1.0
+    try:
+        seconds, fraction = struct.unpack("<qq", memory.read(pointer, 16))
+    except Fault:
+        return None
+    return float(seconds + fraction / (1e6 if name == "select" else 1e9))
+
+
+def _signed32(word: int) -> int:
+    word &= 0xFFFFFFFF
+    return word - (1 << 32) if word >> 31 else word
+
+
+def _descriptor_wait(name: str, fd: int, descriptors: Optional[Descriptors], frames: Sequence[Frame]) -> Wait:
+    """Reading, writing, connecting, accepting on one descriptor."""
+    what = descriptors.get(fd) if descriptors else None
+    if what is not None:
+        kind = {"socket": "socket", "pipe": "pipe", "terminal": "file", "file": "file"}.get(what.kind, "other")
+        peer = f" {what.local or ''} → {what.remote}" if what.remote else f" {what.local}" if what.local else ""
+        return Wait(kind, name, fd=fd, endless=True, detail=f"{name} on {what.kind}{peer} (descriptor {fd})")
+    kind = "socket" if name in _SOCKET_CALLS else _kind_by_frames(frames)
+    return Wait(kind, name, fd=fd, endless=True, detail=f"{name} on descriptor {fd}")
+
+
+def _kind_by_frames(frames: Sequence[Frame]) -> str:
+    """Without /proc, the standard library's frame above the call tells what kind of descriptor it is."""
+    for frame in frames[:3]:
+        file = frame.code.filename
+        if file.endswith(("/socket.py", "/ssl.py")):
+            return "socket"
+        if file.endswith(("/subprocess.py", "multiprocessing/connection.py")):
+            return "pipe"
+    return "other"

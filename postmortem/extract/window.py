@@ -1,0 +1,156 @@
+"""What the observation window recorded: counters of each thread, and py-spy's samples.
+
+``raw/proc/PID/window.json`` is written by ``capture``; ``raw/pyspy/PID.chrometrace.json`` by py-spy (B and E events
+with microseconds, one track a thread, frames named by their qualified name).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from ..evidence import Counters, PythonFrame, Sample
+
+#: Distinct stacks kept per thread, most frequent first; the rest is noise for people and rules alike.
+MAX_STACKS = 40
+_TRACK = re.compile(r"thread \((\d+)\)(?:: (.*))?$", re.S)
+
+
+class Window(NamedTuple):
+    """One process's window; empty when there was none."""
+
+    seconds: Optional[float]
+    threads: Dict[int, Dict[str, Any]]  # tid → the raw record
+    io: Optional[Dict[str, int]]
+    rss_growth: Optional[int]
+    probes: Dict[str, Any]
+
+
+NO_WINDOW = Window(None, {}, None, None, {})
+
+
+def read_json(path: Path) -> Optional[Any]:
+    """A JSON file of the bundle, or None when it is missing or damaged (a bundle may be cut short)."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def read_window(path: Path) -> Window:
+    data = read_json(path)
+    if not isinstance(data, dict) or not isinstance(data.get("threads"), dict):
+        return NO_WINDOW
+    threads = {int(tid): value for tid, value in data["threads"].items() if tid.isdigit() and isinstance(value, dict)}
+    io = data.get("io")
+    growth = data.get("rss_growth")
+    return Window(
+        _number(data.get("seconds")),
+        threads,
+        {k: int(v) for k, v in io.items() if isinstance(v, (int, float))} if isinstance(io, dict) else None,
+        int(growth) if isinstance(growth, (int, float)) else None,
+        data.get("probes") if isinstance(data.get("probes"), dict) else {},
+    )
+
+
+def counters(window: Window, tid: int) -> Optional[Counters]:
+    raw = window.threads.get(tid)
+    if raw is None or window.seconds is None:
+        return None
+    return Counters(
+        seconds=window.seconds,
+        cpu_s=_number(raw.get("cpu_s")),
+        voluntary_switches=_integer(raw.get("voluntary_switches")),
+        involuntary_switches=_integer(raw.get("involuntary_switches")),
+        run_delay_s=_number(raw.get("run_delay_s")),
+        states=_counts(raw.get("states")),
+        syscalls=_counts(raw.get("syscalls")),
+        wchan=_counts(raw.get("wchan")),
+    )
+
+
+def _number(value: Any) -> Optional[float]:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _integer(value: Any) -> Optional[int]:
+    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _counts(value: Any) -> Dict[str, int]:
+    if not isinstance(value, dict):
+        return {}
+    return {str(k): int(v) for k, v in sorted(value.items()) if isinstance(v, (int, float))}
+
+
+# ---------------------------------------------------------------------- py-spy
+
+
+def read_samples(path: Path, rate: float = 50.0) -> Dict[int, Tuple[Sample, ...]]:
+    """tid → the distinct stacks seen, most frequent first. ``rate`` (samples a second) turns the time that a stack
+    lasted back into a count: the trace only notes changes."""
+    events = read_json(path)
+    if isinstance(events, dict):
+        events = events.get("traceEvents")
+    if not isinstance(events, list):
+        return {}
+    tracks: Dict[Any, List[Dict[str, Any]]] = {}
+    for event in events:
+        if isinstance(event, dict) and event.get("ph") in ("B", "E") and isinstance(event.get("ts"), (int, float)):
+            tracks.setdefault(event.get("tid"), []).append(event)
+    found: Dict[int, Tuple[Sample, ...]] = {}
+    for track in tracks.values():
+        tid, samples = _read_track(track, rate)
+        if tid is not None:
+            found[tid] = samples
+    return found
+
+
+def _read_track(events: List[Dict[str, Any]], rate: float) -> Tuple[Optional[int], Tuple[Sample, ...]]:
+    """Replays one thread's B and E events; a stack stands from one moment of change to the next."""
+    tid: Optional[int] = None
+    stack: List[Optional[PythonFrame]] = []
+    seen: Dict[Tuple[PythonFrame, ...], List[float]] = {}  # frames → [seconds, first, last]
+    since = 0.0
+    for event in events:
+        now = event["ts"] / 1e6
+        if now > since:
+            _note(seen, stack, since, now)
+        since = now
+        if event["ph"] == "E":
+            if stack:
+                stack.pop()
+            continue
+        match = _TRACK.match(str(event.get("name"))) if not stack else None
+        if match:
+            tid = int(match[1])
+            stack.append(None)
+        else:
+            stack.append(_frame(event))
+    samples = [
+        Sample(max(1, round(total * rate)), round(first, 4), round(last, 4), frames)
+        for frames, (total, first, last) in seen.items()
+    ]
+    samples.sort(key=lambda s: (-s.count, s.first_s))
+    return tid, tuple(samples[:MAX_STACKS])
+
+
+def _note(
+    seen: Dict[Tuple[PythonFrame, ...], List[float]], stack: List[Optional[PythonFrame]], since: float, now: float
+) -> None:
+    frames = tuple(f for f in reversed(stack) if f is not None)
+    if not frames:
+        return
+    record = seen.setdefault(frames, [0.0, since, now])
+    record[0] += now - since
+    record[2] = now
+
+
+def _frame(event: Dict[str, Any]) -> PythonFrame:
+    name = str(event.get("name"))
+    args = event.get("args") if isinstance(event.get("args"), dict) else {}
+    line = _integer(args.get("line")) if args else None
+    function = name.rsplit(".", 1)[-1] if not name.startswith("<") else name
+    return PythonFrame(str(args.get("filename", "")) if args else "", line or None, function, name)
