@@ -1,0 +1,85 @@
+# `make demo` and `make test` on a fresh machine; everything is installed into .venv, gdb apart.
+#
+#   make demo                  run the demo and show its diagnosis
+#   make test                  run all tests           make test ARGS='-k report'
+#   make lint                  ruff and mypy
+#   make corpora               record the corpus anew  make corpora ARGS='--cases sleeping/*'
+#   make clean                 remove .venv and what builds leave
+#
+# PYTHON=/path/to/python3 chooses the interpreter of .venv.
+
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+RUN := $(VENV)/bin/python
+PIP := $(RUN) -m pip --disable-pip-version-check --quiet
+
+# The stamps carry the interpreter's version: with another PYTHON the environment is made anew. A stamp is
+# written last, so an interrupted run leaves none, and the next one starts that step from nothing.
+TAG := $(shell $(PYTHON) -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null)
+MADE := $(VENV)/.made-$(TAG)
+INSTALLED := $(VENV)/.installed-$(TAG)
+TESTABLE := $(VENV)/.testable-$(TAG)
+
+.PHONY: help demo test lint corpora gdb clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+demo: $(INSTALLED) gdb
+	@$(RUN) -m postmortem demo $(ARGS)
+
+test: $(TESTABLE) gdb
+	@$(RUN) -m pytest $(ARGS)
+
+lint: $(TESTABLE)
+	$(RUN) -m ruff check .
+	$(RUN) -m mypy
+
+corpora: $(TESTABLE) gdb
+	$(RUN) -m tests.corpora.record $(ARGS)
+
+$(MADE):
+	@test -n "$(TAG)" || { echo "make: $(PYTHON) does not run; install python3 and python3-venv, or set PYTHON" >&2; exit 1; }
+	@echo "making $(VENV) with Python $(TAG)"
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+	@# Editable installs of a pyproject need pip 21.3; Ubuntu 20.04's is older.
+	@$(PIP) install 'pip>=21.3'
+	@touch $@
+
+$(INSTALLED): $(MADE) pyproject.toml
+	@echo "installing postmortem into $(VENV)"
+	@$(PIP) install --editable .
+	@touch $@
+
+$(TESTABLE): $(INSTALLED)
+	@echo "installing what the tests need into $(VENV)"
+	@$(PIP) install --editable '.[test]'
+	@touch $@
+
+# No stamp: gdb may be installed or removed without us. The search is postmortem's own. A system package is
+# preferred where it may be installed without asking, because it knows the system's libraries; the wheel needs nobody.
+gdb: $(INSTALLED)
+	@found() { $(RUN) -c 'import sys; from postmortem.native import find_gdb; sys.exit(find_gdb() is None)'; }; \
+	if found; then exit 0; fi; \
+	as_root=; if [ "$$(id -u)" != 0 ]; then as_root='sudo -n'; fi; \
+	if command -v apt-get >/dev/null && $$as_root true 2>/dev/null; then \
+	    echo "installing gdb with apt-get"; \
+	    { $$as_root apt-get update -qq && \
+	      $$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends gdb >/dev/null; } || true; \
+	fi; \
+	if found; then exit 0; fi; \
+	echo "installing gdb into $(VENV)"; \
+	$(PIP) install gdb-for-pwndbg; \
+	found || { echo "make: no gdb could be installed; try: apt-get install gdb" >&2; exit 1; }
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,0 +1,223 @@
+"""Who may know whom, how long a module may be, and which grammar it is written in: read from the sources."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+from typing import Dict, Iterator, List, Mapping, Set
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "postmortem"
+
+# What each part may import of ours; a part that is not named here may import everything.
+MAY_IMPORT: Dict[str, Set[str]] = {
+    "errors": set(),
+    "evidence": set(),
+    "findings": set(),
+    "classify": {"classify", "evidence", "findings"},
+    "report": {"report", "evidence", "findings"},
+    "memory": {"memory"},
+    "cpython": {"cpython", "memory"},
+}
+STDLIB_ALONE = {"memory", "cpython"}
+# demo makes an environment with venv and pip and runs the command line; doctor asks each tool for its version.
+# Neither is on the way from a process to its report.
+MAY_START_PROGRAMS = {"capture", "cores", "native", "demo", "doctor"}
+MAY_IMPORT_CLICK = {"cli"}
+NEVER_REACHES = {"capture": "classify"}  # not even through others: __main__ joins the two
+
+LONGEST = {"": 400, "classify.patterns": 150, "cli": 250}  # lines; DESIGN asks for ~300, ~150 and ~200
+
+# PyPI names of the dependencies as they are imported: Pythons before 3.10 do not list their own modules.
+THIRD_PARTY = {"click", "msgspec", "pygments", "tomli", "pytest", "jsonschema"}
+
+
+class Module:
+    """One source file: its dotted name below the package and what it imports, wherever in the file that stands."""
+
+    def __init__(self, name: str, source: str, is_package: bool = False) -> None:
+        self.name = name
+        self.lines = source.count("\n")
+        self.tree = ast.parse(source, feature_version=(3, 8))
+        package = name.split(".") if is_package else name.split(".")[:-1]
+        if name == "":
+            package = []
+        self.imports = set(_imports(self.tree, package))
+
+    @property
+    def part(self) -> str:
+        return self.name.split(".")[0]
+
+    @property
+    def ours(self) -> Set[str]:
+        """Modules of the package that it imports, below the package: `memory.elf`."""
+        return {name[len("postmortem") :].lstrip(".") for name in self.imports if name.split(".")[0] == "postmortem"}
+
+    @property
+    def others(self) -> Set[str]:
+        return {name.split(".")[0] for name in self.imports} - {"postmortem", "__future__"}
+
+
+def _imports(tree: ast.AST, package: List[str]) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                upper = ["postmortem", *package][: len(package) + 2 - node.level]
+                base = ".".join(filter(None, [*upper, node.module]))
+                # `from . import report` names a module, `from .report import x` may name either: both are given.
+                yield from (f"{base}.{alias.name}" for alias in node.names)
+            yield base
+
+
+def modules() -> Dict[str, Module]:
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if "_shipped" in path.parts:
+            continue
+        parts = list(path.relative_to(PACKAGE).with_suffix("").parts)
+        is_package = parts[-1] == "__init__"
+        name = ".".join(parts[:-1] if is_package else parts)
+        found[name] = Module(name, path.read_text("utf-8"), is_package)
+    return found
+
+
+def violations(found: Mapping[str, Module]) -> List[str]:
+    """Every breach of the rules, one sentence each."""
+    parts = {name.split(".")[0] for name in found}
+    broken: List[str] = []
+    for module in found.values():
+        broken += _own(module, parts) + _foreign(module) + _size(module)
+    for part, forbidden in NEVER_REACHES.items():
+        broken += _reaches(found, part, forbidden)
+    return broken
+
+
+def _own(module: Module, parts: Set[str]) -> List[str]:
+    allowed = MAY_IMPORT.get(module.part)
+    if allowed is None:
+        return []
+    known = {name.split(".")[0] for name in module.ours} & parts - {""}
+    return [f"{module.name} imports {name}" for name in sorted(known - allowed - {module.part})]
+
+
+def _foreign(module: Module) -> List[str]:
+    broken = []
+    if "gdb" in module.others:
+        broken.append(f"{module.name} imports gdb, which exists only inside gdb")
+    if "click" in module.others and module.part not in MAY_IMPORT_CLICK:
+        broken.append(f"{module.name} imports click")
+    if "subprocess" in module.others and module.part not in MAY_START_PROGRAMS:
+        broken.append(f"{module.name} imports subprocess")
+    if module.part in STDLIB_ALONE:
+        broken += [f"{module.name} imports {name}" for name in sorted(module.others) if not _standard(name)]
+    return broken
+
+
+def _standard(name: str) -> bool:
+    if sys.version_info >= (3, 10):
+        return name in sys.stdlib_module_names
+    return name not in THIRD_PARTY
+
+
+def _size(module: Module) -> List[str]:
+    longest = max(
+        (key for key in LONGEST if module.name == key or module.name.startswith(f"{key}.") or not key), key=len
+    )
+    limit = LONGEST[longest]
+    return [f"{module.name or '__init__'} has {module.lines} lines, more than {limit}"] if module.lines > limit else []
+
+
+def _reaches(found: Mapping[str, Module], part: str, forbidden: str) -> List[str]:
+    todo = [name for name in found if name.split(".")[0] == part]
+    seen = set(todo)
+    while todo:
+        name = todo.pop()
+        for target in sorted(found[name].ours):
+            if target.split(".")[0] == forbidden:
+                return [f"{part} reaches {forbidden} through {name}"]
+            if target in found and target not in seen:
+                seen.add(target)
+                todo.append(target)
+    return []
+
+
+def test_the_rules_hold() -> None:
+    """No module imports what it must not know, and none has outgrown its budget."""
+    found = modules()
+    assert len(found) > 20
+    assert violations(found) == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "gdb").glob("*.py")), ids=lambda path: path.name)
+def test_scripts_for_gdb_need_nothing_but_their_own_python(path: Path) -> None:
+    """gdb's Python has no site-packages: its scripts import gdb, the standard library, and our stdlib-only parts."""
+    module = Module(f"gdb.{path.stem}", path.read_text("utf-8"))
+    foreign = {name for name in module.others if name != "gdb" and not _standard(name)}
+    assert foreign == set()
+    assert {name.split(".")[0] for name in module.ours} <= STDLIB_ALONE | {""}
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "sentence"),
+    [
+        ("evidence", "from .memory import base", "evidence imports memory"),
+        ("findings", "import postmortem.evidence", "findings imports evidence"),
+        ("classify.patterns.x", "from ...capture import command", "classify.patterns.x imports capture"),
+        ("classify.engine", "def f():\n    from .. import capture", "classify.engine imports capture"),
+        ("report.text", "from ..errors import UsageError", "report.text imports errors"),
+        ("cpython.frames", "import msgspec", "cpython.frames imports msgspec"),
+        ("cpython.frames", "from .. import evidence", "cpython.frames imports evidence"),
+        ("memory.elf", "from ..cpython import objects", "memory.elf imports cpython"),
+        ("extract", "import gdb", "extract imports gdb, which exists only inside gdb"),
+        ("pipeline", "import click", "pipeline imports click"),
+        ("report.text", "import subprocess", "report.text imports subprocess"),
+        ("capture.command", "from ..classify import engine", "capture reaches classify through capture.command"),
+        ("cli", "x = 1\n" * 251, "cli has 251 lines, more than 250"),
+        ("classify.patterns.x", "x = 1\n" * 151, "classify.patterns.x has 151 lines, more than 150"),
+        ("extract", "x = 1\n" * 401, "extract has 401 lines, more than 400"),
+    ],
+)
+def test_a_breach_is_caught(name: str, source: str, sentence: str) -> None:
+    """The check itself works: each rule, broken in a made-up module, gives its sentence."""
+    found = {part: Module(part, "") for part in ("memory", "cpython", "capture", "classify", "evidence", "errors")}
+    found[name] = Module(name, source)
+    assert violations(found) == [sentence]
+
+
+def test_a_breach_through_others_is_caught() -> None:
+    """capture must not reach classify by way of a module that may import it."""
+    found = {
+        "capture": Module("capture", "from . import command", is_package=True),
+        "capture.command": Module("capture.command", "from ..pipeline import diagnose"),
+        "pipeline": Module("pipeline", "from .classify.engine import classify"),
+        "classify.engine": Module("classify.engine", ""),
+    }
+    assert violations(found) == ["capture reaches classify through pipeline"]
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("classify.engine", "from ..evidence import Evidence\nfrom . import pattern"),
+        ("cpython.frames", "import struct\nfrom ..memory.base import Memory"),
+        ("capture.command", "import subprocess"),
+        ("cli", "import click"),
+    ],
+)
+def test_what_is_allowed_passes(name: str, source: str) -> None:
+    """The check does not cry wolf."""
+    found = {part: Module(part, "") for part in ("memory", "memory.base", "evidence", "classify", "classify.pattern")}
+    found[name] = Module(name, source)
+    assert violations(found) == []
+
+
+def test_later_grammar_is_refused() -> None:
+    """A match statement does not parse as Python 3.8."""
+    with pytest.raises(SyntaxError):
+        Module("x", "match 1:\n    case 1: pass")

@@ -1,0 +1,256 @@
+"""The command line: exit statuses, streams, formats; with a pipeline that is a fake of thirty lines."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Dict, List, Tuple
+
+import pytest
+
+import postmortem
+from postmortem import cli, demo
+from postmortem.errors import CaptureFailed, NotACore
+from postmortem.evidence import Evidence
+from postmortem.findings import Diagnosis
+
+from .report.samples import hostile, sleeper, thrash
+
+
+class FakePipeline:
+    """Knows three targets; every other one is no core."""
+
+    def __init__(self) -> None:
+        self.asked: List[Tuple[str, Dict[str, object]]] = []
+
+    def analyze_target(self, target: str, **options: object) -> Tuple[Evidence, Diagnosis]:
+        self.asked.append((target, options))
+        if target == "defect":
+            raise RuntimeError("impossible\x1b[2J")
+        return self.load_bundle(Path(target))
+
+    def load_bundle(self, path: Path) -> Tuple[Evidence, Diagnosis]:
+        known = {"thrash": thrash, "sleeper": sleeper, "hostile": hostile}
+        if path.name not in known:
+            raise NotACore(f"{path} is not a core file", "give a core, a bundle or coredumpctl:MATCH")
+        return known[path.name]()
+
+
+@pytest.fixture
+def pipeline(monkeypatch: pytest.MonkeyPatch) -> FakePipeline:
+    fake = FakePipeline()
+    monkeypatch.setattr(postmortem, "pipeline", fake, raising=False)
+    monkeypatch.setitem(sys.modules, "postmortem.pipeline", fake)
+    return fake
+
+
+def test_analyze_writes_the_report_to_stdout_and_nothing_else(pipeline, capsys) -> None:
+    """0, text by default, stderr silent when it is no terminal."""
+    assert cli.main(["analyze", "thrash"]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("Verdict: gil-thrash, likely\n")
+    assert said.err == ""
+
+
+def test_one_target_that_cannot_be_read_is_one_sentence_and_status_1(pipeline, capsys) -> None:
+    """No traceback, no half report."""
+    assert cli.main(["analyze", "junk"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "postmortem: junk is not a core file; give a core, a bundle or coredumpctl:MATCH\n"
+
+
+def test_one_failing_target_does_not_stop_the_others(pipeline, capsys) -> None:
+    """Three targets, the middle one broken: two reports, status 1, the sentence names the broken one."""
+    assert cli.main(["analyze", "thrash", "junk", "sleeper"]) == 1
+    said = capsys.readouterr()
+    assert [line for line in said.out.splitlines() if line.startswith("===")] == ["=== thrash ===", "=== sleeper ==="]
+    assert said.err.startswith("postmortem: junk: junk is not a core file")
+
+
+def test_a_defect_in_one_target_does_not_stop_the_others(pipeline, capsys, monkeypatch) -> None:
+    """A core is hostile input; what it breaks is said in one harmless line."""
+    monkeypatch.delenv("POSTMORTEM_DEBUG", raising=False)
+    assert cli.main(["analyze", "defect", "sleeper"]) == 1
+    said = capsys.readouterr()
+    assert "=== sleeper ===" in said.out
+    assert "RuntimeError: impossible\\x1b[2J; this is a defect" in said.err
+    assert "Traceback" not in said.err
+
+
+def test_json_of_one_target_is_the_report(pipeline, capsys) -> None:
+    """One target, one object."""
+    assert cli.main(["analyze", "-f", "json", "thrash"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["schema"], report["verdict"]) == ("postmortem.report/1", "gil-thrash")
+
+
+@pytest.mark.parametrize(("targets", "number"), [(["thrash", "sleeper"], 2), (["thrash", "junk"], 1), (["a", "b"], 0)])
+def test_json_of_several_targets_is_a_list(pipeline, capsys, targets, number) -> None:
+    """Also when only some could be read: the shape follows from the command line, not from luck."""
+    cli.main(["analyze", "-f", "json", *targets])
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "postmortem.report/1"
+    assert len(document["reports"]) == number
+
+
+def test_report_files_get_the_format_of_their_suffix(pipeline, capsys, tmp_path: Path) -> None:
+    """`--report` can be repeated; stdout still has the text."""
+    names = [tmp_path / "a.json", tmp_path / "b.txt"]
+    assert (
+        cli.main(["analyze", "thrash", "--report", str(names[0]), "--report", str(names[1]), "--color", "always"]) == 0
+    )
+    assert json.loads(names[0].read_text("utf-8"))["verdict"] == "gil-thrash"
+    assert names[1].read_text("utf-8").startswith("Verdict: gil-thrash")
+    assert "\x1b[" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["analyze"],
+        ["analyze", "--nonsense", "thrash"],
+        ["analyze", "-f", "html", "thrash"],
+        ["analyze", "--report", "out.sarif", "thrash"],
+        ["analyze", "--color", "perhaps", "thrash"],
+        ["nonsense"],
+        ["report"],
+    ],
+)
+def test_wrong_usage_is_2_and_nothing_is_analysed(pipeline, capsys, arguments) -> None:
+    """The command line is checked before any work."""
+    assert cli.main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err
+    assert "Traceback" not in said.err
+    assert pipeline.asked == []
+
+
+def test_formats_of_later_versions_are_refused_with_those_there_are(pipeline, capsys) -> None:
+    """The sentence says what would work."""
+    cli.main(["analyze", "-f", "junit", "thrash"])
+    assert capsys.readouterr().err == "postmortem: no format 'junit'; there are: text, json\n"
+
+
+def test_exe_and_sysroot_reach_the_analysis(pipeline, capsys, tmp_path: Path) -> None:
+    """As paths; None when they are not given."""
+    cli.main(["analyze", "thrash", "--exe", "/opt/py", "--sysroot", str(tmp_path)])
+    cli.main(["analyze", "thrash"])
+    (_, first), (_, second) = pipeline.asked
+    assert (first["exe"], first["sysroot"]) == (Path("/opt/py"), tmp_path)
+    assert (second["exe"], second["sysroot"]) == (None, None)
+
+
+def test_report_renders_a_bundle_again(pipeline, capsys) -> None:
+    """In any format, with analyze's statuses."""
+    assert cli.main(["report", "thrash", "-f", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "gil-thrash"
+    assert cli.main(["report", "junk"]) == 1
+
+
+def test_a_report_file_that_cannot_be_written_is_said(pipeline, capsys, tmp_path: Path) -> None:
+    """The report on stdout is there all the same."""
+    assert cli.main(["analyze", "sleeper", "--report", str(tmp_path / "no" / "x.txt")]) == 1
+    said = capsys.readouterr()
+    assert said.out.startswith("Verdict: none")
+    assert "could not be written" in said.err
+
+
+@pytest.mark.parametrize(
+    ("choice", "variables", "colored"),
+    [
+        ("auto", {}, True),
+        ("auto", {"NO_COLOR": "1"}, False),
+        ("auto", {"NO_COLOR": ""}, True),
+        ("auto", {"TERM": "dumb"}, False),
+        ("never", {}, False),
+        ("always", {"NO_COLOR": "1"}, True),
+    ],
+)
+def test_colour_on_a_terminal(monkeypatch: pytest.MonkeyPatch, choice: str, variables, colored: bool) -> None:
+    """NO_COLOR and a dumb terminal turn it off, an explicit choice wins."""
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert cli.publish.wants_color(_Terminal(), choice) is colored
+
+
+class _Terminal:
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_stream_that_cannot_say_everything_gets_escapes(pipeline, tmp_path: Path) -> None:
+    """LC_ALL=POSIX in a CI image is no reason to fail on the sign ×."""
+    path = tmp_path / "out"
+    with open(path, "w", encoding="ascii") as stream:
+        cli.publish.emit(cli.publish.plan("text", ()), [("t", *thrash())], stream, many=False)
+    assert b"\\xd759 threads" in path.read_bytes()
+
+
+def test_version_and_help(capsys) -> None:
+    """Both give 0."""
+    assert cli.main(["--version"]) == 0
+    assert postmortem.__version__ in capsys.readouterr().out
+    assert cli.main(["analyze", "--help"]) == 0
+    assert "--sysroot" in capsys.readouterr().out
+
+
+def test_capture_help_lists_the_options(capsys) -> None:
+    """It comes from the table that the fast path parses by."""
+    assert cli.main(["capture", "--help"]) == 0
+    said = capsys.readouterr().out
+    for option in ("--timeout", "--output", "--kill-after", "--signal", "--foreground", "--pid"):
+        assert option in said
+
+
+def test_patterns_lists_and_explains(capsys) -> None:
+    """The list has a line for each pattern; an id gives its whole text."""
+    assert cli.main(["patterns"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("gil-thrash ") for line in lines)
+    assert cli.main(["patterns", "gil-thrash"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) > 5
+
+
+def test_an_unknown_pattern_is_wrong_usage_with_a_hint(capsys) -> None:
+    """The nearest id is offered."""
+    assert cli.main(["patterns", "gil-trash"]) == 2
+    assert "did you mean gil-thrash" in capsys.readouterr().err
+
+
+def test_demo_shows_the_diagnosis_and_where_the_bundle_lies(pipeline, capsys, monkeypatch) -> None:
+    """0; the report and the path on stdout, progress on stderr."""
+    monkeypatch.setattr(demo, "run", lambda name, progress: progress("running") or Path("/kept/thrash"))
+    assert cli.main(["demo"]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("Verdict: gil-thrash")
+    assert said.out.endswith("The bundle is kept in /kept/thrash\n")
+    assert said.err == "demo: running\n"
+
+
+def test_a_demo_that_fails_is_one_sentence(pipeline, capsys, monkeypatch) -> None:
+    """Its status is the error's."""
+
+    def fail(name: object, progress: object) -> Path:
+        raise CaptureFailed("capture ended with status 125: no space left", "see the log")
+
+    monkeypatch.setattr(demo, "run", fail)
+    assert cli.main(["demo"]) == 125
+    assert capsys.readouterr().err == "postmortem: capture ended with status 125: no space left; see the log\n"
+
+
+def test_output_into_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
+    """`postmortem … | head -0` gets 141 as other programs do, and no traceback."""
+    code = "import sys; from postmortem import cli; sys.exit(cli.main(['--help']))"
+    with subprocess.Popen(
+        [sys.executable, "-u", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read()

@@ -1,0 +1,109 @@
+"""The house is in order: linter, types, the wheel, and what the README promises to be typed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import List
+
+import pytest
+
+from postmortem import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*command: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_the_linter_is_content() -> None:
+    """ruff finds nothing, with the rules of pyproject.toml."""
+    done = run(sys.executable, "-m", "ruff", "check", "--no-cache", ".")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy needs Python 3.9")
+def test_the_types_are_right(tmp_path: Path) -> None:
+    """mypy --strict finds nothing in the package."""
+    done = run(sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path))
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    done = run(
+        sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation", "--quiet", "-w", str(folder)
+    )
+    assert done.returncode == 0, done.stderr
+    (built,) = folder.glob("postmortem-*.whl")
+    return built
+
+
+def test_the_wheel_carries_what_lies_outside_the_package(wheel: Path) -> None:
+    """gdb's scripts and the demo's case travel inside it, the schema too."""
+    names = zipfile.ZipFile(wheel).namelist()
+    shipped = "postmortem/_shipped"
+    case = f"{shipped}/corpora/gil-thrash/websocket-testclient"
+    assert [name for name in names if name.startswith(f"{shipped}/gdb/") and name.endswith(".py")]
+    assert f"{case}/case.toml" in names
+    assert f"{case}/program.py" in names
+    assert "postmortem/report/report.schema.json" in names
+    assert not [name for name in names if name.startswith(("tests/", "corpora/", "gdb/"))]
+
+
+def test_the_installed_wheel_finds_its_demo(wheel: Path, tmp_path: Path) -> None:
+    """Unpacked far from the checkout, the package lists the demo from its own copy."""
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    code = "import postmortem, postmortem.demo as d; print(postmortem.__file__); print([c.name for c in d.cases()])"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    where, listed = done.stdout.splitlines()
+    assert where.startswith(str(tmp_path))
+    assert listed == "['gil-thrash/websocket-testclient']"
+
+
+def test_python_dash_m_works() -> None:
+    """`python -m postmortem --help` lists the commands."""
+    done = run(sys.executable, "-m", "postmortem", "--help")
+    assert done.returncode == 0, done.stderr
+    assert set(cli.commands.commands) <= set(re.findall(r"^  (\w+)  ", done.stdout, re.M))
+
+
+def test_the_readme_names_commands_that_exist() -> None:
+    """Each `postmortem COMMAND` and each `make TARGET` in the README's code can be typed."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    commands = set(re.findall(r"postmortem (\w+)", _code(readme)))
+    assert {"capture", "analyze", "demo"} <= commands <= set(cli.commands.commands)
+    targets = set(re.findall(r"make (\w+)", _code(readme)))
+    made = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
+    assert {"demo", "test"} <= targets <= made
+
+
+def test_ci_runs_the_readmes_test_command() -> None:
+    """One command for people and machines."""
+    script = (ROOT / ".ci" / "run").read_text("utf-8")
+    assert "set -euo pipefail" in script
+    assert script.rstrip().endswith("make test")
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def _code(markdown: str) -> str:
+    """The command lines of a README: in shell blocks, and in backticks within the text."""
+    blocks: List[str] = re.findall(r"^```(?:sh|console)\n(.*?)^```", markdown, re.M | re.S)
+    without = re.sub(r"^```.*?^```", "", markdown, flags=re.M | re.S)
+    return "\n".join([*blocks, *re.findall(r"`([^`\n]+)`", without)])
