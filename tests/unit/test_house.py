@@ -14,6 +14,7 @@ from typing import List
 import pytest
 
 from postmortem import cli
+from postmortem.classify.engine import all_patterns
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -92,6 +93,12 @@ def test_the_readme_names_commands_that_exist() -> None:
     targets = set(re.findall(r"make (\w+)", _code(readme)))
     made = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
     assert {"demo", "test"} <= targets <= made
+
+
+def test_the_readme_tells_of_every_pattern() -> None:
+    """Its table has the patterns that the engine runs, no more and no fewer."""
+    section = (ROOT / "README.md").read_text("utf-8").split("## What it recognises")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", section, re.M)) == {pattern.id for pattern in all_patterns()}
 
 
 def test_ci_runs_the_readmes_test_command() -> None:
