@@ -91,24 +91,29 @@ def waiting(wait: Wait, process: Process, term: Glossary) -> str:
     for name in TERMS:
         if "{" + name + "}" in phrase:
             phrase = phrase.replace("{" + name + "}", term(name))
-    if wait.syscall and wait.kind != "gil":
+    if wait.kind == "gil":
+        return phrase  # its futex, its 5 ms timer and who holds it say nothing about this thread
+    detail = wait.detail or ""
+    if detail.startswith("waits "):
+        phrase, detail = detail, ""
+    if wait.syscall and wait.syscall not in detail:
         phrase += f" in {wait.syscall}"
+    if wait.fd is not None and "descriptor" not in detail:
+        phrase += f" on descriptor {wait.fd}"
     if wait.pid is not None:
         phrase += f": process {wait.pid}"
-    if wait.fd is not None:
-        phrase += f" on descriptor {wait.fd}"
+    if detail:
+        phrase += f": {detail}"
     resource = find_resource(process, wait.resource)
     if resource is not None:
         phrase += f": {resource.description}{_addresses(resource)}{_holder(resource, process)}"
-    if wait.detail:
-        phrase += f"; {wait.detail}"
     return phrase + _limit(wait)
 
 
 def _limit(wait: Wait) -> str:
     if wait.endless:
         return ", without a time limit"
-    if wait.timeout_s is None or wait.kind == "gil":  # the GIL's own timer says nothing about the wait
+    if wait.timeout_s is None:
         return ""
     return f", for up to {seconds(wait.timeout_s)}"
 
