@@ -28,7 +28,7 @@ from postmortem.report import wording
             "sleeps in clock_nanosleep, for up to 60 s",
         ),
         (ev.Wait("sleep", "clock_nanosleep", endless=False), "sleeps in clock_nanosleep"),
-        (ev.Wait("gil", "futex", timeout_s=0.005, detail="wants the GIL"), f"waits for the GIL ({wording.TERMS['GIL']})"),
+        (ev.Wait("gil", "futex", detail="wants the GIL"), f"waits for the GIL ({wording.TERMS['GIL']})"),
         (
             ev.Wait("lock", "futex", "lock-1"),
             "waits for a lock in futex: lock `a`, held by thread 9 (not among the threads)",
