@@ -1,0 +1,10 @@
+"""Native stacks: gdb is found, run on ``gdb/stacks.py``, and its stacks are merged with the Python ones."""
+
+from __future__ import annotations
+
+from .locate import find_gdb
+from .merge import merge
+from .stacks import NativeStacks
+from .unwinding import Unwinding, start, unwind
+
+__all__ = ["NativeStacks", "Unwinding", "find_gdb", "merge", "start", "unwind"]

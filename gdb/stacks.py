@@ -1,0 +1,204 @@
+"""Native stacks of every thread of a core, as JSON lines. Runs inside gdb: ``gdb -batch -x stacks.py EXE CORE``.
+
+In, by environment:
+  POSTMORTEM_STACKS         the file to write (made anew)
+  POSTMORTEM_STACKS_UNTIL   CLOCK_MONOTONIC seconds after which no further frame is unwound
+
+Out, one JSON value a line, each flushed, so that a gdb that is killed or crashes leaves what it had:
+  {"gdb": version, "threads": N}
+  {"tid": LWP, "frames": [{"function", "module", "address", "file", "line"}, ...], "error": null | text}
+  {"end": true, "seconds": s}
+Frames run from the most recent call to the oldest. ``function`` is null without a symbol; ``module`` is the shared
+library's path and null for the main program and for memory that no library owns: the caller knows the mappings.
+A later line for the same thread replaces an earlier one.
+
+Libraries are loaded as the stacks reach them (gdb starts with ``auto-solib-add off``): a frame's own unwind
+tables are needed only once its pc is known, and a process maps fifty libraries of which eight are on stacks.
+
+gdb embeds the distribution's Python, 3.6 at the oldest, without site-packages; ``import gdb.x`` would look
+into gdb's own package although this file lies in a folder of that name, so it is one file, run by path.
+"""
+
+import json
+import os
+import re
+import time
+
+import gdb
+
+MAX_FRAMES = 1024  # of one thread: the innermost ones
+MAX_BYTES = 256 << 20  # of output: 2,000,000 frames
+MAX_NAME = 1000  # characters of a symbol or file name
+
+#: gdb has nothing better than RuntimeError for most failures; names that are no UTF-8 raise UnicodeError.
+FAILURES = (gdb.error, RuntimeError, ValueError, OverflowError)
+
+
+class OutOfTime(Exception):
+    """The deadline has passed."""
+
+
+class Libraries:
+    """Loads the symbols and unwind tables of shared libraries when a stack reaches them."""
+
+    def __init__(self):
+        self.tried = {objfile.filename for objfile in gdb.objfiles()}
+        self.all = False
+
+    def load_for(self, pc):
+        """The path of the library that owns pc, and whether it was loaded just now: then frames are stale."""
+        name = gdb.solib_name(pc)
+        if name is None or name in self.tried or self.all:
+            return name, False
+        self.tried.add(name)
+        if any(ord(char) > 127 for char in name):
+            self.load_all()  # how many of gdb's regex characters those are depends on its locale
+        else:
+            # The name comes from the core, and gdb.execute() runs every line of its text as a command.
+            gdb.execute("sharedlibrary ^" + re.sub(r"[^A-Za-z0-9/_-]", ".", name) + "$", to_string=True)
+        return name, True
+
+    def load_all(self):
+        self.all = True
+        gdb.execute("sharedlibrary", to_string=True)
+
+
+class Walker:
+    """Unwinds the selected thread."""
+
+    def __init__(self, libraries, until):
+        self.libraries = libraries
+        self.until = until
+        self.lines = {}  # (pc, name, frame type) -> (file, line): few places make up most stacks
+
+    def stack(self):
+        """(frames, error or None) of the selected thread."""
+        while True:
+            frames = []
+            try:
+                if self.walk(frames):
+                    return frames, None
+            except OutOfTime:
+                return frames, "out of time"
+            except FAILURES as exc:
+                return frames, clipped(str(exc) or type(exc).__name__)
+            except Ended as end:
+                return frames, str(end)
+
+    def walk(self, frames):
+        """Appends the frames; False when a library was loaded on the way and the walk must begin again."""
+        frame = gdb.newest_frame()
+        while frame is not None:
+            if time.monotonic() > self.until:
+                raise OutOfTime
+            pc = int(frame.pc())
+            module, stale = self.libraries.load_for(pc)
+            if stale:
+                return False
+            frames.append(self.describe(frame, pc, module))
+            if len(frames) >= MAX_FRAMES:
+                raise Ended(f"more than {MAX_FRAMES} frames: the older ones are left out")
+            older = frame.older()
+            if older is None:
+                complain(frame.unwind_stop_reason())
+            frame = older
+        return True
+
+    def describe(self, frame, pc, module):
+        name = function_of(frame)
+        key = (pc, name, frame.type())
+        if key not in self.lines:
+            self.lines[key] = source_of(frame)
+        file, line = self.lines[key]
+        return {"function": name, "module": module, "address": pc, "file": file, "line": line}
+
+
+class Ended(Exception):
+    """The stack ends early; the message says why."""
+
+
+def complain(reason):
+    # gdb 13 documents FRAME_UNWIND_FIRST_ERROR without having it.
+    if reason not in (gdb.FRAME_UNWIND_NO_REASON, gdb.FRAME_UNWIND_NULL_ID, gdb.FRAME_UNWIND_OUTERMOST):
+        raise Ended(gdb.frame_stop_reason_string(reason))
+
+
+def function_of(frame):
+    if frame.type() == gdb.SIGTRAMP_FRAME:
+        return "<signal handler called>"
+    try:
+        name = frame.name()
+    except FAILURES:
+        return None
+    return clipped(name) if name else None
+
+
+def source_of(frame):
+    try:
+        place = frame.find_sal()
+        if place.symtab is None:
+            return None, None
+        return clipped(place.symtab.filename), place.line or None
+    except FAILURES:
+        return None, None
+
+
+def clipped(text):
+    return text if len(text) <= MAX_NAME else text[:MAX_NAME] + "..."
+
+
+class Output:
+    """The file of JSON lines; refuses to grow without bound."""
+
+    def __init__(self, path):
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        self.file = os.fdopen(fd, "w", encoding="ascii")
+        self.room = MAX_BYTES
+
+    def put(self, value):
+        text = json.dumps(value, separators=(",", ":")) + "\n"
+        self.room -= len(text)
+        if self.room < 0:
+            raise OutOfTime
+        self.file.write(text)
+        self.file.flush()
+
+
+def write_stack(thread, walker, output):
+    """Writes the stack of one thread; True when it has no error."""
+    _pid, lwp, _tid = thread.ptid
+    try:
+        thread.switch()
+        frames, error = walker.stack()
+    except FAILURES as exc:
+        frames, error = [], clipped(str(exc))
+    output.put({"tid": lwp or _pid, "frames": frames, "error": error})
+    return error is None
+
+
+def main():
+    began = time.monotonic()
+    until = float(os.environ["POSTMORTEM_STACKS_UNTIL"])
+    output = Output(os.environ["POSTMORTEM_STACKS"])
+    threads = sorted(gdb.selected_inferior().threads(), key=lambda thread: thread.num)
+    output.put({"gdb": gdb.VERSION, "threads": len(threads)})
+    libraries = Libraries()
+    walker = Walker(libraries, until)
+    failed = []
+    try:
+        for thread in threads:
+            if time.monotonic() > until:
+                return
+            if not write_stack(thread, walker, output):
+                failed.append(thread)
+        # A stack can break at a frame whose library was not loaded, before its pc could be asked for.
+        if failed and not libraries.all and time.monotonic() < until:
+            libraries.load_all()
+            for thread in failed:
+                write_stack(thread, walker, output)
+    except OutOfTime:
+        return
+    output.put({"end": True, "seconds": round(time.monotonic() - began, 4)})
+
+
+main()

@@ -1,0 +1,84 @@
+"""Which file is the program that left a core, and is it still the same build here?
+
+The kernel tells a program where it put its program headers and its entry point (AT_PHDR and AT_ENTRY of the
+auxiliary vector, getauxval(3)); the mapped file that contains them is the main program, whatever argv[0] or
+the process's name say. An interpreter run as `ld.so PROGRAM` shows ld.so there: then the program is unknown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import List, Optional, Sequence, Tuple
+
+from ..evidence import Gap
+from ..memory import Elf, ElfCore, Fault, MappedFile, NotElf
+
+AT_PHDR, AT_ENTRY, AT_EXECFN = 3, 9, 31
+#: What the kernel appends to the path of a mapped file that has been unlinked or replaced.
+_DELETED = " (deleted)"
+_LOADERS = ("ld-linux", "ld-musl", "ld64.so", "ld.so")
+
+
+def main_program(files: Sequence[MappedFile], at_phdr: Optional[int], at_entry: Optional[int]) -> Optional[MappedFile]:
+    """The mapping of the main program among NT_FILE's; None when neither address lies in a mapped file."""
+    for address in (at_phdr, at_entry):
+        if address is None:
+            continue
+        for file in files:
+            if file.start <= address < file.end:
+                return file
+    return None
+
+
+def main_program_of(core: ElfCore) -> Optional[MappedFile]:
+    return main_program(core.files, core.auxv.get(AT_PHDR), core.auxv.get(AT_ENTRY))
+
+
+def find_executable(core: ElfCore) -> Tuple[Optional[Path], Optional[Gap]]:
+    """(the main program's file on this machine or None, what is missing or in doubt about it or None).
+
+    A file under another name (AT_EXECFN, or the path without " (deleted)") counts only with the core's build-id.
+    """
+    mapped = main_program_of(core)
+    if mapped is None:
+        return None, _gap("the core does not say which file was the main program")
+    name = mapped.path
+    if Path(name).name.startswith(_LOADERS):
+        return None, _gap(f"the program was started through {name}, so the core does not name it")
+    elf = core.elf(name)
+    if elf is not None:
+        return Path(elf.path).absolute(), _doubt(core, name, elf)
+    wanted = core.build_id(name)
+    for other in _other_names(core, name):
+        if wanted is not None and _build_id(other) == wanted:
+            return Path(other).absolute(), None
+    return None, _gap(f"{name}: {core.unusable.get(name, 'not usable')}")
+
+
+def _doubt(core: ElfCore, name: str, elf: Elf) -> Optional[Gap]:
+    """ElfCore has compared the build-ids where both are known. Files built without one pass unseen."""
+    if elf.build_id is None or core.build_id(name) is not None:
+        return None
+    return _gap(f"the core does not show the build-id of {name}, so it may be another build than the file here")
+
+
+def _other_names(core: ElfCore, name: str) -> List[str]:
+    names = [name[: -len(_DELETED)]] if name.endswith(_DELETED) else []
+    with contextlib.suppress(Fault):
+        names.append(core.cstring(core.auxv.get(AT_EXECFN, 0), 4096).decode("utf-8", "surrogateescape"))
+    return [other for other in names if other.startswith("/")]
+
+
+def _build_id(path: str) -> Optional[str]:
+    try:
+        elf = Elf(path)
+    except (OSError, NotElf, ValueError):
+        return None
+    found = elf.build_id
+    elf.close()
+    return found
+
+
+def _gap(reason: str) -> Gap:
+    return Gap("core", "main program", reason, "pass the same build with --exe, or its machine's files with --sysroot")

@@ -1,0 +1,174 @@
+"""What a run of gdb gave, as stacks and gaps; or the one sentence that says why it gave nothing."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+
+from ..cores.executable import main_program_of
+from ..errors import ToolFailed
+from ..evidence import Gap, NativeFrame
+from ..memory import ElfCore, NotElf
+from .locate import REMEDY
+from .stacks import ModuleOf, NativeStacks, Transcript, to_frames
+
+_NAMED = 8  # threads that a gap names before it only counts them
+_AGAIN = "analyze it again: gdb's symbol index is in the cache by then"
+_OTHER_GDB = "try another gdb: `pip install gdb-for-pwndbg`, or name one in POSTMORTEM_GDB"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How gdb ended. ``status``: as subprocess has it, -N for signal N. ``late``: killed at the deadline."""
+
+    seconds: float
+    late: bool
+    status: int
+    said: str  # the beginning of its stderr
+
+    def sentence(self) -> str:
+        if self.late:
+            return f"gdb was stopped after {self.seconds:.1f} s"
+        if self.status < 0:
+            return f"gdb was ended by {_signal_name(-self.status)}"
+        return f"gdb ended early with status {self.status}{_quoted(self.said)}"
+
+    @property
+    def remedy(self) -> str:
+        return _AGAIN if self.late else _OTHER_GDB
+
+
+def assess(found: Transcript, core: Path, exe: Optional[Path], sysroot: Optional[Path], ending: Ending) -> NativeStacks:
+    """Raises ToolFailed when there is not one thread."""
+    if not found.stacks:
+        raise _failure(found, core, ending)
+    image = _open(core, sysroot)
+    files = Files(image, exe)
+    stacks = to_frames(found.stacks, files.module_of if image else None, files.unreadable)
+    tids = [thread.tid for thread in image.threads] if image else []
+    gaps = [*_gaps(found, exe, tids, ending), *_guessed(stacks, files)]
+    return NativeStacks({tid: frames for tid, frames in stacks.items() if frames}, tuple(gaps), ending.seconds)
+
+
+class Files:
+    """The mapped files of the core: which one an address belongs to, and which ones gdb cannot have read."""
+
+    def __init__(self, core: Optional[ElfCore], exe: Optional[Path]) -> None:
+        self._core = core
+        main = main_program_of(core) if core else None
+        # gdb was given this one by hand, wherever it lies now.
+        self._given = main.path if main and exe else None
+        self.module_of: ModuleOf = self._module_of
+        self._unreadable: Dict[str, Optional[str]] = {}
+
+    def _module_of(self, address: int) -> Optional[str]:
+        mapped = self._core.mapped_file(address) if self._core else None
+        return mapped.path if mapped else None
+
+    def why_unreadable(self, module: str) -> Optional[str]:
+        if module not in self._unreadable:
+            self._unreadable[module] = self._why_unreadable(module)
+        return self._unreadable[module]
+
+    def _why_unreadable(self, module: str) -> Optional[str]:
+        # A library that gdb names and the core does not map by name: gdb has opened it.
+        if self._core is None or module == self._given or self._core.base(module) is None:
+            return None
+        return None if self._core.elf(module) else self._core.unusable.get(module, "not usable")
+
+    def unreadable(self, module: str) -> bool:
+        return self.why_unreadable(module) is not None
+
+
+def _open(core: Path, sysroot: Optional[Path]) -> Optional[ElfCore]:
+    try:
+        return ElfCore(str(core), _locator(sysroot))
+    except (OSError, NotElf, ValueError):
+        return None
+
+
+def _locator(sysroot: Optional[Path]) -> Callable[[str], Optional[str]]:
+    return (lambda name: f"{sysroot}{name}") if sysroot is not None else (lambda name: name)
+
+
+def _failure(found: Transcript, core: Path, ending: Ending) -> ToolFailed:
+    if ending.late:
+        return ToolFailed(f"{ending.sentence()}, before its first thread of {core}", _AGAIN)
+    if found.version is None and "python" in ending.said.lower() and "not supported" in ending.said.lower():
+        return ToolFailed("this gdb was built without Python, which native stacks need", REMEDY)
+    if found.version is not None and not found.announced:
+        return ToolFailed(f"gdb {found.version} finds no thread in {core}{_quoted(ending.said)}",
+                          "check that the file is a whole core of this kind of machine")  # fmt: skip
+    return ToolFailed(f"{ending.sentence()}, before its first thread of {core}", _OTHER_GDB)
+
+
+def _gaps(found: Transcript, exe: Optional[Path], tids: Sequence[int], ending: Ending) -> Iterator[Gap]:
+    if exe is None:
+        yield Gap("gdb", "native stacks", "the main program is not known, and gdb finds few frames without it",
+                  "pass --exe")  # fmt: skip
+    if not found.complete:
+        yield Gap("gdb", f"native stacks of {len(found.stacks)} of {found.announced} threads are there",
+                  ending.sentence(), ending.remedy)  # fmt: skip
+    if found.damaged > (0 if found.complete else 1):  # one half-written line is what being killed looks like
+        yield Gap("gdb", "native stacks", f"{found.damaged} lines of gdb's output are damaged", _OTHER_GDB)
+    for reason, broken in _by_reason(found, tids).items():
+        yield Gap("gdb", f"native stack of {_threads(broken)}", reason, _remedy(reason))
+
+
+def _by_reason(found: Transcript, tids: Sequence[int]) -> Dict[str, List[int]]:
+    """Threads whose stack ends early or is not there at all, by reason."""
+    reasons: Dict[str, List[int]] = {}
+    for tid, error in found.errors.items():
+        reasons.setdefault(f"it ends early: {error}", []).append(tid)
+    for tid, frames in found.stacks.items():
+        if not frames and tid not in found.errors:
+            reasons.setdefault("gdb found no frame", []).append(tid)
+    for tid in dict.fromkeys(tids):
+        if tid not in found.stacks and found.complete:
+            reasons.setdefault("gdb did not see this thread", []).append(tid)
+    return reasons
+
+
+def _remedy(reason: str) -> Optional[str]:
+    if "out of time" in reason:
+        return _AGAIN
+    if "left out" in reason:
+        return None
+    return "`postmortem debug` shows the registers and memory around it"
+
+
+def _guessed(stacks: Dict[int, Tuple[NativeFrame, ...]], files: Files) -> Iterator[Gap]:
+    """Which file's absence made gdb guess frames, and in which threads."""
+    blame: Dict[str, Set[int]] = {}
+    for tid, frames in stacks.items():
+        for newer, older in zip(frames, frames[1:]):
+            if older.trust == "scan":
+                if newer.trust == "unwind":
+                    blame.setdefault(newer.module or "code that belongs to no file", set()).add(tid)
+                break
+    for module, tids in blame.items():
+        reason = files.why_unreadable(module) or "it has no unwind tables"
+        yield Gap("gdb", f"native frames that {module} was called from, in {_threads(sorted(tids))}",
+                  f"{reason}: gdb guessed them", "pass --sysroot with the files of the core's machine")  # fmt: skip
+
+
+def _threads(tids: Sequence[int]) -> str:
+    shown = ", ".join(str(tid) for tid in tids[:_NAMED])
+    more = f" and {len(tids) - _NAMED} more" if len(tids) > _NAMED else ""
+    return f"thread {shown}" if len(tids) == 1 else f"threads {shown}{more}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _quoted(said: str) -> str:
+    """The last line of stderr that is not a mere warning, for a sentence's end."""
+    lines = [line.strip() for line in said.splitlines()]
+    telling = [line for line in lines if line and not line.lower().startswith("warning")]
+    return f": {telling[-1][:200]}" if telling else ""

@@ -1,0 +1,127 @@
+"""What ``gdb/stacks.py`` wrote, read back: complete, cut short or damaged.
+
+The lines are of our own script, but the names in them come from the core and its files, and the last line may
+be half of one: a line that does not fit is left out and counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Callable, Dict, List, Optional, Tuple
+
+import msgspec
+
+from ..evidence import Gap, NativeFrame
+
+#: How a module is called that maps an address: its path, or None for memory without a file.
+ModuleOf = Callable[[int], Optional[str]]
+
+
+@dataclass(frozen=True)
+class NativeStacks:
+    """``stacks``: tid → frames, most recent call first. ``seconds``: from the start of gdb to its end."""
+
+    stacks: Dict[int, Tuple[NativeFrame, ...]] = field(default_factory=dict)
+    gaps: Tuple[Gap, ...] = ()
+    seconds: float = 0.0
+
+
+class _FrameLine(msgspec.Struct):
+    function: Optional[str]
+    module: Optional[str]
+    address: int
+    file: Optional[str] = None
+    line: Optional[int] = None
+
+
+class _Line(msgspec.Struct):
+    """Any of the three kinds of line: see gdb/stacks.py."""
+
+    gdb: Optional[str] = None
+    threads: Optional[int] = None
+    tid: Optional[int] = None
+    frames: Tuple[_FrameLine, ...] = ()
+    error: Optional[str] = None
+    end: bool = False
+
+
+@dataclass
+class Transcript:
+    """``version`` is None when gdb never ran the script; ``errors``: tid → why its stack ends early."""
+
+    version: Optional[str] = None
+    announced: int = 0  # threads that gdb saw
+    complete: bool = False
+    damaged: int = 0  # lines left out
+    stacks: Dict[int, Tuple[_FrameLine, ...]] = field(default_factory=dict)
+    errors: Dict[int, str] = field(default_factory=dict)
+
+
+def read_transcript(path: Path) -> Transcript:
+    """Reads a file of JSON lines as gdb/stacks.py writes it; a missing one reads as empty."""
+    found = Transcript()
+    decode = msgspec.json.Decoder(_Line).decode
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return found
+    with file:
+        for text in file:
+            try:
+                _take(found, decode(text))
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                found.damaged += 1
+    return found
+
+
+def _take(found: Transcript, line: _Line) -> None:
+    if line.tid is not None:
+        _take_stack(found, line.tid, line)
+    elif line.end:
+        found.complete = True
+    elif line.gdb is not None:
+        found.version = line.gdb
+        found.announced = line.threads or 0
+
+
+def _take_stack(found: Transcript, tid: int, line: _Line) -> None:
+    """A second look at a thread replaces the first unless it saw less."""
+    if line.error and len(line.frames) < len(found.stacks.get(tid, ())):
+        return
+    found.stacks[tid] = line.frames
+    found.errors.pop(tid, None)
+    if line.error:
+        found.errors[tid] = line.error
+
+
+def to_frames(
+    stacks: Dict[int, Tuple[_FrameLine, ...]], module_of: Optional[ModuleOf], unreadable: Callable[[str], bool]
+) -> Dict[int, Tuple[NativeFrame, ...]]:
+    """Evidence frames: modules named as the core's own mappings name them, and how far to trust each frame.
+
+    A frame that was reached through code without a readable file (generated code, a library that is gone or
+    another build) was found without unwind tables: gdb guessed it from the stack, trust "scan".
+    """
+    made: Dict[Tuple[int, Optional[str], bool], NativeFrame] = {}
+    result: Dict[int, Tuple[NativeFrame, ...]] = {}
+    for tid, lines in stacks.items():
+        frames: List[NativeFrame] = []
+        guessed = False
+        for line in lines:
+            key = (line.address, line.function, guessed)
+            frame = made.get(key)
+            if frame is None:
+                frame = made[key] = _frame(line, module_of, guessed)
+            frames.append(frame)
+            # The kernel's vdso has no file, yet its unwind tables are in the core.
+            blind = frame.module is None and line.function is None
+            guessed = guessed or blind or (frame.module is not None and unreadable(frame.module))
+        result[tid] = tuple(frames)
+    return result
+
+
+def _frame(line: _FrameLine, module_of: Optional[ModuleOf], guessed: bool) -> NativeFrame:
+    module = module_of(line.address) if module_of is not None else None
+    trust = "scan" if guessed else "unwind"
+    return NativeFrame(line.function, module or line.module, line.address, line.file, line.line, trust)

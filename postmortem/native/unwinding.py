@@ -1,0 +1,192 @@
+"""One run of gdb over a core: started, left alone while Python stacks are read, then collected.
+
+Core and executable are untrusted, and so is every file that the core names: gdb runs without its start-up
+files, auto-loaded scripts, debuginfod and terminal, in a session of its own, and is killed at the deadline. It
+runs none of the target's code. What it had unwound until then is kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import weakref
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Dict, List, Optional, Type, cast
+
+from .. import places
+from ..errors import ToolFailed, ToolMissing
+from .assess import Ending, assess
+from .locate import REMEDY, find_gdb
+from .stacks import NativeStacks, read_transcript
+
+#: Of gdb's stderr; it is read to its end, so that a talkative gdb does not stall.
+_KEPT_STDERR = 16 << 10
+#: gdb is asked to stop by itself a little before it is killed: then it ends in order and its cache is written.
+_OWN_SHARE = 0.9
+
+
+def unwind(core: Path, exe: Optional[Path], *, deadline_s: float, sysroot: Optional[Path] = None) -> NativeStacks:
+    """The native stacks of a core.
+
+    exe: the main program on this machine; without it gdb finds few frames. deadline_s: seconds for all of it.
+    sysroot: folder that holds the libraries under the paths that the core names.
+    Raises ToolMissing without gdb, ToolFailed when it gave not a single thread; less than all of them is a gap.
+    """
+    with start(core, exe, deadline_s=deadline_s, sysroot=sysroot) as running:
+        return running.collect()
+
+
+def start(core: Path, exe: Optional[Path], *, deadline_s: float, sysroot: Optional[Path] = None) -> Unwinding:
+    """Starts gdb and returns at once. Use the result as a context manager: leaving it ends gdb."""
+    gdb = find_gdb()
+    if gdb is None:
+        raise ToolMissing("gdb is not there, so there are no native stacks", REMEDY)
+    return Unwinding(gdb, core, exe, deadline_s, sysroot)
+
+
+class Unwinding:
+    """A running gdb. ``collect`` waits for it and cleans up; ``close`` (or leaving the ``with``) ends it unheard,
+    and so does the end of this process.
+    """
+
+    def __init__(self, gdb: Path, core: Path, exe: Optional[Path], deadline_s: float, sysroot: Optional[Path]) -> None:
+        self._core = core.absolute()
+        self._exe = exe.absolute() if exe else None
+        self._sysroot = sysroot.absolute() if sysroot else None
+        self._began = time.monotonic()
+        self._until = self._began + deadline_s
+        arguments = command(gdb, self._core, self._exe, self._sysroot)
+        folder = Path(tempfile.mkdtemp(prefix="postmortem-gdb-"))
+        self._output = folder / "stacks.jsonl"
+        try:
+            self._process = subprocess.Popen(
+                arguments,
+                env=_environment(self._output, self._began + deadline_s * _OWN_SHARE),
+                cwd=str(folder),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as exc:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise ToolFailed(f"{gdb} cannot be run: {exc.strerror or exc}", REMEDY) from exc
+        self._end = weakref.finalize(self, _end, self._process, folder)
+        # A hostile core can crash gdb; that crash needs no core of its own.
+        with contextlib.suppress(OSError, ValueError):
+            resource.prlimit(self._process.pid, resource.RLIMIT_CORE, (0, 0))
+        self._stderr = bytearray()
+        stream = cast(IO[bytes], self._process.stderr)
+        self._reader = threading.Thread(target=_drain, args=(stream, self._stderr), daemon=True)
+        self._reader.start()
+
+    def collect(self) -> NativeStacks:
+        """Waits until gdb has ended or its time is over. Call it once; see ``unwind`` for what it raises."""
+        late = False
+        try:
+            self._process.wait(max(0.0, self._until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            late = True
+            _kill(self._process)
+        seconds = time.monotonic() - self._began
+        self._reader.join(1.0)
+        ending = Ending(seconds, late, self._process.returncode, bytes(self._stderr).decode("utf-8", "replace"))
+        try:
+            return assess(read_transcript(self._output), self._core, self._exe, self._sysroot, ending)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Ends gdb if it still runs. May be called again."""
+        self._end()
+        self._reader.join(1.0)
+
+    def __enter__(self) -> Unwinding:
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self.close()
+
+
+def _end(process: subprocess.Popen[bytes], folder: Path) -> None:
+    _kill(process)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kills gdb and whatever it started; not once it has been waited for, its number may be another's by then."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def command(gdb: Path, core: Path, exe: Optional[Path], sysroot: Optional[Path]) -> List[str]:
+    """gdb's argument list. Settings that an older gdb lacks (debuginfod 10, index-cache 12) only make it grumble."""
+    settings = [
+        "set auto-load off",
+        "set debuginfod enabled off",
+        "set confirm off",
+        "set print frame-arguments none",
+        "set auto-solib-add off",
+    ]
+    index = _index_cache()
+    if index is not None:
+        settings += [f"set index-cache directory {index}", "set index-cache enabled on"]
+    if sysroot is not None:
+        settings.append(f"set sysroot {_one_line(sysroot)}")
+    arguments = [str(gdb), "-nx", "-batch", "-q"]
+    for setting in settings:
+        arguments += ["-iex", setting]
+    if exe is not None:
+        arguments.append(f"--se={exe}")
+    return [*arguments, f"--core={core}", "-x", str(places.shipped("gdb") / "stacks.py")]
+
+
+def _index_cache() -> Optional[Path]:
+    """Where gdb keeps its symbol indices, by build-id; None when there is no place for them."""
+    try:
+        folder = places.cache() / "gdb-index"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return _one_line(folder)
+    except (OSError, ToolFailed):
+        return None
+
+
+def _one_line(path: Path) -> Path:
+    """gdb reads a setting's text as commands, one a line."""
+    if not str(path).isprintable():
+        raise ToolFailed(f"gdb cannot be given a folder called {str(path)!r}", "rename it")
+    return path
+
+
+def _environment(output: Path, until: float) -> Dict[str, str]:
+    """The user's environment without what would change gdb's own Python or run code inside gdb."""
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("PYTHON", "DEBUGINFOD")) and key not in ("LD_PRELOAD", "LD_AUDIT")
+    }
+    kept.update(POSTMORTEM_STACKS=str(output), POSTMORTEM_STACKS_UNTIL=repr(until))
+    kept.update(PYTHONNOUSERSITE="1", TERM="dumb", LC_ALL="C.UTF-8")
+    return kept
+
+
+def _drain(stream: IO[bytes], kept: bytearray) -> None:
+    with stream:
+        while True:
+            piece = os.read(stream.fileno(), 4096)
+            if not piece:
+                return
+            if len(kept) < _KEPT_STDERR:
+                kept += piece
