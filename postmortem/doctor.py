@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import subprocess
@@ -11,9 +10,10 @@ from pathlib import Path
 from typing import List, NamedTuple, Optional, Sequence
 
 from . import places
+from .capture import ptrace, refusal
+from .errors import PermissionRefused
 from .memory.elf import Elf, NotElf
 
-_SEIZE = 0x4206  # PTRACE_SEIZE, linux/ptrace.h
 _CAP_SYS_PTRACE = 19  # linux/capability.h
 
 
@@ -71,21 +71,15 @@ def _pyspy() -> Check:
 
 
 def _ptrace_child() -> Check:
+    name = "ptrace of commands run under capture"
     refused = trace_own_child()
     if refused is None:
-        return Check("ptrace of commands run under capture", True, "allowed", needed=True)
-    return Check(
-        "ptrace of commands run under capture",
-        False,
-        f"refused ({os.strerror(refused)}); no core can be taken",
-        "in a container: add --cap-add SYS_PTRACE, or a seccomp profile that allows ptrace",
-        True,
-    )
+        return Check(name, True, "allowed", needed=True)
+    return Check(name, False, f"{refused}; no core can be taken", refused.next, True)
 
 
-def trace_own_child() -> Optional[int]:
-    """Seizes a child of ours and lets it go: None when that worked, else the errno."""
-    libc = ctypes.CDLL(None, use_errno=True)
+def trace_own_child() -> Optional[PermissionRefused]:
+    """Seizes a child of ours as a capture would, and lets it go: None when that worked, else why not."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -94,20 +88,21 @@ def trace_own_child() -> Optional[int]:
         os._exit(0)
     os.close(read)
     try:
-        ctypes.set_errno(0)
-        result = libc.ptrace(_SEIZE, child, None, None)
-        return ctypes.get_errno() if result == -1 else None
+        ptrace.seize(child)
+    except OSError:
+        return refusal.explain(child)
     finally:
         os.close(write)
         os.waitpid(child, 0)
+    return None
 
 
 def _ptrace_others() -> Check:
     name = "ptrace of other processes (capture --pid)"
     if _has_capability(_CAP_SYS_PTRACE):
         return Check(name, True, "allowed for all processes (CAP_SYS_PTRACE)")
-    scope = _first_line("/proc/sys/kernel/yama/ptrace_scope")
-    if scope in (None, "0"):
+    scope = refusal.yama_scope()
+    if not scope:
         return Check(name, True, "allowed for processes of the same user")
     return Check(
         name,
