@@ -142,6 +142,7 @@ def test_no_supported_interpreter_is_one_sentence(corpus: Path) -> None:
         demo._interpreter(case)
 
 
+@pytest.mark.live
 def test_a_case_that_ends_in_time_is_said(corpus: Path) -> None:
     """A fast machine is no failure of the diagnosis, and no success either."""
     (corpus / "sleeping" / "plain" / "program.py").write_text("", "utf-8")
