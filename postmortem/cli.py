@@ -210,7 +210,11 @@ def _defect(exc: BaseException) -> str:
 def main(argv: Optional[List[str]] = None) -> int:
     """Runs one command; returns its exit status. Every foreseeable error is one sentence on stderr."""
     try:
-        status = commands.main(args=argv, prog_name="postmortem", standalone_mode=False)
+        # Not commands.main(): that turns a closed pipe into status 1, which means something else here.
+        with commands.make_context("postmortem", list(sys.argv[1:] if argv is None else argv)) as context:
+            status = commands.invoke(context)
+    except click.exceptions.Exit as exc:
+        return exc.exit_code
     except click.ClickException as exc:
         exc.show()
         return exc.exit_code
