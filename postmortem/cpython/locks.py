@@ -115,19 +115,20 @@ class Locks:
         return False
 
     def _with_line(self, frame: Frame, slot: int) -> Optional[int]:
-        """The line of the `with` whose ``__exit__`` is in a slot: its handler keeps slot + 1 values, and what the
-        handler protects begins right behind the call of ``__enter__``."""
-        offset = frame.lasti
+        """The line of the `with` whose ``__exit__`` is in a slot. Its handler is the outermost of those that keep
+        slot + 1 values (a `try` inside the body keeps as many); what it protects begins right behind the call of
+        ``__enter__``."""
+        offset, found = frame.lasti, None
         for _ in range(50):
             handler = frame.code.handler_at(offset)
-            if handler is None:
-                return None
+            if handler is None or handler.target == offset:
+                break
             if handler.depth == slot + 1:
-                return frame.code.line(min(h.start for h in frame.code.handlers() if h.target == handler.target))
-            if handler.target == offset:
-                return None
+                found = handler.target
             offset = handler.target
-        return None
+        if found is None:
+            return None
+        return frame.code.line(min(h.start for h in frame.code.handlers() if h.target == found))
 
     def _generator_frame(self, manager: int) -> Optional[Frame]:
         """The suspended frame of a ``contextlib.contextmanager``."""

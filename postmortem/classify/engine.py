@@ -1,0 +1,137 @@
+"""Runs every pattern over the evidence and ranks what they find.
+
+Order: findings above *possible* first; a pattern before those that it outranks, directly or through others; one
+that names a line to change before one that does not; then proven before likely. Never the order of the list.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from dataclasses import dataclass
+from typing import Dict, List, Set, Tuple
+
+from ..evidence import Evidence
+from ..findings import CONFIDENCES, Abstained, Diagnosis, Finding, RuledOut
+from . import patterns as _patterns
+from .pattern import CannotTell, Match, Matcher, No, Pattern
+from .signature import signature
+from .view import View
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A pattern with its matcher and its page."""
+
+    pattern: Pattern
+    match: Matcher
+    doc: str
+
+    @property
+    def id(self) -> str:
+        return self.pattern.id
+
+    @property
+    def title(self) -> str:
+        return self.pattern.title
+
+
+_rules: List[Rule] = []
+
+
+def all_patterns() -> List[Rule]:
+    """Every pattern of the folder, by id, so that nothing depends on an order of files. Imported once."""
+    if not _rules:
+        for module in pkgutil.iter_modules(_patterns.__path__):
+            loaded = importlib.import_module(f"{_patterns.__name__}.{module.name}")
+            _rules.append(Rule(loaded.PATTERN, loaded.match, inspect.cleandoc(loaded.__doc__ or "")))
+        _rules.sort(key=lambda rule: rule.id)
+    return list(_rules)
+
+
+def classify(evidence: Evidence) -> Diagnosis:
+    """What the evidence means. A pure function: equal evidence gives an equal diagnosis."""
+    view = View(evidence)
+    matches: List[Tuple[Pattern, Match]] = []
+    abstained: List[Abstained] = []
+    ruled_out: List[RuledOut] = []
+    for rule in all_patterns():
+        for answer in rule.match(view):
+            if isinstance(answer, Match):
+                matches.append((rule.pattern, answer))
+            elif isinstance(answer, No):
+                ruled_out.append(RuledOut(rule.id, answer.because))
+            elif isinstance(answer, CannotTell):
+                abstained.append(Abstained(rule.id, answer.missing))
+    findings = [_finding(pattern, match, matches) for pattern, match in _ranked(matches)]
+    leading = findings[0] if findings else None
+    return Diagnosis(
+        verdict=leading.pattern if leading else None,
+        signature=signature(evidence, leading),
+        findings=tuple(findings),
+        abstained=tuple(dict.fromkeys(abstained)),
+        ruled_out=tuple(dict.fromkeys(ruled_out)),
+    )
+
+
+def _finding(pattern: Pattern, match: Match, others: List[Tuple[Pattern, Match]]) -> Finding:
+    cause = match.cause_pid if match.cause_pid is not None else match.pid
+    present = {p.id for p, m in others if m.pid == cause and m is not match}
+    return Finding(
+        pattern=pattern.id,
+        confidence=match.confidence,
+        summary=match.summary,
+        explanation=pattern.explanation,
+        remedy=match.remedy or pattern.remedy,
+        references=pattern.references,
+        because_of=tuple(p for p in match.because_of if p in present),
+        culprits=match.culprits,
+        victims=match.victims,
+        evidence=match.evidence,
+    )
+
+
+def _ranked(matches: List[Tuple[Pattern, Match]]) -> List[Tuple[Pattern, Match]]:
+    """Takes, again and again, the best of those that nothing left outranks."""
+    beaten_by = _closure([p for p, _m in matches])
+    left = list(matches)
+    ranked: List[Tuple[Pattern, Match]] = []
+    while left:
+        free = [item for item in left if not any(_beats(other, item, beaten_by) for other in left if other is not item)]
+        best = min(free or left, key=_strength)
+        left.remove(best)
+        ranked.append(best)
+    return ranked
+
+
+def _strength(item: Tuple[Pattern, Match]) -> Tuple[bool, bool, int, str]:
+    pattern, match = item
+    return match.confidence == "possible", not match.culprits, CONFIDENCES.index(match.confidence), pattern.id
+
+
+def _beats(
+    one: Tuple[Pattern, Match], other: Tuple[Pattern, Match], closure: Dict[str, Set[str]]
+) -> bool:
+    if one[1].confidence == "possible" and other[1].confidence != "possible":
+        return False
+    if other[0].id not in closure.get(one[0].id, set()):
+        return False
+    # a finding without a line to change does not stand before one that has it
+    return bool(one[1].culprits) or not other[1].culprits
+
+
+def _closure(patterns: List[Pattern]) -> Dict[str, Set[str]]:
+    """pattern → all that it outranks, through others too."""
+    direct = {rule.id: set(rule.pattern.outranks) for rule in all_patterns()}
+    found: Dict[str, Set[str]] = {}
+    for pattern in patterns:
+        reached: Set[str] = set()
+        wanted = list(direct.get(pattern.id, ()))
+        while wanted:
+            current = wanted.pop()
+            if current not in reached:
+                reached.add(current)
+                wanted.extend(direct.get(current, ()))
+        found[pattern.id] = reached
+    return found

@@ -1,0 +1,94 @@
+"""What is known about frames of the standard library and of common frameworks: one table, so that patterns
+need not know it each.
+
+Files are matched by their ending, functions by name; both are stable over 3.8-3.13 unless a row says otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Optional, Sequence, Tuple
+
+from ..evidence import PythonFrame
+
+#: Paths of the standard library: .../lib/python3.12/threading.py, frozen modules, zipped libraries.
+_STDLIB = re.compile(r"(/lib(64)?/python3\.\d+t?/(?!site-packages/|dist-packages/))|^<frozen |/python3\d+\.zip/")
+_SITE = re.compile(r"/(site|dist)-packages/")
+
+#: Functions that give the loop one turn and wait for nothing: whoever awaits them in a loop polls.
+#: asyncio: Lib/asyncio/tasks.py; anyio: _backends/_asyncio.py, lowlevel.py; trio is told apart by its own hub.
+LOOP_TURN = (
+    ("asyncio/tasks.py", ("__sleep0", "sleep")),
+    ("anyio/_core/_eventloop.py", ("sleep",)),
+    ("anyio/_backends/_asyncio.py", ("sleep", "checkpoint", "cancel_shielded_checkpoint")),
+    ("anyio/lowlevel.py", ("checkpoint", "cancel_shielded_checkpoint")),
+)
+
+#: The event loop's own machinery: a sample whose innermost frames are only these did no work of the program.
+LOOP_MACHINERY = ("asyncio/", "/selectors.py", "/anyio/", "/uvloop/", "/sniffio/", "/contextvars.py")
+
+#: An event loop runs on a thread that has one of these.
+LOOP_RUN = (("asyncio/base_events.py", "run_forever"), ("asyncio/base_events.py", "_run_once"))
+#: What runs one callback or task step: the frame above it is the program's.
+LOOP_STEP = ("asyncio/events.py", "_run")
+
+#: Where threads of a healthy program rest: (file ending, function).
+IDLE = (
+    ("concurrent/futures/thread.py", "_worker"),
+    ("concurrent/futures/process.py", "_process_worker"),
+    ("concurrent/futures/process.py", "wait_result_broken_or_wakeup"),
+    ("multiprocessing/pool.py", "_handle_workers"),
+    ("multiprocessing/pool.py", "_handle_tasks"),
+    ("multiprocessing/pool.py", "_handle_results"),
+    ("multiprocessing/pool.py", "worker"),
+    ("multiprocessing/queues.py", "_feed"),
+    ("multiprocessing/resource_tracker.py", "main"),
+    ("anyio/_backends/_asyncio.py", "run"),  # WorkerThread.run: a to_thread worker between jobs
+)
+
+#: The interpreter is at its end: threading._shutdown waits for threads, executors' _python_exit joins workers.
+EXIT = (("threading.py", "_shutdown"), ("concurrent/futures/thread.py", "_python_exit"))
+
+_FINALIZERS = ("__del__",)
+
+
+def is_stdlib(frame: PythonFrame) -> bool:
+    return bool(_STDLIB.search(frame.file))
+
+
+def is_library(frame: PythonFrame) -> bool:
+    """Standard library or an installed package."""
+    return is_stdlib(frame) or bool(_SITE.search(frame.file))
+
+
+def is_loop_turn(frame: PythonFrame) -> bool:
+    return any(frame.file.endswith(file) and frame.function in functions for file, functions in LOOP_TURN)
+
+
+def is_loop_machinery(frame: PythonFrame) -> bool:
+    return any(part in frame.file for part in LOOP_MACHINERY)
+
+
+def is_finalizer(frame: PythonFrame) -> bool:
+    return frame.function in _FINALIZERS
+
+
+def in_table(frame: PythonFrame, table: Sequence[Tuple[str, str]]) -> bool:
+    return any(frame.file.endswith(file) and frame.function == function for file, function in table)
+
+
+def own_frame(frames: Sequence[PythonFrame]) -> Optional[PythonFrame]:
+    """The innermost frame of the program itself; of an installed package when there is none; never the standard
+    library's, where nobody changes a line."""
+    mine = next((f for f in frames if not is_library(f) and not f.file.startswith("<")), None)
+    return mine or next((f for f in frames if not is_stdlib(f) and not f.file.startswith("<")), None)
+
+
+def direct_frame(frames: Sequence[PythonFrame]) -> Optional[PythonFrame]:
+    """The innermost frame outside the standard library, be it the program's or a package's."""
+    return next((f for f in frames if not is_stdlib(f) and not f.file.startswith("<")), None)
+
+
+def short(frame: PythonFrame) -> str:
+    """``testclient.py:153 in _asgi_receive``"""
+    return f"{frame.file.rsplit('/', 1)[-1]}:{frame.line or '?'} in {frame.function}"

@@ -1,0 +1,138 @@
+"""An event loop spins: it turns as fast as it can, and every turn finds nothing to do.
+
+**What it looks like.** The loop's thread uses all the CPU it gets; its `select` is called with a timeout of zero, because
+something always stands in the ready queue: a task that awaits `sleep(0)` in a loop, or a descriptor that is always
+ready (a socket at its end of file that nobody removed).
+
+**Easily mistaken for** `event-loop-starvation`, where many tasks have real work; for a computation that yields with
+`sleep(0)` now and then, whose samples lie in the computation, not in the loop.
+
+**Why it hangs.** `await sleep(0)` does not wait. The task is ready again at once, and so the loop never sleeps. With
+several such loops, or another thread that wants the interpreter lock, it becomes `gil-thrash`.
+
+**Remedy.** Wait for the thing itself: an `asyncio.Queue`, an `asyncio.Event`, `run_in_executor` around a blocking
+`get()`; remove readers at end of file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Iterator, List, Optional, Tuple
+
+from ...evidence import Process, PythonFrame, Thread
+from .. import knowledge
+from ..pattern import Answer, CannotTell, Match, No, Pattern
+from ..polling import Poller, pollers, spin_share
+from ..view import View, label, plural
+
+PATTERN = Pattern(
+    id="busy-event-loop",
+    title="an event loop spins instead of waiting",
+    explanation=(
+        "An event loop should sleep in the kernel until something happens. Here something is always ready, so the loop "
+        "turns without pause, uses all the CPU it can get and takes the interpreter lock from everybody else."
+    ),
+    remedy="Wait for the event itself (asyncio.Queue.get, asyncio.Event.wait) instead of asking again after sleep(0).",
+    needs=("window",),
+    outranks=("python-busy-loop", "gil-contention", "network-wait", "sleeping", "child-wait"),
+    references=("https://docs.python.org/3/library/asyncio-task.html#sleeping",),
+)
+
+#: Cores. A spinning loop takes all that it gets; beside other threads that is what the GIL leaves it.
+MIN_CPU = 0.7
+#: Of the loop threads' samples. Polling loops measure 0.6 and more, computations that yield below 0.1.
+MIN_SPIN = 0.4
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        found = [p for p in pollers(process) if not _crowded(process, p)]
+        if found:
+            yield _polling(view, process, found)
+        else:
+            yield from _always_ready(view, process)
+
+
+def _crowded(process: Process, poller: Poller) -> bool:
+    """Do other tasks stand in the same ready queues in numbers? Then the loop has work: starvation, not a spin."""
+    ids = {t.loop for t in poller.tasks}
+    ready = [loop.ready for loop in process.loops if loop.id in ids and loop.ready is not None]
+    return bool(ready) and sum(ready) > 10 + 3 * len(poller.tasks)
+
+
+def _polling(view: View, process: Process, found: List[Poller]) -> Answer:
+    poller = found[0]
+    threads = [t for t in process.threads if t.tid in poller.tids]
+    place = knowledge.short(poller.frame)
+    cpu = view.cpu(process)
+    culprits = tuple(view.culprit(process, p.frame, _thread(threads, p), p.tasks[0].name) for p in found[:3])
+    facts = [f"{plural(len(p.tasks), 'task')} suspended in sleep(0), awaited at {knowledge.short(p.frame)}" for p in found[:3]]
+    summary = f"{plural(len(poller.tasks), 'task')} poll at {place}: sleep(0) gives the loop a turn, but does not wait"
+    remedy = f"At {poller.frame.file}:{poller.frame.line}, wait for what is polled instead of asking again after sleep(0)."
+    if cpu is None:
+        facts.append("one moment only: without an observation window it is not known whether the loop spins")
+        return Match("possible", summary, tuple(facts), culprits, remedy=remedy, pid=process.pid)
+    if cpu < MIN_CPU:
+        return No(f"a task awaits sleep(0) at {place}, but the process uses only {cpu:.0%} of a core")
+    share = spin_share(view, threads, poller.frame)
+    if share is not None and share < MIN_SPIN:
+        return No(f"a task yields with sleep(0) at {place}, but {1 - share:.0%} of the loop's samples are in other work")
+    facts.append(f"{cpu:.2f} cores of CPU used over {view.window or 0:.1f} s")
+    if share is not None:
+        facts.append(f"in {share:.0%} of the loop threads' samples the loop only turned")
+    return Match("likely", summary, tuple(facts), culprits, remedy=remedy, pid=process.pid)
+
+
+def _thread(threads: List[Thread], poller: Poller) -> Optional[Thread]:
+    return next((t for t in threads if t.tid in poller.tids), None)
+
+
+def _always_ready(view: View, process: Process) -> Iterator[Answer]:
+    """No task polls: a callback that is ready at every turn."""
+    for loop in process.loops:
+        thread = view.thread(process, loop.tid)
+        if thread is None:
+            continue
+        share = view.cpu_share(thread)
+        if share is None:
+            yield CannotTell(("an observation window: CPU and samples of the loop's thread",))
+            continue
+        spin = spin_share(view, [thread], None)
+        if share < MIN_CPU or spin is None or spin < MIN_SPIN:
+            continue
+        callback, part = _callback(view, thread)
+        if callback is None:
+            continue
+        yield Match(
+            confidence="likely" if part >= 0.9 else "possible",
+            summary=f"the event loop of {label(thread)} never sleeps: {knowledge.short(callback)} is called at every turn",
+            evidence=(
+                f"{share:.0%} of a core used by the loop's thread, {spin:.0%} of its samples in the loop's own machinery",
+                f"{part:.0%} of the callbacks seen are {knowledge.short(callback)}",
+                f"{loop.ready if loop.ready is not None else 'an unknown number of'} callbacks ready, "
+                f"{loop.readers if loop.readers is not None else 'an unknown number of'} descriptors watched",
+            ),
+            culprits=(view.culprit(process, callback, thread),),
+            remedy=(
+                "A descriptor that stays ready (end of file, an error) is reported at every turn: remove its reader or "
+                "writer and close it, or do not schedule the callback again from itself."
+            ),
+            pid=process.pid,
+        )
+
+
+def _callback(view: View, thread: Thread) -> Tuple[Optional[PythonFrame], float]:
+    """The program's function that the loop calls most, with its share among all such calls seen."""
+    seen: Counter[Tuple[str, str]] = Counter()
+    frames: dict[Tuple[str, str], Counter[PythonFrame]] = {}
+    for count, stack in view.samples(thread):
+        at = next((i for i, f in enumerate(stack) if knowledge.in_table(f, (knowledge.LOOP_STEP,))), 0)
+        above = [f for f in stack[:at] if not knowledge.is_loop_machinery(f) and not knowledge.is_stdlib(f)]
+        if above:
+            frame = above[-1]
+            seen[(frame.file, frame.function)] += count
+            frames.setdefault((frame.file, frame.function), Counter())[frame] += count
+    if not seen:
+        return None, 0.0
+    key, count = seen.most_common(1)[0]
+    return frames[key].most_common(1)[0][0], count / sum(seen.values())

@@ -1,0 +1,116 @@
+"""A process waits for its child: the child's own diagnosis is the answer.
+
+**What it looks like.** A thread that matters is in `wait4`, or reads its child's output, without a timeout, and the child
+lives.
+
+**Easily mistaken for** `pipe-deadlock`, where the child cannot end because its parent does not read what it writes.
+
+**Why it hangs.** The child has not ended; what it does is told beside this finding.
+
+**Remedy.** Mend the child, or give the wait a timeout (`subprocess.run(..., timeout=...)`).
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Optional
+
+from ...evidence import Process, Thread
+from ..knowledge import own_frame, short
+from ..pattern import Answer, Match, No, Pattern
+from ..view import View, label
+
+PATTERN = Pattern(
+    id="child-wait",
+    title="waits for a child process",
+    explanation="The program waits for a process that it started, and that process has not ended.",
+    remedy="Look at what the child does, and give the wait a timeout (subprocess.run(timeout=…), Popen.wait(timeout)).",
+    references=("https://docs.python.org/3/library/subprocess.html#subprocess.Popen.wait",),
+)
+
+_COMMUNICATE = ("_communicate", "communicate")
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.processes:
+        for thread in process.threads:
+            if not _waits(thread):
+                continue
+            if thread.wait is not None and thread.wait.endless is False:
+                yield No(f"{label(thread)} waits for a child with a timeout")
+            elif view.matters(process, thread) or not thread.python:
+                yield from _match(view, process, thread)
+
+
+def _waits(thread: Thread) -> bool:
+    wait = thread.wait
+    if wait is None:
+        return False
+    if wait.kind == "process":
+        return True
+    reading = wait.kind in ("pipe", "event-loop", "other") and wait.syscall not in ("write", "writev")
+    return reading and any(f.function in _COMMUNICATE and f.file.endswith("/subprocess.py") for f in thread.python[:3])
+
+
+def _match(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
+    child = _child(view, process, thread)
+    if child is not None and _writes_to_pipe(child):
+        yield No(f"child {child.pid} cannot write its output: see pipe-deadlock")
+        return
+    frame = own_frame(thread.python)
+    at = f" at {short(frame)}" if frame else ""
+    name = _name(child, thread)
+    facts = [f"{label(thread)} waits{at} for {name}, without a timeout"]
+    working = False
+    if child is not None:
+        cpu = view.cpu(child)
+        working = cpu is not None and cpu > 0.5
+        facts.append(f"{name} is {_doing(child)}" + (f" and used {cpu:.0%} of a core" if cpu is not None else ""))
+    elif view.evidence.trigger.kind == "core":
+        facts.append("a core holds one process: what the child did is not in it")
+    yield Match(
+        confidence="likely" if frame is not None and not working else "possible",
+        summary=f"{label(thread)} of {_program(process)} waits{at} for {name}",
+        evidence=tuple(facts),
+        culprits=(view.culprit(process, frame, thread),) if frame else (),
+        pid=process.pid,
+        because_of=_ANY,
+        cause_pid=child.pid if child else -1,
+    )
+
+
+#: Whatever the child has: the engine keeps those that really match there.
+_ANY = (
+    "lock-order-deadlock", "self-deadlock", "finalizer-deadlock", "gil-thrash", "gil-contention", "busy-event-loop",
+    "network-wait", "sleeping", "python-busy-loop", "shutdown-join", "child-wait",
+)  # fmt: skip
+
+
+def _child(view: View, process: Process, thread: Thread) -> Optional[Process]:
+    pid = thread.wait.pid if thread.wait else None
+    if pid is not None:
+        return view.by_pid.get(pid)
+    children: List[Process] = view.children(process)
+    return children[0] if len(children) == 1 else None
+
+
+def _program(process: Process) -> str:
+    name = process.argv[0] if process.argv else process.exe or "process"
+    return f"{name.rsplit('/', 1)[-1]} ({process.pid})"
+
+
+def _name(child: Optional[Process], thread: Thread) -> str:
+    if child is not None:
+        return f"its child {_program(child)}"
+    pid = thread.wait.pid if thread.wait else None
+    return f"its child {pid}" if pid else "a child"
+
+
+def _doing(child: Process) -> str:
+    main = next((t for t in child.threads if t.is_main), None)
+    if main is None or main.wait is None:
+        return "running"
+    return main.wait.detail or f"in {main.wait.syscall}"
+
+
+def _writes_to_pipe(child: Process) -> bool:
+    return any(t.wait is not None and t.wait.kind == "pipe" and t.wait.syscall in ("write", "writev") for t in child.threads)

@@ -1,0 +1,97 @@
+"""CPU-bound Python threads share one core's worth of work.
+
+**What it looks like.** Two or more threads compute in Python; together they use about one core, however many there are; in
+every sample one runs and the others wait for the interpreter lock (GIL). A thread that does I/O beside them gets its turn
+late, by the 5 ms switch interval for every computing thread before it (the convoy).
+
+**Easily mistaken for** many idle threads; `gil-thrash`, where the lock changes hands thousands of times a second.
+
+**Why it is slow.** Only the holder of the GIL runs Python code: threads do not make a computation faster.
+
+**Remedy.** Processes (`ProcessPoolExecutor`) or native code that releases the GIL for the computation.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Optional
+
+from ...evidence import Process, Thread
+from ..knowledge import short
+from ..pattern import Answer, CannotTell, Match, No, Pattern
+from ..view import SWITCH_INTERVAL, View, label, plural
+
+PATTERN = Pattern(
+    id="gil-contention",
+    title="CPU-bound Python threads share one core",
+    explanation=(
+        "Only the thread that holds the GIL (the interpreter lock) runs Python code. These threads all want to compute, so "
+        "they take turns of a few milliseconds on what is in effect a single core, and everybody else waits in between."
+    ),
+    remedy="Move the computation to processes (concurrent.futures.ProcessPoolExecutor) or to code that releases the GIL.",
+    needs=("window",),
+    outranks=("python-busy-loop", "network-wait", "sleeping", "child-wait"),
+    references=("https://docs.python.org/3/library/sys.html#sys.setswitchinterval",),
+)
+
+#: Of a core each: what is below is housekeeping.
+MIN_SHARE = 0.1
+#: Cores together: under one GIL Python threads cannot use more than one; a little kernel time comes on top.
+LOW, HIGH = 0.7, 1.5
+#: Of the forced pace (1 / switch interval): faster is gil-thrash, slower means that one thread has it all.
+SLOW, FAST = 0.1, 10.0
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        threads = [t for t in process.threads if t.python]
+        if len(threads) < 2:
+            continue
+        if view.cpu(process) is None:
+            if sum(t.gil == "waits" for t in threads) >= 2:
+                yield CannotTell(("an observation window: who used the CPU while others waited for the GIL",))
+            continue
+        hot = [t for t in threads if (view.cpu_share(t) or 0) >= MIN_SHARE]
+        if len(hot) < 2:
+            continue
+        total = sum(view.cpu_share(t) or 0 for t in hot)
+        why_not = _why_not(process, total)
+        if why_not:
+            yield No(why_not)
+            continue
+        yield _match(view, process, threads, hot, total)
+
+
+def _why_not(process: Process, total: float) -> Optional[str]:
+    if not LOW <= total <= HIGH:
+        return f"the busy threads of process {process.pid} use {total:.2f} cores together, not one"
+    gil = process.gil
+    if gil is None or gil.handoffs_per_s is None:
+        return None
+    pace = 1 / (gil.switch_interval or SWITCH_INTERVAL)
+    if not SLOW * pace <= gil.handoffs_per_s <= FAST * pace:
+        return f"{gil.handoffs_per_s:.0f} GIL hand-overs a second are not the timer's pace ({pace:.0f})"
+    return None
+
+
+def _match(view: View, process: Process, threads: List[Thread], hot: List[Thread], total: float) -> Match:
+    rate = process.gil.handoffs_per_s if process.gil else None
+    starved = [t for t in threads if t not in hot and t.gil == "waits"]
+    shares = ", ".join(f"{label(t)} {view.cpu_share(t) or 0:.0%}" for t in hot[:6])
+    facts = [f"{len(hot)} threads together use {total:.2f} cores: {shares}"]
+    if rate is not None:
+        facts.append(f"the GIL changes hands {rate:.0f} times a second: the pace of the switch timer, not of the program")
+    facts.append(f"{sum(t.gil == 'waits' for t in threads)} threads were waiting for the GIL at the moment of capture")
+    for thread in starved[:3]:
+        facts.append(f"{label(thread)} has little to compute, but has to queue for the GIL behind them")
+    frames = [(t, view.hot_frame(t)) for t in sorted(hot, key=lambda t: -(view.cpu_share(t) or 0))]
+    places = ", ".join(list(dict.fromkeys(short(f) for _t, f in frames if f))[:3])
+    main = view.main(process)
+    victims = starved + ([main] if main and main not in hot and main not in starved else [])
+    return Match(
+        confidence="likely",
+        summary=f"{plural(len(hot), 'thread')} compute at {places} and share one core: the GIL lets one run at a time",
+        evidence=tuple(facts),
+        culprits=tuple(dict.fromkeys(view.culprit(process, f, t) for t, f in frames if f))[:6],
+        victims=tuple(view.victim(process, t) for t in victims),
+        pid=process.pid,
+    )

@@ -1,0 +1,130 @@
+"""Threads hand the interpreter lock (GIL) to and fro so fast that little work gets done.
+
+**What it looks like.** Many threads, about one core of CPU (or a little more, much of it in the kernel), and thousands
+of hand-overs of the GIL a second. Most threads are found in `take_gil`. The same program is fast on one core, under
+strace, or on another machine: whatever makes a thread keep the lock a little longer hides it.
+
+**Easily mistaken for** `gil-contention`, where CPU-bound threads hand over only when the 5 ms timer forces them.
+
+**Why it hangs.** A thread that polls gives the GIL away at every turn and wants it back at once. On several cores each
+hand-over wakes a thread on another core and waits for it: the switch costs more than the turn. The thread with real
+work gets one turn among all the others.
+
+**Remedy.** Let the polling threads wait for what they poll; see `busy-event-loop` for the lines.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Tuple
+
+from ...evidence import Process, Thread
+from ...findings import Culprit
+from ..knowledge import short
+from ..pattern import Answer, CannotTell, Match, No, Pattern
+from ..polling import Poller, pollers
+from ..view import SWITCH_INTERVAL, View, plural
+
+PATTERN = Pattern(
+    id="gil-thrash",
+    title="threads hand the GIL to and fro so fast that little work gets done",
+    explanation=(
+        "The GIL (the interpreter lock: only the thread that holds it runs Python code) changes hands thousands of times a "
+        "second. Each hand-over wakes a thread, often on another core, and costs more than the turn it buys, so the "
+        "thread with real work waits behind all the others. This is why the speed depends on luck: one core (taskset), "
+        "strace or a slower machine make a thread keep the lock longer and can hide it."
+    ),
+    remedy="Let the threads that ask again and again wait for what they want: a blocking get(), an Event, a Condition.",
+    needs=("window",),
+    outranks=("busy-event-loop", "gil-contention", "python-busy-loop", "sleeping", "network-wait", "child-wait"),
+    references=(
+        "https://docs.python.org/3/c-api/init.html#thread-state-and-the-global-interpreter-lock",
+        "https://github.com/python/cpython/issues/52194",
+    ),
+)
+
+#: A forced switch comes at most once per switch interval, however many threads compete: 100-200/s measured. Polling
+#: loops measure 5,000-24,000/s. Ten times the forced pace lies well between.
+RATIO = 10
+#: Below this the process has time to spare, and quick hand-overs harm nobody.
+MIN_CPU = 0.5
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        threads = [t for t in process.threads if t.python]
+        if len(threads) < 2:
+            continue
+        gil = process.gil
+        if gil is None or gil.handoffs_per_s is None:
+            yield CannotTell(("the interpreter's count of GIL hand-overs over an observation window",))
+            continue
+        pace = 1 / (gil.switch_interval or SWITCH_INTERVAL)
+        if gil.handoffs_per_s < RATIO * pace:
+            rate = f"{gil.handoffs_per_s:.0f} GIL hand-overs a second in process {process.pid}"
+            yield No(f"{rate}; the timer alone allows {pace:.0f}")
+            continue
+        cpu = view.cpu(process)
+        if cpu is not None and cpu < MIN_CPU:
+            yield No(f"the GIL changes hands {gil.handoffs_per_s:.0f} times a second, but only {cpu:.0%} of a core is used")
+            continue
+        yield _match(view, process, threads, gil.handoffs_per_s, pace)
+
+
+def _match(view: View, process: Process, threads: List[Thread], rate: float, pace: float) -> Match:
+    competing = [t for t in threads if (view.switches(t) or 0) >= 1 or t.gil in ("waits", "holds")]
+    waiting = [t for t in threads if t.gil == "waits"]
+    found = pollers(process)
+    count = len(competing) or len(threads)
+    cpu = view.cpu(process)
+    facts = [
+        f"{rate:,.0f} hand-overs of the GIL a second, counted by the interpreter itself; its timer alone allows {pace:.0f}",
+        f"{plural(count, 'thread')} compete for it, {len(waiting)} were waiting for it at the moment of capture",
+    ]
+    if cpu is not None:
+        facts.append(f"{cpu:.2f} cores of CPU used over {view.window or 0:.1f} s")
+    facts += [_polls(p) for p in found[:3]]
+    root = f": {_polls(found[0])}" if found else ""
+    return Match(
+        confidence="likely" if found else "possible",
+        summary=f"{plural(count, 'thread')} hand the GIL to and fro {rate:,.0f} times a second{root}",
+        evidence=tuple(facts),
+        culprits=_culprits(view, process, found) or _busiest(view, process, threads),
+        victims=tuple(view.victim(process, t) for t in _victims(view, process, found)),
+        remedy=_remedy(found) if found else None,
+        because_of=("busy-event-loop",),
+        pid=process.pid,
+    )
+
+
+def _culprits(view: View, process: Process, found: List[Poller]) -> Tuple[Culprit, ...]:
+    return tuple(view.culprit(process, p.frame, task=p.tasks[0].name) for p in found[:3])
+
+
+def _polls(poller: Poller) -> str:
+    return f"{plural(len(poller.tasks), 'task')} poll at {short(poller.frame)}, giving the loop a turn (sleep(0)) each time"
+
+
+def _remedy(found: List[Poller]) -> str:
+    frame = found[0].frame
+    return (
+        f"At {frame.file}:{frame.line}, wait for the event instead of asking again after sleep(0): a queue's blocking or "
+        "awaitable get(), an Event, or at least a sleep of a millisecond. If the file belongs to a library, upgrade it. "
+        "Pinning the program to one core (taskset) only hides the cause."
+    )
+
+
+def _victims(view: View, process: Process, found: List[Poller]) -> List[Thread]:
+    """Threads that want the GIL for something else than polling: the main thread first."""
+    polling = {tid for p in found for tid in p.tids}
+    return [t for t in process.threads if t.python and t.tid not in polling and (t.is_main or t.gil == "waits")][:5]
+
+
+def _busiest(view: View, process: Process, threads: List[Thread]) -> Tuple[Culprit, ...]:
+    """Without a poller: where the threads with the most switches are."""
+    ranked = sorted(threads, key=lambda t: -(view.switches(t) or 0))[:3]
+    found = []
+    for thread in ranked:
+        frame = view.hot_frame(thread)
+        if frame is not None:
+            found.append(view.culprit(process, frame, thread))
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,129 @@
+"""A thread or task waits for a peer on the network, without a timeout.
+
+**What it looks like.** The main thread (or one that it waits for) is in `recv`, `connect` or a read of a socket; there is
+no timeout; the other end does not answer.
+
+**Easily mistaken for** an idle server: a server's listening socket and its clients' connections wait for the next request
+by design. They are told apart by the port: a connection whose local port this program listens on was accepted.
+
+**Why it hangs.** Without a timeout a lost answer, a firewall or a peer that waits itself means waiting for ever.
+
+**Remedy.** Give the socket or the client library a timeout, and find out why the peer is silent.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, Optional, Tuple
+
+from ...evidence import Process, PythonFrame, Resource, Task, Thread
+from ..knowledge import own_frame, short
+from ..pattern import Answer, Match, No, Pattern
+from ..view import View, label
+
+PATTERN = Pattern(
+    id="network-wait",
+    title="waits for a network peer, without a timeout",
+    explanation="The program waits for data from another program and has set no limit on how long.",
+    remedy=(
+        "Set a timeout (socket.settimeout, the client library's timeout argument, asyncio.timeout) and look at the peer: "
+        "did it get the request, does it wait for more?"
+    ),
+    outranks=("sleeping", "child-wait"),
+    references=("https://docs.python.org/3/library/socket.html#socket.socket.settimeout",),
+)
+
+#: Where a task waits for the network: (file ending, functions).
+_TASK_READS = (
+    ("asyncio/streams.py", ("_wait_for_data", "_drain_helper", "open_connection")),
+    ("asyncio/selector_events.py", ("sock_recv", "sock_recv_into", "sock_sendall", "sock_connect", "sock_accept")),
+    ("asyncio/base_events.py", ("create_connection",)),
+)
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.processes:
+        resources = {r.id: r for r in process.resources}
+        for thread in process.threads:
+            if thread.wait is None or thread.wait.kind != "socket" or view.idle(thread):
+                continue
+            resource = resources.get(thread.wait.resource or "")
+            if _serves(thread, resource):
+                yield No(f"{label(thread)} serves: it waits for its client's next request")
+            elif thread.wait.endless is False:
+                yield No(f"{label(thread)} waits for a peer with a timeout")
+            else:
+                yield _thread(view, process, thread, resource)
+        yield from _tasks(view, process)
+
+
+def _serves(thread: Thread, resource: Optional[Resource]) -> bool:
+    if thread.wait is not None and thread.wait.syscall in ("accept", "accept4"):
+        return True
+    return resource is not None and (resource.listening is True or resource.accepted is True)
+
+
+def _thread(view: View, process: Process, thread: Thread, resource: Optional[Resource]) -> Match:
+    frame = own_frame(thread.python)
+    matters = view.matters(process, thread)
+    peer = resource.remote if resource and resource.remote else "a peer"
+    call = thread.wait.syscall if thread.wait else None
+    at = f" at {short(frame)}" if frame else ""
+    facts = [f"{label(thread)} is in the system call {call}, without a timeout"]
+    if resource is not None:
+        facts.append(resource.description)
+        if resource.peer_in_tree:
+            facts.append("the other end is held by the same process tree: look at who should answer there")
+    else:
+        facts.append("which peer it is was not recorded: only a capture of the running process knows")
+    if not matters:
+        facts.append("the main thread does not wait for it: it may be idle by design")
+    return Match(
+        confidence="likely" if matters and frame is not None else "possible",
+        summary=f"{label(thread)} waits for {peer}{at}, and has no timeout",
+        evidence=tuple(facts),
+        culprits=_culprits(view, process, frame, thread, None),
+        victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
+        pid=process.pid,
+    )
+
+
+def _culprits(
+    view: View, process: Process, frame: Optional[PythonFrame], thread: Optional[Thread], task: Optional[str]
+) -> Tuple:  # type: ignore[type-arg]
+    return (view.culprit(process, frame, thread, task),) if frame is not None else ()
+
+
+def _tasks(view: View, process: Process) -> Iterator[Answer]:
+    """A loop at rest whose tasks wait for the network: a client, unless the program listens."""
+    loops = {loop.id: view.thread(process, loop.tid) for loop in process.loops}
+    for task in process.tasks:
+        thread = loops.get(task.loop or "")
+        if task.state != "pending" or thread is None or not _reads(task):
+            continue
+        wait = thread.wait
+        if wait is None or wait.kind != "event-loop":
+            continue
+        frame = own_frame(task.stack)
+        if process.listening or frame is None:
+            yield No(f"task {task.name} waits for the network in a program that serves")
+            continue
+        sure = process.listening is not None and wait.endless is True and view.matters(process, thread)
+        yield Match(
+            confidence="likely" if sure else "possible",
+            summary=f"task {task.name} waits for a peer at {short(frame)}, and nothing limits how long",
+            evidence=(
+                f"task {task.name} is suspended in {task.stack[0].function}, awaited at {short(frame)}",
+                f"its event loop ({label(thread)}) sleeps in {wait.syscall}"
+                + (", without a timer" if wait.endless else ""),
+            ),
+            culprits=_culprits(view, process, frame, thread, task.name),
+            pid=process.pid,
+        )
+
+
+def _reads(task: Task) -> bool:
+    return any(
+        frame.file.endswith(file) and frame.function in functions
+        for frame in task.stack[:3]
+        for file, functions in _TASK_READS
+    )

@@ -1,0 +1,94 @@
+"""The interpreter has finished, but joins a thread or executor that never ends.
+
+**What it looks like.** The main thread is in `threading._shutdown` (or an executor's `_python_exit` below it): the program
+is over, and the interpreter waits for a thread that is not a daemon.
+
+**Easily mistaken for** `child-wait`; for a program that is still at work.
+
+**Why it hangs.** Python joins every non-daemon thread before it exits, and every worker of an executor. This one waits for
+something that will not come any more, because whoever would have sent it has ended.
+
+**Remedy.** Tell the thread to end (a sentinel, an Event) before the program does, or make it a daemon.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Optional
+
+from ...evidence import Process, PythonFrame, Thread
+from .. import knowledge
+from ..knowledge import own_frame, short
+from ..pattern import Answer, Match, Pattern
+from ..view import View, label, plural
+
+PATTERN = Pattern(
+    id="shutdown-join",
+    title="the interpreter is at its end, but joins a thread that never ends",
+    explanation=(
+        "The program's own code has finished. Before the interpreter exits it waits for every thread that is not a daemon "
+        "and for the workers of executors; one of these does not end."
+    ),
+    remedy=(
+        "Ask the thread to stop before the program ends: put a sentinel into its queue, set an Event that it checks, shut "
+        "the executor down; make it a daemon only if it may be cut off anywhere."
+    ),
+    needs=("python",),
+    outranks=("network-wait", "sleeping", "child-wait"),
+    references=("https://docs.python.org/3/library/threading.html#thread-objects",),
+)
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        main = view.main(process)
+        if main is None or not any(knowledge.in_table(f, knowledge.EXIT) for f in main.python):
+            continue
+        joined = _joined(view, process, main)
+        if joined:
+            yield _match(view, process, main, joined)
+
+
+def _joined(view: View, process: Process, main: Thread) -> List[Thread]:
+    """The thread that is waited for; when it is not known which, all that the exit waits for."""
+    known = view.thread(process, main.joins)
+    if known is not None:
+        return [known]
+    return [t for t in process.threads if t.python and not t.is_main and t.daemon is not True]
+
+
+def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> Match:
+    thread = next((t for t in joined if own_frame(t.python)), joined[0])
+    frame = _place(thread)
+    at = f" at {short(frame)}" if frame else ""
+    doing = _doing(thread)
+    share = view.cpu_share(thread)
+    working = (share is not None and share > 0.2) or (thread.wait is not None and thread.wait.endless is False)
+    facts = [
+        f"{label(main)} is in {main.python[-1].function} of {main.python[-1].file.rsplit('/', 1)[-1]}: its own code has ended",
+        f"it waits for {label(thread)}, {'not a daemon' if thread.daemon is False else 'a thread it must wait for'}, "
+        f"which {doing}{at}",
+    ]
+    if len(joined) > 1:
+        facts.append(f"{plural(len(joined), 'thread')} keep the process alive: {', '.join(label(t) for t in joined[:5])}")
+    return Match(
+        confidence="possible" if working else "likely",
+        summary=f"the program has ended, but {label(thread)} has not: it {doing}{at}",
+        evidence=tuple(facts),
+        culprits=tuple(view.culprit(process, f, t) for t in joined[:5] for f in [_place(t)] if f),
+        victims=(view.victim(process, main),),
+        pid=process.pid,
+    )
+
+
+def _place(thread: Thread) -> Optional[PythonFrame]:
+    return own_frame(thread.python)
+
+
+def _doing(thread: Thread) -> str:
+    if thread.wait is None:
+        return "runs"
+    return thread.wait.detail or {
+        "lock": "waits for a lock", "rlock": "waits for a lock", "condition": "waits to be notified",
+        "sleep": "sleeps", "socket": "waits for the network", "event-loop": "runs an idle event loop",
+        "pipe": "waits for a pipe", "gil": "wants the GIL",
+    }.get(thread.wait.kind, f"is in {thread.wait.syscall}")  # fmt: skip

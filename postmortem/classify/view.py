@@ -1,0 +1,175 @@
+"""Questions that several patterns ask of the evidence, answered in one place."""
+
+from __future__ import annotations
+
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..evidence import Evidence, Process, PythonFrame, Resource, Thread
+from ..findings import Culprit, Victim
+from . import knowledge
+
+#: The interpreter's default switch interval (sys.setswitchinterval): a waiter gives up its patience this often.
+SWITCH_INTERVAL = 0.005
+
+
+class Edge(NamedTuple):
+    """A thread that cannot go on before another one does something."""
+
+    waiter: Thread
+    owner_tid: int
+    what: str  # "Lock accounts.lock"
+    basis: str  # "recorded" | "with-slot" | "inferred" | "join"
+    resource: Optional[str]
+    endless: bool
+
+
+class View:
+    """Evidence with indices. Cheap to make; holds no state of its own."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+        self.processes = evidence.processes
+        self.by_pid: Dict[int, Process] = {p.pid: p for p in evidence.processes}
+        self.window = evidence.window_s
+
+    @property
+    def pythons(self) -> List[Process]:
+        return [p for p in self.processes if p.python is not None or any(t.python for t in p.threads)]
+
+    # ------------------------------------------------------------------ CPU over the window
+
+    def cpu(self, process: Process) -> Optional[float]:
+        """Cores' worth of CPU that a process used over the window; None without counters."""
+        shares = [self.cpu_share(t) for t in process.threads]
+        known = [s for s in shares if s is not None]
+        return sum(known) if known else None
+
+    @staticmethod
+    def cpu_share(thread: Thread) -> Optional[float]:
+        """Of one core, over the window."""
+        counters = thread.counters
+        if counters is None or counters.cpu_s is None or counters.seconds <= 0:
+            return None
+        return counters.cpu_s / counters.seconds
+
+    @staticmethod
+    def switches(thread: Thread) -> Optional[float]:
+        """Voluntary switches a second."""
+        counters = thread.counters
+        if counters is None or counters.voluntary_switches is None or counters.seconds <= 0:
+            return None
+        return counters.voluntary_switches / counters.seconds
+
+    # ------------------------------------------------------------------ threads
+
+    @staticmethod
+    def thread(process: Process, tid: Optional[int]) -> Optional[Thread]:
+        return next((t for t in process.threads if t.tid == tid), None)
+
+    @staticmethod
+    def main(process: Process) -> Optional[Thread]:
+        return next((t for t in process.threads if t.is_main), None)
+
+    @staticmethod
+    def idle(thread: Thread) -> bool:
+        """Does it rest where threads of a healthy program rest?"""
+        frames = thread.python
+        if any(knowledge.in_table(f, knowledge.IDLE) for f in frames[:4]):
+            return knowledge.own_frame(frames[: _idle_depth(frames)]) is None
+        return False
+
+    @staticmethod
+    def is_python(thread: Thread) -> bool:
+        return bool(thread.python)
+
+    def in_loop(self, thread: Thread) -> bool:
+        """Does an event loop run on this thread?"""
+        return any(knowledge.in_table(f, knowledge.LOOP_RUN) for f in thread.python)
+
+    # ------------------------------------------------------------------ who waits for whom
+
+    def edges(self, process: Process) -> List[Edge]:
+        """Waits of threads for threads: locks with a known owner, and joins."""
+        resources: Dict[str, Resource] = {r.id: r for r in process.resources}
+        found = []
+        for thread in process.threads:
+            wait = thread.wait
+            if wait is None:
+                continue
+            endless = wait.endless is not False
+            resource = resources.get(wait.resource or "")
+            if resource is not None and resource.owner_tid is not None and resource.owner_basis is not None:
+                owner, basis = resource.owner_tid, resource.owner_basis
+                found.append(Edge(thread, owner, resource.description, basis, resource.id, endless))
+            elif thread.joins is not None:
+                joined = self.thread(process, thread.joins)
+                what = f"the end of {label(joined) if joined else thread.joins}"
+                found.append(Edge(thread, thread.joins, what, "join", None, endless))
+        return found
+
+    def waits_on(self, process: Process, tid: int) -> List[Thread]:
+        """Threads that directly or through others wait for this one."""
+        edges = self.edges(process)
+        found: List[Thread] = []
+        wanted = [tid]
+        while wanted:
+            current = wanted.pop()
+            for edge in edges:
+                if edge.owner_tid == current and edge.waiter not in found and edge.waiter.tid != tid:
+                    found.append(edge.waiter)
+                    wanted.append(edge.waiter.tid)
+        return found
+
+    def matters(self, process: Process, thread: Thread) -> bool:
+        """Is it the main thread, or one that the main thread waits for?"""
+        return thread.is_main or any(t.is_main for t in self.waits_on(process, thread.tid))
+
+    def children(self, process: Process) -> List[Process]:
+        return [p for p in self.processes if p.ppid == process.pid]
+
+    # ------------------------------------------------------------------ citing
+
+    def culprit(
+        self, process: Process, frame: PythonFrame, thread: Optional[Thread] = None, task: Optional[str] = None
+    ) -> Culprit:
+        return Culprit(
+            process.pid, thread.tid if thread else None, task, frame.file, frame.line, frame.function,
+            self.evidence.source(frame.file, frame.line),
+        )  # fmt: skip
+
+    @staticmethod
+    def victim(process: Process, thread: Thread) -> Victim:
+        frame = knowledge.own_frame(thread.python) or next(iter(thread.python), None)
+        if frame is None:
+            return Victim(process.pid, thread.tid)
+        return Victim(process.pid, thread.tid, frame.file, frame.line, frame.function)
+
+    def hot_frame(self, thread: Thread) -> Optional[PythonFrame]:
+        """The program's innermost frame in most samples; without samples, the one of the moment of capture."""
+        seen: Dict[PythonFrame, int] = {}
+        for count, frames in self.samples(thread):
+            frame = knowledge.own_frame(frames)
+            if frame is not None:
+                seen[frame] = seen.get(frame, 0) + count
+        if not seen:
+            return knowledge.own_frame(thread.python)
+        return max(seen, key=lambda f: (seen[f], f.file, f.line or 0))
+
+    def samples(self, thread: Thread) -> Iterator[Tuple[int, Tuple[PythonFrame, ...]]]:
+        """(count, frames) of what py-spy saw."""
+        for sample in thread.samples:
+            yield sample.count, sample.frames
+
+
+def _idle_depth(frames: Sequence[PythonFrame]) -> int:
+    """How many frames lie above the resting one."""
+    return next((i for i, f in enumerate(frames) if knowledge.in_table(f, knowledge.IDLE)), 0)
+
+
+def label(thread: Thread) -> str:
+    """How a thread is named in sentences."""
+    return f"{thread.name} ({thread.tid})" if thread.name else f"thread {thread.tid}"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,122 @@
+"""Target → evidence → diagnosis: the one place where extraction meets classification."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Callable, Dict, Iterator, Optional, Sequence, TextIO, Tuple
+
+from . import __version__, evidence, extract, publish, report
+from .bundle import Bundle
+from .classify.engine import classify
+from .errors import TargetNotFound, UsageError
+from .evidence import Evidence
+from .findings import Diagnosis
+from .memory import ElfCore, NotElf
+
+Progress = Callable[[str], None]
+
+_COMPRESSED = {".zst": "zstd -d", ".lz4": "lz4 -d", ".xz": "xz -dk", ".gz": "gunzip -k"}
+
+
+def _silent(text: str) -> None:
+    """No progress."""
+
+
+def analyze_target(
+    target: str, *, exe: Optional[Path] = None, sysroot: Optional[Path] = None, progress: Progress = _silent
+) -> Tuple[Evidence, Diagnosis]:
+    """A core file or a bundle. Raises PostmortemError."""
+    if target.startswith("coredumpctl:"):
+        raise UsageError(
+            "coredumpctl: targets are not read by this version", "run `coredumpctl dump -o core`, then analyze that file"
+        )
+    path = Path(target)
+    if path.is_dir() or path.suffix == ".zip":
+        return _analyze_bundle(path, exe, sysroot, progress)
+    if path.suffix in _COMPRESSED:
+        if not path.exists():
+            raise TargetNotFound(f"there is no file {path}", "check the path")
+        raise UsageError(
+            f"compressed cores ({path.suffix}) are not read by this version",
+            f"run `{_COMPRESSED[path.suffix]} {path}`, then analyze the result",
+        )
+    found = extract.from_core(path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress)
+    return _classified(found)
+
+
+def load_bundle(path: Path) -> Tuple[Evidence, Diagnosis]:
+    """The diagnosis of a bundle from the evidence recorded in it; extracted anew when there is none."""
+    with Bundle.open(path) as bundle:
+        recorded = _recorded(bundle.path)
+        if recorded is None:
+            recorded = extract.from_bundle(bundle.path, tool_version=__version__)
+    return _classified(recorded)
+
+
+def _analyze_bundle(
+    path: Path, exe: Optional[Path], sysroot: Optional[Path], progress: Progress
+) -> Tuple[Evidence, Diagnosis]:
+    """Extracted anew where the files that the cores need are here; otherwise from the recorded evidence."""
+    with Bundle.open(path) as bundle:
+        recorded = _recorded(bundle.path)
+        if recorded is not None and not (exe or sysroot) and not _files_at_hand(bundle.path):
+            return _classified(recorded)
+        found = extract.from_bundle(bundle.path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress)
+    if recorded is not None:
+        found = evidence.replace(found, sources=_sources(recorded.sources, found.sources))
+    return _classified(found)
+
+
+def _sources(old: Dict[str, Dict[int, str]], new: Dict[str, Dict[int, str]]) -> Dict[str, Dict[int, str]]:
+    """Lines as they were at the time of capture win: the files may have changed since."""
+    return {file: {**new.get(file, {}), **old.get(file, {})} for file in sorted({*old, *new})}
+
+
+def _recorded(folder: Path) -> Optional[Evidence]:
+    """``evidence.json`` of a bundle; None when the capture was cut short before it, or it is damaged."""
+    try:
+        return evidence.decode((folder / "evidence.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def _files_at_hand(folder: Path) -> bool:
+    """Is every program and library that the cores map here, as the same build? (and is there a core at all)"""
+    cores = sorted((folder / "raw" / "cores").glob("*.core"))
+    return bool(cores) and all(all(_usable(core)) for core in cores)
+
+
+def _usable(path: Path) -> Iterator[bool]:
+    try:
+        core = ElfCore(str(path))
+    except (OSError, NotElf, ValueError):
+        yield False
+        return
+    for name in {f.path for f in core.files if f.offset == 0}:
+        yield core.elf(name) is not None or core.unusable.get(name) == "not an ELF file"
+
+
+def _classified(found: Evidence) -> Tuple[Evidence, Diagnosis]:
+    began = time.monotonic()
+    diagnosis = classify(found)
+    timings = evidence.replace(found.timings, classify_s=round(time.monotonic() - began, 4))
+    return evidence.replace(found, timings=timings), diagnosis
+
+
+def diagnose_captured(
+    path: Path, *, stream: TextIO, format: str = "text", reports: Sequence[str] = (), progress: Progress = _silent
+) -> Diagnosis:
+    """After a capture: evidence, diagnosis and reports into the bundle, the report on ``stream``.
+
+    Raises PostmortemError; what was already written stays.
+    """
+    plan = publish.plan(format, reports)
+    with Bundle.open(path) as bundle:
+        found = extract.from_bundle(bundle.path, tool_version=__version__, progress=progress)
+        bundle.write("evidence.json", evidence.encode(found))
+        found, diagnosis = _classified(found)
+        for known in report.FORMATS.values():
+            bundle.write(f"report{known.suffix}", known.render(found, diagnosis, False, 80).encode())
+    publish.emit(plan, [(str(path), found, diagnosis)], stream, color="auto", many=False)
+    return diagnosis
