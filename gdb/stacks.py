@@ -7,7 +7,7 @@ In, by environment:
 Out, one JSON value a line, each flushed, so that a gdb that is killed or crashes leaves what it had:
   {"gdb": version, "threads": N}
   {"tid": LWP, "frames": [{"function", "module", "address", "file", "line"}, ...], "error": null | text}
-  {"end": true, "seconds": s}
+  {"end": true | false, "seconds": s, "stopped": null | why it stopped before the last thread}
 Frames run from the most recent call to the oldest. ``function`` is null without a symbol; ``module`` is the shared
 library's path and null for the main program and for memory that no library owns: the caller knows the mappings.
 A later line for the same thread replaces an earlier one.
@@ -34,8 +34,11 @@ MAX_NAME = 1000  # characters of a symbol or file name
 FAILURES = (gdb.error, RuntimeError, ValueError, OverflowError)
 
 
-class OutOfTime(Exception):
-    """The deadline has passed."""
+class Stop(Exception):
+    """The whole run ends here; the message says why."""
+
+
+OUT_OF_TIME = "out of time"
 
 
 class Libraries:
@@ -78,8 +81,6 @@ class Walker:
             try:
                 if self.walk(frames):
                     return frames, None
-            except OutOfTime:
-                return frames, "out of time"
             except FAILURES as exc:
                 return frames, clipped(str(exc) or type(exc).__name__)
             except Ended as end:
@@ -90,7 +91,7 @@ class Walker:
         frame = gdb.newest_frame()
         while frame is not None:
             if time.monotonic() > self.until:
-                raise OutOfTime
+                raise Ended(OUT_OF_TIME)
             pc = int(frame.pc())
             module, stale = self.libraries.load_for(pc)
             if stale:
@@ -159,7 +160,10 @@ class Output:
         text = json.dumps(value, separators=(",", ":")) + "\n"
         self.room -= len(text)
         if self.room < 0:
-            raise OutOfTime
+            raise Stop(f"its output grew past {MAX_BYTES} bytes")
+        self.write(text)
+
+    def write(self, text):
         self.file.write(text)
         self.file.flush()
 
@@ -176,29 +180,34 @@ def write_stack(thread, walker, output):
     return error is None
 
 
-def main():
-    began = time.monotonic()
-    until = float(os.environ["POSTMORTEM_STACKS_UNTIL"])
-    output = Output(os.environ["POSTMORTEM_STACKS"])
-    threads = sorted(gdb.selected_inferior().threads(), key=lambda thread: thread.num)
-    output.put({"gdb": gdb.VERSION, "threads": len(threads)})
+def write_all(threads, output, until):
     libraries = Libraries()
     walker = Walker(libraries, until)
     failed = []
+    for thread in threads:
+        if time.monotonic() > until:
+            raise Stop(OUT_OF_TIME)
+        if not write_stack(thread, walker, output):
+            failed.append(thread)
+    # A stack can break at a frame whose library was not loaded, before its pc could be asked for.
+    if failed and not libraries.all and time.monotonic() < until:
+        libraries.load_all()
+        for thread in failed:
+            write_stack(thread, walker, output)
+
+
+def main():
+    began = time.monotonic()
+    output = Output(os.environ["POSTMORTEM_STACKS"])
+    threads = sorted(gdb.selected_inferior().threads(), key=lambda thread: thread.num)
+    output.put({"gdb": gdb.VERSION, "threads": len(threads)})
+    stopped = None
     try:
-        for thread in threads:
-            if time.monotonic() > until:
-                return
-            if not write_stack(thread, walker, output):
-                failed.append(thread)
-        # A stack can break at a frame whose library was not loaded, before its pc could be asked for.
-        if failed and not libraries.all and time.monotonic() < until:
-            libraries.load_all()
-            for thread in failed:
-                write_stack(thread, walker, output)
-    except OutOfTime:
-        return
-    output.put({"end": True, "seconds": round(time.monotonic() - began, 4)})
+        write_all(threads, output, float(os.environ["POSTMORTEM_STACKS_UNTIL"]))
+    except Stop as stop:
+        stopped = str(stop)
+    seconds = round(time.monotonic() - began, 4)
+    output.write(json.dumps({"end": stopped is None, "seconds": seconds, "stopped": stopped}) + "\n")
 
 
 main()

@@ -56,6 +56,15 @@ def find_executable(core: ElfCore) -> Tuple[Optional[Path], Optional[Gap]]:
     return None, _gap(f"{name}: {core.unusable.get(name, 'not usable')}")
 
 
+def check_executable(core: ElfCore, exe: Path) -> Optional[Gap]:
+    """A gap when a given file is not the core's main program, as far as both show their build-ids."""
+    mapped = main_program_of(core)
+    wanted = core.build_id(mapped.path) if mapped else None
+    if mapped is None or wanted is None or _build_id(str(exe)) == wanted:
+        return None
+    return _gap(f"{exe} is another build than {mapped.path} in the core (build-ids differ)")
+
+
 def _doubt(core: ElfCore, name: str, elf: Elf) -> Optional[Gap]:
     """ElfCore has compared the build-ids where both are known. Files built without one pass unseen."""
     if elf.build_id is None or core.build_id(name) is not None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
-from ..cores.executable import main_program_of
+from ..cores.executable import check_executable, main_program_of
 from ..errors import ToolFailed
 from ..evidence import Gap, NativeFrame
 from ..memory import ElfCore, NotElf
 from .locate import REMEDY
-from .stacks import ModuleOf, NativeStacks, Transcript, to_frames
+from .stacks import NativeStacks, Transcript, to_frames
 
 _NAMED = 8  # threads that a gap names before it only counts them
 _AGAIN = "analyze it again: gdb's symbol index is in the cache by then"
@@ -46,9 +46,12 @@ def assess(found: Transcript, core: Path, exe: Optional[Path], sysroot: Optional
         raise _failure(found, core, ending)
     image = _open(core, sysroot)
     files = Files(image, exe)
-    stacks = to_frames(found.stacks, files.module_of if image else None, files.unreadable)
+    stacks = to_frames(found.stacks, files.module_of, files.blind)
     tids = [thread.tid for thread in image.threads] if image else []
-    gaps = [*_gaps(found, exe, tids, ending), *_guessed(stacks, files)]
+    wrong = _wrong_executable(image, exe)
+    # With another program gdb finds no library at all: one cause, one gap.
+    gaps = [wrong] if wrong else list(_guessed(stacks, files))
+    gaps += _gaps(found, tids, ending)
     return NativeStacks({tid: frames for tid, frames in stacks.items() if frames}, tuple(gaps), ending.seconds)
 
 
@@ -58,28 +61,37 @@ class Files:
     def __init__(self, core: Optional[ElfCore], exe: Optional[Path]) -> None:
         self._core = core
         main = main_program_of(core) if core else None
-        # gdb was given this one by hand, wherever it lies now.
-        self._given = main.path if main and exe else None
-        self.module_of: ModuleOf = self._module_of
-        self._unreadable: Dict[str, Optional[str]] = {}
+        self._main = main.path if main else None
+        self._exe = exe
+        self._why: Dict[str, Optional[str]] = {}
 
-    def _module_of(self, address: int) -> Optional[str]:
+    def module_of(self, address: int) -> Optional[str]:
         mapped = self._core.mapped_file(address) if self._core else None
         return mapped.path if mapped else None
 
+    def blind(self, module: Optional[str], known: bool) -> bool:
+        """Did gdb unwind code of this module without its unwind tables? known: it had a library or symbol there."""
+        if module is not None and module == self._main:
+            return self._exe is None
+        return not known or (module is not None and self.why_unreadable(module) is not None)
+
     def why_unreadable(self, module: str) -> Optional[str]:
-        if module not in self._unreadable:
-            self._unreadable[module] = self._why_unreadable(module)
-        return self._unreadable[module]
+        if module not in self._why:
+            self._why[module] = self._why_unreadable(module)
+        return self._why[module]
 
     def _why_unreadable(self, module: str) -> Optional[str]:
         # A library that gdb names and the core does not map by name: gdb has opened it.
-        if self._core is None or module == self._given or self._core.base(module) is None:
+        if self._core is None or self._core.base(module) is None:
             return None
         return None if self._core.elf(module) else self._core.unusable.get(module, "not usable")
 
-    def unreadable(self, module: str) -> bool:
-        return self.why_unreadable(module) is not None
+
+def _wrong_executable(core: Optional[ElfCore], exe: Optional[Path]) -> Optional[Gap]:
+    if exe is None:
+        return Gap("gdb", "native stacks", "the main program is not known, and gdb finds few frames without it",
+                   "pass --exe")  # fmt: skip
+    return check_executable(core, exe) if core is not None else None
 
 
 def _open(core: Path, sysroot: Optional[Path]) -> Optional[ElfCore]:
@@ -95,22 +107,24 @@ def _locator(sysroot: Optional[Path]) -> Callable[[str], Optional[str]]:
 
 def _failure(found: Transcript, core: Path, ending: Ending) -> ToolFailed:
     if ending.late:
-        return ToolFailed(f"{ending.sentence()}, before its first thread of {core}", _AGAIN)
+        return ToolFailed(f"no native stack of {core}: {ending.sentence()}", _AGAIN)
     if found.version is None and "python" in ending.said.lower() and "not supported" in ending.said.lower():
         return ToolFailed("this gdb was built without Python, which native stacks need", REMEDY)
+    if found.stopped:
+        return ToolFailed(f"no native stack of {core}: gdb stopped: {found.stopped}", _AGAIN)
     if found.version is not None and not found.announced:
         return ToolFailed(f"gdb {found.version} finds no thread in {core}{_quoted(ending.said)}",
                           "check that the file is a whole core of this kind of machine")  # fmt: skip
-    return ToolFailed(f"{ending.sentence()}, before its first thread of {core}", _OTHER_GDB)
+    return ToolFailed(f"no native stack of {core}: {ending.sentence()}", _OTHER_GDB)
 
 
-def _gaps(found: Transcript, exe: Optional[Path], tids: Sequence[int], ending: Ending) -> Iterator[Gap]:
-    if exe is None:
-        yield Gap("gdb", "native stacks", "the main program is not known, and gdb finds few frames without it",
-                  "pass --exe")  # fmt: skip
+def _gaps(found: Transcript, tids: Sequence[int], ending: Ending) -> Iterator[Gap]:
     if not found.complete:
-        yield Gap("gdb", f"native stacks of {len(found.stacks)} of {found.announced} threads are there",
-                  ending.sentence(), ending.remedy)  # fmt: skip
+        subject = f"native stacks: {len(found.stacks)} of {found.announced} threads"
+        if found.stopped:
+            yield Gap("gdb", subject, f"gdb stopped after {ending.seconds:.1f} s: {found.stopped}", _AGAIN)
+        else:
+            yield Gap("gdb", subject, ending.sentence(), ending.remedy)
     if found.damaged > (0 if found.complete else 1):  # one half-written line is what being killed looks like
         yield Gap("gdb", "native stacks", f"{found.damaged} lines of gdb's output are damaged", _OTHER_GDB)
     for reason, broken in _by_reason(found, tids).items():
@@ -136,6 +150,8 @@ def _remedy(reason: str) -> Optional[str]:
         return _AGAIN
     if "left out" in reason:
         return None
+    if "memory error" in reason:
+        return "take a core that is not cut short (ulimit -c unlimited, room on the disk)"
     return "`postmortem debug` shows the registers and memory around it"
 
 
@@ -149,9 +165,9 @@ def _guessed(stacks: Dict[int, Tuple[NativeFrame, ...]], files: Files) -> Iterat
                     blame.setdefault(newer.module or "code that belongs to no file", set()).add(tid)
                 break
     for module, tids in blame.items():
-        reason = files.why_unreadable(module) or "it has no unwind tables"
+        reason = files.why_unreadable(module) or "gdb has no unwind tables for it"
         yield Gap("gdb", f"native frames that {module} was called from, in {_threads(sorted(tids))}",
-                  f"{reason}: gdb guessed them", "pass --sysroot with the files of the core's machine")  # fmt: skip
+                  f"{reason}: they are guessed", "pass --sysroot with the files of the core's machine")  # fmt: skip
 
 
 def _threads(tids: Sequence[int]) -> str:
@@ -168,7 +184,8 @@ def _signal_name(number: int) -> str:
 
 
 def _quoted(said: str) -> str:
-    """The last line of stderr that is not a mere warning, for a sentence's end."""
-    lines = [line.strip() for line in said.splitlines()]
-    telling = [line for line in lines if line and not line.lower().startswith("warning")]
+    """The last line of stderr that tells something, for a sentence's end: no warning, no place in a source file
+    ("57\t./futex.c: No such file…") that gdb would have liked to show."""
+    lines = [line.strip().rstrip(".") for line in said.splitlines()]
+    telling = [line for line in lines if line and not line.lower().startswith("warning") and not line[0].isdigit()]
     return f": {telling[-1][:200]}" if telling else ""

@@ -43,7 +43,8 @@ class _Line(msgspec.Struct):
     tid: Optional[int] = None
     frames: Tuple[_FrameLine, ...] = ()
     error: Optional[str] = None
-    end: bool = False
+    end: Optional[bool] = None
+    stopped: Optional[str] = None
 
 
 @dataclass
@@ -53,6 +54,7 @@ class Transcript:
     version: Optional[str] = None
     announced: int = 0  # threads that gdb saw
     complete: bool = False
+    stopped: Optional[str] = None  # why the script itself stopped before the last thread
     damaged: int = 0  # lines left out
     stacks: Dict[int, Tuple[_FrameLine, ...]] = field(default_factory=dict)
     errors: Dict[int, str] = field(default_factory=dict)
@@ -78,8 +80,8 @@ def read_transcript(path: Path) -> Transcript:
 def _take(found: Transcript, line: _Line) -> None:
     if line.tid is not None:
         _take_stack(found, line.tid, line)
-    elif line.end:
-        found.complete = True
+    elif line.end is not None:
+        found.complete, found.stopped = line.end, line.stopped
     elif line.gdb is not None:
         found.version = line.gdb
         found.announced = line.threads or 0
@@ -96,12 +98,12 @@ def _take_stack(found: Transcript, tid: int, line: _Line) -> None:
 
 
 def to_frames(
-    stacks: Dict[int, Tuple[_FrameLine, ...]], module_of: Optional[ModuleOf], unreadable: Callable[[str], bool]
+    stacks: Dict[int, Tuple[_FrameLine, ...]], module_of: ModuleOf, blind: Callable[[Optional[str], bool], bool]
 ) -> Dict[int, Tuple[NativeFrame, ...]]:
     """Evidence frames: modules named as the core's own mappings name them, and how far to trust each frame.
 
-    A frame that was reached through code without a readable file (generated code, a library that is gone or
-    another build) was found without unwind tables: gdb guessed it from the stack, trust "scan".
+    ``blind(module, known)`` says whether gdb had no unwind tables for code of that module; known: gdb had a
+    library or a symbol there. A frame that was reached through such code was guessed from the stack: trust "scan".
     """
     made: Dict[Tuple[int, Optional[str], bool], NativeFrame] = {}
     result: Dict[int, Tuple[NativeFrame, ...]] = {}
@@ -114,14 +116,12 @@ def to_frames(
             if frame is None:
                 frame = made[key] = _frame(line, module_of, guessed)
             frames.append(frame)
-            # The kernel's vdso has no file, yet its unwind tables are in the core.
-            blind = frame.module is None and line.function is None
-            guessed = guessed or blind or (frame.module is not None and unreadable(frame.module))
+            guessed = guessed or blind(frame.module, line.function is not None or line.module is not None)
         result[tid] = tuple(frames)
     return result
 
 
-def _frame(line: _FrameLine, module_of: Optional[ModuleOf], guessed: bool) -> NativeFrame:
-    module = module_of(line.address) if module_of is not None else None
+def _frame(line: _FrameLine, module_of: ModuleOf, guessed: bool) -> NativeFrame:
+    module = module_of(line.address)
     trust = "scan" if guessed else "unwind"
     return NativeFrame(line.function, module or line.module, line.address, line.file, line.line, trust)

@@ -1,0 +1,230 @@
+"""The life of a gdb process: with a stand-in for gdb that writes, hangs, crashes and forks as told."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from postmortem.errors import ToolFailed, ToolMissing
+from postmortem.native import start, unwind
+from postmortem.native.locate import VARIABLE, find_gdb
+from postmortem.native.unwinding import command
+
+HANG = 60.0  # a stand-in that hangs does so for this long; no test waits for it
+THREAD = '{"tid": 7, "frames": [{"function": "f", "module": null, "address": 1}], "error": null}'
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """No test touches the user's index cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def gdb(tmp_path, monkeypatch):
+    """Makes a program that POSTMORTEM_GDB names: `say(text)` writes a line of output."""
+
+    def make(body):
+        path = tmp_path / "fake gdb"
+        path.write_text(
+            f"#!{sys.executable}\nimport os, sys, time, signal\n"
+            "def say(text):\n    with open(os.environ['POSTMORTEM_STACKS'], 'a') as f: f.write(text + '\\n')\n"
+            f"thread = {THREAD!r}\n" + textwrap.dedent(body)
+        )
+        path.chmod(0o755)
+        monkeypatch.setenv(VARIABLE, str(path))
+        return path
+
+    return make
+
+
+@pytest.fixture
+def core(tmp_path):
+    """Not a core: what the stand-in says about it is all there is."""
+    path = tmp_path / "core"
+    path.write_bytes(b"not a core")
+    return path
+
+
+def reasons(stacks):
+    return " | ".join(f"{gap.subject}: {gap.reason}" for gap in stacks.gaps)
+
+
+def test_a_whole_run(gdb, core):
+    """A gdb that says all it has to say gives stacks and, but for the unnamed program, no gap."""
+    gdb('say(\'{"gdb": "99", "threads": 1}\'); say(thread); say(\'{"end": true}\')')
+    found = unwind(core, None, deadline_s=HANG)
+    assert [f.function for f in found.stacks[7]] == ["f"]
+    assert [gap.remedy for gap in found.gaps] == ["pass --exe"]
+    assert 0 < found.seconds < HANG
+
+
+def test_a_gdb_that_hangs_is_killed_with_its_children(gdb, core, tmp_path):
+    """At the deadline the stacks that were written are kept, a gap says so, and nothing of gdb stays alive."""
+    fifo = tmp_path / "alive"
+    os.mkfifo(fifo)
+    gdb(f"""
+        if os.fork() == 0:
+            writer = os.open({str(fifo)!r}, os.O_WRONLY)  # the reader sees its end when the last holder has died
+            os.write(writer, b"x")
+            time.sleep({HANG})
+        say('{{"gdb": "99", "threads": 3}}'); say(thread)
+        time.sleep({HANG})
+    """)
+    with start(core, None, deadline_s=3.0) as running, fifo.open("rb", buffering=0) as reader:
+        assert reader.read(1) == b"x"
+        found = running.collect()
+        assert reader.read(1) == b""
+    assert list(found.stacks) == [7]
+    assert "1 of 3 threads: gdb was stopped after" in reasons(found)
+    assert found.seconds < HANG
+
+
+def test_a_gdb_that_crashes_leaves_what_it_had(gdb, core):
+    """Its signal is named, and the remedy is another gdb."""
+    gdb('say(\'{"gdb": "99", "threads": 2}\'); say(thread); os.kill(os.getpid(), signal.SIGSEGV)')
+    found = unwind(core, None, deadline_s=HANG)
+    assert list(found.stacks) == [7]
+    gap = next(gap for gap in found.gaps if "SIGSEGV" in gap.reason)
+    assert "gdb-for-pwndbg" in (gap.remedy or "")
+
+
+def test_the_script_s_own_stop_is_named(gdb, core):
+    """gdb ends in order, but not with all threads: the script's reason is the gap's."""
+    gdb("""say('{"gdb": "99", "threads": 2}'); say(thread); say('{"end": false, "stopped": "out of time"}')""")
+    assert "out of time" in reasons(unwind(core, None, deadline_s=HANG))
+
+
+def test_broken_threads_are_grouped_by_reason(gdb, core):
+    """A thousand threads with one complaint are one gap, with a few of them named."""
+    gdb("""
+        say('{"gdb": "99", "threads": 1000}')
+        for tid in range(1000):
+            say('{"tid": %d, "frames": [], "error": "corrupt stack"}' % tid)
+        say('{"end": true}')
+    """)
+    found = unwind(core, None, deadline_s=HANG)
+    broken = [gap for gap in found.gaps if "corrupt stack" in gap.reason]
+    assert len(broken) == 1
+    assert "0, 1, 2, 3, 4, 5, 6, 7 and 992 more" in broken[0].subject
+    assert found.stacks == {}
+
+
+def test_nothing_at_all_is_an_error_with_gdb_s_last_words(gdb, core):
+    """Not a thread: ToolFailed, one sentence with what gdb said, warnings and source lines aside."""
+    gdb("""
+        print("the telling line.", file=sys.stderr)
+        print("warning: noise", file=sys.stderr)
+        print("57\\t./futex-internal.c: No such file or directory.", file=sys.stderr)
+        sys.exit(1)
+    """)
+    with pytest.raises(ToolFailed) as caught:
+        unwind(core, None, deadline_s=HANG)
+    assert str(caught.value).endswith(": the telling line")
+    assert caught.value.next
+
+
+def test_a_gdb_without_python_is_named_as_such(gdb, core):
+    """gdb's own complaint becomes a sentence that says what to install."""
+    gdb("sys.exit('Python scripting is not supported in this copy of GDB.')")
+    with pytest.raises(ToolFailed, match="built without Python"):
+        unwind(core, None, deadline_s=HANG)
+
+
+def test_an_endless_stderr_neither_stalls_nor_floods(gdb, core):
+    """Megabytes of warnings pass through without being kept."""
+    gdb(
+        """sys.stderr.write('warning: x' * 1_000_000); say('{"gdb": "9", "threads": 1}'); say(thread); say('{"end": true}')"""
+    )
+    assert list(unwind(core, None, deadline_s=HANG).stacks) == [7]
+
+
+def test_no_gdb_is_a_missing_tool(core, monkeypatch, tmp_path):
+    """Without a gdb anywhere: ToolMissing, and how to get one."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "none"))
+    with pytest.raises(ToolMissing) as caught:
+        unwind(core, None, deadline_s=1.0)
+    assert "gdb-for-pwndbg" in caught.value.next
+
+
+def test_a_gdb_that_cannot_run_is_a_failed_tool(core, monkeypatch, tmp_path):
+    """An executable file of no known format is an error of ours, not an OSError."""
+    broken = tmp_path / "gdb"
+    broken.write_bytes(b"\x7fELF broken")
+    broken.chmod(0o755)
+    monkeypatch.setenv(VARIABLE, str(broken))
+    with pytest.raises(ToolFailed, match="cannot be run"):
+        unwind(core, None, deadline_s=1.0)
+
+
+def test_leaving_early_ends_gdb_and_removes_its_folder(gdb, core, tmp_path):
+    """An exception between start and collect leaves neither process nor files."""
+    fifo = tmp_path / "alive"
+    os.mkfifo(fifo)
+    gdb(f"f = open({str(fifo)!r}, 'w'); f.write(os.getcwd() + chr(10)); f.flush(); time.sleep({HANG})")
+    with contextlib.ExitStack() as opened:
+        with pytest.raises(KeyError), start(core, None, deadline_s=HANG):
+            reader = opened.enter_context(fifo.open())
+            folder = Path(reader.readline().strip())
+            assert folder.is_dir()
+            assert folder.is_absolute()
+            raise KeyError
+        assert reader.read() == ""  # the writer is dead
+    assert not folder.exists()
+
+
+def test_gdb_starts_in_a_folder_of_its_own_without_the_user_s_python(gdb, core, monkeypatch):
+    """Relative names in a core find nothing, PYTHONPATH and LD_PRELOAD do not reach gdb, stdin is empty."""
+    monkeypatch.setenv("PYTHONPATH", "/evil")
+    monkeypatch.setenv("LD_PRELOAD", "")
+    monkeypatch.setenv("DEBUGINFOD_URLS", "http://example.invalid")
+    gdb("""
+        bad = [k for k in ("PYTHONPATH", "LD_PRELOAD", "DEBUGINFOD_URLS") if k in os.environ]
+        inside = os.getcwd() == os.path.dirname(os.environ["POSTMORTEM_STACKS"])
+        sys.exit(f"{bad} {inside} {sys.stdin.read()!r} {os.getsid(0) == os.getpid()}")
+    """)
+    with pytest.raises(ToolFailed, match=r"\[\] True '' True$"):
+        unwind(core, None, deadline_s=HANG)
+
+
+def test_the_command_line_lets_the_core_run_nothing():
+    """No start-up files, auto-loading or debuginfod, and names that look like options stay names."""
+    arguments = command(Path("/usr/bin/gdb"), Path("/tmp/-core"), Path("/tmp/-exe"), None)
+    assert {"-nx", "-batch", "set auto-load off", "set debuginfod enabled off"} <= set(arguments)
+    assert {"--core=/tmp/-core", "--se=/tmp/-exe"} <= set(arguments)
+    assert not any("readnever" in argument for argument in arguments)
+
+
+def test_a_sysroot_cannot_carry_commands():
+    """gdb takes each line of a setting for a command."""
+    with pytest.raises(ToolFailed, match="rename"):
+        try:
+            command(Path("gdb"), Path("/core"), None, Path("/tmp/x\nshell touch /tmp/y"))
+        except ToolFailed as exc:
+            raise ToolFailed(exc.sentence()) from exc
+
+
+def test_the_named_gdb_is_the_only_one(monkeypatch, tmp_path):
+    """POSTMORTEM_GDB names a program; a wrong name is not replaced by PATH's gdb."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "none"))
+    assert find_gdb() is None
+
+
+def test_the_wheel_beside_the_interpreter_is_found(monkeypatch, tmp_path):
+    """Off PATH, the launcher in the environment's own bin folder counts; on PATH, PATH's comes first."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    for folder in ("env", "path"):
+        launcher = tmp_path / folder / "gdb"
+        launcher.parent.mkdir()
+        launcher.write_text("#!/bin/sh\n")
+        launcher.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "env" / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+    assert find_gdb() == tmp_path / "env" / "gdb"
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    assert find_gdb() == tmp_path / "path" / "gdb"
