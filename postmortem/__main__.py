@@ -1,0 +1,105 @@
+"""The entry point. ``capture`` is served here, before anything heavy is imported: the command starts as soon as the
+interpreter is up. Everything else is ``cli``'s.
+"""
+
+# Pathlib would be half of the fast path's time:
+# ruff: noqa: PTH100, PTH110, PTH112, PTH120, PTH208
+
+from __future__ import annotations
+
+import os
+import sys
+
+from . import errors
+
+TYPE_CHECKING = False  # typing itself takes milliseconds to import
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from .capture.command import Command
+    from .capture.options import Options
+
+_TIMED_OUT = 124
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs one command; returns the exit status."""
+    words = sys.argv[1:] if argv is None else argv
+    if words[:1] == ["capture"]:
+        return _capture(words[1:])
+    from .cli import main as cli_main  # noqa: PLC0415 - click takes longer than all of the fast path
+
+    return cli_main(words)
+
+
+def _capture(words: list[str], diagnose: Callable[..., Any] | None = None) -> int:
+    """``diagnose`` takes the place of the pipeline in tests."""
+    from .capture import options as line  # noqa: PLC0415
+
+    try:
+        if words[:1] in (["--help"], ["-h"]):
+            sys.stdout.write(line.help_text() + "\n")
+            return 0
+        return _run(line.parse(words), diagnose)
+    except errors.UsageError as exc:
+        _say(exc.sentence())
+        return errors.CaptureFailed.status  # as timeout(1)
+    except errors.PostmortemError as exc:
+        _say(exc.sentence())
+        return exc.status
+
+
+def _run(options: Options, diagnose: Callable[..., Any] | None) -> int:
+    from .capture import command as run  # noqa: PLC0415
+
+    if options.output is not None:
+        _refuse_early(options.output)
+    if options.pid is not None:
+        if not os.path.isdir(f"/proc/{options.pid}"):
+            raise errors.CaptureFailed(f"there is no process {options.pid}", "ps -ef lists those that there are")
+        return _after(run.Watch(options.pid), options, diagnose, 0)
+    command = run.start(options.command, foreground=options.foreground)
+    _adopt_orphans()
+    status = command.wait(options.timeout or None)
+    if status is not None:
+        return status
+    return _after(command, options, diagnose, _TIMED_OUT)
+
+
+def _after(command: Command, options: Options, diagnose: Callable[..., Any] | None, status: int) -> int:
+    """The time is up."""
+    from .capture.aftermath import capture_and_diagnose  # noqa: PLC0415
+
+    capture_and_diagnose(command, options, _say, diagnose)
+    return status
+
+
+def _adopt_orphans() -> None:
+    from .capture.subreaper import become_subreaper  # noqa: PLC0415 - imports ctypes: after the spawn
+
+    become_subreaper()
+
+
+def _refuse_early(path: str) -> None:
+    """What is certain to fail after the deadline fails before the command has run for nothing."""
+    if os.path.lexists(path) and not (os.path.isdir(path) and not os.listdir(path)):
+        raise errors.CaptureFailed(
+            f"{path} is there already and is never overwritten", "choose another name with -o DIR"
+        )
+    parent = os.path.abspath(path)
+    while not os.path.exists(parent):
+        parent = os.path.dirname(parent)
+    if not os.path.isdir(parent) or not os.access(parent, os.W_OK | os.X_OK):
+        raise errors.CaptureFailed(f"nothing can be written to {parent}", "choose another place with -o DIR")
+
+
+def _say(sentence: str) -> None:
+    try:
+        sys.stderr.write(f"postmortem: {sentence}\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        pass  # nobody listens any more; the bundle says it too
+
+
+if __name__ == "__main__":
+    sys.exit(main())

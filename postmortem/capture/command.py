@@ -1,0 +1,240 @@
+"""The command: started as if nobody stood between it and the shell, waited for without using the CPU.
+
+*Signals.* What postmortem passes on is blocked before the command exists and then taken one by one with
+``sigtimedwait``: nothing is lost, no handler races, and the kernel's siginfo tells who sent it. What the terminal sent
+(Ctrl-C: SI_KERNEL) has already reached a command that shares our process group; what another process sent to us alone
+has not.
+
+*Terminal.* When we are the foreground of a terminal, the command must be too, or it would get SIGTTIN at its first
+read; so it stays in our group. Elsewhere it gets a group of its own, which takes signals as a whole.
+"""
+
+# Pathlib would be half of the fast path's time:
+# ruff: noqa: PTH118
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+
+from ..errors import CommandNotFound, CommandNotRunnable
+
+TYPE_CHECKING = False  # typing itself takes milliseconds to import
+if TYPE_CHECKING:
+    from typing import Any
+
+_FORWARDED = (
+    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
+    signal.SIGCONT, signal.SIGWINCH, signal.SIGALRM,
+)  # fmt: skip
+#: Signals that end a capture early; the others are only passed on.
+ENDING = frozenset((signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT))
+#: Dispositions that Python or a non-interactive shell (``cmd &``) changed, and that a command does not expect.
+_RESTORED = (
+    signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM,
+    signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGCHLD,
+)  # fmt: skip
+_SI_KERNEL = 0x80
+_LONGEST_WAIT_S = 86400.0
+
+
+class Command:
+    """A started command. ``status`` is None while it runs, else as a shell would say it."""
+
+    def __init__(self, pid: int, own_group: bool, foreground: bool, mask: set[int]) -> None:
+        self.pid = pid
+        self.own_group = own_group
+        self.foreground = foreground  # --foreground was asked for
+        self.original_mask = mask
+        self.status: int | None = None
+        #: Children of ours that are no part of the command (py-spy): pid → status, None while it runs.
+        self.helpers: dict[int, int | None] = {}
+        self.interrupted: int | None = None  # a signal that asked us to come to an end after the deadline
+
+    # ------------------------------------------------------------------ waiting
+
+    def wait(self, seconds: float | None) -> int | None:
+        """Waits for the command's end, passing signals on; its status, or None when the time is up first.
+
+        Time during which Ctrl-Z had stopped us does not count.
+        """
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while True:
+            self.reap()
+            if self.status is not None:
+                return self.status
+            left = _LONGEST_WAIT_S if deadline is None else deadline - time.monotonic()
+            if left <= 0:
+                return None
+            info = _next_signal(min(left, _LONGEST_WAIT_S))
+            if info is not None:
+                stopped = self._handle(info)
+                deadline = None if deadline is None else deadline + stopped
+
+    def pause(self, seconds: float) -> bool:
+        """Sleeps after the deadline; wakes when the command ends or somebody asks for the end. True: go on."""
+        until = time.monotonic() + seconds
+        while self.interrupted is None:
+            left = until - time.monotonic()
+            info = _next_signal(max(left, 0.0))
+            if info is None:
+                return True
+            if info.si_signo == signal.SIGCHLD:
+                if self._has_just_ended():
+                    return False
+            elif info.si_signo in ENDING:
+                self.interrupted = info.si_signo
+        return False
+
+    def _has_just_ended(self) -> bool:
+        before = self.status
+        self.reap()
+        return before != self.status
+
+    def reap(self) -> None:
+        """Collects every child that has ended: the command, processes handed to us, our own helpers."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self._note(pid, status)
+
+    def _note(self, pid: int, status: int) -> None:
+        code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+        if pid == self.pid:
+            self.status = code
+        elif pid in self.helpers:
+            self.helpers[pid] = code
+
+    # ------------------------------------------------------------------ signals
+
+    def send(self, number: int) -> None:
+        """To the command's group when it has its own, else to the command alone."""
+        try:
+            if self.own_group:
+                os.killpg(self.pid, number)
+            else:
+                os.kill(self.pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+    def _handle(self, info: signal.struct_siginfo) -> float:
+        """Acts on one signal; returns the seconds that we stood still for it."""
+        if info.si_signo == signal.SIGTSTP:
+            return self._stop()
+        if info.si_signo != signal.SIGCHLD and (self.own_group or not self._came_to_both(info)):
+            self.send(info.si_signo)
+        return 0.0
+
+    def _came_to_both(self, info: signal.struct_siginfo) -> bool:
+        """The terminal, or the command itself with kill(0, …), has signalled the whole group that we share."""
+        return info.si_code == _SI_KERNEL or (info.si_pid == self.pid and info.si_code <= 0)
+
+    def _stop(self) -> float:
+        """Ctrl-Z: stop as any job would, and tell how long it lasted."""
+        began = time.monotonic()
+        if self.own_group:
+            self.send(signal.SIGTSTP)
+        os.kill(os.getpid(), signal.SIGTSTP)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTSTP,))  # stops here
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTSTP,))
+        if self.own_group:
+            self.send(signal.SIGCONT)
+        return time.monotonic() - began
+
+
+class Watch(Command):
+    """A process that somebody else started (``--pid``): captured, never signalled, never waited for."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(pid, False, False, block_signals())
+
+    def reap(self) -> None:
+        return None
+
+
+def _next_signal(seconds: float) -> signal.struct_siginfo | None:
+    return signal.sigtimedwait((*_waited(), signal.SIGCHLD, signal.SIGTSTP), seconds)
+
+
+def _waited() -> tuple[int, ...]:
+    """A HUP that nohup made us ignore stays ignored, by the command too."""
+    ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    return tuple(number for number in _FORWARDED if not (ignored and number == signal.SIGHUP))
+
+
+def block_signals() -> set[int]:
+    """Blocks what ``wait`` and ``pause`` take one by one; returns the mask as it was."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would let children vanish unseen
+    return set(signal.pthread_sigmask(signal.SIG_BLOCK, (*_waited(), signal.SIGCHLD, signal.SIGTSTP)))
+
+
+def start(argv: list[str], *, foreground: bool = False) -> Command:
+    """Starts the command. Raises CommandNotFound or CommandNotRunnable."""
+    mask = block_signals()
+    shares = foreground or _owns_terminal()
+    environment = _environment()
+    try:
+        pid = _spawn(argv, environment, mask, shares)
+    except OSError as exc:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        reason = f"cannot run {argv[0]!r}: {os.strerror(exc.errno or 0)}"
+        if exc.errno in (errno.ENOENT, errno.ENOTDIR):
+            raise CommandNotFound(reason) from None
+        raise CommandNotRunnable(reason) from None
+    return Command(pid, not shares, foreground, mask)
+
+
+def _spawn(argv: list[str], environment: dict[str, str], mask: set[int], shares: bool) -> int:
+    settings: dict[str, Any] = {"setsigmask": mask, "setsigdef": _RESTORED}
+    if not shares:
+        settings["setpgroup"] = 0
+    try:
+        return os.posix_spawnp(argv[0], argv, environment, **settings)
+    except OSError as exc:
+        if exc.errno != errno.ENOEXEC:
+            raise
+    # A script without #! is the shell's, as execvp has it; posix_spawnp has not.
+    script = _on_path(argv[0], environment)
+    return os.posix_spawn("/bin/sh", ["sh", script, *argv[1:]], environment, **settings)
+
+
+def _on_path(name: str, environment: dict[str, str]) -> str:
+    if "/" not in name:
+        for folder in os.get_exec_path(environment):
+            candidate = os.path.join(folder, name)
+            if os.access(candidate, os.X_OK):
+                return candidate
+    return name
+
+
+def _environment() -> dict[str, str]:
+    """As we got it: without the LC_CTYPE that the interpreter adds for itself in the C locale (PEP 538)."""
+    environment = dict(os.environ)
+    if environment.get("LC_CTYPE") in ("C.UTF-8", "C.utf8", "UTF-8"):
+        try:
+            with open("/proc/self/environ", "rb") as stream:
+                given = stream.read()
+        except OSError:
+            return environment
+        if b"LC_CTYPE=" not in given:
+            del environment["LC_CTYPE"]
+    return environment
+
+
+def _owns_terminal() -> bool:
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)

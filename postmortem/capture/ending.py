@@ -1,0 +1,69 @@
+"""Ends a tree: the signal, some patience, then KILL, until nothing of it is left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from typing import Callable, List
+
+from .command import Command
+from .tree import Member
+
+_POLL_S = 0.02
+#: After KILL only a process in uninterruptible I/O remains; it is waited for so long.
+_KILLED_PATIENCE_S = 3.0
+
+Members = Callable[[], List[Member]]
+
+
+def end_tree(command: Command, members: Members, first: int, kill_after: float) -> List[int]:
+    """Returns the processes that do not end. ``kill_after`` in seconds; 0: never KILL, as in timeout(1).
+
+    A further INT, TERM, HUP or QUIT to postmortem meanwhile means: now.
+    """
+    command.interrupted = None
+    _signal_all(command, members, first)
+    if _gone(command, members, kill_after if kill_after else float("inf")):
+        return []
+    until = time.monotonic() + _KILLED_PATIENCE_S
+    while time.monotonic() < until:
+        command.interrupted = None
+        _signal_all(command, members, signal.SIGKILL)  # again: it may have started others meanwhile
+        if _gone(command, members, 0.2):
+            return []
+    return [member.pid for member in living(command, members)]
+
+
+def living(command: Command, members: Members) -> List[Member]:
+    command.reap()
+    return [member for member in members() if member.alive]
+
+
+def _signal_all(command: Command, members: Members, number: int) -> None:
+    """The group at once, so that none of it can start another in between; then who is not in it. Stopped ones go on."""
+    targets = living(command, members)
+    if command.own_group:
+        for each in (number, signal.SIGCONT):
+            _quietly(os.killpg, command.pid, each)
+    for member in targets:
+        if not command.own_group or member.pgid != command.pid:
+            _quietly(os.kill, member.pid, number)
+            _quietly(os.kill, member.pid, signal.SIGCONT)
+
+
+def _quietly(send: Callable[[int, int], None], target: int, number: int) -> None:
+    # gone; or a set-user-id program, which _gone will report
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        send(target, number)
+
+
+def _gone(command: Command, members: Members, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while living(command, members):
+        left = until - time.monotonic()
+        if left <= 0 or command.interrupted is not None:
+            return False
+        command.pause(min(_POLL_S, left))
+    return True

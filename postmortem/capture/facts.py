@@ -1,0 +1,92 @@
+"""What /proc says about a process at one moment: ``process.json``."""
+
+# Paths below /proc are plain strings, formatted thousands of times:
+# ruff: noqa: PTH119, PTH208
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Dict, List, Optional
+
+from . import procfs
+
+_MOST_DESCRIPTORS = 4096
+_PYTHON_PROGRAM = re.compile(r"^(python|pypy)[\d.]*[tdm]*(-dbg)?$")
+#: Files that only an interpreter maps: its library, or an extension module.
+_PYTHON_FILE = re.compile(r"/libpython\d|/lib-dynload/|\.cpython-3\d+[a-z]*-")
+
+
+def process_json(pid: int) -> Dict[str, Any]:
+    """Raises OSError when the process is gone. What may not be read is None."""
+    base = f"/proc/{pid}"
+    tid = procfs.living_thread(pid)
+    stat = procfs.stat(base)
+    status = procfs.status(base)
+    exe = _link(f"{base}/task/{tid}/exe")
+    maps = _lines(f"{base}/task/{tid}/maps")
+    return {
+        "pid": pid,
+        "ppid": stat.ppid,
+        "argv": _argv(f"{base}/task/{tid}/cmdline"),
+        "exe": exe,
+        "comm": procfs.text(stat.comm),
+        "state": stat.state,
+        "pgid": stat.pgid,
+        "sid": stat.sid,
+        "cgroup": _lines(f"{base}/cgroup"),
+        "start_ticks": stat.start,
+        "cpus_allowed": status.get("Cpus_allowed_list"),
+        "tracer_pid": int(status.get("TracerPid", "0")),
+        "uid": int(status["Uid"].split()[0]),
+        "fds": descriptors(f"{base}/task/{tid}"),
+        "threads": _threads(pid),
+        "maps": maps,
+    }
+
+
+def is_python(facts: Dict[str, Any]) -> bool:
+    """An interpreter, or a program with one inside."""
+    exe = os.path.basename(facts.get("exe") or "").replace(" (deleted)", "")
+    if _PYTHON_PROGRAM.match(exe):
+        return True
+    return any(_PYTHON_FILE.search(line) for line in facts.get("maps") or ())
+
+
+def descriptors(path: str) -> Optional[Dict[str, str]]:
+    """Descriptor → what it is, as the links in ``path``/fd say; None when they may not be read."""
+    try:
+        names = sorted((n for n in os.listdir(f"{path}/fd") if n.isdigit()), key=int)
+    except OSError:
+        return None
+    links = ((name, _link(f"{path}/fd/{name}")) for name in names[:_MOST_DESCRIPTORS])
+    return {name: target for name, target in links if target is not None}
+
+
+def _threads(pid: int) -> Dict[str, Dict[str, str]]:
+    found = {}
+    for tid in procfs.threads(pid):
+        try:
+            found[str(tid)] = {"comm": procfs.text(procfs.read(f"/proc/{pid}/task/{tid}/comm")).rstrip("\n")}
+        except OSError:
+            continue
+    return found
+
+
+def _argv(path: str) -> List[str]:
+    data = procfs.read(path)
+    return [procfs.text(word) for word in data[:-1].split(b"\0")] if data else []
+
+
+def _link(path: str) -> Optional[str]:
+    try:
+        return procfs.text(os.readlink(os.fsencode(path)))
+    except OSError:
+        return None
+
+
+def _lines(path: str) -> Optional[List[str]]:
+    try:
+        return procfs.text(procfs.read(path)).splitlines()
+    except OSError:
+        return None

@@ -1,0 +1,187 @@
+"""The command line of ``postmortem capture``: one table, for the parser here and for the help.
+
+Parsed by hand, with nothing imported that costs time: the command is to start as if postmortem were not there
+(click alone takes longer to import than all that happens before the spawn).
+"""
+
+from __future__ import annotations
+
+from ..errors import UsageError
+
+TYPE_CHECKING = False  # typing itself takes milliseconds to import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_HINT = "see postmortem capture --help"
+
+
+class Option:
+    """One row of the table. ``metavar`` is empty for a flag; ``convert`` raises ValueError with the reason."""
+
+    __slots__ = ("convert", "help", "long", "metavar", "multiple", "name", "short")
+
+    def __init__(
+        self,
+        short: str,
+        long: str,
+        metavar: str,
+        help: str,
+        convert: Callable[[str], object] = str,
+        multiple: bool = False,
+    ) -> None:
+        self.short, self.long, self.metavar, self.help = short, long, metavar, help
+        self.convert, self.multiple = convert, multiple
+        self.name = long[2:].replace("-", "_")
+
+
+class Options:
+    """What the user asked for. Durations in seconds."""
+
+    def __init__(self) -> None:
+        self.timeout: float | None = None  # None: not given; 0: no limit, as in timeout(1)
+        self.output: str | None = None
+        self.kill_after = 5.0  # 0: never KILL, as in timeout(1)
+        self.signal = 15
+        self.foreground = False
+        self.pid: int | None = None
+        self.observe = 1.0
+        self.format: str | None = None
+        self.report: list[str] = []
+        self.command: list[str] = []
+
+
+def duration(text: str) -> float:
+    """Seconds from a decimal with an optional suffix s, m, h or d. Raises ValueError."""
+    unit = _UNITS.get(text[-1:])
+    number = text[:-1] if unit else text
+    if not number or number.strip("0123456789.") or number.count(".") > 1 or number == ".":
+        raise ValueError("a decimal number, with s, m, h or d behind it if you like, is wanted")
+    return float(number) * (unit or 1.0)
+
+
+def signal_number(text: str) -> int:
+    """The number of TERM, SIGTERM, term or 15. Raises ValueError."""
+    import signal  # noqa: PLC0415 - only when the option is given
+
+    if text.isdigit():
+        number = int(text)
+    else:
+        name = text.upper()
+        number = getattr(signal, name if name.startswith("SIG") else f"SIG{name}", 0)
+    if not isinstance(number, int) or not 0 < number < signal.NSIG:
+        raise ValueError("a signal's name or number is wanted")
+    return int(number)
+
+
+def process_id(text: str) -> int:
+    if not text.isdigit() or not 0 < int(text) < 1 << 31:
+        raise ValueError("a process id is wanted")
+    return int(text)
+
+
+TABLE = (
+    Option("-t", "--timeout", "DURATION", "How long COMMAND may take; a decimal, with s, m, h or d.", duration),
+    Option("-o", "--output", "DIR", "The bundle's directory; it must not exist yet, or be empty."),
+    Option(
+        "-k", "--kill-after", "DURATION", "Send KILL when COMMAND still runs so long after the signal [5].", duration
+    ),
+    Option(
+        "-s", "--signal", "SIGNAL", "What ends COMMAND after the capture: a name or a number [TERM].", signal_number
+    ),
+    Option("", "--foreground", "", "Leave COMMAND in this process group, and its children alone when ending it."),
+    Option("", "--pid", "PID", "Capture a process that already runs, and leave it running.", process_id),
+    Option("", "--observe", "SECONDS", "How long to watch before anything is stopped [1].", duration),
+    Option("-f", "--format", "FORMAT", "The report's form on stderr: text (default) or json."),
+    Option("", "--report", "FILE", "Also write FILE; its suffix says the format. Repeatable.", multiple=True),
+)
+_BY_FLAG = {flag: option for option in TABLE for flag in (option.short, option.long) if flag}
+
+
+def parse(argv: list[str]) -> Options:
+    """Options from the words after ``capture``. Raises UsageError with one sentence and a hint."""
+    options = Options()
+    position = 0
+    while position < len(argv):
+        word = argv[position]
+        if word == "--":
+            position += 1
+            break
+        if not word.startswith("-") or word == "-":
+            break
+        position = _take(options, argv, position)
+    options.command = argv[position:]
+    _check(options)
+    return options
+
+
+def _take(options: Options, argv: list[str], position: int) -> int:
+    """Reads the option at ``position``; returns where the next word stands."""
+    word = argv[position]
+    if word.startswith("--"):
+        flag, equals, rest = word.partition("=")
+        attached = rest if equals else None
+    else:
+        flag, attached = word[:2], word[2:] or None
+    option = _BY_FLAG.get(flag)
+    if option is None:
+        raise UsageError(f"capture has no option {flag}", _HINT)
+    if not option.metavar:
+        if attached is not None:
+            raise UsageError(f"{flag} takes no value", _HINT)
+        setattr(options, option.name, True)
+        return position + 1
+    if attached is None:
+        position += 1
+        if position >= len(argv):
+            raise UsageError(f"{flag} needs a value ({option.metavar})", _HINT)
+        attached = argv[position]
+    try:
+        value = option.convert(attached)
+    except ValueError as exc:
+        raise UsageError(f"{flag} {attached!r}: {exc}", _HINT) from None
+    if option.multiple:
+        getattr(options, option.name).append(value)
+    else:
+        setattr(options, option.name, value)
+    return position + 1
+
+
+def _check(options: Options) -> None:
+    if options.pid is not None:
+        if options.command:
+            raise UsageError("either --pid or a command, not both", _HINT)
+        if options.timeout is not None:
+            raise UsageError("-t is for a command; --pid captures at once", _HINT)
+        return
+    if not options.command:
+        raise UsageError("no command to run and no --pid", "write postmortem capture -t SECONDS -- COMMAND")
+    if options.timeout is None:
+        raise UsageError("how long may the command take?", "write postmortem capture -t SECONDS -- COMMAND")
+
+
+def help_text() -> str:
+    """What ``postmortem capture --help`` prints."""
+    rows = []
+    for option in TABLE:
+        flags = ", ".join(flag for flag in (option.short, option.long) if flag)
+        rows.append((f"{flags} {option.metavar}".rstrip(), option.help))
+    width = max(len(left) for left, _right in rows)
+    lines = [f"  {left:<{width}}  {right}" for left, right in rows]
+    return "\n".join(
+        (
+            "Usage: postmortem capture -t DURATION [OPTIONS] [--] COMMAND [ARGS]...",
+            "       postmortem capture --pid PID [OPTIONS]",
+            "",
+            "  Run a command; when it does not end in time, say why, and end it.",
+            "",
+            "  The command keeps its standard streams, terminal, folder and environment. If it",
+            "  ends in time, so does postmortem, with its status and without a word.",
+            "",
+            "Options:",
+            *lines,
+            "",
+            "Exit status: the command's own (128+N for signal N); 124 when the time was up; 125 when",
+            "postmortem failed; 126 or 127 when the command could not be run or found; with --pid, 0.",
+        )
+    )

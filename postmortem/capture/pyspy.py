@@ -1,0 +1,146 @@
+"""py-spy beside the window: Python stacks some fifty times a second, without stopping anybody (``--nonblocking``).
+
+The trace format keeps microseconds and tells threads apart. py-spy runs with its streams in files: it must touch
+neither the command's terminal nor ours.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Callable, Dict, List, Optional
+
+from ..bundle import Bundle
+from .command import Command
+
+RATE_HZ = 50
+#: Samplers that run at the same time: each costs some CPU, and the machine is not ours.
+MOST = 4
+#: How long one may take to write its file after the window.
+_PATIENCE_S = 3.0
+_MISSING = "py-spy is not installed, so there are no Python stacks of the window"
+_REMEDY = "pip install py-spy, into the environment of postmortem"
+
+
+def find() -> Optional[str]:
+    """Beside the interpreter first (a venv that is not activated), then on PATH."""
+    beside = str(Path(sys.executable).with_name("py-spy"))
+    return beside if os.access(beside, os.X_OK) else shutil.which("py-spy")
+
+
+class Sampler:
+    """One running py-spy."""
+
+    def __init__(self, program: str, pid: int, seconds: float, folder: Path, command: Command) -> None:
+        self.pid = pid
+        self.output = folder / f"{pid}.json"
+        self.log = folder / f"{pid}.log"
+        self._command = command
+        arguments = [
+            program, "record", "--pid", str(pid), "--nonblocking", "--idle", "--threads", "--full-filenames",
+            "--format", "chrometrace", "--rate", str(RATE_HZ),
+            "--duration", str(max(1, int(seconds + 0.999))), "--output", str(self.output),
+        ]  # fmt: skip
+        log_flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        self.helper = os.posix_spawn(
+            program,
+            arguments,
+            {**os.environ, "NO_COLOR": "1"},
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(self.log), log_flags, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setpgroup=0,  # Ctrl-C is for the command and us
+            setsigmask=command.original_mask,
+            setsigdef=(signal.SIGINT, signal.SIGPIPE),
+        )
+        command.helpers[self.helper] = None
+
+    @property
+    def status(self) -> Optional[int]:
+        self._command.reap()
+        return self._command.helpers[self.helper]
+
+    def stop(self, number: int) -> None:
+        if self.status is None:
+            os.kill(self.helper, number)
+
+    def complaint(self) -> str:
+        """The last thing that py-spy said, on one line."""
+        try:
+            lines = [line.strip() for line in self.log.read_text("utf-8", "backslashreplace").splitlines()]
+        except OSError:
+            lines = []
+        said = [line for line in lines if line and "Sampling process" not in line and "Wrote" not in line]
+        reasons = [line for line in said if line.startswith(("Error", "Reason"))]
+        return " ".join((reasons or said)[-2:])[:300] or f"it ended with status {self.status}"
+
+
+class Samplers:
+    """py-spy for each Python process of the tree, at most ``MOST``; a failed step for those that have none."""
+
+    def __init__(self, bundle: Bundle, command: Command) -> None:
+        self._bundle = bundle
+        self._command = command
+        self._running: Dict[int, Sampler] = {}
+        self._folder = Path(tempfile.mkdtemp(prefix="postmortem-pyspy-"))
+        self._began = time.monotonic()
+
+    def start(self, pids: List[int], seconds: float) -> None:
+        program = find()
+        for position, pid in enumerate(pids):
+            if program is None:
+                self._refuse(pid, _MISSING, _REMEDY)
+            elif position >= MOST:
+                self._refuse(
+                    pid, f"only {MOST} processes are sampled at a time", f"postmortem capture --pid {pid} for this one"
+                )
+            else:
+                try:
+                    self._running[pid] = Sampler(program, pid, seconds, self._folder, self._command)
+                except OSError as exc:
+                    self._refuse(pid, f"py-spy could not be started: {exc}", _REMEDY)
+
+    def finish(self) -> None:
+        """Ends them (INT makes py-spy write what it has), and moves what they wrote into the bundle."""
+        for sampler in self._running.values():
+            sampler.stop(signal.SIGINT)
+        deadline = time.monotonic() + _PATIENCE_S
+        while any(s.status is None for s in self._running.values()) and time.monotonic() < deadline:
+            if not self._command.pause(0.02) and self._command.interrupted is not None:
+                break
+        for pid, sampler in self._running.items():
+            with self._bundle.step("py-spy", f"process {pid}") as step:
+                self._collect(sampler, pid, step.fail)
+        self.close()
+
+    def close(self) -> None:
+        for sampler in self._running.values():
+            sampler.stop(signal.SIGKILL)
+        shutil.rmtree(str(self._folder), ignore_errors=True)
+
+    def _collect(self, sampler: Sampler, pid: int, fail: Callable[[str, str], None]) -> None:
+        status = sampler.status
+        try:
+            data = sampler.output.read_bytes()
+        except OSError:
+            data = b""
+        if data.strip():
+            self._bundle.write(f"raw/pyspy/{pid}.chrometrace.json", data)
+        elif status is None:
+            fail(f"py-spy did not end in time on process {pid}", f"try py-spy dump --pid {pid} by hand")
+        else:
+            fail(
+                f"py-spy could not sample process {pid}: {sampler.complaint()}",
+                "postmortem doctor says what is missing",
+            )
+
+    def _refuse(self, pid: int, error: str, remedy: str) -> None:
+        with self._bundle.step("py-spy", f"process {pid}") as step:
+            step.fail(error, remedy)

@@ -1,0 +1,50 @@
+"""Why the kernel refuses ptrace of a process, and what to do about it (ptrace(2), "Ptrace access mode checking")."""
+
+# Paths below /proc are plain strings, formatted thousands of times:
+# ruff: noqa: PTH116
+
+from __future__ import annotations
+
+import os
+from typing import Optional
+
+from ..errors import PermissionRefused
+from . import procfs
+
+_AS_ROOT = "run the same as root: sudo postmortem capture …"
+
+
+def explain(pid: int) -> PermissionRefused:
+    """The likeliest reason, from what /proc still tells."""
+    try:
+        status = procfs.status(f"/proc/{pid}")
+        owner = os.stat(f"/proc/{pid}").st_uid
+    except (OSError, ValueError):
+        return PermissionRefused(f"process {pid} may not be read", _AS_ROOT)
+    uid = int(status.get("Uid", "0").split()[0])
+    tracer = int(status.get("TracerPid", "0"))
+    scope = yama_scope()
+    if tracer and tracer != os.getpid():
+        reason = f"process {pid} is being traced by process {tracer} already"
+        remedy = f"end that debugger (ps -p {tracer}), then try again"
+    elif uid != os.geteuid():
+        reason = f"process {pid} belongs to another user (uid {uid})"
+        remedy = _AS_ROOT
+    elif owner != uid:
+        reason = f"process {pid} has made itself unreadable (PR_SET_DUMPABLE 0, or a set-user-id program)"
+        remedy = _AS_ROOT
+    elif scope:
+        reason = f"the kernel forbids tracing process {pid} (kernel.yama.ptrace_scope is {scope})"
+        remedy = "sudo sysctl kernel.yama.ptrace_scope=0" if scope < 3 else "scope 3 lasts until the next boot"
+    else:
+        reason = f"ptrace of process {pid} is refused, as it is in many containers"
+        remedy = "give the container the capability: docker run --cap-add=SYS_PTRACE"
+    return PermissionRefused(reason, remedy)
+
+
+def yama_scope() -> Optional[int]:
+    """kernel.yama.ptrace_scope; None without Yama."""
+    try:
+        return int(procfs.read("/proc/sys/kernel/yama/ptrace_scope"))
+    except (OSError, ValueError):
+        return None

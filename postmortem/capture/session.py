@@ -1,0 +1,190 @@
+"""What happens once the time is up: look, watch, freeze, copy, let go. Each step is in the bundle before the next
+begins; one that fails leaves a sentence and a remedy, and the others go on.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import signal
+import time
+from typing import Any, BinaryIO, ContextManager, Dict, List, Optional
+
+from .. import __version__
+from ..bundle import Bundle
+from . import core, ending, facts, freeze, network, probes, procfs, ptrace, pyspy, refusal, tree, window
+from .command import Command, Watch
+from .options import Options
+
+
+class Session:
+    """One capture of one tree into one bundle."""
+
+    def __init__(self, command: Command, options: Options, bundle: Bundle) -> None:
+        self.command = command
+        self.options = options
+        self.bundle = bundle
+        self.facts: Dict[int, Dict[str, Any]] = {}
+        self._timings: Dict[str, Optional[float]] = {}
+
+    # ------------------------------------------------------------------ the steps
+
+    def capture(self) -> None:
+        """Everything but the ending of the tree."""
+        self._write_header()
+        self._look()
+        python = [pid for pid, known in self.facts.items() if known["state"] not in "ZX" and facts.is_python(known)]
+        self._watch(python)
+        if self._goes_on("freeze"):
+            with self.bundle.step("net", "the tree"):
+                table = {pid: known["fds"] for pid, known in self.facts.items() if known["fds"]}
+                self.bundle.write_json("raw/proc/net.json", network.net_json(self.command.pid, table))
+            self._freeze()
+        self._timings.setdefault("pause_s", None)
+        self.bundle.manifest["timings"] = self._timings
+        self.bundle.save_manifest()
+
+    def end(self) -> None:
+        """Ends what the command started; with --foreground, as in timeout(1), the command alone."""
+        with self.bundle.step("end", "the tree") as step:
+            left = ending.end_tree(self.command, self._to_end, self.options.signal, self.options.kill_after)
+            if left:
+                names = ", ".join(map(str, left))
+                step.fail(f"these processes did not end: {names}", f"look at ps -o pid,stat,wchan,cmd {left[0]}")
+
+    # ------------------------------------------------------------------ look
+
+    def _members(self) -> List[tree.Member]:
+        """The tree as it is now, without what has ended and is ours to collect."""
+        command = self.command
+        command.reap()
+        root = command.pid if command.status is None else -1
+        if isinstance(command, Watch):
+            return tree.members(root)
+        group = command.pid if command.own_group else None
+        return tree.members(root, adopted_by=os.getpid(), group=group, without=command.helpers)
+
+    def _to_end(self) -> List[tree.Member]:
+        found = self._members()
+        return [m for m in found if m.pid == self.command.pid] if self.command.foreground else found
+
+    def _write_header(self) -> None:
+        trigger: Dict[str, Any] = {"kind": "pid", "seconds": None, "signal": None}
+        if not isinstance(self.command, Watch):
+            trigger = {"kind": "timeout", "seconds": self.options.timeout, "signal": None}
+        uname = platform.uname()
+        self.bundle.manifest.update(
+            {
+                "tool": {"name": "postmortem", "version": __version__},
+                "trigger": trigger,
+                "command": [procfs.text(os.fsencode(word)) for word in self.options.command] or None,
+                "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                "machine": {"cpus": os.cpu_count(), "kernel": uname.release, "arch": uname.machine},
+                "root_pid": self.command.pid,
+                "processes": [],
+            }
+        )
+        self.bundle.save_manifest()
+
+    def _look(self) -> None:
+        with self.bundle.step("processes", "the tree") as step:
+            found = self._members()
+            if not found:
+                step.fail("the command ended just when its time was up", "give it a little more time with -t")
+            for member in found:
+                self._describe(member.pid)
+
+    def _describe(self, pid: int) -> None:
+        try:
+            known = facts.process_json(pid)
+        except (OSError, ValueError, KeyError):
+            return  # gone between two looks
+        self.facts[pid] = known
+        self.bundle.write_json(f"raw/proc/{pid}/process.json", known)
+        self.bundle.manifest["processes"] = list(self.facts)
+        if known["fds"] is None and known["state"] not in "ZX":
+            with self.bundle.step("descriptors", f"process {pid}"):
+                raise refusal.explain(pid)
+
+    # ------------------------------------------------------------------ watch
+
+    def _watch(self, python: List[int]) -> None:
+        alive = [pid for pid, known in self.facts.items() if known["state"] not in "ZX" or len(known["threads"]) > 1]
+        samplers = pyspy.Samplers(self.bundle, self.command)
+        began = time.monotonic()
+        try:
+            samplers.start(python, self.options.observe)
+            with self.bundle.step("window", "the tree"):
+                gils = {pid: probe for pid in python for probe in (probes.gil_probe(pid),) if probe}
+                watches = [window.ProcessWatch(pid) for pid in alive]
+                window.observe(watches, self.options.observe, self._pause)
+                for watch in watches:
+                    if watch.pid in gils:
+                        watch.probes["gil"] = gils[watch.pid].finish()
+                    self.bundle.write_json(f"raw/proc/{watch.pid}/window.json", watch.as_json())
+            self._timings["observe_s"] = round(time.monotonic() - began, 4)
+            samplers.finish()
+        finally:
+            samplers.close()
+
+    def _pause(self, seconds: float) -> bool:
+        """False when the root has ended: what is left to see would be its end."""
+        if not self.command.pause(seconds):
+            return False
+        root = tree.look(self.command.pid)
+        return root is not None and root.alive
+
+    # ------------------------------------------------------------------ freeze
+
+    def _goes_on(self, step_name: str) -> bool:
+        if self.command.interrupted is None:
+            return True
+        name = signal.Signals(self.command.interrupted).name
+        with self.bundle.step(step_name, "the tree") as step:
+            step.fail(f"{name} came before the processes were copied", "let the capture finish: it takes a few seconds")
+        return False
+
+    def _freeze(self) -> None:
+        machine = platform.machine()
+        if machine not in ptrace.REGISTER_SETS:
+            with self.bundle.step("core", "the tree") as step:
+                step.fail(f"cores are not written on {machine} yet", "take one with gcore")
+            return
+        sources: Dict[int, core.Source] = {}
+        try:
+            for member in self._members():
+                if member.alive:
+                    with self.bundle.step("core", f"process {member.pid}", only_failure=True):
+                        sources[member.pid] = core.Source(member.pid)
+            if sources:
+                with self.bundle.step("freeze", "the tree"):
+                    self._copy(sources, machine)
+        finally:
+            for source in sources.values():
+                source.close()
+
+    def _copy(self, sources: Dict[int, core.Source], machine: str) -> None:
+        def work(freezer: freeze.Freezer) -> core.Frozen:
+            return core.freeze_and_copy(freezer, sources, self._free_space(), self._open_core)
+
+        frozen = freeze.run(work, machine)
+        self._timings["pause_s"] = round(frozen.pause_s, 6)
+        for pid, error in frozen.refused.items():
+            with self.bundle.step("core", f"process {pid}"):
+                raise error
+        for pid, image in frozen.images.items():
+            if pid not in self.facts:
+                self._describe(pid)  # it began during the window
+            with self.bundle.step("core", f"process {pid}") as step:
+                if not image.on_disk:
+                    with self._open_core(pid) as stream:
+                        image.write(stream)
+                if image.shortcomings:
+                    step.fail("; ".join(image.shortcomings), "what else is in the core is right")
+
+    def _open_core(self, pid: int) -> ContextManager[BinaryIO]:
+        return self.bundle.writing(f"raw/cores/{pid}.core")
+
+    def _free_space(self) -> int:
+        return shutil.disk_usage(str(self.bundle.path)).free
