@@ -99,7 +99,7 @@ def _group(
     thread = group.first
     page.blank()
     page.line(_who(group), 2, "bold" if group.cited or thread.is_main else "cyan")
-    state = wording.doing(thread, process, term)
+    state = wording.doing(wording.common_wait(group.threads), process, term)
     if thread.gil == "holds" and thread.wait is not None:
         state += f"; holds the {term('GIL')}"
     work = wording.work(group.threads)
@@ -125,7 +125,7 @@ def _who(group: grouping.ThreadGroup) -> str:
 
 def _folded(page: Page, process: Process, group: grouping.ThreadGroup, term: wording.Glossary) -> None:
     place = _place(group.first)
-    what = wording.doing(group.first, process, term)
+    what = wording.doing(wording.common_wait(group.threads), process, term)
     number = len(group.threads)
     many = f"×{number} threads: each " if number > 1 else f"{wording.thread_label(group.first)}: "
     page.text(f"{many}{what}{f'; in {place}' if place else ''}", 4, "dim", first="- ")

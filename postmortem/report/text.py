@@ -9,11 +9,13 @@ from collections import Counter
 from typing import Dict, List, Sequence, Tuple
 
 from ..evidence import Evidence, Gap, Process
-from ..findings import Culprit, Diagnosis, Finding
+from ..findings import Culprit, Diagnosis, Finding, Victim
 from . import highlight, stacks, wording
 from .page import Page
 
 _CULPRITS = 4
+_VICTIMS = 4
+_DOINGS = 6
 _FACTS = 12
 _OTHERS = 5
 _GAPS = 8
@@ -73,6 +75,22 @@ def _verdict(page: Page, evidence: Evidence, finding: Finding) -> None:
     page.text(f"{finding.confidence}: {_CONFIDENCE.get(finding.confidence, 'unknown')}.", 2, "dim", first="- ")
     for reference in finding.references:
         page.text(f"See {reference}", 2, "dim")
+    if finding.victims:
+        page.heading("Who suffers from it")
+        _victims(page, evidence, finding.victims)
+
+
+def _victims(page: Page, evidence: Evidence, victims: Tuple[Victim, ...]) -> None:
+    names = {(process.pid, thread.tid): thread for process in evidence.processes for thread in process.threads}
+    for victim in victims[:_VICTIMS]:
+        thread = names.get((victim.pid, victim.tid))
+        label = wording.thread_label(thread) if thread else f"thread {victim.tid}"
+        place = (
+            f", in {victim.function or '?'} at {stacks.short_path(victim.file)}:{victim.line}" if victim.file else ""
+        )
+        page.text(f"{label} of process {victim.pid}{place}", 2, first="- ")
+    if len(victims) > _VICTIMS:
+        page.text(f"{len(victims) - _VICTIMS} more: `-f json` shows all.", 2, first="- ")
 
 
 def _culprits(page: Page, evidence: Evidence, culprits: Tuple[Culprit, ...]) -> None:
@@ -125,36 +143,40 @@ def _nothing(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: wording
     if not evidence.processes:
         page.text("No process could be read; the gaps below say why.")
         return
-    for process in evidence.processes[:1]:
-        page.text(_summary(process, term))
+    _summary(page, evidence.processes[0], term)
     if diagnosis.abstained:
         page.text(f"{wording.plural(len(diagnosis.abstained), 'pattern')} could not be decided; see below.")
 
 
-def _summary(process: Process, term: wording.Glossary) -> str:
-    """What the threads of the first process do, in one paragraph."""
-    what = Counter(wording.doing(thread, process, wording.Glossary()) for thread in process.threads)
-    python = "" if process.python is not None else f" is {stacks.kind_of(process)}; it"
-    subject = f"Process {process.pid} ({stacks.command(process)[:200]}){python}"
-    if len(process.threads) == 1:
-        return f"{subject} {wording.doing(process.threads[0], process, term)}."
+def _summary(page: Page, process: Process, term: wording.Glossary) -> None:
+    """What the threads of the first process do."""
+    what = "" if process.python is not None else f" is {stacks.kind_of(process)}; it"
+    subject = f"Process {process.pid} ({stacks.command(process)[:200]}){what}"
     if not process.threads:
-        return f"{subject} has no thread that could be read."
-    doings = [f"{number} {'×' if number > 1 else ''}{text}" for text, number in what.most_common(3)]
-    rest = len(process.threads) - sum(number for _, number in what.most_common(3))
-    tail = f"; {rest} do something else" if rest else ""
-    return f"{subject} has {len(process.threads)} threads: {'; '.join(doings)}{tail}."
+        page.text(f"{subject} has no thread that could be read.")
+        return
+    if len(process.threads) == 1:
+        page.text(f"{subject} {wording.doing(process.threads[0], process, term)}.")
+        return
+    page.text(f"{subject} has {wording.plural(len(process.threads), 'thread')}:")
+    known = wording.Glossary(wording.TERMS)  # explained where the threads are shown
+    doings = Counter(wording.doing(thread, process, known) for thread in process.threads)
+    for text, number in doings.most_common(_DOINGS):
+        page.text(text, 2, first=f"{number:>4} × ")
+    rest = sum(number for _, number in doings.most_common()[_DOINGS:])
+    if rest:
+        page.text("something else", 2, first=f"{rest:>4} × ")
 
 
 def _undecided(page: Page, diagnosis: Diagnosis) -> None:
     if diagnosis.ruled_out:
         page.heading("Ruled out")
         for item in diagnosis.ruled_out:
-            page.line(f"- {item.pattern}: {item.because}", 2)
+            page.text(f"{item.pattern}: {item.because}", 2, first="- ")
     if diagnosis.abstained:
         page.heading("Could not be decided")
         for absent in diagnosis.abstained:
-            page.line(f"- {absent.pattern}: needs {', '.join(absent.missing)}", 2)
+            page.text(f"{absent.pattern}: needs {', '.join(absent.missing)}", 2, first="- ")
 
 
 def _gaps(page: Page, gaps: Tuple[Gap, ...]) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Sequence, Set
+from typing import Dict, Iterable, List, Optional, Sequence, Set
 
-from ..evidence import Gil, Process, Resource, Thread, Wait
+from ..evidence import Gil, Process, Resource, Thread, Wait, replace
 
 TERMS: Dict[str, str] = {
     "GIL": "global interpreter lock: only the thread that holds it runs Python code",
@@ -50,8 +50,8 @@ _STATES = {
 class Glossary:
     """Explains a term the first time it is used in one report."""
 
-    def __init__(self) -> None:
-        self._told: Set[str] = set()
+    def __init__(self, told: Iterable[str] = ()) -> None:
+        self._told: Set[str] = set(told)
 
     def __call__(self, term: str) -> str:
         if term in self._told:
@@ -96,7 +96,8 @@ def waiting(wait: Wait, process: Process, term: Glossary) -> str:
     detail = wait.detail or ""
     if detail.startswith("waits "):
         phrase, detail = detail, ""
-    if wait.syscall and wait.syscall not in detail:
+    # futex is how nearly all locks wait: only where nothing else is known does it say something.
+    if wait.syscall and wait.syscall not in detail and (wait.syscall != "futex" or wait.kind == "other"):
         phrase += f" in {wait.syscall}"
     if wait.fd is not None and "descriptor" not in detail:
         phrase += f" on descriptor {wait.fd}"
@@ -142,6 +143,17 @@ def _holder(resource: Resource, process: Process) -> str:
     label = thread_label(owner) if owner else f"thread {resource.owner_tid} (not among the threads)"
     basis = _BASES.get(resource.owner_basis or "")
     return f", held by {label}" + (f" ({basis})" if basis else "")
+
+
+def common_wait(threads: Sequence[Thread]) -> Thread:
+    """The first thread, its wait without what differs among the others: limits, descriptors, children."""
+    first = threads[0]
+    waits = [thread.wait for thread in threads]
+    if first.wait is None or len(threads) == 1:
+        return first
+    fields = ("syscall", "resource", "timeout_s", "endless", "fd", "pid", "detail")
+    differing = [name for name in fields if len({getattr(wait, name, None) for wait in waits}) > 1]
+    return replace(first, wait=replace(first.wait, **dict.fromkeys(differing)))  # type: ignore[no-any-return]
 
 
 def doing(thread: Thread, process: Process, term: Glossary) -> str:

@@ -95,7 +95,7 @@ def test_identical_stacks_are_one_paragraph() -> None:
 def test_idle_threads_are_folded_beside_a_finding() -> None:
     """A pool that only waits takes one entry and no stack."""
     report = flat(rendered(thrash()))
-    assert "×12 threads: each waits for a lock in futex, without a time limit; in _worker" in report
+    assert "×12 threads: each waits for a lock, without a time limit; in _worker" in report
 
 
 def test_idle_threads_are_shown_when_nothing_was_found() -> None:
@@ -161,6 +161,21 @@ def test_gaps_with_one_cause_are_one_entry() -> None:
     assert report.count("no unwind information") == 1
     assert "thread 0 and 39 more" in report
     assert "next time: install libc6-dbg" in report
+
+
+def test_what_differs_within_a_group_is_not_said_of_all() -> None:
+    """Two threads in one place, one of them with a time limit: the paragraph claims neither."""
+    waits = (ev.Wait("lock", "futex", endless=True), ev.Wait("lock", "futex", timeout_s=5.0, endless=False))
+    threads = tuple(ev.Thread(n, None, "S", wait=wait, stack=(py("get"),)) for n, wait in enumerate(waits, 1))
+    process = ev.Process(1, python=ev.PythonInfo("3.12.1"), threads=threads)
+    report = flat(text.render(ev.Evidence(ev.Trigger("pid"), (process,)), fi.Diagnosis(None, "n"), color=False))
+    assert "×2 threads, first 1 Waits for a lock. get" in report
+
+
+def test_who_suffers_is_named() -> None:
+    """By thread and place."""
+    report = flat(rendered(thrash()))
+    assert 'thread 100 "MainThread" of process 100, in receive at starlette/testclient.py:131' in report
 
 
 def test_who_holds_a_lock_and_how_that_is_known() -> None:

@@ -31,7 +31,7 @@ from postmortem.report import wording
         (ev.Wait("gil", "futex", detail="wants the GIL"), f"waits for the GIL ({wording.TERMS['GIL']})"),
         (
             ev.Wait("lock", "futex", "lock-1"),
-            "waits for a lock in futex: lock `a`, held by thread 9 (not among the threads)",
+            "waits for a lock: lock `a`, held by thread 9 (not among the threads)",
         ),
         (ev.Wait("something new"), "waits"),
     ],
