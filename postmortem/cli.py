@@ -70,7 +70,7 @@ def analyze(
     sysroot: Optional[Path],
     color: str,
 ) -> int:
-    """Diagnose core files, bundles, and coredumpctl:MATCH."""
+    """Diagnose core files and bundles."""
     from . import pipeline  # noqa: PLC0415 - readers and patterns are not needed to print a help
 
     with _Progress() as progress:

@@ -141,7 +141,9 @@ def _core_pattern() -> Check:
     if not pattern.startswith("|"):
         return Check("core_pattern", True, f"crashes leave a file {pattern} (if `ulimit -c` is not 0)")
     if "systemd-coredump" in pattern:
-        return Check("core_pattern", True, "crashes go to systemd: postmortem analyze coredumpctl:last")
+        return Check(
+            "core_pattern", True, "crashes go to systemd: `coredumpctl dump -o core`, then `postmortem analyze core`"
+        )
     return Check(
         "core_pattern", None, f"crashes go to {pattern[1:]}", "for core files: sudo sysctl kernel.core_pattern=core.%p"
     )
@@ -152,7 +154,7 @@ def _coredumpctl() -> Check:
     if path:
         return Check("coredumpctl", True, path)
     return Check(
-        "coredumpctl", None, "not found; only needed for coredumpctl:MATCH", "apt-get install systemd-coredump"
+        "coredumpctl", None, "not found; only needed where systemd keeps the cores", "apt-get install systemd-coredump"
     )
 
 

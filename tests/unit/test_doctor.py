@@ -72,7 +72,7 @@ def test_seizing_and_letting_go_works_or_is_explained() -> None:
     ("pattern", "ok", "word"),
     [
         ("core.%p", True, "core.%p"),
-        ("|/usr/lib/systemd/systemd-coredump %P", True, "coredumpctl:last"),
+        ("|/usr/lib/systemd/systemd-coredump %P", True, "coredumpctl dump"),
         ("|/usr/share/apport/apport %p", None, "apport"),
         ("", None, "unknown"),
     ],
