@@ -121,8 +121,8 @@ class Locks:
         offset, found = frame.lasti, None
         for _ in range(50):
             handler = frame.code.handler_at(offset)
-            if handler is None or handler.target == offset:
-                break
+            if handler is None or handler.target == offset or handler.depth <= slot:
+                break  # outside of the `with`
             if handler.depth == slot + 1:
                 found = handler.target
             offset = handler.target
