@@ -7,7 +7,9 @@ from typing import Dict, Hashable, List, NamedTuple, Set, Tuple
 from ..evidence import Process, PythonFrame, Task, Thread
 from ..findings import Diagnosis
 
-_IDLE_SHARE = 0.02  # of a core; pool workers and servers that only wait stay far below
+# Pool workers and servers that only wait stay far below both. Threads that fight for the GIL use little CPU each.
+_IDLE_SHARE = 0.02  # of a core
+_IDLE_SWITCHES = 20  # times a second that it gives the CPU up
 
 
 class ThreadGroup(NamedTuple):
@@ -22,6 +24,7 @@ class ThreadGroup(NamedTuple):
 
 class TaskGroup(NamedTuple):
     tasks: Tuple[Task, ...]
+    cited: bool  # a finding's culprit stands in its stack
 
     @property
     def first(self) -> Task:
@@ -42,13 +45,18 @@ def threads(process: Process, diagnosis: Diagnosis) -> List[ThreadGroup]:
     return groups
 
 
-def tasks(process: Process) -> List[TaskGroup]:
-    """Groups of unfinished tasks by stack and what they await, the largest first."""
+def tasks(process: Process, diagnosis: Diagnosis) -> List[TaskGroup]:
+    """Groups of unfinished tasks by stack and what they await: those with a culprit first, then the largest."""
+    culprits = {(c.file, c.line, c.function) for finding in diagnosis.findings for c in finding.culprits}
     found: Dict[Hashable, List[Task]] = {}
     for task in process.tasks:
         if task.state != "done":
             found.setdefault((task.state, task.awaiting, _places(task.stack)), []).append(task)
-    return sorted((TaskGroup(tuple(members)) for members in found.values()), key=lambda g: (-len(g.tasks), g.first.id))
+    groups = [
+        TaskGroup(tuple(members), any((f.file, f.line, f.function) in culprits for f in members[0].stack))
+        for members in found.values()
+    ]
+    return sorted(groups, key=lambda g: (not g.cited, -len(g.tasks)))
 
 
 def _cited(process: Process, diagnosis: Diagnosis) -> Set[int]:
@@ -79,6 +87,7 @@ def _idle(thread: Thread) -> bool:
     if thread.wait is None or thread.wait.kind == "gil" or thread.gil in ("holds", "waits"):
         return False
     counters = thread.counters
-    if counters is None or counters.cpu_s is None or counters.seconds <= 0:
+    if counters is None or counters.seconds <= 0:
         return True
-    return counters.cpu_s / counters.seconds < _IDLE_SHARE
+    switches = counters.voluntary_switches or 0
+    return (counters.cpu_s or 0.0) < _IDLE_SHARE * counters.seconds and switches < _IDLE_SWITCHES * counters.seconds

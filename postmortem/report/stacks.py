@@ -31,7 +31,7 @@ def show(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: wording.Glo
             page.text(wording.gil_line(process.gil, process, term), 2)
         _threads(page, evidence, process, diagnosis, term)
         _loops(page, process, term)
-        _tasks(page, evidence, process)
+        _tasks(page, evidence, process, diagnosis)
     left = len(evidence.processes) - _PROCESSES
     if left > 0:
         page.blank()
@@ -149,12 +149,7 @@ def _frames(page: Page, evidence: Evidence, stack: Sequence[Frame], limit: int) 
     if not python:
         _native(page, [frame for frame in stack if isinstance(frame, NativeFrame)], limit)
         return
-    above: List[str] = []
-    for frame in stack:
-        if isinstance(frame, PythonFrame):
-            break
-        if frame.function:
-            above.append(frame.function)
+    above = _above(stack)
     if above:
         page.line(f"native: {' < '.join(above[:_FEW_FRAMES])}", 6, "dim")
     for number, frame in enumerate(python[:limit]):
@@ -164,6 +159,17 @@ def _frames(page: Page, evidence: Evidence, stack: Sequence[Frame], limit: int) 
             page.line(source.strip(), 10, "dim")
     if len(python) > limit:
         page.text(f"… {wording.plural(len(python) - limit, 'older frame')}", 6, "dim")
+
+
+def _above(stack: Sequence[Frame]) -> List[str]:
+    """Names of the native frames above the first Python one, without the C library's inner ones (``__futex…``)."""
+    names: List[str] = []
+    for frame in stack:
+        if isinstance(frame, PythonFrame):
+            break
+        if frame.function:
+            names.append(frame.function)
+    return [name for name in names if not name.startswith("__")] or names
 
 
 def _native(page: Page, frames: Sequence[NativeFrame], limit: int) -> None:
@@ -188,7 +194,7 @@ def _loops(page: Page, process: Process, term: wording.Glossary) -> None:
         return
     page.blank()
     page.text(f"{wording.plural(len(process.loops), 'event loop')} ({wording.TERMS['event loop']})", 2)
-    busiest = sorted(process.loops, key=lambda loop: (-(loop.spins_per_s or 0), -(loop.ready or 0), loop.id))
+    busiest = sorted(process.loops, key=lambda loop: (-(loop.spins_per_s or 0), -(loop.ready or 0)))
     for loop in busiest[:_LOOPS]:
         parts = [f"runs in thread {loop.tid}" if loop.tid is not None else "runs in no known thread"]
         if loop.ready is not None:
@@ -202,8 +208,8 @@ def _loops(page: Page, process: Process, term: wording.Glossary) -> None:
         page.text(f"{len(busiest) - _LOOPS} more: {_MORE}.", 4, first="- ")
 
 
-def _tasks(page: Page, evidence: Evidence, process: Process) -> None:
-    groups = grouping.tasks(process)
+def _tasks(page: Page, evidence: Evidence, process: Process, diagnosis: Diagnosis) -> None:
+    groups = grouping.tasks(process, diagnosis)
     if not groups:
         return
     total = sum(len(group.tasks) for group in groups)
@@ -211,10 +217,10 @@ def _tasks(page: Page, evidence: Evidence, process: Process) -> None:
     page.text(f"{wording.plural(total, 'unfinished task')} (coroutines that their event loops run)", 2)
     for group in groups[:_TASK_GROUPS]:
         task = group.first
-        count = f"×{len(group.tasks)} tasks, first " if len(group.tasks) > 1 else "task "
+        count = f"×{len(group.tasks)} tasks" if len(group.tasks) > 1 else "task"
         page.blank()
-        page.line(f'{count}"{task.name or task.id}": {_awaits(task.awaiting, task.state)}', 4, "cyan")
-        _frames(page, evidence, task.stack, _FEW_FRAMES)
+        page.line(f'{count}, {_awaits(task.awaiting, task.state)}: "{task.name or task.id}"', 4, "cyan")
+        _frames(page, evidence, task.stack, _FRAMES if group.cited else _FEW_FRAMES)
     left = groups[_TASK_GROUPS:]
     if left:
         page.text(f"{wording.plural(sum(len(g.tasks) for g in left), 'more task')} left out: {_MORE}.", 4)
@@ -222,5 +228,5 @@ def _tasks(page: Page, evidence: Evidence, process: Process) -> None:
 
 def _awaits(awaiting: Optional[str], state: str) -> str:
     if awaiting:
-        return f"awaits {awaiting}"
-    return {"running": "runs", "pending": "pending"}.get(state, "state unknown")
+        return f"awaiting {awaiting}"
+    return {"running": "running", "pending": "pending"}.get(state, "state unknown")

@@ -24,7 +24,7 @@ _PHRASES: Dict[str, str] = {
     "rlock": "waits for a {re-entrant lock}",
     "condition": "waits on a {condition}",
     "semaphore": "waits for a {semaphore}",
-    "event-loop": "waits for events ({event loop})",
+    "event-loop": "runs an {event loop} that waits for events",
     "socket": "waits for the other end of a socket",
     "pipe": "waits on a {pipe}",
     "file": "waits for a file",

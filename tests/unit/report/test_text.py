@@ -98,6 +98,29 @@ def test_idle_threads_are_folded_beside_a_finding() -> None:
     assert "×12 threads: each waits for a lock, without a time limit; in _worker" in report
 
 
+def test_threads_that_fight_are_not_idle() -> None:
+    """Little CPU and many switches: that is what threads after the GIL look like, whatever their futex is called."""
+    evidence, diagnosis = thrash()
+    (process,) = evidence.processes
+    busy = [
+        ev.Thread(
+            2000 + n, f"b{n}", wait=ev.Wait("futex", "futex"), stack=(py("fights"),), counters=counters(0.01, 300)
+        )
+        for n in range(3)
+    ]
+    evidence = ev.replace(evidence, processes=(ev.replace(process, threads=(*process.threads, *busy)),))
+    report = text.render(evidence, diagnosis, color=False)
+    assert "×3 threads" in report.split("Idle, and not part of this")[0]
+
+
+def test_the_c_librarys_inner_frames_are_left_out() -> None:
+    """What a reader can place stays: the call that the program made."""
+    stack = (native("__futex_abstimed_wait_common64"), native("pthread_cond_timedwait"), native("take_gil"), py("f"))
+    process = ev.Process(1, python=ev.PythonInfo("3.12.1"), threads=(ev.Thread(1, stack=stack),))
+    report = text.render(ev.Evidence(ev.Trigger("pid"), (process,)), fi.Diagnosis(None, "n"), color=False)
+    assert "native: pthread_cond_timedwait < take_gil\n" in report
+
+
 def test_idle_threads_are_shown_when_nothing_was_found() -> None:
     """Without a finding they are all there is to go by."""
     evidence, _ = thrash()
@@ -133,6 +156,19 @@ def test_special_terms_are_explained_once_where_they_first_stand() -> None:
     """A reader who does not know what a GIL is learns it, and learns it once."""
     report = flat(rendered(thrash()))
     assert report.count("GIL (global interpreter lock") == 1
+
+
+def test_the_task_that_the_finding_cites_comes_first_and_deep_enough() -> None:
+    """Its frame lies under those of the library; fewer tasks than others have it."""
+    evidence, diagnosis = thrash(3)
+    (process,) = evidence.processes
+    waiting = tuple(ev.Task(f"w{n}", f"w{n}", "pending", None, (py("wait"),), "Future") for n in range(9))
+    deep = tuple(ev.replace(t, stack=(py("a"), py("b"), py("c"), py("d"), py("e"), *t.stack)) for t in process.tasks)
+    evidence = ev.replace(evidence, processes=(ev.replace(process, tasks=(*waiting, *deep)),))
+    report = text.render(evidence, diagnosis, color=False)
+    part = report[report.index("12 unfinished tasks") :]
+    assert part.index("×3 tasks, awaiting sleep(0)") < part.index("×9 tasks, awaiting Future")
+    assert "_asgi_receive" in part
 
 
 def test_two_thousand_different_threads_stay_readable() -> None:
