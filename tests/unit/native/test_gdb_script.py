@@ -1,0 +1,144 @@
+"""gdb/stacks.py against a stand-in for gdb: broken stacks, hostile names, limits."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+import time
+
+import pytest
+
+from postmortem import places
+
+from .fake_gdb import Error, Frame, Gdb, chain
+
+SCRIPT = places.shipped("gdb") / "stacks.py"
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs the script over a fake gdb; gives the lines that it wrote."""
+
+    def run(gdb, seconds=60.0):
+        path = tmp_path / "out"
+        monkeypatch.setitem(sys.modules, "gdb", gdb)
+        monkeypatch.setenv("POSTMORTEM_STACKS", str(path))
+        monkeypatch.setenv("POSTMORTEM_STACKS_UNTIL", repr(time.monotonic() + seconds))
+        runpy.run_path(str(SCRIPT))
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+    return run
+
+
+def names(line):
+    return [frame["function"] for frame in line["frames"]]
+
+
+def test_threads_come_in_gdb_s_order_with_their_frames(run):
+    """First the head, then each thread from its most recent call on, then the end."""
+    head, first, second, end = run(
+        Gdb({11: chain(Frame(1, "a", symtab="a.c", line=3), Frame(2, "b")), 12: Frame(3, None)})
+    )
+    assert head == {"gdb": "fake", "threads": 2}
+    assert first["tid"] == 11
+    assert first["frames"] == [
+        {"function": "a", "module": None, "address": 1, "file": "a.c", "line": 3},
+        {"function": "b", "module": None, "address": 2, "file": None, "line": None},
+    ]
+    assert (second["tid"], names(second), second["error"]) == (12, [None], None)
+    assert end["end"] is True
+
+
+@pytest.mark.parametrize("failure", [Error("cannot access memory"), RuntimeError("bad"), OverflowError("pc")])
+def test_a_stack_that_cannot_be_unwound_ends_alone(run, failure):
+    """Its frames so far and its error are written; the next thread is whole."""
+    _head, broken, whole, *_again = run(Gdb({11: chain(Frame(1, "a", older=failure)), 12: Frame(3, "c")}))
+    assert (names(broken), broken["error"]) == (["a"], str(failure))
+    assert (names(whole), whole["error"]) == (["c"], None)
+
+
+def test_a_thread_without_even_a_first_frame_has_an_error(run):
+    """Registers that gdb cannot read cost that thread only."""
+    lines = run(Gdb({11: Error("no registers"), 12: Frame(3, "c")}))
+    assert (lines[1]["frames"], lines[1]["error"]) == ([], "no registers")
+    assert names(lines[2]) == ["c"]
+
+
+def test_a_stop_that_is_an_error_is_named_and_a_natural_end_is_not(run):
+    """gdb ends a stack without raising; only some of its reasons are complaints."""
+    lines = run(Gdb({11: Frame(1, stop=Gdb.FRAME_UNWIND_MEMORY_ERROR), 12: Frame(1, stop=Gdb.FRAME_UNWIND_OUTERMOST)}))
+    assert [line["error"] for line in lines[1:3]] == ["reason 7", None]
+
+
+def test_names_may_be_anything(run):
+    """A name that is no UTF-8 counts as none; a huge one is cut; a signal frame gets gdb's own words."""
+    _head, line, _end = run(
+        Gdb({
+            11: chain(
+                Frame(1, UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad")),
+                Frame(2, "x" * 100_000),
+                Frame(3, None, kind=Gdb.SIGTRAMP_FRAME),
+                Frame(4, "a\nb\ud800"),
+            )
+        })
+    )  # fmt: skip
+    assert names(line)[0] is None
+    assert len(names(line)[1]) < 2_000
+    assert names(line)[2:] == ["<signal handler called>", "a\nb\ud800"]
+
+
+def test_an_endless_stack_is_cut(run):
+    """A damaged stack can go round for ever: the innermost frames are kept, and the error says so."""
+    endless = Frame(1, "again")
+    endless.older_frame = lambda: endless
+    lines = run(Gdb({11: endless, 12: Frame(2, "c")}))
+    assert len(lines[1]["frames"]) == 1024
+    assert "1024" in lines[1]["error"]
+    assert names(lines[2]) == ["c"]
+
+
+def test_the_deadline_ends_a_walk_and_the_run(run):
+    """Past the deadline nothing more is unwound, and the last line says why."""
+    lines = run(Gdb({11: Frame(1, "a"), 12: Frame(2, "b")}), seconds=-1.0)
+    assert lines[0]["threads"] == 2
+    assert lines[1:] == [{"end": False, "seconds": lines[-1]["seconds"], "stopped": "out of time"}]
+
+
+def test_libraries_are_loaded_once_and_when_a_stack_reaches_them(run):
+    """One load a library; the walk that met it begins anew, so that no frame is there twice."""
+    gdb = Gdb({11: chain(Frame(1, "a"), Frame(2, "b")), 12: Frame(2, "b")}, {1: "/lib/a.so", 2: "/lib/b.so"}.get)
+    _head, first, second, _end = run(gdb)
+    assert gdb.commands == ["sharedlibrary ^/lib/a.so$", "sharedlibrary ^/lib/b.so$"]
+    assert (names(first), names(second)) == (["a", "b"], ["b"])
+    assert [frame["module"] for frame in first["frames"]] == ["/lib/a.so", "/lib/b.so"]
+
+
+@pytest.mark.parametrize(
+    "name", ["/tmp/x\nshell touch /tmp/y", "/tmp/x$|.*\\(", "/tmp/\x01\r;python 1", "/tmp/bücher\n!ls"]
+)
+def test_a_library_s_name_cannot_become_a_command(run, name):
+    """Names come from the core: gdb gets one line without anything that its regex or its shell would read."""
+    gdb = Gdb({11: Frame(1, "a")}, lambda pc: name)
+    run(gdb)
+    assert gdb.commands
+    for command in gdb.commands:
+        assert command.isprintable()
+        assert command == "sharedlibrary" or not set(command) & set("\n\r;|\\(!")
+
+
+def test_a_broken_stack_gets_a_second_look_with_all_libraries(run):
+    """A stack can break where the pc of an unloaded library could not be asked for: then everything is loaded."""
+    gdb = Gdb({})
+    gdb.threads[11] = lambda: (
+        chain(Frame(1, "a"), Frame(2, "b")) if "sharedlibrary" in gdb.commands else Frame(1, "a", older=Error("lost"))
+    )
+    _head, first, second, end = run(gdb)
+    assert (names(first), first["error"]) == (["a"], "lost")
+    assert (names(second), second["error"]) == (["a", "b"], None)
+    assert end["end"] is True
+
+
+def test_a_core_without_threads_is_a_head_and_an_end(run):
+    """gdb without a core runs the script all the same."""
+    assert [sorted(line) for line in run(Gdb({}))] == [["gdb", "threads"], ["end", "seconds", "stopped"]]
