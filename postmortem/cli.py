@@ -139,7 +139,7 @@ def demo(name: Optional[str], list_: bool, color: str) -> None:
 
     evidence, diagnosis = pipeline.load_bundle(bundle)
     publish.emit(publish.plan("text", ()), [(str(bundle), evidence, diagnosis)], sys.stdout, color=color, many=False)
-    click.echo(f"\nThe bundle is kept in {clean(str(bundle))}")
+    click.echo(f"\nVerdict: {diagnosis.verdict or 'none'}. The bundle is kept in {clean(str(bundle))}")
 
 
 @commands.command("doctor")

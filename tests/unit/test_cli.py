@@ -229,7 +229,7 @@ def test_demo_shows_the_diagnosis_and_where_the_bundle_lies(pipeline, capsys, mo
     assert cli.main(["demo"]) == 0
     said = capsys.readouterr()
     assert said.out.startswith("Verdict: gil-thrash")
-    assert said.out.endswith("The bundle is kept in /kept/thrash\n")
+    assert said.out.endswith("Verdict: gil-thrash. The bundle is kept in /kept/thrash\n")
     assert said.err == "demo: running\n"
 
 
