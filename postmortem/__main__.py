@@ -54,6 +54,10 @@ def _run(options: Options, diagnose: Callable[..., Any] | None) -> int:
 
     if options.output is not None:
         _refuse_early(options.output)
+    if options.format is not None or options.report:
+        from .publish import plan  # noqa: PLC0415 - a wrong format is not to be found out after the deadline
+
+        plan(options.format or "text", options.report)
     if options.pid is not None:
         if not os.path.isdir(f"/proc/{options.pid}"):
             raise errors.CaptureFailed(f"there is no process {options.pid}", "ps -ef lists those that there are")
@@ -68,10 +72,26 @@ def _run(options: Options, diagnose: Callable[..., Any] | None) -> int:
 
 def _after(command: Command, options: Options, diagnose: Callable[..., Any] | None, status: int) -> int:
     """The time is up."""
-    from .capture.aftermath import capture_and_diagnose  # noqa: PLC0415
+    from .capture.aftermath import attend_to_signals, capture_and_end  # noqa: PLC0415
 
-    capture_and_diagnose(command, options, _say, diagnose)
+    bundle = capture_and_end(command, options, _say)
+    later = f"postmortem analyze {bundle}"
+    try:
+        attend_to_signals(command)
+        (diagnose or _pipeline())(bundle, stream=sys.stderr, format=options.format or "text", reports=options.report)
+    except KeyboardInterrupt:
+        _say(f"interrupted; the capture is kept: {later}")
+    except errors.PostmortemError as exc:
+        _say(f"{exc.sentence()}; the capture is kept: {later}")
+    except Exception as exc:  # the capture is worth more than its diagnosis
+        _say(f"the diagnosis failed ({type(exc).__name__}: {exc}); the capture is kept: {later}")
     return status
+
+
+def _pipeline() -> Callable[..., Any]:
+    from .pipeline import diagnose_captured  # noqa: PLC0415 - the capture itself needs none of it
+
+    return diagnose_captured
 
 
 def _adopt_orphans() -> None:

@@ -126,8 +126,11 @@ class Bundle:
         finally:
             step.seconds = time.monotonic() - began
             if not (step.ok and only_failure):
-                self.manifest.setdefault("steps", []).append(step.as_json())
-                self.save_manifest()
+                self.record(step)
+
+    def record(self, step: Step) -> None:
+        self.manifest.setdefault("steps", []).append(step.as_json())
+        self.save_manifest()
 
     def folder(self, name: str) -> Path:
         """A folder of the bundle, made when it is not there."""

@@ -1,42 +1,57 @@
-"""The deadline has passed: a bundle is made and filled, the tree is ended, the diagnosis follows."""
+"""The deadline has passed: a bundle is made and filled, the tree is ended."""
 
 from __future__ import annotations
 
-import os
+import contextlib
 import re
 import signal
-import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Callable, NoReturn, Optional
+from typing import Callable, NoReturn, Optional
 
 from .. import errors
-from ..bundle import Bundle
-from . import procfs
+from ..bundle import Bundle, Step
+from . import ending, procfs
 from .command import ENDING, Command, Watch
 from .options import Options
-from .session import Session
+from .session import Session, to_end
 
 Say = Callable[[str], None]
 
 
-def capture_and_diagnose(command: Command, options: Options, say: Say, diagnose: Optional[Callable[..., Any]]) -> Path:
+def capture_and_end(command: Command, options: Options, say: Say) -> Path:
     """Returns the bundle's path. Raises CaptureFailed when there can be none; the tree is ended all the same."""
-    watched = isinstance(command, Watch)
     bundle: Optional[Bundle] = None
-    session: Optional[Session] = None
     try:
         bundle = _create(command, options)
+        watched = isinstance(command, Watch)
         what = f"process {command.pid}" if watched else f"{_program(command, options)} has not ended in time"
         say(f"{what}: capturing into {bundle.path}")
-        session = Session(command, options, bundle)
-        session.capture()
+        Session(command, options, bundle).capture()
+    except OSError as exc:
+        raise errors.CaptureFailed(f"the bundle cannot be written: {exc}", "choose another place with -o DIR") from None
     finally:
-        if not watched:
-            (session or Session(command, options, Bundle(Path(os.devnull)))).end()
-    _diagnose(bundle, command, options, say, diagnose)
+        _end(command, options, bundle, say)
     return bundle.path
+
+
+def _end(command: Command, options: Options, bundle: Optional[Bundle], say: Say) -> None:
+    """Ends what the command started, and notes how that went, if there is a place for notes."""
+    if isinstance(command, Watch):
+        return
+    began = time.monotonic()
+    left = ending.end_tree(command, lambda: to_end(command), options.signal, options.kill_after)
+    step = Step("end", "the tree")
+    step.seconds = time.monotonic() - began
+    if left:
+        step.fail(
+            f"these processes did not end: {', '.join(map(str, left))}", f"look at ps -o pid,stat,wchan,cmd {left[0]}"
+        )
+        say(f"{step.error}; {step.remedy}")
+    if bundle is not None:
+        with contextlib.suppress(OSError):
+            bundle.record(step)
 
 
 def _create(command: Command, options: Options) -> Bundle:
@@ -62,33 +77,11 @@ def _program(command: Command, options: Options) -> str:
     return re.sub(r"[^A-Za-z0-9._+-]+", "_", name)[:64].lstrip("-.") or "command"
 
 
-def _diagnose(
-    bundle: Bundle, command: Command, options: Options, say: Say, diagnose: Optional[Callable[..., Any]]
-) -> None:
-    """The bundle is complete: whatever happens from here on, it stays and is named."""
-    command.interrupted = None
+def attend_to_signals(command: Command) -> None:
+    """Gives the signals back to the interpreter: what asks for an end raises KeyboardInterrupt from now on."""
     for number in ENDING:
         signal.signal(number, _interrupt)
     signal.pthread_sigmask(signal.SIG_SETMASK, command.original_mask)
-    wishes: dict[str, Any] = {}
-    if options.format is not None:
-        wishes["format"] = options.format
-    if options.report:
-        wishes["reports"] = list(options.report)
-    try:
-        (diagnose or _pipeline())(bundle.path, stream=sys.stderr, **wishes)
-    except KeyboardInterrupt:
-        say(f"interrupted; postmortem analyze {bundle.path} diagnoses it later")
-    except errors.PostmortemError as exc:
-        say(f"{exc.sentence()}; the capture is kept: postmortem analyze {bundle.path}")
-    except Exception as exc:  # the capture is worth more than its diagnosis
-        say(f"the diagnosis failed ({type(exc).__name__}: {exc}); postmortem analyze {bundle.path} tries again")
-
-
-def _pipeline() -> Callable[..., Any]:
-    from ..pipeline import diagnose_captured  # noqa: PLC0415 - the capture itself needs none of it
-
-    return diagnose_captured
 
 
 def _interrupt(number: int, _frame: object) -> NoReturn:

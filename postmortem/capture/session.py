@@ -13,9 +13,25 @@ from typing import Any, BinaryIO, ContextManager, Dict, List, Optional
 
 from .. import __version__
 from ..bundle import Bundle
-from . import core, ending, facts, freeze, network, probes, procfs, ptrace, pyspy, refusal, tree, window
+from . import core, facts, freeze, network, probes, procfs, ptrace, pyspy, refusal, tree, window
 from .command import Command, Watch
 from .options import Options
+
+
+def members_of(command: Command) -> List[tree.Member]:
+    """The command's tree as it is now, without what has ended and is ours to collect."""
+    command.reap()
+    root = command.pid if command.status is None else -1
+    if isinstance(command, Watch):
+        return tree.members(root)
+    group = command.pid if command.own_group else None
+    return tree.members(root, adopted_by=os.getpid(), group=group, without=command.helpers)
+
+
+def to_end(command: Command) -> List[tree.Member]:
+    """What is to be ended: all of it; with --foreground, as in timeout(1), the command alone."""
+    found = members_of(command)
+    return [m for m in found if m.pid == command.pid] if command.foreground else found
 
 
 class Session:
@@ -31,7 +47,7 @@ class Session:
     # ------------------------------------------------------------------ the steps
 
     def capture(self) -> None:
-        """Everything but the ending of the tree."""
+        """Everything but the ending of the tree. Raises OSError when the bundle cannot be written."""
         self._write_header()
         self._look()
         python = [pid for pid, known in self.facts.items() if known["state"] not in "ZX" and facts.is_python(known)]
@@ -45,29 +61,7 @@ class Session:
         self.bundle.manifest["timings"] = self._timings
         self.bundle.save_manifest()
 
-    def end(self) -> None:
-        """Ends what the command started; with --foreground, as in timeout(1), the command alone."""
-        with self.bundle.step("end", "the tree") as step:
-            left = ending.end_tree(self.command, self._to_end, self.options.signal, self.options.kill_after)
-            if left:
-                names = ", ".join(map(str, left))
-                step.fail(f"these processes did not end: {names}", f"look at ps -o pid,stat,wchan,cmd {left[0]}")
-
     # ------------------------------------------------------------------ look
-
-    def _members(self) -> List[tree.Member]:
-        """The tree as it is now, without what has ended and is ours to collect."""
-        command = self.command
-        command.reap()
-        root = command.pid if command.status is None else -1
-        if isinstance(command, Watch):
-            return tree.members(root)
-        group = command.pid if command.own_group else None
-        return tree.members(root, adopted_by=os.getpid(), group=group, without=command.helpers)
-
-    def _to_end(self) -> List[tree.Member]:
-        found = self._members()
-        return [m for m in found if m.pid == self.command.pid] if self.command.foreground else found
 
     def _write_header(self) -> None:
         trigger: Dict[str, Any] = {"kind": "pid", "seconds": None, "signal": None}
@@ -89,7 +83,7 @@ class Session:
 
     def _look(self) -> None:
         with self.bundle.step("processes", "the tree") as step:
-            found = self._members()
+            found = members_of(self.command)
             if not found:
                 step.fail("the command ended just when its time was up", "give it a little more time with -t")
             for member in found:
@@ -153,7 +147,7 @@ class Session:
             return
         sources: Dict[int, core.Source] = {}
         try:
-            for member in self._members():
+            for member in members_of(self.command):
                 if member.alive:
                     with self.bundle.step("core", f"process {member.pid}", only_failure=True):
                         sources[member.pid] = core.Source(member.pid)
