@@ -12,7 +12,7 @@ optional and tuple types on Python 3.8.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Tuple, Union
+from typing import Any, Dict, Optional, Tuple, TypeVar, Union
 
 import msgspec
 
@@ -256,6 +256,9 @@ def decode(data: bytes) -> Evidence:
     return evidence
 
 
-def replace(value: Any, **changes: Any) -> Any:
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+def replace(value: S, **changes: Any) -> S:
     """A copy of a struct with some fields changed."""
     return msgspec.structs.replace(value, **changes)

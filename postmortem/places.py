@@ -19,7 +19,7 @@ def shipped(name: str) -> Path:
 
 def cache() -> Path:
     """The user's cache folder for gdb's index and the demo's environment; made with mode 0700."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    folder = Path(base) / "postmortem"
+    base = os.environ.get("XDG_CACHE_HOME")
+    folder = (Path(base) if base else Path.home() / ".cache") / "postmortem"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

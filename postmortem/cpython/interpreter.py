@@ -28,12 +28,9 @@ class GilState:
     switches: Optional[int]  # changes of holder since the start
 
     def word_is_wait(self, word: int) -> bool:
-        """Does a futex at this address mean *waits for the GIL*? (cond of the struct)"""
-        return self.address + L.GIL_COND <= word < self.address + L.GIL_MUTEX
-
-    def word_is_forced_switch(self, word: int) -> bool:
-        """... means *has given up the GIL and waits until somebody has taken it*? (switch_cond)"""
-        return self.address + L.GIL_SWITCH_COND <= word < self.address + L.GIL_SIZE
+        """Does a futex at this address mean *wants the GIL*? Its condition, the mutex around it, and the pair that a
+        forced switch uses (the thread has just given the GIL up and wants it back) all lie in the struct."""
+        return self.address + L.GIL_COND <= word < self.address + L.GIL_SIZE
 
 
 @dataclass

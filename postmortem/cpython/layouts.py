@@ -139,7 +139,7 @@ LAYOUTS: Dict[Tuple[int, int], Layout] = {
 #: interval in microseconds, holder, locked, count of switches, then the condition variable that waiters of the GIL
 #: sleep on, and the one on which a forced switch waits for the next holder to run.
 GIL_INTERVAL, GIL_LAST_HOLDER, GIL_LOCKED, GIL_SWITCH_NUMBER = 0, 8, 16, 24
-GIL_COND, GIL_MUTEX, GIL_SWITCH_COND, GIL_SWITCH_MUTEX, GIL_SIZE = 32, 80, 120, 168, 208
+GIL_COND, GIL_SIZE = 32, 208
 
 #: Stable since 3.8: PyObject, PyVarObject, PyTypeObject (Include/object.h, cpython/object.h).
 OB_TYPE, OB_SIZE = 8, 16

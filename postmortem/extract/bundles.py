@@ -35,7 +35,8 @@ def from_bundle(
         process, more = _process(folder, pid, raw, exe, sysroot, progress)
         processes.append(process)
         gaps += more
-    timings = manifest.get("timings") if isinstance(manifest.get("timings"), dict) else {}
+    noted = manifest.get("timings")
+    timings: Dict[str, Any] = noted if isinstance(noted, dict) else {}
     seconds = [raw.window.seconds for raw in raws.values() if raw.window.seconds]
     return Evidence(
         trigger=_trigger(manifest),

@@ -55,7 +55,9 @@ class LockBook:
         lock = self._locks.awaited(frames, word)
         primitive = self._primitive(frames)
         if lock is None:
-            return FutexFacts(primitive[0], None, primitive[1]) if primitive else None
+            # from 3.13 on Thread.join waits in C, on a word of its own; any other unknown word stays unknown
+            joins = primitive is not None and frames[0].function in ("join", "_shutdown")
+            return FutexFacts(primitive[0], None, primitive[1]) if joins and primitive else None
         if primitive is not None:
             # the lock is the primitive's own (a waiter of a Condition, a thread's _tstate_lock): nobody "holds" it
             return FutexFacts(primitive[0], None, primitive[1])

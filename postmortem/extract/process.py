@@ -140,7 +140,7 @@ class Reader:
             return None
         for interpreter in self.python.interpreters:
             gil = interpreter.gil
-            if gil and (gil.word_is_wait(word) or gil.word_is_forced_switch(word)):
+            if gil and gil.word_is_wait(word):
                 return waits.FutexFacts("gil", None, "wants the interpreter lock (GIL)")
         if self.locks is not None and frames:
             return self.locks.wait(word, tid, frames)

@@ -15,7 +15,7 @@ work gets one turn among all the others.
 
 from __future__ import annotations
 
-from typing import Iterator, List, Tuple
+from typing import Iterator, List, NamedTuple, Tuple
 
 from ...evidence import Process, Thread
 from ...findings import Culprit
@@ -49,6 +49,19 @@ RATIO = 10
 MIN_CPU = 0.5
 
 
+class Rates(NamedTuple):
+    """Each a second."""
+
+    handoffs: float  # changes of the GIL's holder
+    wakes: float  # voluntary switches of all Python threads
+    pace: float  # what the switch timer alone can force
+
+    @property
+    def most(self) -> float:
+        """How often the GIL was given away: counted as hand-overs, or, when the giver won it back, as wake-ups."""
+        return self.handoffs if self.handoffs >= RATIO * self.pace else self.wakes
+
+
 def match(view: View) -> Iterator[Answer]:
     for process in view.pythons:
         threads = [t for t in process.threads if t.python]
@@ -59,7 +72,8 @@ def match(view: View) -> Iterator[Answer]:
             yield CannotTell(("the interpreter's count of GIL hand-overs over an observation window",))
             continue
         pace = 1 / (gil.switch_interval or SWITCH_INTERVAL)
-        if gil.handoffs_per_s < RATIO * pace:
+        wakes = sum(view.switches(t) or 0 for t in threads)
+        if gil.handoffs_per_s < RATIO * pace and not _wakes_in_vain(process, threads, wakes, pace):
             rate = f"{gil.handoffs_per_s:.0f} GIL hand-overs a second in process {process.pid}"
             yield No(f"{rate}; the timer alone allows {pace:.0f}")
             continue
@@ -67,17 +81,25 @@ def match(view: View) -> Iterator[Answer]:
         if cpu is not None and cpu < MIN_CPU:
             yield No(f"the GIL changes hands {gil.handoffs_per_s:.0f} times a second, but only {cpu:.0%} of a core is used")
             continue
-        yield _match(view, process, threads, gil.handoffs_per_s, pace)
+        yield _match(view, process, threads, Rates(gil.handoffs_per_s, wakes, pace))
 
 
-def _match(view: View, process: Process, threads: List[Thread], rate: float, pace: float) -> Match:
+def _wakes_in_vain(process: Process, threads: List[Thread], wakes: float, pace: float) -> bool:
+    """The other half of the same fight: whoever gives the GIL up takes it back before the thread that this woke is
+    on its feet. The holder hardly changes, but everybody wakes far more often than the timer makes a waiter wake."""
+    waiting = sum(t.gil == "waits" for t in threads)
+    return waiting >= 2 and bool(pollers(process)) and wakes - len(threads) * pace >= RATIO * pace
+
+
+def _match(view: View, process: Process, threads: List[Thread], rates: Rates) -> Match:
     competing = [t for t in threads if (view.switches(t) or 0) >= 1 or t.gil in ("waits", "holds")]
     waiting = [t for t in threads if t.gil == "waits"]
     found = pollers(process)
     count = len(competing) or len(threads)
     cpu = view.cpu(process)
     facts = [
-        f"{rate:,.0f} hand-overs of the GIL a second, counted by the interpreter itself; its timer alone allows {pace:.0f}",
+        f"{rates.handoffs:,.0f} hand-overs of the GIL a second, counted by the interpreter itself "
+        f"(its timer forces at most {rates.pace:.0f}), and {rates.wakes:,.0f} wake-ups of threads a second",
         f"{plural(count, 'thread')} compete for it, {len(waiting)} were waiting for it at the moment of capture",
     ]
     if cpu is not None:
@@ -86,7 +108,7 @@ def _match(view: View, process: Process, threads: List[Thread], rate: float, pac
     root = f": {_polls(found[0])}" if found else ""
     return Match(
         confidence="likely" if found else "possible",
-        summary=f"{plural(count, 'thread')} hand the GIL to and fro {rate:,.0f} times a second{root}",
+        summary=f"{plural(count, 'thread')} hand the GIL to and fro {rates.most:,.0f} times a second{root}",
         evidence=tuple(facts),
         culprits=_culprits(view, process, found) or _busiest(view, process, threads),
         victims=tuple(view.victim(process, t) for t in _victims(view, process, found)),
