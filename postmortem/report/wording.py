@@ -153,7 +153,8 @@ def common_wait(threads: Sequence[Thread]) -> Thread:
         return first
     fields = ("syscall", "resource", "timeout_s", "endless", "fd", "pid", "detail")
     differing = [name for name in fields if len({getattr(wait, name, None) for wait in waits}) > 1]
-    return replace(first, wait=replace(first.wait, **dict.fromkeys(differing)))  # type: ignore[no-any-return]
+    shared: Thread = replace(first, wait=replace(first.wait, **dict.fromkeys(differing)))
+    return shared
 
 
 def doing(thread: Thread, process: Process, term: Glossary) -> str:
