@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ..cores.executable import check_executable, main_program_of
 from ..errors import ToolFailed
@@ -13,6 +13,8 @@ from ..evidence import Gap, NativeFrame
 from ..memory import ElfCore, NotElf
 from .locate import REMEDY
 from .stacks import NativeStacks, Transcript, to_frames
+
+Stacks = Dict[int, Tuple[NativeFrame, ...]]
 
 _NAMED = 8  # threads that a gap names before it only counts them
 _AGAIN = "analyze it again: gdb's symbol index is in the cache by then"
@@ -44,13 +46,13 @@ def assess(found: Transcript, core: Path, exe: Optional[Path], sysroot: Optional
     """Raises ToolFailed when there is not one thread."""
     if not found.stacks:
         raise _failure(found, core, ending)
-    image = _open(core, sysroot)
+    image = open_core(core, sysroot)
     files = Files(image, exe)
     stacks = to_frames(found.stacks, files.module_of, files.blind)
     tids = [thread.tid for thread in image.threads] if image else []
     wrong = _wrong_executable(image, exe)
     # With another program gdb finds no library at all: one cause, one gap.
-    gaps = [wrong] if wrong else list(_guessed(stacks, files))
+    gaps = [wrong] if wrong else list(_guessed(found, stacks, files))
     gaps += _gaps(found, tids, ending)
     return NativeStacks({tid: frames for tid, frames in stacks.items() if frames}, tuple(gaps), ending.seconds)
 
@@ -94,15 +96,12 @@ def _wrong_executable(core: Optional[ElfCore], exe: Optional[Path]) -> Optional[
     return check_executable(core, exe) if core is not None else None
 
 
-def _open(core: Path, sysroot: Optional[Path]) -> Optional[ElfCore]:
+def open_core(core: Path, sysroot: Optional[Path]) -> Optional[ElfCore]:
+    """The core as this package reads it, files looked for under the sysroot; None when it is none."""
     try:
-        return ElfCore(str(core), _locator(sysroot))
+        return ElfCore(str(core), (lambda name: f"{sysroot}{name}") if sysroot is not None else None)
     except (OSError, NotElf, ValueError):
         return None
-
-
-def _locator(sysroot: Optional[Path]) -> Callable[[str], Optional[str]]:
-    return (lambda name: f"{sysroot}{name}") if sysroot is not None else (lambda name: name)
 
 
 def _failure(found: Transcript, core: Path, ending: Ending) -> ToolFailed:
@@ -134,10 +133,10 @@ def _gaps(found: Transcript, tids: Sequence[int], ending: Ending) -> Iterator[Ga
 def _by_reason(found: Transcript, tids: Sequence[int]) -> Dict[str, List[int]]:
     """Threads whose stack ends early or is not there at all, by reason."""
     reasons: Dict[str, List[int]] = {}
-    for tid, error in found.errors.items():
-        reasons.setdefault(f"it ends early: {error}", []).append(tid)
     for tid, frames in found.stacks.items():
-        if not frames and tid not in found.errors:
+        if tid in found.errors:
+            reasons.setdefault(f"it ends early: {found.errors[tid]}", []).append(tid)
+        elif not frames:
             reasons.setdefault("gdb found no frame", []).append(tid)
     for tid in dict.fromkeys(tids):
         if tid not in found.stacks and found.complete:
@@ -155,19 +154,21 @@ def _remedy(reason: str) -> Optional[str]:
     return "`postmortem debug` shows the registers and memory around it"
 
 
-def _guessed(stacks: Dict[int, Tuple[NativeFrame, ...]], files: Files) -> Iterator[Gap]:
-    """Which file's absence made gdb guess frames, and in which threads."""
-    blame: Dict[str, Set[int]] = {}
+def _guessed(found: Transcript, stacks: Stacks, files: Files) -> Iterator[Gap]:
+    """Beyond which file gdb had to guess, and in which threads; guesses that led nowhere are not in ``stacks``."""
+    blame: Dict[Optional[str], List[int]] = {}
     for tid, frames in stacks.items():
-        for newer, older in zip(frames, frames[1:]):
-            if older.trust == "scan":
-                if newer.trust == "unwind":
-                    blame.setdefault(newer.module or "code that belongs to no file", set()).add(tid)
-                break
+        sure = next((index for index, frame in enumerate(frames) if frame.trust == "scan"), len(frames))
+        if 0 < sure < len(found.stacks[tid]):
+            blame.setdefault(frames[sure - 1].module, []).append(tid)
     for module, tids in blame.items():
-        reason = files.why_unreadable(module) or "gdb has no unwind tables for it"
-        yield Gap("gdb", f"native frames that {module} was called from, in {_threads(sorted(tids))}",
-                  f"{reason}: they are guessed", "pass --sysroot with the files of the core's machine")  # fmt: skip
+        why = files.why_unreadable(module) if module is not None else None
+        yield Gap(
+            "gdb",
+            f"native frames beyond {module or 'code that lies in no file'}, in {_threads(tids)}",
+            f"{why or 'gdb has no unwind tables for it'}: they are guessed or left out",
+            "pass --sysroot with the files of the core's machine" if module is not None else None,
+        )
 
 
 def _threads(tids: Sequence[int]) -> str:

@@ -104,6 +104,7 @@ def to_frames(
 
     ``blind(module, known)`` says whether gdb had no unwind tables for code of that module; known: gdb had a
     library or a symbol there. A frame that was reached through such code was guessed from the stack: trust "scan".
+    Guesses that lead nowhere any more (an overwritten stack makes hundreds) are cut off.
     """
     made: Dict[Tuple[int, Optional[str], bool], NativeFrame] = {}
     result: Dict[int, Tuple[NativeFrame, ...]] = {}
@@ -117,8 +118,14 @@ def to_frames(
                 frame = made[key] = _frame(line, module_of, guessed)
             frames.append(frame)
             guessed = guessed or blind(frame.module, line.function is not None or line.module is not None)
+        while frames and _is_nowhere(frames[-1]):
+            frames.pop()
         result[tid] = tuple(frames)
     return result
+
+
+def _is_nowhere(frame: NativeFrame) -> bool:
+    return frame.trust == "scan" and frame.module is None and frame.function is None
 
 
 def _frame(line: _FrameLine, module_of: ModuleOf, guessed: bool) -> NativeFrame:

@@ -23,7 +23,7 @@ from typing import IO, Dict, List, Optional, Type, cast
 
 from .. import places
 from ..errors import ToolFailed, ToolMissing
-from .assess import Ending, assess
+from .assess import Ending, assess, open_core
 from .locate import REMEDY, find_gdb
 from .stacks import NativeStacks, read_transcript
 
@@ -145,6 +145,7 @@ def command(gdb: Path, core: Path, exe: Optional[Path], sysroot: Optional[Path])
         settings += [f"set index-cache directory {index}", "set index-cache enabled on"]
     if sysroot is not None:
         settings.append(f"set sysroot {_one_line(sysroot)}")
+        settings += _search_path(core, sysroot)
     arguments = [str(gdb), "-nx", "-batch", "-q"]
     for setting in settings:
         arguments += ["-iex", setting]
@@ -161,6 +162,20 @@ def _index_cache() -> Optional[Path]:
         return _one_line(folder)
     except (OSError, ToolFailed):
         return None
+
+
+def _search_path(core: Path, sysroot: Path) -> List[str]:
+    """Where in the sysroot the core's libraries lie. The loader's names for them may go through links
+    (/lib → /usr/lib) that a sysroot made from the core's own list of files does not have.
+    """
+    image = open_core(core, sysroot)
+    folders = (
+        {str(Path(f"{sysroot}{file.path}").parent) for file in image.files if ".so" in file.path} if image else set()
+    )
+    usable = sorted(
+        folder for folder in folders if folder.isprintable() and ":" not in folder and Path(folder).is_dir()
+    )
+    return [f"set solib-search-path {':'.join(usable)}"] if usable else []
 
 
 def _one_line(path: Path) -> Path:

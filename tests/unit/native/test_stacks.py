@@ -85,3 +85,14 @@ def test_frames_beyond_blind_code_are_guesses(tmp_path):
     frames = to_frames(found.stacks, lambda address: None, lambda module, known: not known)
     assert [f.trust for f in frames[7]] == ["unwind", "unwind", "scan"]
     assert [f.trust for f in frames[8]] == ["unwind"]
+
+
+def test_guesses_that_lead_nowhere_are_cut_off(tmp_path):
+    """Frames in no file at the end of a guessed stack are noise; one in the middle, or a sure one, stays."""
+    nowhere = [frame(address, None, None) for address in range(100, 105)]
+    found = transcript(
+        tmp_path, stack(7, frame(1), nowhere[0], nowhere[1], frame(2), *nowhere[2:]), stack(8, nowhere[0])
+    )
+    frames = to_frames(found.stacks, lambda address: None, lambda module, known: not known)
+    assert [f.address for f in frames[7]] == [1, 100, 101, 2]
+    assert [f.address for f in frames[8]] == [100]
