@@ -14,7 +14,7 @@ from . import errors
 
 TYPE_CHECKING = False  # typing itself takes milliseconds to import
 if TYPE_CHECKING:
-    from typing import Any, Callable
+    from typing import Callable
 
     from .capture.command import Command
     from .capture.options import Options
@@ -26,14 +26,14 @@ def main(argv: list[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == ["capture"]:
-        return _capture(words[1:])
+        return capture(words[1:])
     from .cli import main as cli_main  # noqa: PLC0415 - click takes longer than all of the fast path
 
     return cli_main(words)
 
 
-def _capture(words: list[str], diagnose: Callable[..., Any] | None = None) -> int:
-    """``diagnose`` takes the place of the pipeline in tests."""
+def capture(words: list[str], diagnose: Callable[..., object] | None = None) -> int:
+    """``postmortem capture`` with the words after it; returns the exit status. ``diagnose`` takes the pipeline's place."""
     from .capture import options as line  # noqa: PLC0415
 
     try:
@@ -49,7 +49,7 @@ def _capture(words: list[str], diagnose: Callable[..., Any] | None = None) -> in
         return exc.status
 
 
-def _run(options: Options, diagnose: Callable[..., Any] | None) -> int:
+def _run(options: Options, diagnose: Callable[..., object] | None) -> int:
     from .capture import command as run  # noqa: PLC0415
 
     if options.output is not None:
@@ -70,7 +70,7 @@ def _run(options: Options, diagnose: Callable[..., Any] | None) -> int:
     return _after(command, options, diagnose, _TIMED_OUT)
 
 
-def _after(command: Command, options: Options, diagnose: Callable[..., Any] | None, status: int) -> int:
+def _after(command: Command, options: Options, diagnose: Callable[..., object] | None, status: int) -> int:
     """The time is up."""
     from .capture.aftermath import attend_to_signals, capture_and_end  # noqa: PLC0415
 
@@ -88,7 +88,7 @@ def _after(command: Command, options: Options, diagnose: Callable[..., Any] | No
     return status
 
 
-def _pipeline() -> Callable[..., Any]:
+def _pipeline() -> Callable[..., object]:
     from .pipeline import diagnose_captured  # noqa: PLC0415 - the capture itself needs none of it
 
     return diagnose_captured

@@ -48,6 +48,7 @@ class Command:
         self.own_group = own_group
         self.foreground = foreground  # --foreground was asked for
         self.original_mask = mask
+        self.started = time.time()
         self.status: int | None = None
         #: Children of ours that are no part of the command (py-spy): pid → status, None while it runs.
         self.helpers: dict[int, int | None] = {}

@@ -47,7 +47,8 @@ def process_json(pid: int) -> Dict[str, Any]:
 
 def is_python(facts: Dict[str, Any]) -> bool:
     """An interpreter, or a program with one inside."""
-    exe = os.path.basename(facts.get("exe") or "").replace(" (deleted)", "")
+    argv = facts.get("argv") or [""]  # readable where exe is not
+    exe = os.path.basename(facts.get("exe") or argv[0]).replace(" (deleted)", "")
     if _PYTHON_PROGRAM.match(exe):
         return True
     return any(_PYTHON_FILE.search(line) for line in facts.get("maps") or ())

@@ -50,8 +50,7 @@ class Session:
         """Everything but the ending of the tree. Raises OSError when the bundle cannot be written."""
         self._write_header()
         self._look()
-        python = [pid for pid, known in self.facts.items() if known["state"] not in "ZX" and facts.is_python(known)]
-        self._watch(python)
+        self._watch()
         if self._goes_on("freeze"):
             with self.bundle.step("net", "the tree"):
                 table = {pid: known["fds"] for pid, known in self.facts.items() if known["fds"]}
@@ -73,7 +72,7 @@ class Session:
                 "tool": {"name": "postmortem", "version": __version__},
                 "trigger": trigger,
                 "command": [procfs.text(os.fsencode(word)) for word in self.options.command] or None,
-                "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.command.started)),
                 "machine": {"cpus": os.cpu_count(), "kernel": uname.release, "arch": uname.machine},
                 "root_pid": self.command.pid,
                 "processes": [],
@@ -103,8 +102,10 @@ class Session:
 
     # ------------------------------------------------------------------ watch
 
-    def _watch(self, python: List[int]) -> None:
+    def _watch(self) -> None:
+        # a zombie with further threads is a process whose main thread alone has ended
         alive = [pid for pid, known in self.facts.items() if known["state"] not in "ZX" or len(known["threads"]) > 1]
+        python = [pid for pid in alive if facts.is_python(self.facts[pid])]
         samplers = pyspy.Samplers(self.bundle, self.command)
         began = time.monotonic()
         try:

@@ -1,0 +1,207 @@
+"""A sparse core of each process of a tree, all of one moment, with the shortest pause that plain Python can do.
+
+Before anything stops: files are opened, memory is looked through for its size, buffers are made and filled with
+pages, what lies on a disk is read once. During the stop: registers, a fresh look at the maps and pages, the copy.
+After it: the files are written. Only a copy too large to be held goes to the file while the processes stand still.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+from typing import BinaryIO, Callable, ContextManager, Dict, List, NamedTuple, Sequence, Tuple
+
+from ..errors import CaptureFailed, PermissionRefused, PostmortemError, TargetNotFound
+from . import elfcore, memcopy, procfs, refusal
+from .freeze import Freezer, Registers
+from .pages import PageMap
+from .segments import PAGE, Plan, plan
+
+#: Up to so much is held in memory while the tree is stopped.
+HOLD_LIMIT = 256 << 20
+_SLACK = 1.25
+_SPARE = 4 << 20
+_SPARE_DISK = 16 << 20
+
+Opener = Callable[[int], ContextManager[BinaryIO]]
+
+
+class Source:
+    """An open view of one process's memory. Raises PermissionRefused, TargetNotFound, OSError."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.tid = procfs.living_thread(pid)
+        self._base = f"/proc/{pid}/task/{self.tid}"
+        self._files = contextlib.ExitStack()
+        try:
+            self.memory = self._open("mem")
+            self._pagemap = PageMap(self._open("pagemap"))
+            self._maps = self._open("maps")
+            self.auxv = procfs.read(f"{self._base}/auxv")
+            self.identity = _identity(pid, self.tid)
+        except PermissionError:
+            self.close()
+            raise refusal.explain(pid) from None
+        except (FileNotFoundError, ProcessLookupError):
+            self.close()
+            raise TargetNotFound(f"process {pid} ended before its memory could be read") from None
+
+    def _open(self, name: str) -> int:
+        descriptor = os.open(f"{self._base}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        self._files.callback(os.close, descriptor)
+        return descriptor
+
+    def look(self) -> Look:
+        """The mappings, and what of them goes into the core."""
+        os.lseek(self._maps, 0, os.SEEK_SET)
+        mappings = procfs.parse_maps(procfs.read_all(self._maps))
+        return Look(mappings, plan(mappings, self._pagemap.touched(mappings)))
+
+    @property
+    def left_out(self) -> List[procfs.Mapping]:
+        return self._pagemap.left_out
+
+    def warm(self, look: Look) -> None:
+        """Reads a byte of each page that a file may still hold, so that no disk is waited for during the stop."""
+        stored = {segment.start: segment.stored for segment in look.plan.segments}
+        for mapping in look.mappings:
+            if mapping.inode and not mapping.shared:
+                for address in range(mapping.start, mapping.start + stored.get(mapping.start, 0), PAGE):
+                    with contextlib.suppress(OSError):
+                        os.pread(self.memory, 1, address)
+
+    def close(self) -> None:
+        self._files.close()
+
+
+class Look(NamedTuple):
+    mappings: List[procfs.Mapping]
+    plan: Plan
+
+
+class Image:
+    """One process as it was during the stop."""
+
+    def __init__(self, source: Source, threads: List[Registers], unstoppable: List[int]) -> None:
+        self._source = source
+        mappings, self.plan = source.look()
+        self._segments = self.plan.segments[: elfcore.MAX_SEGMENTS]
+        self._notes = elfcore.notes(source.identity, threads, source.auxv, mappings)
+        self._offsets, self._size = elfcore.layout(self._segments, len(self._notes))
+        self._unstoppable = unstoppable
+        self._copied = memcopy.Copied()
+        self.on_disk = False
+
+    def hold(self, arena: memcopy.Arena) -> None:
+        """During the stop: copies into memory."""
+        self._copied = memcopy.into_arena(self._source.memory, self.plan.copies, arena)
+
+    def stream_to(self, stream: BinaryIO) -> None:
+        """During the stop: memory goes straight to the file."""
+        self._copied = memcopy.into_file(self._source.memory, self.plan.copies, self._begin(stream))
+        self.on_disk = True
+
+    def write(self, stream: BinaryIO) -> None:
+        """After it: what was held is written, and given up."""
+        put = self._begin(stream)
+        for address, data in self._copied.parts:
+            put(address, data)
+        self._copied.parts.clear()
+        self.on_disk = True
+
+    @property
+    def shortcomings(self) -> List[str]:
+        """What the core lacks, one phrase each."""
+        found = []
+        if self._copied.unreadable_pages:
+            found.append(f"{self._copied.unreadable_pages} pages could not be read")
+        if self._unstoppable:
+            found.append(f"{len(self._unstoppable)} threads did not stop and are left out")
+        if self._source.left_out:
+            found.append(f"{len(self._source.left_out)} reservations are too large to look through on this kernel")
+        if len(self.plan.segments) > len(self._segments):
+            found.append(f"{len(self.plan.segments) - len(self._segments)} mappings are more than a core can name")
+        return found
+
+    def _begin(self, stream: BinaryIO) -> Callable[[int, memoryview], None]:
+        os.ftruncate(stream.fileno(), self._size)
+        os.pwrite(stream.fileno(), elfcore.head(platform.machine(), self._segments, self._notes, self._offsets), 0)
+        return memcopy.Placement(self._segments, self._offsets).writer(stream)
+
+
+class Frozen(NamedTuple):
+    images: Dict[int, Image]
+    refused: Dict[int, Exception]
+    pause_s: float
+
+
+def freeze_and_copy(freezer: Freezer, sources: Dict[int, Source], free_space: int, open_core: Opener) -> Frozen:
+    """The work during the stop; runs in the tracer's thread.
+
+    Processes that the tree started meanwhile are added to ``sources``. ``free_space`` in bytes; ``open_core(pid)``
+    is called during the stop for large copies only. Raises CaptureFailed when the disk would not hold them.
+    """
+    looks = {pid: source.look() for pid, source in sources.items()}
+    expected = sum(look.plan.bytes for look in looks.values())
+    if expected > free_space - _SPARE_DISK:
+        raise CaptureFailed(
+            f"the cores need {expected >> 20} MB, and {free_space >> 20} MB are free where the bundle lies",
+            "choose another place with -o DIR",
+        )
+    for pid, source in sources.items():
+        source.warm(looks[pid])
+    arena = memcopy.Arena(int(expected * _SLACK) + _SPARE if expected <= HOLD_LIMIT else _SPARE)
+
+    freezer.stop(sources, also_children=True)
+    images, refused = _images(freezer, sources)
+    if sum(image.plan.bytes for image in images.values()) <= HOLD_LIMIT:
+        for image in images.values():
+            image.hold(arena)
+    else:
+        for pid, image in images.items():
+            with open_core(pid) as stream:
+                image.stream_to(stream)
+    freezer.release()
+
+    refused.update({pid: refusal.explain(pid) for pid in freezer.refused})
+    return Frozen(images, refused, freezer.pause_s)
+
+
+def _images(freezer: Freezer, sources: Dict[int, Source]) -> Tuple[Dict[int, Image], Dict[int, Exception]]:
+    images: Dict[int, Image] = {}
+    refused: Dict[int, Exception] = {}
+    for pid in freezer.pids:
+        threads, unstoppable = freezer.registers(pid), freezer.unstoppable(pid)
+        if not threads:
+            refused[pid] = _no_registers(pid, unstoppable)
+        elif len(threads[0].general) != freezer.general_size:
+            refused[pid] = CaptureFailed(f"process {pid} is a 32-bit program, which is not supported", "gcore can")
+        else:
+            try:
+                if pid not in sources:
+                    sources[pid] = Source(pid)
+                images[pid] = Image(sources[pid], threads, unstoppable)
+            except (OSError, PostmortemError) as exc:
+                refused[pid] = exc
+    return images, refused
+
+
+def _no_registers(pid: int, unstoppable: Sequence[int]) -> Exception:
+    if unstoppable:
+        return PermissionRefused(
+            f"process {pid} did not stop: {len(unstoppable)} of its threads are in uninterruptible I/O or frozen",
+            f"see cat /proc/{pid}/stack, and the freezer of its cgroup (cat /proc/{pid}/cgroup)",
+        )
+    return TargetNotFound(f"process {pid} ended before it could be stopped")
+
+
+def _identity(pid: int, tid: int) -> elfcore.Identity:
+    stat = procfs.stat(f"/proc/{pid}")
+    status = procfs.status(f"/proc/{pid}")
+    return elfcore.Identity(
+        pid, stat.ppid, stat.pgid, stat.sid,
+        int(status["Uid"].split()[0]), int(status["Gid"].split()[0]),
+        stat.state, stat.nice, stat.flags, stat.comm, procfs.read(f"/proc/{pid}/task/{tid}/cmdline"),
+    )  # fmt: skip

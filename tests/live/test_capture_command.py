@@ -1,0 +1,246 @@
+"""The command under ``capture``: statuses, streams, signals, the terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import List, Tuple
+
+import pytest
+
+from .capturing import DRIVER, HANG_S, capture, environment, finished, start
+
+pytestmark = pytest.mark.live
+
+COUNTS_SIGNALS = """
+import signal, sys, time
+got = []
+def note(number, frame):
+    got.append(signal.Signals(number).name)
+    print(*got, flush=True)
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP):
+    signal.signal(number, note)
+print("ready", flush=True)
+for line in sys.stdin:
+    if line.strip() == "end":
+        break
+print("all:", *got, flush=True)
+sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "status"),
+    [("exit 0", 0), ("exit 3", 3), ("kill -9 $$", 137), ("kill -SEGV $$", 139), ("exit 124", 124)],
+)
+def test_a_command_that_ends_in_time_keeps_its_status(tmp_path: Path, script: str, status: int) -> None:
+    """Its own status, 128+N for signal N, not a word on stderr and no bundle."""
+    done = capture(tmp_path, "--", "sh", "-c", script, timeout=30)
+    assert (done.status, done.stderr) == (status, "")
+    assert not done.bundle.exists()
+
+
+def test_a_command_that_cannot_be_found_or_run(tmp_path: Path) -> None:
+    """127 and 126 as timeout(1) has it, with one sentence."""
+    plain = tmp_path / "plain"
+    plain.write_text("no program")
+    missing = capture(tmp_path, "--", "/no/such/program")
+    forbidden = capture(tmp_path, "--", str(plain))
+    assert (missing.status, forbidden.status) == (127, 126)
+    assert missing.stderr == "postmortem: cannot run '/no/such/program': No such file or directory\n"
+    assert "Permission denied" in forbidden.stderr
+
+
+def test_a_script_without_an_interpreter_line_is_run_by_the_shell(tmp_path: Path) -> None:
+    """As execvp does it, and so every shell."""
+    script = tmp_path / "script"
+    script.write_text("echo $1; exit 5\n")
+    script.chmod(0o755)
+    done = capture(tmp_path, "--", str(script), "word", timeout=30)
+    assert (done.status, done.stdout) == (5, "word\n")
+
+
+def test_wrong_usage_is_125_with_a_hint(tmp_path: Path) -> None:
+    """One sentence, and where to read on; the command has not run."""
+    trace = tmp_path / "trace"
+    done = finished(start("-t", "soon", "--", "touch", str(trace)), tmp_path)
+    assert done.status == 125
+    assert done.stderr.count("\n") == 1
+    assert "--help" in done.stderr
+    assert not trace.exists()
+
+
+def test_a_taken_directory_is_refused_before_the_command_runs(tmp_path: Path) -> None:
+    """A bundle is never overwritten, and nobody waits for the deadline to hear that."""
+    (tmp_path / "bundle").mkdir()
+    (tmp_path / "bundle" / "precious").write_text("kept")
+    trace = tmp_path / "trace"
+    done = capture(tmp_path, "--", "touch", str(trace))
+    assert done.status == 125
+    assert "never overwritten" in done.stderr
+    assert not trace.exists()
+    assert (tmp_path / "bundle" / "precious").read_text() == "kept"
+
+
+def test_a_timeout_is_124_and_diagnosed(tmp_path: Path) -> None:
+    """The diagnosis gets the bundle and what the user asked for; stdout stays the command's alone."""
+    done = capture(tmp_path, "-f", "json", "--report", "x.json", "--", "sh", "-c", "echo mine; exec sleep 600")
+    assert (done.status, done.stdout) == (124, "mine\n")
+    assert f"diagnosed {done.bundle} as json ['x.json']" in done.stderr
+    assert done.manifest["trigger"] == {"kind": "timeout", "seconds": 0.5, "signal": None}
+    assert done.manifest["command"] == ["sh", "-c", "echo mine; exec sleep 600"]
+
+
+def test_a_diagnosis_that_fails_leaves_the_capture(tmp_path: Path) -> None:
+    """One sentence that says how to try again; the status stays 124."""
+    broken = DRIVER.replace("stream.write", "raise RuntimeError")
+    done = capture(tmp_path, "--", "sleep", "600", driver=broken)
+    assert done.status == 124
+    assert f"the capture is kept: postmortem analyze {done.bundle}" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.core().exists()
+
+
+def test_environment_folder_and_streams_are_untouched(tmp_path: Path) -> None:
+    """Also in the C locale, where the interpreter would add a variable of its own."""
+    code = "import os,sys; print(sorted(os.environ.items()), os.getcwd(), sys.stdin.read())"
+    command = [sys.executable, "-c", code]
+    settings = {"cwd": str(tmp_path), "capture_output": True, "input": "to read", "text": True, "check": True}
+    bare = {"PATH": os.environ["PATH"], "PYTHONPATH": environment()["PYTHONPATH"], "LC_ALL": "", "LANG": "C"}
+    direct = subprocess.run(command, env=bare, **settings)
+    under = subprocess.run([sys.executable, "-c", DRIVER, "-t", "60", "--", *command], env=bare, **settings)
+    assert under.stdout == direct.stdout
+    assert "to read" in under.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP])
+def test_signals_are_passed_on_once(tmp_path: Path, number: signal.Signals) -> None:
+    """What another process sends to postmortem reaches the command, once; its status is its own."""
+    process = start("-t", "60", "--", sys.executable, "-c", COUNTS_SIGNALS, stdin=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    assert process.stdout.readline() == f"{number.name}\n"
+    done_out, _err = process.communicate("end\n", timeout=HANG_S)
+    assert (process.returncode, done_out) == (7, f"all: {number.name}\n")
+
+
+def test_an_interrupt_reaches_a_command_of_a_background_job(tmp_path: Path) -> None:
+    """A shell without job control starts `cmd &` with INT ignored; the command must not inherit that."""
+    script = f'"{sys.executable}" -c "$1" -t 60 -- sleep 600 & echo $!; wait $!; echo status $?'
+    shell = subprocess.Popen(
+        ["sh", "-c", script, "sh", DRIVER], stdout=subprocess.PIPE, text=True, env=environment()
+    )  # fmt: skip
+    assert shell.stdout is not None
+    pid = int(shell.stdout.readline())
+    _wait_for_child(pid)
+    os.kill(pid, signal.SIGINT)
+    out, _err = shell.communicate(timeout=HANG_S)
+    assert out == "status 130\n"
+
+
+def _wait_for_child(pid: int) -> None:
+    from .capturing import wait_until
+
+    def has_child() -> bool:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return any(Path(f"/proc/{child}/comm").read_text().strip() == "sleep" for child in children)
+
+    wait_until(has_child, "the command's start")
+
+
+# ---------------------------------------------------------------------- terminal
+
+
+def on_terminal(words: List[str], answers: List[Tuple[str, bytes]]) -> Tuple[int, str]:
+    """Runs words on a terminal of their own; each answer is typed once its text has appeared."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(words[0], words, environment())
+    shown, pending = "", list(answers)
+    until = time.monotonic() + HANG_S
+    while time.monotonic() < until:
+        if select.select([terminal], [], [], 0.05)[0]:
+            try:
+                data = os.read(terminal, 4096)
+            except OSError:
+                break
+            if not data:
+                break
+            shown += data.decode()
+        if pending and pending[0][0] in shown:
+            os.write(terminal, pending.pop(0)[1])
+    else:
+        os.kill(pid, signal.SIGKILL)
+    _pid, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    return (os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)), shown
+
+
+def under_capture(*words: str) -> List[str]:
+    return [sys.executable, "-c", DRIVER, *words]
+
+
+def test_cat_reads_the_terminal(tmp_path: Path) -> None:
+    """It is in the foreground: no SIGTTIN, what is typed comes back, and the deadline ends it."""
+    words = under_capture("-t", "1", "--observe", "0.2", "-o", str(tmp_path / "bundle"), "--", "cat")
+    status, shown = on_terminal(words, [("", b"typed\n")])
+    assert status == 124
+    assert shown.startswith("typed\r\ntyped\r\n")
+    window = finished_window(tmp_path / "bundle")
+    assert set(window["states"]) == {"S"}  # T would be the stop for reading from the background
+    assert set(window["syscalls"]) == {"read"}
+
+
+def finished_window(bundle: Path) -> dict:  # type: ignore[type-arg]
+    import json
+
+    root = json.loads((bundle / "manifest.json").read_bytes())["root_pid"]
+    threads = json.loads((bundle / "raw" / "proc" / str(root) / "window.json").read_bytes())["threads"]
+    found: dict = threads[str(root)]  # type: ignore[type-arg]
+    return found
+
+
+def test_ctrl_c_reaches_the_command_once() -> None:
+    """The terminal sends it to both of us; passing it on would make it two."""
+    words = under_capture("-t", "60", "--", sys.executable, "-c", COUNTS_SIGNALS)
+    status, shown = on_terminal(words, [("ready", b"\x03"), ("SIGINT", b"end\n")])
+    assert status == 7
+    assert "all: SIGINT\r\n" in shown
+
+
+def test_ctrl_z_stops_both_and_the_time_stands_still() -> None:
+    """A shell's job control sees a stopped job; the stop does not count against the deadline."""
+    job = """
+import os, signal, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", sys.argv[1], "-t", "3", "--", "sh", "-c", "echo up; read x; exit 9"],
+                         preexec_fn=lambda: (os.setpgid(0, 0)))
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+os.tcsetpgrp(0, child.pid)
+_pid, status = os.waitpid(child.pid, os.WUNTRACED)
+print("stopped by", os.WSTOPSIG(status), flush=True)
+time.sleep(4)  # longer than all of the command's time
+os.tcsetpgrp(0, child.pid)
+os.killpg(child.pid, signal.SIGCONT)
+print("again", flush=True)
+print("status", child.wait(), flush=True)
+"""
+    words = [sys.executable, "-c", job, DRIVER]
+    _status, shown = on_terminal(words, [("up", b"\x1a"), ("again", b"go on\n")])
+    assert f"stopped by {int(signal.SIGTSTP)}" in shown
+    assert "status 9" in shown
+
+
+def test_a_pipeline_on_a_terminal(tmp_path: Path) -> None:
+    """The command reads the terminal although its stdout is a pipe."""
+    inner = " ".join(f"'{word}'" for word in under_capture("-t", "60", "--", "sh", "-c", "read x; echo got $x")[3:])
+    words = ["/bin/sh", "-c", f'"$0" -c "$1" {inner} | cat; echo end', sys.executable, DRIVER]
+    _status, shown = on_terminal(words, [("", b"line\n")])
+    assert "got line" in shown
+    assert shown.endswith("end\r\n")
