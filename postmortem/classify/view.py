@@ -8,9 +8,6 @@ from ..evidence import Evidence, Process, PythonFrame, Resource, Thread
 from ..findings import Culprit, Victim
 from . import knowledge
 
-#: The interpreter's default switch interval (sys.setswitchinterval): a waiter gives up its patience this often.
-SWITCH_INTERVAL = 0.005
-
 
 class Edge(NamedTuple):
     """A thread that cannot go on before another one does something."""
@@ -43,6 +40,22 @@ class View:
         shares = [self.cpu_share(t) for t in process.threads]
         known = [s for s in shares if s is not None]
         return sum(known) if known else None
+
+    def demand(self, process: Process) -> Optional[float]:
+        """Cores' worth of CPU that a process wanted: what it used, and what it waited for while runnable. On a busy
+        machine this, not the CPU it got, tells a spin from a rest."""
+        shares = [self.wanted_share(t) for t in process.threads]
+        known = [s for s in shares if s is not None]
+        return sum(known) if known else None
+
+    @classmethod
+    def wanted_share(cls, thread: Thread) -> Optional[float]:
+        """Of one core: used, or waited for while runnable; at most 1."""
+        share = cls.cpu_share(thread)
+        counters = thread.counters
+        if share is None or counters is None:
+            return None
+        return min(1.0, share + (counters.run_delay_s or 0.0) / counters.seconds)
 
     @staticmethod
     def cpu_share(thread: Thread) -> Optional[float]:

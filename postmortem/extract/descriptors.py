@@ -26,7 +26,8 @@ class Descriptors:
 
     def __init__(self, fds: Dict[str, Any], net: Dict[str, Any]) -> None:
         self._fds = fds
-        self._sockets = net.get("sockets") if isinstance(net.get("sockets"), dict) else {}
+        sockets = net.get("sockets")
+        self._sockets: Dict[str, Any] = sockets if isinstance(sockets, dict) else {}
         ports = net.get("listening_ports")
         self._listening: Optional[Set[int]] = set(ports) if isinstance(ports, list) else None
 

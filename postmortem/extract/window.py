@@ -46,12 +46,13 @@ def read_window(path: Path) -> Window:
     threads = {int(tid): value for tid, value in data["threads"].items() if tid.isdigit() and isinstance(value, dict)}
     io = data.get("io")
     growth = data.get("rss_growth")
+    probes = data.get("probes")
     return Window(
         _number(data.get("seconds")),
         threads,
         {k: int(v) for k, v in io.items() if isinstance(v, (int, float))} if isinstance(io, dict) else None,
         int(growth) if isinstance(growth, (int, float)) else None,
-        data.get("probes") if isinstance(data.get("probes"), dict) else {},
+        probes if isinstance(probes, dict) else {},
     )
 
 

@@ -38,7 +38,7 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/asyncio-task.html#sleeping",),
 )
 
-#: Cores. A spinning loop takes all that it gets; beside other threads that is what the GIL leaves it.
+#: Cores wanted: used, or waited for while runnable. A spinning loop takes all that it gets.
 MIN_CPU = 0.7
 #: Of the loop threads' samples. Polling loops measure 0.6 and more, computations that yield below 0.1.
 MIN_SPIN = 0.4
@@ -64,15 +64,15 @@ def _polling(view: View, process: Process, found: List[Poller]) -> Answer:
     poller = found[0]
     threads = [t for t in process.threads if t.tid in poller.tids]
     place = knowledge.short(poller.frame)
-    cpu = view.cpu(process)
+    cpu, wanted = view.cpu(process), view.demand(process)
     culprits = tuple(view.culprit(process, p.frame, _thread(threads, p), p.tasks[0].name) for p in found[:3])
     facts = [f"{plural(len(p.tasks), 'task')} suspended in sleep(0), awaited at {knowledge.short(p.frame)}" for p in found[:3]]
     summary = f"{plural(len(poller.tasks), 'task')} poll at {place}: sleep(0) gives the loop a turn, but does not wait"
     remedy = f"At {poller.frame.file}:{poller.frame.line}, wait for what is polled instead of asking again after sleep(0)."
-    if cpu is None:
+    if cpu is None or wanted is None:
         facts.append("one moment only: without an observation window it is not known whether the loop spins")
         return Match("possible", summary, tuple(facts), culprits, remedy=remedy, pid=process.pid)
-    if cpu < MIN_CPU:
+    if wanted < MIN_CPU:
         return No(f"a task awaits sleep(0) at {place}, but the process uses only {cpu:.0%} of a core")
     share = spin_share(view, threads, poller.frame)
     if share is not None and share < MIN_SPIN:
@@ -93,7 +93,7 @@ def _always_ready(view: View, process: Process) -> Iterator[Answer]:
         thread = view.thread(process, loop.tid)
         if thread is None:
             continue
-        share = view.cpu_share(thread)
+        share = view.wanted_share(thread)
         if share is None:
             yield CannotTell(("an observation window: CPU and samples of the loop's thread",))
             continue

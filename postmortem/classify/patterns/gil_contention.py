@@ -16,9 +16,10 @@ from __future__ import annotations
 from typing import Iterator, List, Optional
 
 from ...evidence import Process, Thread
+from ..gil import rates_of
 from ..knowledge import short
 from ..pattern import Answer, CannotTell, Match, No, Pattern
-from ..view import SWITCH_INTERVAL, View, label, plural
+from ..view import View, label, plural
 
 PATTERN = Pattern(
     id="gil-contention",
@@ -37,8 +38,8 @@ PATTERN = Pattern(
 MIN_SHARE = 0.1
 #: Cores together: under one GIL Python threads cannot use more than one; a little kernel time comes on top.
 LOW, HIGH = 0.7, 1.5
-#: Of the forced pace (1 / switch interval): faster is gil-thrash, slower means that one thread has it all.
-SLOW, FAST = 0.1, 10.0
+#: Of the timer's pace: slower means that one thread has it all.
+SLOW = 0.1
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -54,22 +55,19 @@ def match(view: View) -> Iterator[Answer]:
         if len(hot) < 2:
             continue
         total = sum(view.cpu_share(t) or 0 for t in hot)
-        why_not = _why_not(process, total)
+        why_not = _why_not(view, process, total, sum(view.wanted_share(t) or 0 for t in hot))
         if why_not:
             yield No(why_not)
             continue
         yield _match(view, process, threads, hot, total)
 
 
-def _why_not(process: Process, total: float) -> Optional[str]:
-    if not LOW <= total <= HIGH:
+def _why_not(view: View, process: Process, total: float, wanted: float) -> Optional[str]:
+    if wanted < LOW or total > HIGH:
         return f"the busy threads of process {process.pid} use {total:.2f} cores together, not one"
-    gil = process.gil
-    if gil is None or gil.handoffs_per_s is None:
-        return None
-    pace = 1 / (gil.switch_interval or SWITCH_INTERVAL)
-    if not SLOW * pace <= gil.handoffs_per_s <= FAST * pace:
-        return f"{gil.handoffs_per_s:.0f} GIL hand-overs a second are not the timer's pace ({pace:.0f})"
+    rates = rates_of(view, process)
+    if rates is not None and (rates.fast or rates.handoffs < SLOW * rates.pace * rates.part):
+        return f"{rates.handoffs:.0f} GIL hand-overs a second are not the timer's pace ({rates.pace:.0f})"
     return None
 
 

@@ -15,14 +15,15 @@ work gets one turn among all the others.
 
 from __future__ import annotations
 
-from typing import Iterator, List, NamedTuple, Tuple
+from typing import Iterator, List, Tuple
 
 from ...evidence import Process, Thread
 from ...findings import Culprit
+from ..gil import RATIO, Rates, rates_of
 from ..knowledge import short
 from ..pattern import Answer, CannotTell, Match, No, Pattern
 from ..polling import Poller, pollers
-from ..view import SWITCH_INTERVAL, View, plural
+from ..view import View, plural
 
 PATTERN = Pattern(
     id="gil-thrash",
@@ -42,24 +43,8 @@ PATTERN = Pattern(
     ),
 )
 
-#: A forced switch comes at most once per switch interval, however many threads compete: 100-200/s measured. Polling
-#: loops measure 5,000-24,000/s. Ten times the forced pace lies well between.
-RATIO = 10
-#: Below this the process has time to spare, and quick hand-overs harm nobody.
+#: Cores wanted. Below this the process has time to spare, and quick hand-overs harm nobody.
 MIN_CPU = 0.5
-
-
-class Rates(NamedTuple):
-    """Each a second."""
-
-    handoffs: float  # changes of the GIL's holder
-    wakes: float  # voluntary switches of all Python threads
-    pace: float  # what the switch timer alone can force
-
-    @property
-    def most(self) -> float:
-        """How often the GIL was given away: counted as hand-overs, or, when the giver won it back, as wake-ups."""
-        return self.handoffs if self.handoffs >= RATIO * self.pace else self.wakes
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -67,28 +52,27 @@ def match(view: View) -> Iterator[Answer]:
         threads = [t for t in process.threads if t.python]
         if len(threads) < 2:
             continue
-        gil = process.gil
-        if gil is None or gil.handoffs_per_s is None:
+        rates = rates_of(view, process)
+        if rates is None:
             yield CannotTell(("the interpreter's count of GIL hand-overs over an observation window",))
             continue
-        pace = 1 / (gil.switch_interval or SWITCH_INTERVAL)
-        wakes = sum(view.switches(t) or 0 for t in threads)
-        if gil.handoffs_per_s < RATIO * pace and not _wakes_in_vain(process, threads, wakes, pace):
-            rate = f"{gil.handoffs_per_s:.0f} GIL hand-overs a second in process {process.pid}"
-            yield No(f"{rate}; the timer alone allows {pace:.0f}")
+        if not rates.fast and not _wakes_in_vain(process, threads, rates):
+            rate = f"{rates.handoffs:.0f} GIL hand-overs a second in process {process.pid}"
+            yield No(f"{rate}; the timer alone allows {rates.pace:.0f}")
             continue
-        cpu = view.cpu(process)
-        if cpu is not None and cpu < MIN_CPU:
-            yield No(f"the GIL changes hands {gil.handoffs_per_s:.0f} times a second, but only {cpu:.0%} of a core is used")
+        wanted = view.demand(process)
+        if wanted is not None and wanted < MIN_CPU:
+            yield No(f"the GIL changes hands {rates.handoffs:.0f} times a second, but the process is mostly at rest")
             continue
-        yield _match(view, process, threads, Rates(gil.handoffs_per_s, wakes, pace))
+        yield _match(view, process, threads, rates)
 
 
-def _wakes_in_vain(process: Process, threads: List[Thread], wakes: float, pace: float) -> bool:
+def _wakes_in_vain(process: Process, threads: List[Thread], rates: Rates) -> bool:
     """The other half of the same fight: whoever gives the GIL up takes it back before the thread that this woke is
     on its feet. The holder hardly changes, but everybody wakes far more often than the timer makes a waiter wake."""
-    waiting = sum(t.gil == "waits" for t in threads)
-    return waiting >= 2 and bool(pollers(process)) and wakes - len(threads) * pace >= RATIO * pace
+    if sum(t.gil == "waits" for t in threads) < 2 or not pollers(process):
+        return False
+    return rates.wakes - len(threads) * rates.pace >= RATIO * rates.pace * rates.part
 
 
 def _match(view: View, process: Process, threads: List[Thread], rates: Rates) -> Match:

@@ -35,7 +35,7 @@ PATTERN = Pattern(
     outranks=("network-wait", "sleeping", "child-wait", "shutdown-join"),
 )
 
-#: Of a core.
+#: Of a core: used, or waited for while runnable.
 MIN_SHARE = 0.8
 #: The thread is in Python code in this share of its samples.
 MIN_STABLE = 0.95
@@ -47,7 +47,7 @@ def match(view: View) -> Iterator[Answer]:
             yield from _from_core(view, process)
             continue
         for thread in process.threads:
-            if (view.cpu_share(thread) or 0) >= MIN_SHARE and thread.python:
+            if (view.wanted_share(thread) or 0) >= MIN_SHARE and thread.python:
                 yield from _busy(view, process, thread)
 
 

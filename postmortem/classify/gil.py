@@ -1,0 +1,47 @@
+"""How often the interpreter lock (GIL) changes hands, against how often its timer can force it to."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional
+
+from ..evidence import Process
+from .view import View
+
+#: The interpreter's default (sys.setswitchinterval), seconds: a waiter asks for the GIL after waiting this long.
+SWITCH_INTERVAL = 0.005
+
+#: A forced switch comes at most once per switch interval, however many threads compete: 100-200/s measured. Polling
+#: loops measure 5,000-24,000/s. Ten times the forced pace lies well between.
+RATIO = 10
+
+
+class Rates(NamedTuple):
+    """Each a second."""
+
+    handoffs: float  # changes of the GIL's holder
+    wakes: float  # voluntary switches of all Python threads
+    pace: float  # what the switch timer alone can force
+    cpu: Optional[float]  # cores that the process got
+
+    @property
+    def part(self) -> float:
+        """Of the one core that Python threads could have: on a loaded machine everything happens less often."""
+        return 1.0 if self.cpu is None else min(1.0, max(0.05, self.cpu))
+
+    @property
+    def fast(self) -> bool:
+        return self.handoffs >= RATIO * self.pace * self.part
+
+    @property
+    def most(self) -> float:
+        """How often the GIL was given away: counted as hand-overs, or, when the giver won it back, as wake-ups."""
+        return self.handoffs if self.fast else self.wakes
+
+
+def rates_of(view: View, process: Process) -> Optional[Rates]:
+    """None when the interpreter's own count was not taken over a window."""
+    gil = process.gil
+    if gil is None or gil.handoffs_per_s is None:
+        return None
+    wakes = sum(view.switches(t) or 0 for t in process.threads if t.python)
+    return Rates(gil.handoffs_per_s, wakes, 1 / (gil.switch_interval or SWITCH_INTERVAL), view.cpu(process))

@@ -1,0 +1,100 @@
+"""From a system call's registers to what is waited for."""
+
+from __future__ import annotations
+
+import struct
+from typing import Optional, Tuple
+
+import pytest
+
+from postmortem.evidence import Wait
+from postmortem.extract import waits
+from postmortem.extract.descriptors import Descriptors
+from postmortem.memory import Segments
+
+MEMORY = Segments({0x1000: struct.pack("<qq", 60, 500_000_000) + struct.pack("<ihh", 7, 1, 0) + b"\0" * 64})
+FDS = Descriptors(
+    {"3": "socket:[100]", "4": "pipe:[200]", "5": "/dev/pts/0", "6": "socket:[101]", "7": "socket:[102]", "8": "/tmp/x"},
+    {
+        "sockets": {
+            "100": {"proto": "tcp", "local": "127.0.0.1:50000", "remote": "127.0.0.1:80", "state": "ESTABLISHED"},
+            "101": {"proto": "tcp", "local": "127.0.0.1:8080", "remote": "127.0.0.1:50001", "state": "ESTABLISHED"},
+            "102": {"proto": "tcp", "local": "0.0.0.0:8080", "remote": None, "state": "LISTEN"},
+        },
+        "listening_ports": [8080],
+    },
+)
+
+
+def wait(name: str, *args: int, fds: Optional[Descriptors] = FDS) -> Wait:
+    full: Tuple[int, ...] = (*args, 0, 0, 0, 0, 0, 0)[:6]
+    return waits.describe(waits.SystemCall(name, full), MEMORY, fds, lambda word: None, ())  # type: ignore[arg-type]
+
+
+def test_sleeps_tell_their_length() -> None:
+    """A relative sleep's request is read from memory; of an absolute one only the deadline is there."""
+    assert (wait("clock_nanosleep", 0, 0, 0x1000).timeout_s, wait("nanosleep", 0x1000).timeout_s) == (60.5, 60.5)
+    assert wait("clock_nanosleep", 1, 1, 0x1000).timeout_s is None
+    assert wait("nanosleep", 0x9999).kind == "sleep"
+    assert wait("pselect6", 0, 0, 0, 0, 0x1000).kind == "sleep"
+
+
+def test_descriptors_decide_the_kind() -> None:
+    """read on a socket, a pipe and a terminal are three different waits; without /proc it stays open."""
+    assert [wait("read", fd).kind for fd in (3, 4, 5, 8)] == ["socket", "pipe", "file", "file"]
+    assert wait("read", 3, fds=None).kind == "other"
+    assert wait("recvfrom", 3, fds=None).kind == "socket"
+    assert wait("write", 4).syscall == "write"
+
+
+def test_accepted_and_listening_sockets() -> None:
+    """A connection whose local port the tree listens on was accepted; a client's was not."""
+    client, accepted, listening = FDS.get(3), FDS.get(6), FDS.get(7)
+    assert client and accepted and listening
+    assert (client.accepted, accepted.accepted, listening.listening) == (False, True, True)
+    assert client.remote == "127.0.0.1:80"
+
+
+@pytest.mark.parametrize(
+    ("call", "timeout", "endless"),
+    [(("epoll_wait", 4, 0, 9, (1 << 32) - 1), None, True), (("epoll_wait", 4, 0, 9, 2500), 2.5, False),
+     (("epoll_wait", 4, 0, 9, 0), 0.0, False), (("pselect6", 5, 0, 0, 0, 0), None, True)],
+)  # fmt: skip
+def test_selects_and_their_timeouts(call: Tuple[str, int], timeout: Optional[float], endless: bool) -> None:
+    """Minus one and a null pointer mean for ever."""
+    found = wait(*call)
+    assert (found.kind, found.timeout_s, found.endless) in (("event-loop", timeout, endless), ("other", timeout, endless))
+
+
+def test_poll_of_one_descriptor_is_a_wait_for_it() -> None:
+    """A socket with a timeout waits in poll: the wait is for that socket, and has an end."""
+    found = wait("poll", 0x1010, 1, 1500)
+    assert (found.kind, found.fd, found.timeout_s, found.endless) == ("socket", 7, 1.5, False)
+
+
+def test_children() -> None:
+    """wait4 and waitid name the child when they wait for one."""
+    assert (wait("wait4", 4711).kind, wait("wait4", 4711).pid) == ("process", 4711)
+    assert wait("wait4", (1 << 32) - 1).pid is None
+    assert wait("waitid", 1, 99).pid == 99
+
+
+def test_futexes() -> None:
+    """A shared futex is a semaphore between processes; a wake is no wait; a known word is what the owner says."""
+    assert wait("futex", 0x5000, 0x189).kind == "futex" and wait("futex", 0x5000, 0x189).endless
+    assert wait("futex", 0x5000, 0x109).kind == "semaphore"
+    assert wait("futex", 0x5000, 0x81).kind == "other"
+    known = waits.describe(
+        waits.SystemCall("futex", (0x5000, 0x189, 0, 0x1000, 0, 0)), MEMORY, None,
+        lambda word: waits.FutexFacts("gil", None, None) if word == 0x5000 else None, (),
+    )  # fmt: skip
+    assert (known.kind, known.endless) == ("gil", False)
+
+
+def test_a_restarted_call_is_what_it_was_before() -> None:
+    """restart_syscall says nothing; what /proc showed before the stop does."""
+    before = waits.SystemCall("clock_nanosleep", (1, 2, 3, 4, 5, 6))
+    assert waits.in_core({"orig_rax": 219}, before) == before
+    assert waits.in_core({"orig_rax": (1 << 64) - 1}, before) is None
+    found = waits.in_core({"orig_rax": 61, "rdi": 9}, None)
+    assert found is not None and (found.name, found.args[0]) == ("wait4", 9)

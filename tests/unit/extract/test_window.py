@@ -1,0 +1,60 @@
+"""Counters and samples of the observation window; bundles cut short or damaged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Dict, List
+
+from postmortem.extract.sources import lines_of
+from postmortem.extract.window import NO_WINDOW, counters, read_samples, read_window
+from postmortem.evidence import Process, PythonFrame, Thread
+
+
+def event(kind: str, name: str, seconds: float, line: int = 0, tid: int = 9) -> Dict[str, Any]:
+    return {"ph": kind, "name": name, "ts": int(seconds * 1e6), "tid": tid, "args": {"filename": "/a.py", "line": line}}
+
+
+def test_samples_are_stacks_with_their_share_of_time(tmp_path: Path) -> None:
+    """A trace of changes becomes distinct stacks, weighed by how long each lasted, the main track's name as its tid."""
+    events: List[Dict[str, Any]] = [
+        event("B", "thread (42): Main: the one", 0.0), event("B", "<module>", 0.0, 1), event("B", "A.run", 0.0, 5),
+        event("E", "A.run", 0.6, 5), event("B", "A.run", 0.6, 6), event("E", "A.run", 1.0, 6),
+        event("E", "<module>", 1.0, 1), event("E", "thread (42): Main: the one", 1.0),
+    ]  # fmt: skip
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(events))
+    samples = read_samples(path, rate=50)[42]
+    assert [(s.count, [(f.function, f.line) for f in s.frames]) for s in samples] == [
+        (30, [("run", 5), ("<module>", 1)]),
+        (20, [("run", 6), ("<module>", 1)]),
+    ]
+
+
+def test_damaged_files_are_no_window(tmp_path: Path) -> None:
+    """Missing, cut or absurd files mean unknown, not an error."""
+    assert read_window(tmp_path / "none.json") == NO_WINDOW
+    for text in ("", "{", "[]", '{"threads": 5}', '{"threads": {"x": {}}, "seconds": "y"}', "[" * 5000):
+        (tmp_path / "w.json").write_text(text)
+        window = read_window(tmp_path / "w.json")
+        assert window.threads == {} and counters(window, 1) is None
+        assert read_samples(tmp_path / "w.json") == {}
+
+
+def test_counters_keep_unknown_unknown(tmp_path: Path) -> None:
+    """A counter that was not read is None, never zero."""
+    (tmp_path / "w.json").write_text(json.dumps({"seconds": 1.0, "threads": {"7": {"voluntary_switches": 3}}}))
+    found = counters(read_window(tmp_path / "w.json"), 7)
+    assert found is not None and (found.voluntary_switches, found.cpu_s) == (3, None)
+
+
+def test_only_python_sources_are_quoted(tmp_path: Path) -> None:
+    """A hostile core may name any file: only regular Python sources are read, and only the lines around a frame."""
+    source = tmp_path / "ok.py"
+    source.write_text("one\ntwo\nthree\nfour\nfive\n")
+    secret = tmp_path / "secret"
+    secret.write_text("hidden\n")
+    (tmp_path / "pipe.py").symlink_to("/dev/zero")
+    names = [str(source), str(secret), str(tmp_path / "pipe.py"), "relative.py", "/etc/passwd"]
+    frames = tuple(PythonFrame(name, 2, "f") for name in names)
+    assert lines_of([Process(1, threads=(Thread(1, stack=frames),))]) == {str(source): {1: "one", 2: "two", 3: "three"}}
