@@ -109,6 +109,10 @@ def _failure(found: Transcript, core: Path, ending: Ending) -> ToolFailed:
         return ToolFailed(f"no native stack of {core}: {ending.sentence()}", _AGAIN)
     if found.version is None and "python" in ending.said.lower() and "not supported" in ending.said.lower():
         return ToolFailed("this gdb was built without Python, which native stacks need", REMEDY)
+    if found.version is None and "libpython" in ending.said:
+        return ToolFailed(f"{ending.sentence()}, so there are no native stacks",
+                          "install the shared libpython of the Python that postmortem runs on "
+                          "(Debian: apt install libpython3-dev), or another gdb")  # fmt: skip
     if found.stopped:
         return ToolFailed(f"no native stack of {core}: gdb stopped: {found.stopped}", _AGAIN)
     if found.version is not None and not found.announced:

@@ -12,6 +12,8 @@ import pytest
 
 from postmortem.cores.executable import find_executable
 from postmortem.errors import ToolFailed
+from postmortem.evidence import NativeFrame, PythonFrame
+from postmortem.extract.cores import from_core
 from postmortem.memory import ElfCore
 from postmortem.native import start, unwind
 from postmortem.native.merge import loop_indices
@@ -21,6 +23,7 @@ from .conftest import interpreters
 
 pytestmark = pytest.mark.live
 
+NOT_A_LOOP = NativeFrame("python", None, 0)
 DEADLINE = 120.0  # to detect hangs
 BODY = """
 lock = threading.Lock()
@@ -84,6 +87,32 @@ def test_interpreter_loops_are_as_many_as_python_was_entered(taken):
     assert loops["sleeping"] == loops["on_lock"] == loops["selecting"] >= 1
     assert loops["through_c"] == loops["sleeping"] + 2
     assert loops["main"] == 1
+
+
+def test_extension_modules_on_a_stack_are_shown(taken):
+    """A library that only one thread's stack reaches is loaded for it: `select` where it is a file of its own."""
+    extension = {file.path for file in ElfCore(str(taken.core)).files if "/select." in file.path}
+    frames = unwind(taken.core, taken.exe, deadline_s=DEADLINE).stacks[taken.tids["selecting"]]
+    assert extension <= {frame.module for frame in frames}
+
+
+def test_python_frames_stand_where_their_loop_is(taken):
+    """Each native loop frame comes right after the Python frames that it runs, each run ends at a loop."""
+    process = from_core(taken.core).processes[0]
+    if process.python is None:
+        pytest.skip("the interpreter's own reader does not know this version")
+    stacks = {thread.tid: thread.stack for thread in process.threads}
+    for name in FUNCTIONS:
+        stack = stacks[taken.tids[name]]
+        loops = set(loop_indices([frame if isinstance(frame, NativeFrame) else NOT_A_LOOP for frame in stack]))
+        after_runs = {
+            index
+            for index, (newer, older) in enumerate(zip(stack, stack[1:]), 1)
+            if isinstance(newer, PythonFrame) and isinstance(older, NativeFrame)
+        }
+        assert loops == after_runs
+    python = [frame.function for frame in stacks[taken.tids["through_c"]] if isinstance(frame, PythonFrame)]
+    assert python[:3] == ["<lambda>", "<lambda>", "through_c"]
 
 
 def test_loading_only_what_stacks_reach_changes_nothing(gdb, taken, tmp_path):

@@ -136,6 +136,14 @@ def test_a_gdb_without_python_is_named_as_such(gdb, core):
         unwind(core, None, deadline_s=HANG)
 
 
+def test_a_wheel_without_its_libpython_is_named_as_such(gdb, core):
+    """The launcher of gdb-for-pwndbg fails where the interpreter is static: the remedy is that library."""
+    gdb("sys.exit('NotImplementedError: [error] missing libpython. Please install python3-dev')")
+    with pytest.raises(ToolFailed) as caught:
+        unwind(core, None, deadline_s=HANG)
+    assert "libpython3-dev" in caught.value.next
+
+
 def test_an_endless_stderr_neither_stalls_nor_floods(gdb, core):
     """Megabytes of warnings pass through without being kept."""
     gdb(
