@@ -1,0 +1,85 @@
+"""Small evidence for tests: processes, threads and tasks with what a rule looks at, everything else unknown."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence, Tuple
+
+from postmortem.evidence import (
+    Counters,
+    Evidence,
+    Gil,
+    HeldLock,
+    Interpreter,
+    Loop,
+    Process,
+    PythonFrame,
+    PythonInfo,
+    Resource,
+    Sample,
+    Task,
+    Thread,
+    Trigger,
+    Wait,
+)
+
+LIB = "/usr/lib/python3.12"
+APP = "/app/service.py"
+
+
+def frame(function: str, line: int = 1, file: str = APP) -> PythonFrame:
+    return PythonFrame(file, line, function)
+
+
+def stack(*functions: str) -> Tuple[PythonFrame, ...]:
+    """Innermost first; ``threading.wait`` is a frame of the standard library's threading.py."""
+    found = []
+    for number, name in enumerate(functions, 1):
+        module, _dot, function = name.rpartition(".")
+        file = f"{LIB}/{module.replace('.', '/')}.py" if module else APP
+        found.append(PythonFrame(file, number, function))
+    return tuple(found)
+
+
+def counters(cpu: float = 0.0, switches: int = 0, delay: float = 0.0, seconds: float = 1.0) -> Counters:
+    return Counters(seconds, cpu, switches, 0, delay)
+
+
+def thread(tid: int, frames: Sequence[PythonFrame] = (), **known: Any) -> Thread:
+    return Thread(tid=tid, name=known.pop("name", f"T-{tid}"), stack=tuple(frames), is_main=known.pop("is_main", tid == 1), **known)
+
+
+def locked(resource: str, endless: bool = True) -> Wait:
+    return Wait("lock", "futex", resource=resource, endless=endless)
+
+
+def held(resource: str, depth: int = 0, line: int = 9, basis: str = "with-slot") -> HeldLock:
+    return HeldLock(resource, frame("holds", line), depth, basis)
+
+
+def lock(ident: str, owner: Optional[int], waiters: Sequence[int] = (), basis: str = "with-slot", kind: str = "lock") -> Resource:
+    return Resource(ident, kind, f"Lock {ident}", owner, basis if owner else None, tuple(waiters), True)
+
+
+def process(threads: Sequence[Thread], **known: Any) -> Process:
+    gil = known.pop("gil", Gil(True, None, 0.005))
+    return Process(
+        pid=known.pop("pid", 1), argv=known.pop("argv", ("python", "service.py")), python=known.pop("python", PythonInfo("3.12.1")),
+        interpreters=(Interpreter(0, gil),), threads=tuple(threads), **known,
+    )  # fmt: skip
+
+
+def evidence(*processes: Process, window: Optional[float] = 1.0, seconds: float = 2.0, kind: str = "timeout") -> Evidence:
+    return Evidence(Trigger(kind, seconds if kind == "timeout" else None), tuple(processes), window_s=window)
+
+
+def samples(*stacks: Tuple[int, Sequence[PythonFrame]]) -> Tuple[Sample, ...]:
+    return tuple(Sample(count, 0.0, 1.0, tuple(frames)) for count, frames in stacks)
+
+
+def poller(ident: str, loop: str = "loop-1") -> Task:
+    frames = (*stack("asyncio.tasks.__sleep0", "asyncio.tasks.sleep"), frame("poll", 40), frame("main", 60))
+    return Task(ident, ident, "pending", loop, frames, "sleep(0)")
+
+
+def loop(ident: str, tid: int, ready: int = 1) -> Loop:
+    return Loop(ident, tid, ready=ready, scheduled=0)
