@@ -50,7 +50,7 @@ def assess(found: Transcript, core: Path, exe: Optional[Path], sysroot: Optional
     files = Files(image, exe)
     stacks = to_frames(found.stacks, files.module_of, files.blind)
     tids = [thread.tid for thread in image.threads] if image else []
-    wrong = _wrong_executable(image, exe)
+    wrong = _wrong_executable(image, exe, found, stacks)
     # With another program gdb finds no library at all: one cause, one gap.
     gaps = [wrong] if wrong else list(_guessed(found, stacks, files))
     gaps += _gaps(found, tids, ending)
@@ -74,7 +74,7 @@ class Files:
     def blind(self, module: Optional[str], known: bool) -> bool:
         """Did gdb unwind code of this module without its unwind tables? known: it had a library or symbol there."""
         if module is not None and module == self._main:
-            return self._exe is None
+            return self._exe is None and not known
         return not known or (module is not None and self.why_unreadable(module) is not None)
 
     def why_unreadable(self, module: str) -> Optional[str]:
@@ -89,8 +89,10 @@ class Files:
         return None if self._core.elf(module) else self._core.unusable.get(module, "not usable")
 
 
-def _wrong_executable(core: Optional[ElfCore], exe: Optional[Path]) -> Optional[Gap]:
+def _wrong_executable(core: Optional[ElfCore], exe: Optional[Path], found: Transcript, stacks: Stacks) -> Optional[Gap]:
     if exe is None:
+        if all(_sure(frames) == len(found.stacks[tid]) for tid, frames in stacks.items()):
+            return None  # newer gdbs may find the program by themselves
         return Gap("gdb", "native stacks", "the main program is not known, and gdb finds few frames without it",
                    "pass --exe")  # fmt: skip
     return check_executable(core, exe) if core is not None else None
@@ -162,7 +164,7 @@ def _guessed(found: Transcript, stacks: Stacks, files: Files) -> Iterator[Gap]:
     """Beyond which file gdb had to guess, and in which threads; guesses that led nowhere are not in ``stacks``."""
     blame: Dict[Optional[str], List[int]] = {}
     for tid, frames in stacks.items():
-        sure = next((index for index, frame in enumerate(frames) if frame.trust == "scan"), len(frames))
+        sure = _sure(frames)
         if 0 < sure < len(found.stacks[tid]):
             blame.setdefault(frames[sure - 1].module, []).append(tid)
     for module, tids in blame.items():
@@ -173,6 +175,11 @@ def _guessed(found: Transcript, stacks: Stacks, files: Files) -> Iterator[Gap]:
             f"{why or 'gdb has no unwind tables for it'}: they are guessed or left out",
             "pass --sysroot with the files of the core's machine" if module is not None else None,
         )
+
+
+def _sure(frames: Sequence[NativeFrame]) -> int:
+    """How many frames come before the first guess."""
+    return next((index for index, frame in enumerate(frames) if frame.trust == "scan"), len(frames))
 
 
 def _threads(tids: Sequence[int]) -> str:
