@@ -50,7 +50,9 @@ def matrix() -> List[object]:
 class Program:
     """A program under test, alive until the block ends; ``lines`` are what it printed up to ``ready``."""
 
-    def __init__(self, python: str, source: str, folder: Path, *args: str, env: Optional[Dict[str, str]] = None) -> None:
+    def __init__(
+        self, python: str, source: str, folder: Path, *args: str, env: Optional[Dict[str, str]] = None
+    ) -> None:
         assert python, "an interpreter that POSTMORTEM_REQUIRE_PYTHONS names is missing"
         self.path = folder / "program.py"
         self.path.write_text(source)

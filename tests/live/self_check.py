@@ -3,8 +3,12 @@
 Prints ``ok`` or raises. Only the standard library and what the package offers to it.
 """
 
+import argparse
+import asyncio.base_events
 import os
+import subprocess
 import sys
+import threading
 import types
 
 from postmortem.cpython.attributes import attributes, slot
@@ -77,11 +81,6 @@ def check_attributes(objects):
 
 
 def check_lines(objects):
-    import argparse
-    import asyncio.base_events
-    import subprocess
-    import threading
-
     count = 0
     for module in (threading, subprocess, argparse, asyncio.base_events):
         for code in functions(module):

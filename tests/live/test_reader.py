@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Dict, List
 
@@ -205,9 +207,6 @@ def test_tasks_with_their_chains(python: str, tmp_path: Path) -> None:
 
 def _stopped(program: Program) -> object:
     """Tasks while the program is stopped by a signal, so that its spinning loop holds still."""
-    import signal
-    import time
-
     for _ in range(50):
         os.kill(program.pid, signal.SIGSTOP)
         while "T (stopped)" not in Path(f"/proc/{program.pid}/status").read_text():

@@ -45,7 +45,13 @@ def counters(cpu: float = 0.0, switches: int = 0, delay: float = 0.0, seconds: f
 
 
 def thread(tid: int, frames: Sequence[PythonFrame] = (), **known: Any) -> Thread:
-    return Thread(tid=tid, name=known.pop("name", f"T-{tid}"), stack=tuple(frames), is_main=known.pop("is_main", tid == 1), **known)
+    return Thread(
+        tid=tid,
+        name=known.pop("name", f"T-{tid}"),
+        stack=tuple(frames),
+        is_main=known.pop("is_main", tid == 1),
+        **known,
+    )
 
 
 def locked(resource: str, endless: bool = True) -> Wait:
@@ -56,19 +62,24 @@ def held(resource: str, depth: int = 0, line: int = 9, basis: str = "with-slot")
     return HeldLock(resource, frame("holds", line), depth, basis)
 
 
-def lock(ident: str, owner: Optional[int], waiters: Sequence[int] = (), basis: str = "with-slot", kind: str = "lock") -> Resource:
+def lock(
+    ident: str, owner: Optional[int], waiters: Sequence[int] = (), basis: str = "with-slot", kind: str = "lock"
+) -> Resource:
     return Resource(ident, kind, f"Lock {ident}", owner, basis if owner else None, tuple(waiters), True)
 
 
 def process(threads: Sequence[Thread], **known: Any) -> Process:
     gil = known.pop("gil", Gil(True, None, 0.005))
+    argv, python = known.pop("argv", ("python", "service.py")), known.pop("python", PythonInfo("3.12.1"))
     return Process(
-        pid=known.pop("pid", 1), argv=known.pop("argv", ("python", "service.py")), python=known.pop("python", PythonInfo("3.12.1")),
+        pid=known.pop("pid", 1), argv=argv, python=python,
         interpreters=(Interpreter(0, gil),), threads=tuple(threads), **known,
     )  # fmt: skip
 
 
-def evidence(*processes: Process, window: Optional[float] = 1.0, seconds: float = 2.0, kind: str = "timeout") -> Evidence:
+def evidence(
+    *processes: Process, window: Optional[float] = 1.0, seconds: float = 2.0, kind: str = "timeout"
+) -> Evidence:
     return Evidence(Trigger(kind, seconds if kind == "timeout" else None), tuple(processes), window_s=window)
 
 

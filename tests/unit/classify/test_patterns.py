@@ -77,9 +77,18 @@ def test_a_chain_is_no_cycle() -> None:
 
 def test_a_cycle_through_a_join() -> None:
     """A joins B while it holds what B wants."""
-    joiner = thread(1, stack("threading.join", "main"), joins=2, wait=Wait("lock", "futex", endless=True), holds=(held("lock-1", 1),))
+    joiner = thread(
+        1,
+        stack("threading.join", "main"),
+        joins=2,
+        wait=Wait("lock", "futex", endless=True),
+        holds=(held("lock-1", 1),),
+    )
     wants = thread(2, [frame("worker", 12)], wait=locked("lock-1"))
-    assert found(evidence(process([joiner, wants], resources=(lock("lock-1", 1, (2,)),))))["lock-order-deadlock"] == "proven"
+    assert (
+        found(evidence(process([joiner, wants], resources=(lock("lock-1", 1, (2,)),))))["lock-order-deadlock"]
+        == "proven"
+    )
 
 
 def own_lock(kind: str = "lock", *above: PythonFrame) -> Process:
@@ -155,7 +164,13 @@ def test_hand_overs_without_a_poller_are_only_possible() -> None:
 def computing(count: int, handoffs: float) -> Process:
     work = [frame("crunch", 7), frame("worker", 3)]
     threads = [
-        thread(n + 2, work, counters=counters(1.0 / count, 190), gil="holds" if n == 0 else "waits", samples=samples((50, work)))
+        thread(
+            n + 2,
+            work,
+            counters=counters(1.0 / count, 190),
+            gil="holds" if n == 0 else "waits",
+            samples=samples((50, work)),
+        )
         for n in range(count)
     ]
     return process([thread(1, stack("threading.join", "main"), counters=counters()), *threads],
@@ -209,7 +224,10 @@ def test_from_one_core_a_poller_is_only_possible() -> None:
 
 def test_a_descriptor_that_is_always_ready() -> None:
     """No task polls; one callback is called at every turn."""
-    called = (frame("on_data", 33), *stack("asyncio.events._run", "asyncio.base_events._run_once", "asyncio.base_events.run_forever"))
+    called = (
+        frame("on_data", 33),
+        *stack("asyncio.events._run", "asyncio.base_events._run_once", "asyncio.base_events.run_forever"),
+    )
     main = thread(1, TURNING, counters=counters(0.98), samples=samples((35, TURNING), (15, called)))
     known = process([main], loops=(loop("loop-1", 1),))
     assert (verdict(evidence(known)), lines(evidence(known))) == ("busy-event-loop", [33])
@@ -263,7 +281,9 @@ def test_sleeping_is_judged_by_its_length(length: float, expected: str) -> None:
 
 def test_a_program_without_python_sleeps() -> None:
     """Its command and the system call are named, no line is."""
-    known = process([thread(1, wait=Wait("sleep", "clock_nanosleep", timeout_s=60.0))], python=None, argv=("sleep", "60"))
+    known = process(
+        [thread(1, wait=Wait("sleep", "clock_nanosleep", timeout_s=60.0))], python=None, argv=("sleep", "60")
+    )
     report = classify(evidence(known, seconds=1.0)).findings[0]
     assert report.pattern == "sleeping" and not report.culprits
     assert "not a Python program" in report.summary and "clock_nanosleep" in report.summary
@@ -277,13 +297,19 @@ def test_sleeping_is_not_all_when_others_work() -> None:
 
 
 def parent_and_child(child: Process) -> Evidence:
-    parent = process([thread(1, stack("subprocess._wait", "build", "main"), wait=Wait("process", "wait4", pid=2, endless=True))])
+    parent = process(
+        [thread(1, stack("subprocess._wait", "build", "main"), wait=Wait("process", "wait4", pid=2, endless=True))]
+    )
     return evidence(parent, changed(child, pid=2, ppid=1))
 
 
 def test_a_child_that_is_no_python_leaves_the_lead_to_its_parent() -> None:
     """The only line to change is the parent's."""
-    child = process([thread(2, wait=Wait("sleep", "clock_nanosleep", timeout_s=900.0), is_main=True)], python=None, argv=("sleep", "900"))
+    child = process(
+        [thread(2, wait=Wait("sleep", "clock_nanosleep", timeout_s=900.0), is_main=True)],
+        python=None,
+        argv=("sleep", "900"),
+    )
     report = classify(parent_and_child(child)).findings
     assert [f.pattern for f in report] == ["child-wait", "sleeping"]
     assert report[0].because_of == ("sleeping",) and report[0].culprits[0].line == 2
@@ -340,7 +366,9 @@ def test_a_busy_loop_names_the_function_it_never_leaves() -> None:
 
 def test_a_batch_that_moves_on_is_no_busy_loop() -> None:
     """Nothing of the program but its outermost frames stays: that is progress as far as one can see."""
-    known = spinning((20, [frame("load"), frame("main")]), (20, [frame("clean"), frame("main")]), (10, [frame("fit"), frame("main")]))
+    known = spinning(
+        (20, [frame("load"), frame("main")]), (20, [frame("clean"), frame("main")]), (10, [frame("fit"), frame("main")])
+    )
     assert set(found(evidence(known)).values()) <= {"possible"}
 
 
@@ -352,13 +380,22 @@ def test_every_pattern_is_documented() -> None:
     for rule in all_patterns():
         pattern = rule.pattern
         assert pattern.title and pattern.explanation and pattern.remedy
-        assert "**What it looks like.**" in rule.doc and "**Easily mistaken for**" in rule.doc and "**Remedy.**" in rule.doc
+        assert (
+            "**What it looks like.**" in rule.doc
+            and "**Easily mistaken for**" in rule.doc
+            and "**Remedy.**" in rule.doc
+        )
         assert set(pattern.outranks) <= {r.id for r in all_patterns()} - {pattern.id}
 
 
 def test_nothing_known_gives_no_finding() -> None:
     """Evidence without stacks, counters or waits yields silence, whatever else is in it."""
-    for known in (evidence(), evidence(process([])), evidence(process([thread(1)]), window=None), evidence(process([thread(1)], gil=None))):
+    for known in (
+        evidence(),
+        evidence(process([])),
+        evidence(process([thread(1)]), window=None),
+        evidence(process([thread(1)], gil=None)),
+    ):
         assert found(known) == {}
 
 
@@ -373,4 +410,7 @@ def test_the_signature_outlives_ids_lines_and_folders() -> None:
     first = evidence(two_locks())
     text = encode(first).decode().replace(APP, "/elsewhere/service.py").replace('"line": 11', '"line": 111')
     assert classify(decode(text.encode())).signature == classify(first).signature
-    assert classify(decode(text.replace('"function": "one"', '"function": "uno"').encode())).signature != classify(first).signature
+    assert (
+        classify(decode(text.replace('"function": "one"', '"function": "uno"').encode())).signature
+        != classify(first).signature
+    )

@@ -14,7 +14,14 @@ from postmortem.memory import Segments
 
 MEMORY = Segments({0x1000: struct.pack("<qq", 60, 500_000_000) + struct.pack("<ihh", 7, 1, 0) + b"\0" * 64})
 FDS = Descriptors(
-    {"3": "socket:[100]", "4": "pipe:[200]", "5": "/dev/pts/0", "6": "socket:[101]", "7": "socket:[102]", "8": "/tmp/x"},
+    {
+        "3": "socket:[100]",
+        "4": "pipe:[200]",
+        "5": "/dev/pts/0",
+        "6": "socket:[101]",
+        "7": "socket:[102]",
+        "8": "/tmp/x",
+    },
     {
         "sockets": {
             "100": {"proto": "tcp", "local": "127.0.0.1:50000", "remote": "127.0.0.1:80", "state": "ESTABLISHED"},
@@ -63,7 +70,10 @@ def test_accepted_and_listening_sockets() -> None:
 def test_selects_and_their_timeouts(call: Tuple[str, int], timeout: Optional[float], endless: bool) -> None:
     """Minus one and a null pointer mean for ever."""
     found = wait(*call)
-    assert (found.kind, found.timeout_s, found.endless) in (("event-loop", timeout, endless), ("other", timeout, endless))
+    assert (found.kind, found.timeout_s, found.endless) in (
+        ("event-loop", timeout, endless),
+        ("other", timeout, endless),
+    )
 
 
 def test_poll_of_one_descriptor_is_a_wait_for_it() -> None:

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any, Dict, List
 
+from postmortem.evidence import Process, PythonFrame, Thread
 from postmortem.extract.sources import lines_of
 from postmortem.extract.window import NO_WINDOW, counters, read_samples, read_window
-from postmortem.evidence import Process, PythonFrame, Thread
 
 
 def event(kind: str, name: str, seconds: float, line: int = 0, tid: int = 9) -> Dict[str, Any]:

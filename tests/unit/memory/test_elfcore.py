@@ -25,9 +25,12 @@ def prstatus(tid: int, **regs: int) -> bytes:
     values = [0] * REGS
     for name, value in regs.items():
         values[order[name]] = value
-    return struct.pack("<iiihhQQiiii", 0, 0, 0, 11, 0, 0, 0, tid, 1, 1, 1) + b"\0" * 64 + struct.pack(
-        f"<{REGS}Q", *values
-    ) + b"\0" * 8
+    return (
+        struct.pack("<iiihhQQiiii", 0, 0, 0, 11, 0, 0, 0, tid, 1, 1, 1)
+        + b"\0" * 64
+        + struct.pack(f"<{REGS}Q", *values)
+        + b"\0" * 8
+    )
 
 
 def core(path: Path, notes: bytes, loads: List[Tuple[int, bytes, int]], kind: int = 4) -> Path:
@@ -40,7 +43,9 @@ def core(path: Path, notes: bytes, loads: List[Tuple[int, bytes, int]], kind: in
         headers += struct.pack("<IIQQQQQQ", 1, 6, at + len(body), address, 0, len(data), memsz, 4096)
         body += data
     ident = b"\x7fELF" + bytes([2, 1, 1]) + b"\0" * 9
-    path.write_bytes(struct.pack("<16sHHIQQQIHHHHHH", ident, kind, 62, 1, 0, 64, 0, 0, 64, 56, count, 0, 0, 0) + headers + body)
+    path.write_bytes(
+        struct.pack("<16sHHIQQQIHHHHHH", ident, kind, 62, 1, 0, 64, 0, 0, 64, 56, count, 0, 0, 0) + headers + body
+    )
     return path
 
 
@@ -104,7 +109,9 @@ def test_a_program_is_no_core(tmp_path: Path) -> None:
 
 def test_random_damage_raises_nothing_else(tmp_path: Path) -> None:
     """Bytes flipped anywhere lead to a readable core, NotElf or Fault, never to another exception."""
-    notes = note(1, prstatus(5)) + note(6, struct.pack("<QQ", 3, 4)) + note(0x46494C45, files((0x4000, 0x5000, 0, "/x")))
+    notes = (
+        note(1, prstatus(5)) + note(6, struct.pack("<QQ", 3, 4)) + note(0x46494C45, files((0x4000, 0x5000, 0, "/x")))
+    )
     original = core(tmp_path / "core", notes, [(0x1000, b"x" * 256, 256)]).read_bytes()
     chance = random.Random(7)
     path = tmp_path / "damaged"
