@@ -28,7 +28,10 @@ _REMEDY = "pip install py-spy, into the environment of postmortem"
 
 
 def find() -> Optional[str]:
-    """Beside the interpreter first (a venv that is not activated), then on PATH."""
+    """The one that POSTMORTEM_PYSPY names; else beside the interpreter (a venv that is not activated), else on PATH."""
+    named = os.environ.get("POSTMORTEM_PYSPY")
+    if named:
+        return named if os.access(named, os.X_OK) else None
     beside = str(Path(sys.executable).with_name("py-spy"))
     return beside if os.access(beside, os.X_OK) else shutil.which("py-spy")
 

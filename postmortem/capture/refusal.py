@@ -18,7 +18,8 @@ def explain(pid: int) -> PermissionRefused:
     """The likeliest reason, from what /proc still tells."""
     try:
         status = procfs.status(f"/proc/{pid}")
-        owner = os.stat(f"/proc/{pid}").st_uid
+        # the folder itself keeps the process's owner; what lies in it becomes root's (fs/proc/base.c, task_dump_owner)
+        owner = os.stat(f"/proc/{pid}/stat").st_uid
     except (OSError, ValueError):
         return PermissionRefused(f"process {pid} may not be read", _AS_ROOT)
     uid = int(status.get("Uid", "0").split()[0])
