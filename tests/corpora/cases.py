@@ -23,6 +23,7 @@ KINDS = ("hang", "healthy", "unknown")
 MARKER = re.compile(r"[ \t]*# CULPRIT[ \t]*$", re.M)
 
 _KEPT_BACK = ("case.toml", "evidence.json")  # the answers
+_TYPES: Dict[str, Tuple[type, ...]] = {"str": (str,), "Optional[str]": (str,), "float": (int, float), "bool": (bool,)}
 _LOOPS = (ast.While, ast.For, ast.AsyncFor)
 
 
@@ -93,8 +94,7 @@ def load(path: Path) -> Case:
     if unknown:
         raise ValueError(f"{path}: unknown keys {sorted(unknown)}")
     for key, value in table.items():
-        wanted = {"float": (int, float), "bool": bool, "str": str, "Optional[str]": str}.get(str(known[key].type), list)
-        if not isinstance(value, wanted):
+        if not isinstance(value, _TYPES.get(str(known[key].type), (list,))):
             raise ValueError(f"{path}: {key} is a {type(value).__name__}")
     values: Dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
     try:
