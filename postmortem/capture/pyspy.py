@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Callable, Dict, List, Optional
 
 from ..bundle import Bundle
+from . import refusal
 from .command import Command
 
 RATE_HZ = 50
@@ -136,6 +137,9 @@ class Samplers:
             data = b""
         if data.strip():
             self._bundle.write(f"raw/pyspy/{pid}.chrometrace.json", data)
+        elif "ermission" in sampler.complaint():
+            refused = refusal.explain(pid)
+            fail(str(refused), refused.next)
         elif status is None:
             fail(f"py-spy did not end in time on process {pid}", f"try py-spy dump --pid {pid} by hand")
         else:

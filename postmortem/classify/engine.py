@@ -1,7 +1,8 @@
 """Runs every pattern over the evidence and ranks what they find.
 
-Order: findings above *possible* first; a pattern before those that it outranks, directly or through others; one
-that names a line to change before one that does not; then proven before likely. Never the order of the list.
+Order: findings above *possible* first; a pattern before those that it outranks, directly or through others; the
+process that is waited for before the one that waits; one that names a line to change before one that does not; then
+proven before likely. Never the order of the list.
 """
 
 from __future__ import annotations
@@ -114,6 +115,10 @@ def _beats(
     one: Tuple[Pattern, Match], other: Tuple[Pattern, Match], closure: Dict[str, Set[str]]
 ) -> bool:
     if one[1].confidence == "possible" and other[1].confidence != "possible":
+        return False
+    if other[1].cause_pid is not None and other[1].cause_pid == one[1].pid and one[1].culprits:
+        return True  # across processes the root stands before whoever waits for that process
+    if one[1].cause_pid is not None and one[1].cause_pid == other[1].pid and other[1].culprits:
         return False
     if other[0].id not in closure.get(one[0].id, set()):
         return False

@@ -1,0 +1,191 @@
+"""The whole street, from a command that hangs to its report, as a user walks it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+import pytest
+
+from .interpreters import Program, matrix
+
+pytestmark = pytest.mark.live
+
+LEDGER = """
+import threading
+class Account:
+    def __init__(self, name): self.name, self.lock = name, threading.Lock()
+first, second = Account("first"), Account("second")
+both = threading.Barrier(2)
+def deposit():
+    with first.lock:                 # holds-first
+        both.wait()
+        with second.lock:            # wants-second
+            pass
+def withdraw():
+    with second.lock:                # holds-second
+        both.wait()
+        with first.lock:             # wants-first
+            pass
+tellers = [threading.Thread(target=f, name=f.__name__) for f in (deposit, withdraw)]
+for t in tellers: t.start()
+while not (first.lock.locked() and second.lock.locked()): pass
+import time; time.sleep(0.2)
+print("ready", flush=True)
+for t in tellers: t.join()
+"""
+
+
+def postmortem(*words: str, cwd: Path, env: Optional[Dict[str, str]] = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "postmortem", *words],
+        cwd=str(cwd), env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=120, check=False,
+    )  # fmt: skip
+
+
+def capture(folder: Path, source: str, python: str = sys.executable, seconds: str = "1.5", **env: str) -> Dict[str, Any]:
+    """The report.json of a program that a capture ended."""
+    (folder / "program.py").write_text(source)
+    done = postmortem("capture", "-t", seconds, "-o", "bundle", "--", python, "program.py", cwd=folder, env=env)
+    assert done.returncode == 124, done.stderr
+    return report(folder / "bundle")
+
+
+def report(bundle: Path) -> Dict[str, Any]:
+    loaded: Dict[str, Any] = json.loads((bundle / "report.json").read_text())
+    return loaded
+
+
+def analyze(target: Path, folder: Path, **env: str) -> Dict[str, Any]:
+    done = postmortem("analyze", str(target), "-f", "json", cwd=folder, env=env)
+    assert done.returncode == 0, done.stderr
+    loaded: Dict[str, Any] = json.loads(done.stdout)
+    return loaded
+
+
+def marked(*markers: str) -> List[int]:
+    lines = LEDGER.splitlines()
+    return [number for number, text in enumerate(lines, 1) if text.split("# ")[-1] in markers]
+
+
+def assert_ledger(found: Dict[str, Any]) -> None:
+    """Proven, with both lines, both locks and both holders."""
+    leading = found["findings"][0]
+    assert (found["verdict"], leading["confidence"]) == ("lock-order-deadlock", "proven")
+    lines = {c["line"] for c in leading["culprits"]}
+    assert lines == set(marked("holds-first", "wants-second", "holds-second", "wants-first"))
+    process = found["processes"][0]
+    names = {t["tid"]: t["name"] for t in process["threads"]}
+    owners = {r["description"]: (names.get(r["owner_tid"]), r["owner_basis"]) for r in process["resources"]}
+    assert owners == {"Lock first.lock": ("deposit", "with-slot"), "Lock second.lock": ("withdraw", "with-slot")}
+
+
+@pytest.mark.parametrize("python", matrix())
+def test_a_lock_cycle_from_capture_core_and_bundle(python: str, tmp_path: Path) -> None:
+    """The same proven verdict and signature from a capture, from its bundle, from its core alone, and from a bundle
+    without program and cores, as on another machine."""
+    captured = capture(tmp_path, LEDGER, python)
+    assert_ledger(captured)
+    bundle = tmp_path / "bundle"
+    core = next((bundle / "raw" / "cores").glob("*.core"))
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(str(bundle), str(elsewhere), ignore=shutil.ignore_patterns("*.core"))
+    (tmp_path / "program.py").rename(tmp_path / "gone.py")
+    for target in (bundle, core, elsewhere):
+        again = analyze(target, tmp_path)
+        assert_ledger(again)
+        assert again["signature"] == captured["signature"], target
+    source = [c["source"] for c in analyze(elsewhere, tmp_path)["findings"][0]["culprits"]]
+    assert all(text and "with" in text for text in source)
+
+
+def test_a_running_process_is_diagnosed_and_left_running(tmp_path: Path) -> None:
+    """--pid gives 0 and the same verdict, and the process goes on."""
+    with Program(sys.executable, LEDGER, tmp_path) as program:
+        done = postmortem("capture", "--pid", str(program.pid), "-o", "bundle", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert program.process.poll() is None
+        assert_ledger(report(tmp_path / "bundle"))
+
+
+@pytest.mark.parametrize("hidden", ["gdb", "py-spy"])
+def test_without_a_tool_the_rest_is_had(hidden: str, tmp_path: Path) -> None:
+    """Missing gdb or py-spy: the diagnosis comes from the core all the same, one gap names the tool and the remedy."""
+    empty = tmp_path / "bin"
+    empty.mkdir()
+    if hidden == "gdb":
+        env = {"PATH": str(empty), "POSTMORTEM_GDB": str(tmp_path / "no-gdb")}
+    else:
+        env = {"POSTMORTEM_PYSPY": str(tmp_path / "no-py-spy")}
+    found = capture(tmp_path, LEDGER, **env)
+    assert_ledger(found)
+    gaps = [g for g in found["gaps"] if g["source"] == hidden]
+    assert len(gaps) == 1 and gaps[0]["reason"] and "install" in gaps[0]["remedy"]
+    if hidden == "gdb":
+        assert all(not t["native"] for t in found["processes"][0]["threads"])
+
+
+def test_a_program_that_is_no_python(tmp_path: Path) -> None:
+    """`sleep 60`: not Python, in nanosleep, and for how long."""
+    done = postmortem("capture", "-t", "1", "-o", "bundle", "--", "sleep", "60", cwd=tmp_path)
+    assert done.returncode == 124
+    assert "not a Python program" in done.stderr and "nanosleep" in done.stderr
+    found = report(tmp_path / "bundle")
+    assert found["processes"][0]["python"] is None
+    assert found["processes"][0]["threads"][0]["wait"]["timeout_s"] == 60
+
+
+SERVER = "import http.server; http.server.test(port=0, bind='127.0.0.1')"
+BATCH = """
+import math
+def load(n): return [math.sin(i) for i in range(n)]
+def clean(rows): return [r for r in rows if r > -0.5]
+def fit(rows): return sum(r * r for r in rows) / len(rows)
+for station in range(100000):
+    rows = load(20000 + station % 7)
+    rows = clean(rows)
+    print(station, fit(rows), flush=True)
+"""
+
+
+@pytest.mark.parametrize("source", [SERVER, BATCH], ids=["idle-server", "batch"])
+def test_healthy_programs_get_nothing_above_possible(source: str, tmp_path: Path) -> None:
+    """An idle http.server and a batch job at work are not accused."""
+    found = capture(tmp_path, source)
+    assert [f for f in found["findings"] if f["confidence"] != "possible"] == []
+
+
+def test_the_whole_tree_is_read(tmp_path: Path) -> None:
+    """A parent that waits for its Python child: both processes, and the child's own line is the answer."""
+    (tmp_path / "child.py").write_text("import time\ndef nap():\n    time.sleep(3600)\nnap()\n")
+    source = "import subprocess, sys\ndef build():\n    subprocess.run([sys.executable, 'child.py'])\nbuild()\n"
+    found = capture(tmp_path, source)
+    assert len(found["processes"]) == 2
+    patterns = [f["pattern"] for f in found["findings"]]
+    assert patterns == ["sleeping", "child-wait"]
+    assert found["findings"][0]["culprits"][0]["line"] == 3
+    assert found["findings"][1]["because_of"] == ["sleeping"]
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda p: p.write_text("hello " * 50), "not a core file"),
+        (lambda p: p.mkdir(), "bundle"),
+        (lambda p: None, "no file"),
+        (lambda p: p.symlink_to(sys.executable), "not a core"),
+    ],
+    ids=["text", "empty-folder", "missing", "program"],
+)
+def test_bad_targets_get_one_sentence(make: Any, says: str, tmp_path: Path) -> None:
+    """What is no core and no bundle is named in one line, status 1, no traceback."""
+    make(tmp_path / "target")
+    done = postmortem("analyze", "target", cwd=tmp_path)
+    assert done.returncode == 1 and done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1 and says in done.stderr, done.stderr
