@@ -73,7 +73,7 @@ class Sampler:
 
     def stop(self, number: int) -> None:
         if self.status is None:
-            os.kill(self.helper, number)
+            os.killpg(self.helper, number)
 
     def complaint(self) -> str:
         """The last thing that py-spy said, on one line."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import select
@@ -10,11 +11,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import List, Tuple
+from typing import Any, Dict, List, Tuple
 
 import pytest
 
-from .capturing import DRIVER, HANG_S, capture, environment, finished, start
+from .capturing import DRIVER, HANG_S, capture, environment, finished, start, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -111,10 +112,10 @@ def test_environment_folder_and_streams_are_untouched(tmp_path: Path) -> None:
     """Also in the C locale, where the interpreter would add a variable of its own."""
     code = "import os,sys; print(sorted(os.environ.items()), os.getcwd(), sys.stdin.read())"
     command = [sys.executable, "-c", code]
-    settings = {"cwd": str(tmp_path), "capture_output": True, "input": "to read", "text": True, "check": True}
+    settings = {"cwd": str(tmp_path), "capture_output": True, "input": "to read", "text": True}
     bare = {"PATH": os.environ["PATH"], "PYTHONPATH": environment()["PYTHONPATH"], "LC_ALL": "", "LANG": "C"}
-    direct = subprocess.run(command, env=bare, **settings)
-    under = subprocess.run([sys.executable, "-c", DRIVER, "-t", "60", "--", *command], env=bare, **settings)
+    direct = subprocess.run(command, check=True, env=bare, **settings)
+    under = subprocess.run([sys.executable, "-c", DRIVER, "-t", "60", "--", *command], check=True, env=bare, **settings)
     assert under.stdout == direct.stdout
     assert "to read" in under.stdout
 
@@ -146,8 +147,6 @@ def test_an_interrupt_reaches_a_command_of_a_background_job(tmp_path: Path) -> N
 
 
 def _wait_for_child(pid: int) -> None:
-    from .capturing import wait_until
-
     def has_child() -> bool:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         return any(Path(f"/proc/{child}/comm").read_text().strip() == "sleep" for child in children)
@@ -198,12 +197,10 @@ def test_cat_reads_the_terminal(tmp_path: Path) -> None:
     assert set(window["syscalls"]) == {"read"}
 
 
-def finished_window(bundle: Path) -> dict:  # type: ignore[type-arg]
-    import json
-
+def finished_window(bundle: Path) -> Dict[str, Any]:
     root = json.loads((bundle / "manifest.json").read_bytes())["root_pid"]
     threads = json.loads((bundle / "raw" / "proc" / str(root) / "window.json").read_bytes())["threads"]
-    found: dict = threads[str(root)]  # type: ignore[type-arg]
+    found: Dict[str, Any] = threads[str(root)]
     return found
 
 
