@@ -17,7 +17,7 @@ class Judgement:
     """What one diagnosis got right. None: the question does not arise."""
 
     case: Case
-    verdict: Optional[str]  # the leading pattern, when it stands above *possible*
+    verdict: Optional[str]  # of a hang the report's verdict, otherwise the first claim above *possible*
     confidence: Optional[str]
     right: bool  # a hang: an accepted pattern leads; otherwise: nothing above *possible*
     culprit: Optional[bool]  # a hang: the leading finding names a marked line
@@ -32,6 +32,8 @@ class Judgement:
             said.append("MISSED" if self.case.kind == "hang" else "FALSE ALARM")
         if self.right and self.culprit is False:
             said.append("culprit missed")
+        if self.right and self.confidence == "possible":
+            said.append("only possible")
         said += [f"claims {pattern}" for pattern in self.false_claims if pattern != self.verdict]
         said += [f"FALSE PROOF of {pattern}" for pattern in self.false_proofs]
         if self.proof_due is False:
@@ -41,9 +43,9 @@ class Judgement:
 
 def judge(case: Case, diagnosis: Diagnosis) -> Judgement:
     claims = [finding for finding in diagnosis.findings if finding.confidence != "possible"]
-    leading = next(iter(claims), None)
-    verdict = leading.pattern if leading else None
     hang = case.kind == "hang"
+    leading = next(iter(diagnosis.findings if hang else claims), None)
+    verdict = leading.pattern if leading else None
     right = (verdict in case.verdict) if hang else not claims
     true = {*case.verdict, *case.also}
     forbidden = [f.pattern for f in claims if f.pattern in case.must_not or not hang]
@@ -65,9 +67,10 @@ def _names_culprit(case: Case, finding: Finding) -> bool:
 
 @dataclass(frozen=True)
 class Totals:
-    """(how many right, of how many); the last three count failures."""
+    """(how many right, of how many); the last three fields count failures."""
 
     top1: Tuple[int, int]
+    firm: Tuple[int, int]  # of the right ones, above *possible*
     culprit: Tuple[int, int]
     proven: Tuple[int, int]
     silent: Tuple[int, int]  # healthy and unknown programs left in peace
@@ -82,6 +85,7 @@ def totals(judgements: Sequence[Judgement]) -> Totals:
     due = [j for j in hangs if j.proof_due is not None]
     return Totals(
         top1=(sum(j.right for j in hangs), len(hangs)),
+        firm=(sum(j.right and j.confidence != "possible" for j in hangs), sum(j.right for j in hangs)),
         culprit=(sum(bool(j.culprit) for j in hangs), len(hangs)),
         proven=(sum(bool(j.proof_due) for j in due), len(due)),
         silent=(sum(j.right for j in others), len(others)),
@@ -103,6 +107,7 @@ def page(judgements: Sequence[Judgement]) -> str:
             "| | |",
             "|---|---|",
             f"| leading pattern right | {_share(sums.top1)} |",
+            f"| of these above *possible* | {_share(sums.firm)} |",
             f"| culprit on a marked line | {_share(sums.culprit)} |",
             f"| proven where an expert would | {_share(sums.proven)} |",
             f"| healthy and unknown left in peace | {_share(sums.silent)} |",

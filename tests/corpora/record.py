@@ -89,7 +89,7 @@ def record(case: Case, version: str) -> bytes:
     base = interpreter(version)
     python = environment(base, case.requirements)
     with tempfile.TemporaryDirectory() as outer, peer(case) as address:
-        app, bundle, scratch = Path(outer, "app"), Path(outer, "bundle"), Path(outer, "app", "tmp")
+        app, bundle, scratch = Path(outer, "app"), Path(outer, "bundle"), Path(outer, "app", "scratch")
         scratch.mkdir(parents=True)
         case.copy_to(app)
         command = [sys.executable, "-m", "postmortem", "capture", "-t", f"{case.timeout:g}", "-o", str(bundle), "--"]

@@ -6,11 +6,17 @@ Numbers stay: process ids, addresses and counters are what the rules see.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Mapping
+
+# Where pyenv compiled an interpreter, as its debug information has it.
+_BUILD = re.compile(r"/tmp/python-build\.[^/]*")
 
 
 def scrub(evidence: bytes, folders: Mapping[str, str]) -> bytes:
     """The same JSON with each folder replaced wherever a string or a key holds it; the longest first.
+
+    The folder in which pyenv compiled an interpreter becomes /build.
 
     ``folders``: absolute path → its new name.
     """
@@ -19,7 +25,7 @@ def scrub(evidence: bytes, folders: Mapping[str, str]) -> bytes:
     def text(value: str) -> str:
         for old, new in order:
             value = value.replace(old, new)
-        return value
+        return _BUILD.sub("/build", value)
 
     def walk(value: Any) -> Any:
         if isinstance(value, str):

@@ -15,9 +15,20 @@ from .scrub import scrub
 
 def test_folders_are_replaced_everywhere() -> None:
     """In values and keys, inside strings, the longest folder first; numbers and nulls stay."""
-    before = {"file": "/w/1/app/program.py", "n": 5, "none": None, "list": ["x /w/1/bundle y"], "/w/1/app/a.py": {"3": "pass"}}
-    after = json.loads(scrub(json.dumps(before).encode(), {"/w/1": "/work", "/w/1/app": "/app"}))
-    assert after == {"file": "/app/program.py", "n": 5, "none": None, "list": ["x /work/bundle y"], "/app/a.py": {"3": "pass"}}
+    before = {
+        "file": "/w/1/app/program.py",
+        "n": 5,
+        "none": None,
+        "list": ["x /w/1/bundle y", "/tmp/python-build.2026.1/Python-3.11.7/Modules/a.c"],
+        "/w/1/app/a.py": {"3": "pass"},
+    }
+    assert json.loads(scrub(json.dumps(before).encode(), {"/w/1": "/work", "/w/1/app": "/app"})) == {
+        "file": "/app/program.py",
+        "n": 5,
+        "none": None,
+        "list": ["x /work/bundle y", "/build/Python-3.11.7/Modules/a.c"],
+        "/app/a.py": {"3": "pass"},
+    }
 
 
 def test_pyenvs_interpreter_is_preferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,9 +78,10 @@ def test_a_right_answer_is_right(hang: Case) -> None:
 
 
 def test_wrong_answers_are_counted(hang: Case) -> None:
-    """Silence, another pattern, another line, a false proof and a mere possibility each show."""
+    """Silence, another pattern, another line, a false proof and timidity each show."""
     assert judge(hang, diagnosis()).remarks == "MISSED, not proven"
-    assert not judge(hang, diagnosis(finding("self-deadlock", "possible"))).right
+    timid = judge(hang, diagnosis(finding("self-deadlock", "possible", min(hang.culprits()["program.py"]))))
+    assert (timid.right, timid.remarks) == (True, "only possible, not proven")
     elsewhere = judge(hang, diagnosis(finding("self-deadlock", "proven", 1)))
     assert (elsewhere.right, elsewhere.culprit) == (True, False)
     other = judge(hang, diagnosis(finding("lock-order-deadlock", "proven")))
