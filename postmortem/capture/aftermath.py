@@ -42,6 +42,8 @@ def _end(command: Command, options: Options, bundle: Optional[Bundle], say: Say)
         return
     began = time.monotonic()
     left = ending.end_tree(command, lambda: to_end(command), options.signal, options.kill_after)
+    if command.terminal is not None:
+        command.terminal.take_back()
     step = Step("end", "the tree")
     step.seconds = time.monotonic() - began
     if left:

@@ -52,6 +52,7 @@ class Command:
         self.status: int | None = None
         #: Children of ours that are no part of the command (py-spy): pid → status, None while it runs.
         self.helpers: dict[int, int | None] = {}
+        self.terminal: Terminal | None = None  # ours and the command's, when we are its foreground
         self.interrupted: int | None = None  # a signal that asked us to come to an end after the deadline
 
     # ------------------------------------------------------------------ waiting
@@ -88,6 +89,13 @@ class Command:
             elif info.si_signo in ENDING:
                 self.interrupted = info.si_signo
         return False
+
+    def asked_to_end(self) -> bool:
+        """Whether a signal wants an end by now. Collects no children: safe while some of them are traced."""
+        info = signal.sigtimedwait(ENDING, 0)
+        if info is not None:
+            self.interrupted = info.si_signo
+        return self.interrupted is not None
 
     def _has_just_ended(self) -> bool:
         before = self.status
@@ -178,7 +186,8 @@ def block_signals() -> set[int]:
 def start(argv: list[str], *, foreground: bool = False) -> Command:
     """Starts the command. Raises CommandNotFound or CommandNotRunnable."""
     mask = block_signals()
-    shares = foreground or _owns_terminal()
+    terminal = Terminal.of_ours()
+    shares = foreground or terminal is not None
     environment = _environment()
     try:
         pid = _spawn(argv, environment, mask, shares)
@@ -188,7 +197,9 @@ def start(argv: list[str], *, foreground: bool = False) -> Command:
         if exc.errno in (errno.ENOENT, errno.ENOTDIR):
             raise CommandNotFound(reason) from None
         raise CommandNotRunnable(reason) from None
-    return Command(pid, not shares, foreground, mask)
+    command = Command(pid, not shares, foreground, mask)
+    command.terminal = terminal
+    return command
 
 
 def _spawn(argv: list[str], environment: dict[str, str], mask: set[int], shares: bool) -> int:
@@ -228,14 +239,42 @@ def _environment() -> dict[str, str]:
     return environment
 
 
-def _owns_terminal() -> bool:
-    try:
-        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
-    except OSError:
-        return False
-    finally:
-        os.close(terminal)
+class Terminal:
+    """The terminal of which we are the foreground, and its modes before the command could change them."""
+
+    def __init__(self, modes: list[Any], group: int) -> None:
+        self._modes, self._group = modes, group
+
+    @classmethod
+    def of_ours(cls) -> Terminal | None:
+        """None when there is none, or another job is its foreground."""
+        try:
+            terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        import termios  # noqa: PLC0415 - not needed where there is no terminal
+
+        try:
+            group = os.getpgrp()
+            return cls(termios.tcgetattr(terminal), group) if os.tcgetpgrp(terminal) == group else None
+        except (OSError, termios.error):
+            return None
+        finally:
+            os.close(terminal)
+
+    def take_back(self) -> None:
+        """A killed program leaves the terminal as it was using it: without echo, or another group's."""
+        import termios  # noqa: PLC0415
+
+        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # we may be in the background by now
+        try:
+            terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+            try:
+                os.tcsetpgrp(terminal, self._group)
+                termios.tcsetattr(terminal, termios.TCSADRAIN, self._modes)
+            finally:
+                os.close(terminal)
+        except (OSError, termios.error):
+            pass  # it has been closed
+        finally:
+            signal.signal(signal.SIGTTOU, before)

@@ -18,8 +18,7 @@ from .freeze import Freezer, Registers
 from .pages import PageMap
 from .segments import PAGE, Plan, plan
 
-#: Up to so much is held in memory while the tree is stopped.
-HOLD_LIMIT = 256 << 20
+#: Room for what the processes touch between the look and the stop.
 _SLACK = 1.25
 _SPARE = 4 << 20
 _SPARE_DISK = 16 << 20
@@ -86,11 +85,10 @@ class Image:
 
     def __init__(self, source: Source, threads: List[Registers], unstoppable: List[int]) -> None:
         self._source = source
-        mappings, self.plan = source.look()
-        self._segments = self.plan.segments[: elfcore.MAX_SEGMENTS]
-        self._notes = elfcore.notes(source.identity, threads, source.auxv, mappings)
-        self._offsets, self._size = elfcore.layout(self._segments, len(self._notes))
+        self._threads = threads
         self._unstoppable = unstoppable
+        self._mappings, self.plan = source.look()
+        self._segments = self.plan.segments[: elfcore.MAX_SEGMENTS]
         self._copied = memcopy.Copied()
         self.on_disk = False
 
@@ -98,9 +96,10 @@ class Image:
         """During the stop: copies into memory."""
         self._copied = memcopy.into_arena(self._source.memory, self.plan.copies, arena)
 
-    def stream_to(self, stream: BinaryIO) -> None:
-        """During the stop: memory goes straight to the file."""
-        self._copied = memcopy.into_file(self._source.memory, self.plan.copies, self._begin(stream))
+    def stream_to(self, stream: BinaryIO, asked_to_end: Callable[[], bool]) -> None:
+        """During the stop: memory goes straight to the file. Raises CaptureFailed when somebody wants an end."""
+        put = self._begin(stream)
+        self._copied = memcopy.into_file(self._source.memory, self.plan.copies, put, asked_to_end)
         self.on_disk = True
 
     def write(self, stream: BinaryIO) -> None:
@@ -126,9 +125,19 @@ class Image:
         return found
 
     def _begin(self, stream: BinaryIO) -> Callable[[int, memoryview], None]:
-        os.ftruncate(stream.fileno(), self._size)
-        os.pwrite(stream.fileno(), elfcore.head(platform.machine(), self._segments, self._notes, self._offsets), 0)
-        return memcopy.Placement(self._segments, self._offsets).writer(stream)
+        notes = elfcore.notes(self._source.identity, self._threads, self._source.auxv, self._mappings)
+        offsets, size = elfcore.layout(self._segments, len(notes))
+        os.ftruncate(stream.fileno(), size)
+        os.pwrite(stream.fileno(), elfcore.head(platform.machine(), self._segments, notes, offsets), 0)
+        return memcopy.Placement(self._segments, offsets).writer(stream)
+
+
+class Limits(NamedTuple):
+    """What a copy may use, in bytes; ``asked_to_end`` is looked at during a long one."""
+
+    memory: int
+    disk: int
+    asked_to_end: Callable[[], bool]
 
 
 class Frozen(NamedTuple):
@@ -137,32 +146,32 @@ class Frozen(NamedTuple):
     pause_s: float
 
 
-def freeze_and_copy(freezer: Freezer, sources: Dict[int, Source], free_space: int, open_core: Opener) -> Frozen:
+def freeze_and_copy(freezer: Freezer, sources: Dict[int, Source], limits: Limits, open_core: Opener) -> Frozen:
     """The work during the stop; runs in the tracer's thread.
 
-    Processes that the tree started meanwhile are added to ``sources``. ``free_space`` in bytes; ``open_core(pid)``
-    is called during the stop for large copies only. Raises CaptureFailed when the disk would not hold them.
+    Processes that the tree started meanwhile are added to ``sources``. ``open_core(pid)`` is called during the stop
+    for large copies only. Raises CaptureFailed when the disk would not hold them.
     """
     looks = {pid: source.look() for pid, source in sources.items()}
     expected = sum(look.plan.bytes for look in looks.values())
-    if expected > free_space - _SPARE_DISK:
+    if expected > limits.disk - _SPARE_DISK:
         raise CaptureFailed(
-            f"the cores need {expected >> 20} MB, and {free_space >> 20} MB are free where the bundle lies",
+            f"the cores need {expected >> 20} MB, and {limits.disk >> 20} MB are free where the bundle lies",
             "choose another place with -o DIR",
         )
     for pid, source in sources.items():
         source.warm(looks[pid])
-    arena = memcopy.Arena(int(expected * _SLACK) + _SPARE if expected <= HOLD_LIMIT else _SPARE)
+    arena = memcopy.Arena(int(expected * _SLACK) + _SPARE if expected <= limits.memory else _SPARE)
 
     freezer.stop(sources, also_children=True)
     images, refused = _images(freezer, sources)
-    if sum(image.plan.bytes for image in images.values()) <= HOLD_LIMIT:
+    if sum(image.plan.bytes for image in images.values()) <= limits.memory:
         for image in images.values():
             image.hold(arena)
     else:
         for pid, image in images.items():
             with open_core(pid) as stream:
-                image.stream_to(stream)
+                image.stream_to(stream, limits.asked_to_end)
     freezer.release()
 
     refused.update({pid: refusal.explain(pid) for pid in freezer.refused})

@@ -9,6 +9,7 @@ import mmap
 import os
 from typing import BinaryIO, Callable, Dict, List, Sequence, Tuple
 
+from ..errors import CaptureFailed
 from .segments import PAGE, Range, Segment
 
 _POPULATE = getattr(mmap, "MAP_POPULATE", 0x8000)  # in the mmap module from Python 3.10 on
@@ -58,12 +59,19 @@ def into_arena(memory: int, ranges: Sequence[Range], arena: Arena) -> Copied:
     return copied
 
 
-def into_file(memory: int, ranges: Sequence[Range], sink: Callable[[int, memoryview], None]) -> Copied:
-    """The same for more than one wants to hold in memory: ``sink(address, bytes)`` takes piece by piece."""
+def into_file(
+    memory: int, ranges: Sequence[Range], sink: Callable[[int, memoryview], None], asked_to_end: Callable[[], bool]
+) -> Copied:
+    """The same for more than one wants to hold in memory: ``sink(address, bytes)`` takes piece by piece.
+
+    Raises CaptureFailed when ``asked_to_end`` says so between two pieces.
+    """
     copied = Copied()
     buffer = memoryview(mmap.mmap(-1, _PIECE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _POPULATE))
     for start, end in ranges:
         for piece in range(start, end, _PIECE):
+            if asked_to_end():
+                raise CaptureFailed("a signal ended the copy before it was complete", "let the capture finish")
             for address, part in _read(memory, piece, buffer[: min(_PIECE, end - piece)], copied):
                 sink(address, part)
                 copied.bytes += len(part)

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, ContextManager, Dict, List, Optional
 
 from .. import __version__
 from ..bundle import Bundle
-from . import core, facts, freeze, network, probes, procfs, ptrace, pyspy, refusal, tree, window
+from . import core, facts, freeze, network, probes, procfs, ptrace, pyspy, refusal, room, tree, window
 from .command import Command, Watch
 from .options import Options
 
@@ -109,7 +109,8 @@ class Session:
         samplers = pyspy.Samplers(self.bundle, self.command)
         began = time.monotonic()
         try:
-            samplers.start(python, self.options.observe)
+            if self.options.observe > 0:
+                samplers.start(python, self.options.observe)
             with self.bundle.step("window", "the tree"):
                 gils = {pid: probe for pid in python for probe in (probes.gil_probe(pid),) if probe}
                 watches = [window.ProcessWatch(pid) for pid in alive]
@@ -161,7 +162,8 @@ class Session:
 
     def _copy(self, sources: Dict[int, core.Source], machine: str) -> None:
         def work(freezer: freeze.Freezer) -> core.Frozen:
-            return core.freeze_and_copy(freezer, sources, self._free_space(), self._open_core)
+            limits = core.Limits(room.memory_to_hold(), self._free_space(), self.command.asked_to_end)
+            return core.freeze_and_copy(freezer, sources, limits, self._open_core)
 
         frozen = freeze.run(work, machine)
         self._timings["pause_s"] = round(frozen.pause_s, 6)

@@ -1,0 +1,51 @@
+"""How much a capture may hold in memory and put on the disk without becoming the next problem."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Iterator, Optional
+
+from . import procfs
+
+#: Up to so much is held in memory while a tree is stopped.
+HOLD_LIMIT = 256 << 20
+#: Of what is free, we take this share at most: the target may be in the same container, and short of memory.
+_SHARE = 4
+
+_CGROUPS = Path("/sys/fs/cgroup")
+
+
+def memory_to_hold(root: Path = Path("/")) -> int:
+    """Bytes that may be held; 0 when nothing says how much is free. ``root`` is where proc and sys are mounted."""
+    free = [amount for amount in (_available(root), *_left_in_cgroups(root)) if amount is not None]
+    return min(HOLD_LIMIT, max(min(free), 0) // _SHARE) if free else 0
+
+
+def _available(root: Path) -> Optional[int]:
+    for line in _text(root / "proc/meminfo").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) << 10
+    return None
+
+
+def _left_in_cgroups(root: Path) -> Iterator[int]:
+    """What the limits of our own control group leave, version 2 or 1 (Documentation/admin-guide/cgroup-v2.rst)."""
+    base = root / _CGROUPS.relative_to("/")
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _number, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if controllers == "":
+            folder, limit, usage = base / path.lstrip("/"), "memory.max", "memory.current"
+        elif "memory" in controllers.split(","):
+            folder, limit, usage = base / "memory" / path.lstrip("/"), "memory.limit_in_bytes", "memory.usage_in_bytes"
+        else:
+            continue
+        most, used = _text(folder / limit).strip(), _text(folder / usage).strip()
+        if most.isdigit() and used.isdigit():
+            yield int(most) - int(used)
+
+
+def _text(path: Path) -> str:
+    try:
+        return procfs.text(procfs.read(str(path)))
+    except OSError:
+        return ""
