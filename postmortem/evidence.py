@@ -168,6 +168,7 @@ class Loop(msgspec.Struct, frozen=True):
     spins_per_s: Optional[float] = None
     ready_callbacks: Tuple[PythonFrame, ...] = ()  # functions waiting in the ready queue, when not tasks
     readers: Optional[int] = None  # descriptors in the selector
+    watchers: Tuple[PythonFrame, ...] = ()  # functions called when a watched descriptor is ready, the loop's own left out
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -177,6 +178,7 @@ class Task(msgspec.Struct, frozen=True):
     loop: Optional[str]
     stack: Tuple[PythonFrame, ...] = ()  # innermost await first
     awaiting: Optional[str] = None  # what the innermost frame awaits: "sleep(0)", "Future", "Task:NAME", …
+    resource: Optional[str] = None  # id in Process.resources of the socket that it waits for
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -230,6 +232,7 @@ class Evidence(msgspec.Struct, frozen=True):
     processes: Tuple[Process, ...] = ()
     gaps: Tuple[Gap, ...] = ()
     sources: Dict[str, Dict[int, str]] = {}  # file → line → text, for the lines that stacks show
+    loops: Dict[str, Dict[int, Tuple[int, ...]]] = {}  # file → line → lines of the `for`/`while` around it, inner first
     timings: Timings = Timings()
     window_s: Optional[float] = None  # length of the observation window, None when there was none
     schema: str = SCHEMA

@@ -64,7 +64,8 @@ def _analyze_bundle(
             return _classified(recorded)
         found = extract.from_bundle(bundle.path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress)
     if recorded is not None:
-        found = evidence.replace(found, sources=_sources(recorded.sources, found.sources))
+        kept = _sources(recorded.sources, found.sources)
+        found = evidence.replace(found, sources=kept, loops={**found.loops, **recorded.loops})
     return _classified(found)
 
 

@@ -49,7 +49,17 @@ IDLE = (
 #: The interpreter is at its end: threading._shutdown waits for threads, executors' _python_exit joins workers.
 EXIT = (("threading.py", "_shutdown"), ("concurrent/futures/thread.py", "_python_exit"))
 
-_FINALIZERS = ("__del__",)
+#: Python code that runs when an object goes away, called by nobody: (file ending or any, function).
+FINALIZERS = (("", "__del__"), ("/weakref.py", "__call__"))
+
+#: CPython's own functions below such code (Objects/typeobject.c, weakrefobject.c, Modules/gcmodule.c) and below a
+#: Python signal handler (Modules/signalmodule.c); only seen where the interpreter has symbols.
+NATIVE_FINALIZER = frozenset((
+    "subtype_dealloc", "slot_tp_finalize", "PyObject_CallFinalizer", "PyObject_CallFinalizerFromDealloc",
+    "PyObject_ClearWeakRefs", "handle_callback", "handle_weakrefs", "finalize_garbage", "gc_collect_main",
+    "invoke_gc_callback",
+))  # fmt: skip
+NATIVE_SIGNAL = frozenset(("_PyErr_CheckSignalsTstate", "_PyErr_CheckSignals", "PyErr_CheckSignals"))
 
 
 def is_stdlib(frame: PythonFrame) -> bool:
@@ -70,7 +80,7 @@ def is_loop_machinery(frame: PythonFrame) -> bool:
 
 
 def is_finalizer(frame: PythonFrame) -> bool:
-    return frame.function in _FINALIZERS
+    return in_table(frame, FINALIZERS)
 
 
 def in_table(frame: PythonFrame, table: Sequence[Tuple[str, str]]) -> bool:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..evidence import Evidence, Process, PythonFrame, Resource, Thread
+from ..evidence import Evidence, Process, PythonFrame, Resource, Thread, replace
 from ..findings import Culprit, Victim
 from . import knowledge
+
+
+#: Of a core: a thread that used more over the window was not waiting.
+BUSY_SHARE = 0.3
 
 
 class Edge(NamedTuple):
@@ -64,6 +68,12 @@ class View:
         if counters is None or counters.cpu_s is None or counters.seconds <= 0:
             return None
         return counters.cpu_s / counters.seconds
+
+    @classmethod
+    def rests(cls, thread: Thread) -> bool:
+        """Is the wait that it was found in where it spends its time? A thread that computes only passes through."""
+        share = cls.cpu_share(thread)
+        return share is None or share < BUSY_SHARE
 
     @staticmethod
     def switches(thread: Thread) -> Optional[float]:
@@ -149,6 +159,14 @@ class View:
             process.pid, thread.tid if thread else None, task, frame.file, frame.line, frame.function,
             self.evidence.source(frame.file, frame.line),
         )  # fmt: skip
+
+    def loops_around(self, frames: Sequence[PythonFrame]) -> List[PythonFrame]:
+        """The frames, each followed by the headers of the loops that its line is in, innermost first."""
+        found: List[PythonFrame] = []
+        for frame in frames:
+            around = self.evidence.loops.get(frame.file, {}).get(frame.line or 0, ())
+            found += [frame, *(replace(frame, line=line) for line in around)]
+        return list(dict.fromkeys(found))
 
     @staticmethod
     def victim(process: Process, thread: Thread) -> Victim:

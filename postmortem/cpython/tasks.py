@@ -42,7 +42,8 @@ class LoopState:
     ready: Optional[int] = None
     scheduled: Optional[int] = None
     readers: Optional[int] = None
-    callbacks: List[int] = field(default_factory=list)  # functions in the ready queue that are not task steps
+    callbacks: List[int] = field(default_factory=list)  # code of functions in the ready queue that are not task steps
+    watchers: List[int] = field(default_factory=list)  # code of functions called when a descriptor is ready
 
 
 class Asyncio:
@@ -180,8 +181,10 @@ class Asyncio:
         loop.ready = self._length(values.get("_ready"))
         loop.scheduled = self._length(values.get("_scheduled"))
         selector = values.get("_selector")
-        if selector:
-            loop.readers = self._length(attribute(self._objects, selector, "_fd_to_key"))
+        keys = attribute(self._objects, selector, "_fd_to_key") if selector else None
+        if keys:
+            loop.readers = self._length(keys)
+            loop.watchers = list(self._watchers(keys))
         if loop.ident is None and "_thread_id" in values:
             try:
                 loop.ident = self._objects.integer(values["_thread_id"])
@@ -205,6 +208,18 @@ class Asyncio:
                 if code:
                     yield code
         except (Fault, NotThat):
+            return
+
+    def _watchers(self, keys: int) -> Iterator[int]:
+        """Of a selector's map: descriptor → SelectorKey(fileobj, fd, events, data), where asyncio keeps a pair of
+        handles (reader, writer) as data (Lib/asyncio/selector_events.py, _add_reader)."""
+        try:
+            for _fd, key in list(self._objects.dict_items(keys))[:1000]:
+                for handle in self._objects.items(self._objects.items(key)[3]):
+                    code = self._function_code(slot(self._objects, handle, "_callback"))
+                    if code:
+                        yield code
+        except (Fault, NotThat, IndexError):
             return
 
     def _function_code(self, address: Optional[int]) -> Optional[int]:

@@ -14,7 +14,7 @@ from . import waits
 from .cores import open_core, read_core
 from .descriptors import DescriptorBook, Descriptors
 from .process import Raw, last_call
-from .sources import lines_of
+from .sources import read_sources
 from .window import counters, read_json, read_samples, read_window
 
 
@@ -37,12 +37,14 @@ def from_bundle(
         gaps += more
     noted = manifest.get("timings")
     timings: Dict[str, Any] = noted if isinstance(noted, dict) else {}
+    sources = read_sources(processes, str(sysroot) if sysroot else "")
     seconds = [raw.window.seconds for raw in raws.values() if raw.window.seconds]
     return Evidence(
         trigger=_trigger(manifest),
         processes=tuple(processes),
         gaps=tuple(gaps),
-        sources=lines_of(processes, str(sysroot) if sysroot else ""),
+        sources=sources.lines,
+        loops=sources.loops,
         timings=Timings(_number(timings.get("observe_s")), _number(timings.get("pause_s")),
                         round(time.monotonic() - began, 3)),
         window_s=max(seconds) if seconds else None,

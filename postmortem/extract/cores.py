@@ -16,7 +16,7 @@ from ..evidence import replace as changed
 from ..memory import ElfCore, NotElf
 from ..native import NativeStacks, Unwinding, start
 from .process import Raw, Reader
-from .sources import lines_of
+from .sources import read_sources
 from .window import NO_WINDOW
 
 #: Signals whose default is a core and that the process itself causes or a watchdog sends.
@@ -34,13 +34,15 @@ def from_core(
     core = open_core(path, sysroot)
     pid = core.pid or (core.threads[0].tid if core.threads else 0)
     process, gaps = read_core(core, pid, NO_RAW, exe, sysroot, progress)
+    sources = read_sources([process], str(sysroot) if sysroot else "")
     name = _fatal_signal(core)
     process = changed(process, fatal_signal=signal.Signals[name].value if name else None)
     return Evidence(
         trigger=Trigger("core", None, name),
         processes=(process,),
         gaps=tuple(gaps),
-        sources=lines_of([process], str(sysroot) if sysroot else ""),
+        sources=sources.lines,
+        loops=sources.loops,
         timings=Timings(extract_s=round(time.monotonic() - began, 3)),
         tool_version=tool_version,
     )  # fmt: skip

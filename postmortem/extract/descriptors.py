@@ -81,14 +81,15 @@ class DescriptorBook:
         self._waiters: Dict[int, List[int]] = {}
         self._ids: Dict[int, str] = {}
 
-    def note(self, fd: int, tid: int) -> Optional[str]:
-        """A thread waits for a descriptor: the id of its resource, None for what is no socket or pipe."""
+    def note(self, fd: int, tid: Optional[int] = None) -> Optional[str]:
+        """A thread (or, without tid, a task) waits for a descriptor: the id of its resource, None for what is neither
+        socket nor pipe."""
         what = self._descriptors.get(fd) if self._descriptors else None
         if what is None or what.kind not in ("socket", "pipe"):
             return None
         self._ids.setdefault(fd, f"{what.kind}-{len(self._ids) + 1}")
         waiters = self._waiters.setdefault(fd, [])
-        if tid not in waiters:
+        if tid is not None and tid not in waiters:
             waiters.append(tid)
         return self._ids[fd]
 

@@ -7,7 +7,20 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from ..cpython.calls import first_number
 from ..cpython.frames import Frame as PyFrame
 from ..cpython.interpreter import InterpreterState, Python, ThreadState
-from ..evidence import Frame, Gap, Gil, Interpreter, NativeFrame, Process, PythonFrame, PythonInfo, Thread, Wait
+from ..evidence import (
+    Frame,
+    Gap,
+    Gil,
+    Interpreter,
+    Loop,
+    NativeFrame,
+    Process,
+    PythonFrame,
+    PythonInfo,
+    Task,
+    Thread,
+    Wait,
+)
 from ..evidence import replace as changed
 from ..memory import CoreThread, ElfCore
 from ..native.merge import merge
@@ -164,7 +177,10 @@ class Reader:
     def process(self) -> Process:
         raw, python = self.raw.process, self.python
         threads = self.threads()
-        loops, tasks = read_tasks(python, self.frame, self.tid_of_ident, self.gaps) if python else ((), ())
+        loops: Tuple[Loop, ...] = ()
+        tasks: Tuple[Task, ...] = ()
+        if python:
+            loops, tasks = read_tasks(python, self.frame, self.tid_of_ident, self.gaps, self.descriptors.note)
         for problem in python.problems if python else []:
             self.gaps.append(Gap("cpython", f"process {self.pid}", problem))
         return Process(

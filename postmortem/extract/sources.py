@@ -6,11 +6,12 @@ regular ones, and only up to a size.
 
 from __future__ import annotations
 
+import ast
 import os
 import stat
 import tokenize
 from io import BytesIO
-from typing import Dict, Iterable, List, Optional, Set, Tuple
+from typing import Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from ..evidence import Process, PythonFrame
 
@@ -20,24 +21,58 @@ _MAX_LINE = 400
 _CONTEXT = 1  # lines kept before and after
 
 
-def lines_of(processes: Iterable[Process], root: str = "") -> Dict[str, Dict[int, str]]:
-    """file → line → text for every Python frame of threads, tasks and samples. ``root`` stands before paths."""
-    wanted: Dict[str, Set[int]] = {}
+class Sources(NamedTuple):
+    lines: Dict[str, Dict[int, str]]  # file → line → text
+    loops: Dict[str, Dict[int, Tuple[int, ...]]]  # file → line → lines of the loops around it, innermost first
+
+
+def read_sources(processes: Iterable[Process], root: str = "") -> Sources:
+    """For every Python frame of threads, tasks and samples. ``root`` stands before paths."""
+    cited: Dict[str, Set[int]] = {}
     for file, line in _cited(processes):
-        wanted.setdefault(file, set()).update(range(max(1, line - _CONTEXT), line + _CONTEXT + 1))
-    found = {}
-    for file in sorted(wanted):
+        cited.setdefault(file, set()).add(line)
+    found = Sources({}, {})
+    for file in sorted(cited):
         texts = _read(root + file)
-        if texts is not None:
-            found[file] = {n: texts[n - 1][:_MAX_LINE] for n in sorted(wanted[file]) if n <= len(texts)}
+        if texts is None:
+            continue
+        around = _loops_around(texts, cited[file]) if "/lib/python" not in file else {}
+        wanted = {n for line in cited[file] for n in range(line - _CONTEXT, line + _CONTEXT + 1)}
+        wanted |= {n for headers in around.values() for n in headers}
+        found.lines[file] = {n: texts[n - 1][:_MAX_LINE] for n in sorted(wanted) if 1 <= n <= len(texts)}
+        if around:
+            found.loops[file] = around
     return found
+
+
+def _loops_around(texts: List[str], lines: Set[int]) -> Dict[int, Tuple[int, ...]]:
+    """The `for` and `while` statements of the same function that enclose each line. The source may have changed, or
+    be for another version of Python: then nothing is known."""
+    try:
+        tree = ast.parse("\n".join(texts))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    around: Dict[int, Tuple[int, ...]] = {}
+    waiting: List[Tuple[ast.AST, Tuple[int, ...]]] = [(tree, ())]
+    while waiting:
+        node, headers = waiting.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            headers = ()
+        elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+            headers = (node.lineno, *headers)
+        if isinstance(node, ast.stmt):
+            last = getattr(node, "end_lineno", None) or node.lineno
+            for line in lines.intersection(range(node.lineno, last + 1)):
+                around[line] = headers  # what lies further in comes later
+        waiting.extend((child, headers) for child in ast.iter_child_nodes(node))
+    return {line: headers for line, headers in sorted(around.items()) if headers}
 
 
 def _cited(processes: Iterable[Process]) -> Iterable[Tuple[str, int]]:
     for process in processes:
         stacks: List[Iterable[PythonFrame]] = [t.python for t in process.threads]
         stacks += [task.stack for task in process.tasks]
-        stacks += [loop.ready_callbacks for loop in process.loops]
+        stacks += [(*loop.ready_callbacks, *loop.watchers) for loop in process.loops]
         stacks += [sample.frames for thread in process.threads for sample in thread.samples]
         stacks += [[held.frame for held in thread.holds] for thread in process.threads]
         for stack in stacks:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from ..cpython.code import Code
 from ..cpython.frames import Frame
 from ..cpython.interpreter import Python
 from ..cpython.objects import NotThat
+from ..cpython.streams import awaited_descriptor
 from ..cpython.tasks import Asyncio, LoopState, TaskState
 from ..evidence import Gap, Loop, PythonFrame, Task
 from ..memory import Fault
 
 
 def read_tasks(
-    python: Python, show: Callable[[Frame], PythonFrame], tid_of_ident: Dict[int, int], gaps: List[Gap]
+    python: Python,
+    show: Callable[[Frame], PythonFrame],
+    tid_of_ident: Dict[int, int],
+    gaps: List[Gap],
+    note_fd: Callable[[int], Optional[str]],
 ) -> Tuple[Tuple[Loop, ...], Tuple[Task, ...]]:
-    """All interpreters' loops and tasks. Ids count from 1 in the order found and carry no address."""
+    """All interpreters' loops and tasks. Ids count from 1 in the order found and carry no address. ``note_fd`` gives
+    the resource of a descriptor that a task waits for."""
     loops: List[Loop] = []
     tasks: List[Task] = []
     for interpreter in python.interpreters:
@@ -31,7 +37,9 @@ def read_tasks(
         for task in states:
             stack = tuple(show(f) for f in task.frames)
             loop = names.get(task.loop) if task.loop else None
-            tasks.append(Task(f"task-{len(tasks) + 1}", task.name, task.state, loop, stack, task.awaiting))
+            fd = awaited_descriptor(python.frames, task.frames)
+            resource = note_fd(fd) if fd is not None else None
+            tasks.append(Task(f"task-{len(tasks) + 1}", task.name, task.state, loop, stack, task.awaiting, resource))
         gaps.extend(Gap("cpython", "asyncio", problem) for problem in asyncio.problems)
     return tuple(loops), tuple(tasks)
 
@@ -45,13 +53,7 @@ def _by_name(task: TaskState) -> Tuple[str, int, str]:
 
 def _loop(python: Python, state: LoopState, ident: str, tid: object, running: object) -> Loop:
     kind = "asyncio" if "EventLoop" in state.kind or state.kind.startswith("_Unix") else state.kind
-    callbacks = []
-    for address in state.callbacks:
-        try:
-            code = Code(python.objects, address)
-        except (Fault, NotThat):
-            continue
-        callbacks.append(PythonFrame(code.filename, code.firstlineno, code.name, code.qualname))
+    own = tuple(f for f in _functions(python, state.watchers) if "/asyncio/" not in f.file)
     return Loop(
         id=ident,
         tid=tid if isinstance(tid, int) else None,
@@ -59,6 +61,19 @@ def _loop(python: Python, state: LoopState, ident: str, tid: object, running: ob
         ready=state.ready,
         scheduled=state.scheduled,
         running_task=running if isinstance(running, str) else None,
-        ready_callbacks=tuple(dict.fromkeys(callbacks)),
+        ready_callbacks=_functions(python, state.callbacks),
         readers=state.readers,
+        watchers=own,
     )
+
+
+def _functions(python: Python, codes: Sequence[int]) -> Tuple[PythonFrame, ...]:
+    """Code objects as frames at their first line, each once."""
+    found = []
+    for address in codes:
+        try:
+            code = Code(python.objects, address)
+        except (Fault, NotThat):
+            continue
+        found.append(PythonFrame(code.filename, code.firstlineno, code.name, code.qualname))
+    return tuple(dict.fromkeys(found))

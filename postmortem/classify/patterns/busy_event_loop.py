@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Iterator, List, Optional, Tuple
 
-from ...evidence import Process, PythonFrame, Thread
+from ...evidence import Loop, Process, PythonFrame, Thread
 from .. import knowledge
 from ..pattern import Answer, CannotTell, Match, No, Pattern
 from ..polling import Poller, pollers, spin_share
@@ -100,19 +100,20 @@ def _always_ready(view: View, process: Process) -> Iterator[Answer]:
         spin = spin_share(view, [thread], None)
         if share < MIN_CPU or spin is None or spin < MIN_SPIN:
             continue
-        callback, part = _callback(view, thread)
-        if callback is None:
+        callbacks, part = _callbacks(view, thread, loop)
+        if not callbacks:
             continue
+        names = " or ".join(knowledge.short(f) for f in callbacks[:3])
         yield Match(
             confidence="likely" if part >= 0.9 else "possible",
-            summary=f"the event loop of {label(thread)} never sleeps: {knowledge.short(callback)} is called at every turn",
+            summary=f"the event loop of {label(thread)} never sleeps: {names} is called at every turn",
             evidence=(
                 f"{share:.0%} of a core used by the loop's thread, {spin:.0%} of its samples in the loop's own machinery",
-                f"{part:.0%} of the callbacks seen are {knowledge.short(callback)}",
+                f"{part:.0%} of what it was seen or is set up to call is {knowledge.short(callbacks[0])}",
                 f"{loop.ready if loop.ready is not None else 'an unknown number of'} callbacks ready, "
                 f"{loop.readers if loop.readers is not None else 'an unknown number of'} descriptors watched",
             ),
-            culprits=(view.culprit(process, callback, thread),),
+            culprits=tuple(view.culprit(process, f, thread) for f in callbacks[:3]),
             remedy=(
                 "A descriptor that stays ready (end of file, an error) is reported at every turn: remove its reader or "
                 "writer and close it, or do not schedule the callback again from itself."
@@ -121,18 +122,20 @@ def _always_ready(view: View, process: Process) -> Iterator[Answer]:
         )
 
 
-def _callback(view: View, thread: Thread) -> Tuple[Optional[PythonFrame], float]:
-    """The program's function that the loop calls most, with its share among all such calls seen."""
-    seen: Counter[Tuple[str, str]] = Counter()
-    frames: dict[Tuple[str, str], Counter[PythonFrame]] = {}
+def _callbacks(view: View, thread: Thread, loop: Loop) -> Tuple[List[PythonFrame], float]:
+    """The program's functions that the loop may call at every turn, the likeliest first with its share: as the samples
+    saw them; else what stands in the ready queue or watches a descriptor."""
+    seen: Counter[PythonFrame] = Counter()
     for count, stack in view.samples(thread):
         at = next((i for i, f in enumerate(stack) if knowledge.in_table(f, (knowledge.LOOP_STEP,))), 0)
         above = [f for f in stack[:at] if not knowledge.is_loop_machinery(f) and not knowledge.is_stdlib(f)]
         if above:
-            frame = above[-1]
-            seen[(frame.file, frame.function)] += count
-            frames.setdefault((frame.file, frame.function), Counter())[frame] += count
+            seen[above[-1]] += count
     if not seen:
-        return None, 0.0
-    key, count = seen.most_common(1)[0]
-    return frames[key].most_common(1)[0][0], count / sum(seen.values())
+        seen.update([*loop.ready_callbacks, *loop.watchers])
+    if not seen:
+        return [], 0.0
+    first = seen.most_common(1)[0][0]
+    same = sum(n for f, n in seen.items() if (f.file, f.function) == (first.file, first.function))
+    watching = [f for f in loop.watchers if (f.file, f.function) == (first.file, first.function)]
+    return [f for f, _n in seen.most_common(3)] + watching, same / sum(seen.values())

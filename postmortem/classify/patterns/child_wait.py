@@ -67,8 +67,11 @@ def _match(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
         facts.append(f"{name} is {_doing(child)}" + (f" and used {cpu:.0%} of a core" if cpu is not None else ""))
     elif view.evidence.trigger.kind == "core":
         facts.append("a core holds one process: what the child did is not in it")
+    supervises = thread.wait is not None and thread.wait.kind == "process" and thread.wait.pid is None
+    if supervises:
+        facts.append("it waits for whichever child ends first, as a supervisor does: this may be its work")
     yield Match(
-        confidence="likely" if frame is not None and not working else "possible",
+        confidence="likely" if frame is not None and not (working or supervises) else "possible",
         summary=f"{label(thread)} of {_program(process)} waits{at} for {name}",
         evidence=tuple(facts),
         culprits=(view.culprit(process, frame, thread),) if frame else (),

@@ -1,7 +1,7 @@
-"""A finalizer (`__del__`) takes a lock that the interrupted code below it holds.
+"""A finalizer (`__del__`, a weakref callback) takes a lock that the interrupted code below it holds.
 
 **What it looks like.** One thread waits for a lock; further down its own stack the same lock is held, and between the two
-stands a `__del__` that nobody called by name.
+stands a `__del__` or a weakref callback that nobody called by name.
 
 **Easily mistaken for** `self-deadlock`, where the program itself makes the second call.
 
@@ -15,16 +15,17 @@ from __future__ import annotations
 
 from typing import Iterator
 
-from ...evidence import HeldLock, Process, Resource, Thread
-from ..knowledge import is_finalizer, own_frame, short
+from ...evidence import PythonFrame
+from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, Pattern
+from ..reentry import Reentry, reentries
 from ..view import View, label
 
 PATTERN = Pattern(
     id="finalizer-deadlock",
     title="a finalizer re-enters a lock held below it",
     explanation=(
-        "The last reference to an object was dropped while a lock was held. Its __del__ ran right there and wants the same "
+        "An object went away while a lock was held. Its finalizer ran right there, in the same thread, and wants the same "
         "lock, which is not re-entrant, so the thread waits for itself."
     ),
     remedy="Keep locks out of __del__ (queue the work instead), or drop the last reference after leaving the `with` block.",
@@ -35,30 +36,25 @@ PATTERN = Pattern(
 
 
 def match(view: View) -> Iterator[Answer]:
-    for process in view.pythons:
-        resources = {r.id: r for r in process.resources}
-        for thread in process.threads:
-            resource = resources.get(thread.wait.resource or "") if thread.wait else None
-            if resource is None or resource.owner_tid != thread.tid or resource.kind == "rlock":
-                continue
-            held = next((h for h in thread.holds if h.resource == resource.id), None)
-            if held is not None and any(is_finalizer(f) for f in thread.python[: held.depth]):
-                yield _match(view, process, thread, resource, held)
+    for found in reentries(view):
+        if found.via == "finalizer" and found.entered is not None:
+            yield _match(view, found, found.entered)
 
 
-def _match(view: View, process: Process, thread: Thread, resource: Resource, held: HeldLock) -> Match:
-    finalizer = next(f for f in thread.python if is_finalizer(f))
+def _match(view: View, found: Reentry, finalizer: PythonFrame) -> Match:
+    thread, resource, held = found.thread, found.resource, found.held
     again = own_frame(thread.python)
     dropped = thread.python[held.depth]
-    frames = [f for f in (again, finalizer, held.frame, dropped) if f is not None]
+    below = thread.python[thread.python.index(finalizer) + 1 : held.depth + 1]
+    places = (again, finalizer, held.frame, own_frame(below), dropped)
     return Match(
-        confidence="proven" if held.basis != "inferred" else "likely",
+        confidence="proven" if found.sure else "likely",
         summary=f"{short(finalizer)} ran while {label(thread)} held {resource.description}, and wants the same lock",
         evidence=(
             f"{label(thread)} took {resource.description} at {short(held.frame)} (known: {held.basis})",
-            f"at {short(dropped)} an object lost its last reference, and {short(finalizer)} began to run",
+            f"below {short(own_frame(below) or dropped)} an object went away, and {short(finalizer)} began to run",
             f"it waits for the same lock at {short(again)}" if again else "it waits for the same lock",
         ),
-        culprits=tuple(dict.fromkeys(view.culprit(process, f, thread) for f in frames)),
-        pid=process.pid,
+        culprits=tuple(dict.fromkeys(view.culprit(found.process, f, thread) for f in places if f is not None)),
+        pid=found.process.pid,
     )

@@ -13,11 +13,12 @@ late, by the 5 ms switch interval for every computing thread before it (the conv
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional
+from typing import Iterator, List, Optional, Set, Tuple
 
-from ...evidence import Process, Thread
+from ...evidence import Process, PythonFrame, Thread
+from ...findings import Culprit
 from ..gil import rates_of
-from ..knowledge import short
+from ..knowledge import is_library, short
 from ..pattern import Answer, CannotTell, Match, No, Pattern
 from ..view import View, label, plural
 
@@ -71,6 +72,19 @@ def _why_not(view: View, process: Process, total: float, wanted: float) -> Optio
     return None
 
 
+def _culprits(view: View, process: Process, frames: List[Tuple[Thread, PythonFrame]]) -> Iterator[Culprit]:
+    """Where they compute, the loops around it, and who calls it in a loop: each place once, not for every thread."""
+    told: Set[PythonFrame] = set()
+    for thread, hot in frames:
+        if hot in told or len(told) > 8:
+            continue
+        callers = [f for f in thread.python if not is_library(f) and f.function != hot.function][:1]
+        for frame in view.loops_around([hot, *callers]):
+            if frame not in told:
+                told.add(frame)
+                yield view.culprit(process, frame, thread)
+
+
 def _match(view: View, process: Process, threads: List[Thread], hot: List[Thread], total: float) -> Match:
     rate = process.gil.handoffs_per_s if process.gil else None
     starved = [t for t in threads if t not in hot and t.gil == "waits"]
@@ -81,15 +95,15 @@ def _match(view: View, process: Process, threads: List[Thread], hot: List[Thread
     facts.append(f"{sum(t.gil == 'waits' for t in threads)} threads were waiting for the GIL at the moment of capture")
     for thread in starved[:3]:
         facts.append(f"{label(thread)} has little to compute, but has to queue for the GIL behind them")
-    frames = [(t, view.hot_frame(t)) for t in sorted(hot, key=lambda t: -(view.cpu_share(t) or 0))]
-    places = ", ".join(list(dict.fromkeys(short(f) for _t, f in frames if f))[:3])
+    frames = [(t, f) for t in sorted(hot, key=lambda t: -(view.cpu_share(t) or 0)) for f in [view.hot_frame(t)] if f]
+    places = ", ".join(list(dict.fromkeys(short(f) for _t, f in frames))[:3])
     main = view.main(process)
     victims = starved + ([main] if main and main not in hot and main not in starved else [])
     return Match(
         confidence="likely",
         summary=f"{plural(len(hot), 'thread')} compute at {places} and share one core: the GIL lets one run at a time",
         evidence=tuple(facts),
-        culprits=tuple(dict.fromkeys(view.culprit(process, f, t) for t, f in frames if f))[:6],
+        culprits=tuple(_culprits(view, process, frames)),
         victims=tuple(view.victim(process, t) for t in victims),
         pid=process.pid,
     )

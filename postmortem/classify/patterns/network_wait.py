@@ -44,7 +44,7 @@ def match(view: View) -> Iterator[Answer]:
     for process in view.processes:
         resources = {r.id: r for r in process.resources}
         for thread in process.threads:
-            if thread.wait is None or thread.wait.kind != "socket" or view.idle(thread):
+            if thread.wait is None or thread.wait.kind != "socket" or view.idle(thread) or not view.rests(thread):
                 continue
             resource = resources.get(thread.wait.resource or "")
             if _serves(thread, resource):
@@ -96,6 +96,7 @@ def _culprits(
 def _tasks(view: View, process: Process) -> Iterator[Answer]:
     """A loop at rest whose tasks wait for the network: a client, unless the program listens."""
     loops = {loop.id: view.thread(process, loop.tid) for loop in process.loops}
+    resources = {r.id: r for r in process.resources}
     for task in process.tasks:
         thread = loops.get(task.loop or "")
         if task.state != "pending" or thread is None or not _reads(task):
@@ -104,10 +105,13 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
         if wait is None or wait.kind != "event-loop":
             continue
         frame = own_frame(task.stack)
-        if process.listening or frame is None:
+        resource = resources.get(task.resource or "")
+        serves = resource.accepted if resource is not None else bool(process.listening)
+        if serves or frame is None:
             yield No(f"task {task.name} waits for the network in a program that serves")
             continue
-        sure = process.listening is not None and wait.endless is True and view.matters(process, thread)
+        known = resource is not None or process.listening is not None
+        sure = known and wait.endless is True and view.matters(process, thread)
         yield Match(
             confidence="likely" if sure else "possible",
             summary=f"task {task.name} waits for a peer at {short(frame)}, and nothing limits how long",
@@ -115,6 +119,7 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
                 f"task {task.name} is suspended in {task.stack[0].function}, awaited at {short(frame)}",
                 f"its event loop ({label(thread)}) sleeps in {wait.syscall}"
                 + (", without a timer" if wait.endless else ""),
+                *((resource.description,) if resource is not None else ()),
             ),
             culprits=_culprits(view, process, frame, thread, task.name),
             pid=process.pid,

@@ -75,7 +75,7 @@ def _busy(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
         confidence="likely" if held else "possible",
         summary=f"{label(thread)} uses a whole core in {short(lines[0])} and did not leave it during the window",
         evidence=tuple(facts),
-        culprits=tuple(view.culprit(process, f, thread) for f in lines),
+        culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(lines)),
         victims=tuple(view.victim(process, t) for t in held),
         pid=process.pid,
     )

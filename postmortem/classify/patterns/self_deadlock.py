@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from typing import Iterator
 
-from ...evidence import HeldLock, Process, Resource, Thread
-from ..knowledge import is_finalizer, own_frame, short
+from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
+from ..reentry import Reentry, reentries
 from ..view import View, label, plural
 
 PATTERN = Pattern(
@@ -40,22 +40,15 @@ PATTERN = Pattern(
 
 
 def match(view: View) -> Iterator[Answer]:
-    for process in view.pythons:
-        resources = {r.id: r for r in process.resources}
-        for thread in process.threads:
-            resource = resources.get(thread.wait.resource or "") if thread.wait else None
-            if resource is None or resource.owner_tid != thread.tid or resource.kind == "rlock":
-                continue
-            held = next((h for h in thread.holds if h.resource == resource.id), None)
-            if held is None or held.depth == 0:
-                continue
-            if any(is_finalizer(f) for f in thread.python[: held.depth]):
-                yield No("a finalizer re-enters the lock: see finalizer-deadlock")
-                continue
-            yield _match(view, process, thread, resource, held)
+    for found in reentries(view):
+        if found.via == "call":
+            yield _match(view, found)
+        else:
+            yield No(f"a {found.via} re-enters the lock, not a call of the program")
 
 
-def _match(view: View, process: Process, thread: Thread, resource: Resource, held: HeldLock) -> Match:
+def _match(view: View, found: Reentry) -> Match:
+    process, thread, resource, held = found.process, found.thread, found.resource, found.held
     again = own_frame(thread.python)
     queue = [t for tid in resource.waiters if tid != thread.tid for t in [view.thread(process, tid)] if t]
     at = f" at {short(again)}" if again else ""
@@ -65,15 +58,13 @@ def _match(view: View, process: Process, thread: Thread, resource: Resource, hel
     ]
     if queue:
         facts.append(f"{plural(len(queue), 'other thread')} queue for the lock")
-    culprits = [view.culprit(process, f, thread) for f in (again, held.frame) if f is not None]
     # the call that leads from the one to the other is often the line to move
-    culprits += [view.culprit(process, f, thread) for f in thread.python[held.depth : held.depth + 1]]
-    endless = thread.wait is not None and thread.wait.endless is not False
+    places = (again, held.frame, *thread.python[held.depth : held.depth + 1])
     return Match(
-        confidence="proven" if endless and held.basis != "inferred" else "likely",
+        confidence="proven" if found.sure else "likely",
         summary=f"{label(thread)} waits{at} for {resource.description}, which it holds itself since {short(held.frame)}",
         evidence=tuple(facts),
-        culprits=tuple(dict.fromkeys(culprits)),
+        culprits=tuple(dict.fromkeys(view.culprit(process, f, thread) for f in places if f is not None)),
         victims=tuple(view.victim(process, t) for t in queue),
         pid=process.pid,
     )

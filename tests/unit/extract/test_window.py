@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 from postmortem.evidence import Process, PythonFrame, Thread
-from postmortem.extract.sources import lines_of
+from postmortem.extract.sources import read_sources
 from postmortem.extract.window import NO_WINDOW, counters, read_samples, read_window
 
 
@@ -57,4 +57,4 @@ def test_only_python_sources_are_quoted(tmp_path: Path) -> None:
     (tmp_path / "pipe.py").symlink_to("/dev/zero")
     names = [str(source), str(secret), str(tmp_path / "pipe.py"), "relative.py", "/etc/passwd"]
     frames = tuple(PythonFrame(name, 2, "f") for name in names)
-    assert lines_of([Process(1, threads=(Thread(1, stack=frames),))]) == {str(source): {1: "one", 2: "two", 3: "three"}}
+    assert read_sources([Process(1, threads=(Thread(1, stack=frames),))]).lines == {str(source): {1: "one", 2: "two", 3: "three"}}

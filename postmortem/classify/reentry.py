@@ -1,0 +1,60 @@
+"""A thread that wants a lock which it holds further down its own stack, and what led it there.
+
+Three causes look alike: the program calls itself back (self-deadlock), a finalizer or weakref callback runs in the
+middle of the block (finalizer-deadlock), a Python signal handler does (signal-handler-deadlock). The frames between
+the two ends tell them apart: by name in Python, by CPython's own functions in the native stack where there are symbols.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, NamedTuple, Optional, Tuple
+
+from ..evidence import HeldLock, NativeFrame, Process, PythonFrame, Resource, Thread
+from . import knowledge
+from .view import View
+
+
+class Reentry(NamedTuple):
+    process: Process
+    thread: Thread
+    resource: Resource
+    held: HeldLock
+    via: str  # "call" | "finalizer" | "signal"
+    entered: Optional[PythonFrame]  # the finalizer or handler: the frame that nobody called by name
+
+    @property
+    def sure(self) -> bool:
+        """Read, not guessed, and without an end of its own."""
+        return self.held.basis != "inferred" and self.thread.wait is not None and self.thread.wait.endless is not False
+
+
+def reentries(view: View) -> Iterator[Reentry]:
+    for process in view.pythons:
+        resources = {r.id: r for r in process.resources}
+        for thread in process.threads:
+            resource = resources.get(thread.wait.resource or "") if thread.wait else None
+            if resource is None or resource.owner_tid != thread.tid or resource.kind == "rlock":
+                continue
+            held = next((h for h in thread.holds if h.resource == resource.id), None)
+            if held is not None and held.depth > 0:
+                yield Reentry(process, thread, resource, held, *_via(thread, held.depth))
+
+
+def _via(thread: Thread, depth: int) -> Tuple[str, Optional[PythonFrame]]:
+    """What led from the frame that holds (at ``depth``) to the one that waits."""
+    seen = -1
+    above: Optional[PythonFrame] = None
+    for frame in thread.stack:
+        if isinstance(frame, NativeFrame):
+            if frame.function in knowledge.NATIVE_SIGNAL and above is not None:
+                return "signal", above
+            if frame.function in knowledge.NATIVE_FINALIZER and above is not None:
+                return "finalizer", above
+            continue
+        seen += 1
+        if seen >= depth:
+            break
+        above = frame
+        if knowledge.is_finalizer(frame):
+            return "finalizer", frame
+    return "call", None
