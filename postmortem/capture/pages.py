@@ -34,9 +34,9 @@ _LARGEST_MAPPING = 64 << 30
 class PageMap:
     """``descriptor`` is an open /proc/PID/pagemap, which stays the caller's."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, has_scan: bool = True) -> None:
         self._descriptor = descriptor
-        self._has_scan = True
+        self._has_scan = has_scan
         self.left_out: List[Mapping] = []  # mappings too large to look through without the ioctl
 
     def touched(self, mappings: Sequence[Mapping]) -> List[Range]:

@@ -197,6 +197,18 @@ def test_cat_reads_the_terminal(tmp_path: Path) -> None:
     assert set(window["syscalls"]) == {"read"}
 
 
+def test_the_terminal_is_taken_back_from_what_was_killed(tmp_path: Path) -> None:
+    """A program that turned echo off and is ended cannot turn it on again: whoever typed must see his typing."""
+    code = "import time,tty; tty.setraw(0); print('raw', flush=True); time.sleep(600)"
+    options = ["-t", "2", "--observe", "0.1", "-s", "KILL", "-o", str(tmp_path / "bundle")]
+    inner = [*under_capture(*options, "--"), sys.executable, "-c", code]
+    outer = "import subprocess,sys; subprocess.run(sys.argv[1:]); subprocess.run(['stty', '-a'])"
+    _status, shown = on_terminal([sys.executable, "-c", outer, *inner], [])
+    assert "raw" in shown
+    flags = shown[shown.rindex("speed") :].replace(";", " ").split()
+    assert {"echo", "icanon", "opost"} <= set(flags)
+
+
 def finished_window(bundle: Path) -> Dict[str, Any]:
     root = json.loads((bundle / "manifest.json").read_bytes())["root_pid"]
     threads = json.loads((bundle / "raw" / "proc" / str(root) / "window.json").read_bytes())["threads"]
