@@ -15,6 +15,8 @@ from ..evidence import Counters, PythonFrame, Sample
 
 #: Distinct stacks kept per thread, most frequent first; the rest is noise for people and rules alike.
 MAX_STACKS = 40
+#: Share of a thread's samples that must agree on the outermost function.
+_MOSTLY = 0.6
 _TRACK = re.compile(r"thread \((\d+)\)(?:: (.*))?$", re.S)
 
 
@@ -135,7 +137,20 @@ def _read_track(events: List[Dict[str, Any]], rate: float) -> Tuple[Optional[int
         for frames, (total, first, last) in seen.items()
     ]
     samples.sort(key=lambda s: (-s.count, s.first_s))
-    return tid, tuple(samples[:MAX_STACKS])
+    return tid, tuple(_whole(samples)[:MAX_STACKS])
+
+
+def _whole(samples: List[Sample]) -> List[Sample]:
+    """Without torn stacks: py-spy reads a running thread without stopping it, and sometimes loses the outer frames.
+    A thread has one outermost function; what ends elsewhere is torn, unless it is more than a few."""
+    roots: Dict[Tuple[str, str], int] = {}
+    for sample in samples:
+        root = (sample.frames[-1].file, sample.frames[-1].function)
+        roots[root] = roots.get(root, 0) + sample.count
+    main = max(roots, key=lambda r: roots[r], default=None)
+    if main is None or roots[main] < _MOSTLY * sum(roots.values()):
+        return samples
+    return [s for s in samples if (s.frames[-1].file, s.frames[-1].function) == main]
 
 
 def _note(

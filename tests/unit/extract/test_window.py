@@ -31,6 +31,16 @@ def test_samples_are_stacks_with_their_share_of_time(tmp_path: Path) -> None:
     ]
 
 
+def test_torn_stacks_are_left_out(tmp_path: Path) -> None:
+    """A sample that lost its outer frames is no stack of its own."""
+    events: List[Dict[str, Any]] = [event("B", "thread (42): Main", 0.0)]
+    for begin, end, *names in ((0.0, 0.5, "<module>", "run"), (0.5, 0.6, "run"), (0.6, 1.0, "<module>", "run")):
+        events += [event("B", name, begin, 1) for name in names] + [event("E", name, end, 1) for name in reversed(names)]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps([*events, event("E", "thread (42): Main", 1.0)]))
+    assert [[f.function for f in s.frames] for s in read_samples(path)[42]] == [["run", "<module>"]]
+
+
 def test_damaged_files_are_no_window(tmp_path: Path) -> None:
     """Missing, cut or absurd files mean unknown, not an error."""
     assert read_window(tmp_path / "none.json") == NO_WINDOW
