@@ -94,7 +94,7 @@ class Image:
 
     def hold(self, arena: memcopy.Arena) -> None:
         """During the stop: copies into memory."""
-        self._copied = memcopy.into_arena(self._source.memory, self.plan.copies, arena)
+        self._copied = memcopy.into_arena(self._source.memory, self._source.tid, self.plan.copies, arena)
 
     def stream_to(self, stream: BinaryIO, asked_to_end: Callable[[], bool]) -> None:
         """During the stop: memory goes straight to the file. Raises CaptureFailed when somebody wants an end."""

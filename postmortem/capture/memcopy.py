@@ -10,6 +10,7 @@ import os
 from typing import BinaryIO, Callable, Dict, List, Sequence, Tuple
 
 from ..errors import CaptureFailed
+from . import vmread
 from .segments import PAGE, Range, Segment
 
 _POPULATE = getattr(mmap, "MAP_POPULATE", 0x8000)  # in the mmap module from Python 3.10 on
@@ -48,14 +49,21 @@ class Copied:
         self.unreadable_pages = 0
 
 
-def into_arena(memory: int, ranges: Sequence[Range], arena: Arena) -> Copied:
-    """``memory`` is an open /proc/PID/mem. Pages that cannot be read are left out, and counted."""
+def into_arena(memory: int, tid: int, ranges: Sequence[Range], arena: Arena) -> Copied:
+    """``memory`` is an open /proc/PID/mem, ``tid`` a thread of it that lives. Pages that cannot be read are left out,
+    and counted."""
     copied = Copied()
-    for start, end in ranges:
-        view = arena.take(end - start)
-        for address, part in _read(memory, start, view, copied):
-            copied.parts.append((address, part))
-            copied.bytes += len(part)
+    view = arena.take(sum(end - start for start, end in ranges))
+    for first in range(0, len(ranges), vmread.MOST_RANGES):
+        batch = ranges[first : first + vmread.MOST_RANGES]
+        sizes = [end - start for start, end in batch]
+        block, view = view[: sum(sizes)], view[sum(sizes) :]
+        at_once = vmread.read(tid, batch, block)
+        for (start, _end), size in zip(batch, sizes):
+            part, block = block[:size], block[size:]
+            for address, data in [(start, part)] if at_once else _read(memory, start, part, copied):
+                copied.parts.append((address, data))
+                copied.bytes += len(data)
     return copied
 
 
