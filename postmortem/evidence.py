@@ -27,6 +27,7 @@ class PythonFrame(msgspec.Struct, frozen=True, tag="python", tag_field="kind"):
     function: str  # co_name
     qualname: Optional[str] = None  # co_qualname, from 3.11 on
     module: Optional[str] = None  # __name__ of the frame's globals
+    role: Optional[str] = None  # "signal-handler": entered by the interpreter with (signal number, frame)
 
 
 class NativeFrame(msgspec.Struct, frozen=True, tag="native", tag_field="kind"):

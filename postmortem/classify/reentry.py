@@ -2,7 +2,8 @@
 
 Three causes look alike: the program calls itself back (self-deadlock), a finalizer or weakref callback runs in the
 middle of the block (finalizer-deadlock), a Python signal handler does (signal-handler-deadlock). The frames between
-the two ends tell them apart: by name in Python, by CPython's own functions in the native stack where there are symbols.
+the two ends tell them apart: by name or role in Python, by CPython's own functions in the native stack where there are
+symbols.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ def _via(thread: Thread, depth: int) -> Tuple[str, Optional[PythonFrame]]:
         if seen >= depth:
             break
         above = frame
+        if frame.role == "signal-handler":
+            return "signal", frame
         if knowledge.is_finalizer(frame):
             return "finalizer", frame
     return "call", None

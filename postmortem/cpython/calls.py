@@ -7,6 +7,7 @@ something else (a system call) says that the call is going on.
 
 from __future__ import annotations
 
+import itertools
 from typing import Optional
 
 from ..memory import Fault
@@ -34,3 +35,10 @@ def first_number(frames: Frames, frame: Frame, builtin: str) -> Optional[float]:
                 except (Fault, NotThat):
                     return None
     return None
+
+
+def is_signal_handler(frames: Frames, frame: Frame) -> bool:
+    """Was it called as ``handler(number, frame)``? Only the interpreter passes a frame object to a function that it
+    enters from C (Modules/signalmodule.c, _PyErr_CheckSignalsTstate); bound methods have ``self`` before the pair."""
+    kinds = [frames.objects.type_name(value) for _name, value in itertools.islice(frames.locals(frame), 3)]
+    return ("int", "frame") in zip(kinds, kinds[1:])

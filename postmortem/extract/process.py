@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..cpython.calls import first_number
+from ..cpython.calls import first_number, is_signal_handler
 from ..cpython.frames import Frame as PyFrame
 from ..cpython.interpreter import InterpreterState, Python, ThreadState
 from ..evidence import (
@@ -121,7 +121,7 @@ class Reader:
         return last_call(self.raw.window, tid)
 
     def _stack(self, frames: Sequence[PyFrame], native: Tuple[NativeFrame, ...], tid: int) -> Tuple[Frame, ...]:
-        python = [(self.frame(f), f.entry) for f in frames]
+        python = [(self._shown(f), f.entry) for f in frames]
         merged = merge(python, native)
         if len(merged) > KEEP_INNER + KEEP_OUTER:
             left_out = len(merged) - KEEP_INNER - KEEP_OUTER
@@ -129,6 +129,12 @@ class Reader:
             self.gaps.append(Gap("cpython", f"stack of thread {tid}", reason))
             merged = merged[:KEEP_INNER] + merged[-KEEP_OUTER:]
         return merged
+
+    def _shown(self, frame: PyFrame) -> PythonFrame:
+        shown = self.frame(frame)
+        if frame.entry and self.python and is_signal_handler(self.python.frames, frame):
+            return changed(shown, role="signal-handler")
+        return shown
 
     def frame(self, frame: PyFrame) -> PythonFrame:
         module = self.python.frames.module(frame) if self.python else None
