@@ -120,6 +120,21 @@ def test_environment_folder_and_streams_are_untouched(tmp_path: Path) -> None:
     assert "to read" in under.stdout
 
 
+def test_nothing_heavy_is_imported_before_the_command_starts() -> None:
+    """Beside what the bare interpreter has: each of these costs milliseconds that every run would pay."""
+    heavy = {"argparse", "click", "ctypes", "json", "logging", "msgspec", "pathlib", "pygments", "shutil", "subprocess",
+             "tempfile", "threading", "typing"}  # fmt: skip
+    show = "print(*sys.modules, flush=True); os._exit(0)"
+    bare = subprocess.run([sys.executable, "-c", f"import os, sys; {show}"], capture_output=True, text=True, check=True)
+    patched = f"import os, sys\ndef spawn(*_, **__): {show}\nos.posix_spawnp = spawn\n"
+    call = "from postmortem.__main__ import main\nmain(['capture', '-t', '5', '-k', '1', 'true'])"
+    under = subprocess.run(
+        [sys.executable, "-c", patched + call], capture_output=True, text=True, check=True, env=environment()
+    )
+    assert "postmortem.capture.command" in under.stdout.split()
+    assert not (set(under.stdout.split()) - set(bare.stdout.split())) & heavy
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP])
 def test_signals_are_passed_on_once(tmp_path: Path, number: signal.Signals) -> None:
     """What another process sends to postmortem reaches the command, once; its status is its own."""
