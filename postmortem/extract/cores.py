@@ -16,7 +16,7 @@ from ..evidence import replace as changed
 from ..memory import ElfCore, NotElf
 from ..native import NativeStacks, Unwinding, start
 from .process import Raw, Reader
-from .sources import read_sources
+from .sources import read_lines, read_sources
 from .window import NO_WINDOW
 
 #: Signals whose default is a core and that the process itself causes or a watchdog sends.
@@ -80,7 +80,8 @@ def read_core(
     unwinding = _start_gdb(core, program, sysroot, gaps)
     python = _python(core, gaps)
     native = _collect(unwinding, gaps)
-    reader = Reader(core, python, native.stacks if native else {}, raw, pid)
+    root = str(sysroot) if sysroot else ""
+    reader = Reader(core, python, native.stacks if native else {}, raw, pid, lambda file: read_lines(root + file))
     process = reader.process()
     if process.exe is None and program is not None:
         process = changed(process, exe=str(program))

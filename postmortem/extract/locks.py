@@ -8,6 +8,7 @@ from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
 from ..cpython.locks import Locks, LockState
 from ..evidence import HeldLock, PythonFrame, Resource
+from .acquires import Acquires, Lines
 from .waits import FutexFacts
 
 _THREADING = "threading.py"
@@ -35,8 +36,9 @@ class _Claim(NamedTuple):
 class LockBook:
     """Collects waits while threads are read; ``settle`` then finds owners; ``resources`` tells it all."""
 
-    def __init__(self, python: Python, threads: Dict[int, ThreadState]) -> None:
+    def __init__(self, python: Python, threads: Dict[int, ThreadState], lines: Lines) -> None:
         self._python = python
+        self._acquires = Acquires(python.frames, lines)
         self._locks = Locks(python.frames)
         self._threads = threads
         self._ids: Dict[int, str] = {}  # lock object → resource id
@@ -97,6 +99,25 @@ class LockBook:
             elif lock.locked and len({c.tid for c in claims}) == 1:
                 self._owners[address] = (claims[0].tid, "with-slot")
                 self._hold(address, claims, "with-slot")
+        self._infer([a for a, lock in self._states.items() if self._waiters.get(a) and a not in self._owners and lock.locked])
+
+    def _infer(self, unowned: Sequence[int]) -> None:
+        """Owners of wanted locks that no `with` and no record names: functions still running that acquired them."""
+        if not unowned:
+            return
+        claims: Dict[int, List[_Claim]] = {}
+        for tid in sorted(self._threads):
+            for depth, frame in enumerate(self._threads[tid].frames[:_MAX_SEARCHED]):
+                if frame.code.filename.endswith(_THREADING):
+                    continue
+                for line, value in self._acquires.of(frame):
+                    lock = self._locks.at(value)
+                    if lock is not None and lock.address in unowned:
+                        claims.setdefault(lock.address, []).append(_Claim(tid, frame, depth, line, lock))
+        for address, found in claims.items():
+            if len({c.tid for c in found}) == 1:
+                self._owners[address] = (found[0].tid, "inferred")
+                self._hold(address, found, "inferred")
 
     def _claim(self, tid: int, frames: Sequence[Frame]) -> None:
         for depth, frame in enumerate(frames):

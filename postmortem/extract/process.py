@@ -25,6 +25,7 @@ from ..evidence import replace as changed
 from ..memory import CoreThread, ElfCore
 from ..native.merge import merge
 from . import waits
+from .acquires import Lines
 from .descriptors import DescriptorBook, Descriptors
 from .joins import joined_thread
 from .locks import LockBook
@@ -48,7 +49,13 @@ class Reader:
     """Reads one process out of a core. ``gaps`` collects what could not be had."""
 
     def __init__(
-        self, core: ElfCore, python: Optional[Python], native: Dict[int, Tuple[NativeFrame, ...]], raw: Raw, pid: int
+        self,
+        core: ElfCore,
+        python: Optional[Python],
+        native: Dict[int, Tuple[NativeFrame, ...]],
+        raw: Raw,
+        pid: int,
+        lines: Lines,
     ) -> None:
         self.core = core
         self.python = python
@@ -58,7 +65,7 @@ class Reader:
         self.gaps: List[Gap] = []
         self.by_tid = self._match_threads()
         self.tid_of_ident = {state.ident: tid for tid, state in self.by_tid.items()}
-        self.locks = LockBook(python, self.by_tid) if python else None
+        self.locks = LockBook(python, self.by_tid, lines) if python else None
         self.descriptors = DescriptorBook(raw.descriptors)
 
     # ------------------------------------------------------------------ threads

@@ -33,7 +33,7 @@ def read_sources(processes: Iterable[Process], root: str = "") -> Sources:
         cited.setdefault(file, set()).add(line)
     found = Sources({}, {})
     for file in sorted(cited):
-        texts = _read(root + file)
+        texts = read_lines(root + file)
         if texts is None:
             continue
         around = _loops_around(texts, cited[file]) if "/lib/python" not in file else {}
@@ -81,7 +81,8 @@ def _cited(processes: Iterable[Process]) -> Iterable[Tuple[str, int]]:
                     yield frame.file, frame.line
 
 
-def _read(path: str) -> Optional[List[str]]:
+def read_lines(path: str) -> Optional[List[str]]:
+    """The lines of a Python source file; None for anything else, or when it is not here."""
     if not path.startswith("/") or not path.endswith(_SUFFIXES):
         return None
     try:

@@ -105,6 +105,32 @@ def test_a_lock_cycle_from_capture_core_and_bundle(python: str, tmp_path: Path) 
     assert all(text and "with" in text for text in source)
 
 
+EXPLICIT = """
+import threading
+class Ledger:
+    def __init__(self): self.guard = threading.Lock()
+    def total(self):
+        self.guard.acquire()
+        try: return 1
+        finally: self.guard.release()
+    def close(self):
+        self.guard.acquire()
+        try: self.total()
+        finally: self.guard.release()
+Ledger().close()
+"""
+
+
+@pytest.mark.parametrize("python", matrix())
+def test_a_holder_by_acquire_is_inferred_and_never_proven(python: str, tmp_path: Path) -> None:
+    """Nothing in memory names who called acquire(): its frame and source do, and that is an inference."""
+    found = capture(tmp_path, EXPLICIT, python)
+    leading = found["findings"][0]
+    assert (leading["pattern"], leading["confidence"]) == ("self-deadlock", "likely")
+    assert {10, 6} <= {c["line"] for c in leading["culprits"]}
+    assert [r["owner_basis"] for r in found["processes"][0]["resources"]] == ["inferred"]
+
+
 def test_a_running_process_is_diagnosed_and_left_running(tmp_path: Path) -> None:
     """--pid gives 0 and the same verdict, and the process goes on."""
     with Program(sys.executable, LEDGER, tmp_path) as program:
