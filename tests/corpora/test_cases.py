@@ -17,7 +17,8 @@ CASES = all_cases()
 PATTERNS = [rule.id for rule in all_patterns()]
 HEALTHY_KINDS = 8
 
-# Words by which a program would tell what is wrong with it. `serve_forever`, `run_forever` and a terminal's hang-up are other people's names.
+# Words by which a program would tell what is wrong with it. `serve_forever`, `run_forever` and a terminal's
+# hang-up are other people's names.
 GIVEAWAY = re.compile(
     r"dead_?lock|(?<!c)hang(?!_?up)|hung|stuck|culprit|starv|thrash|content(?:ion|d)|contend|livelock|orphan|leak|infinite"
     r"|(?<!serve_)(?<!run_)forever|spin(?!e|al|ach|dle)|busy|freeze|frozen|wake_?up|race_?condition|\bbug|faulty|postmortem",
