@@ -46,6 +46,16 @@ IDLE = (
     ("anyio/_backends/_asyncio.py", "run"),  # WorkerThread.run: a to_thread worker between jobs
 )
 
+#: Who is here waits for work that other threads of the process do, whichever they are.
+COLLECTS = (
+    ("/queue.py", "join"),
+    ("concurrent/futures/_base.py", "result"),
+    ("concurrent/futures/_base.py", "wait"),
+    ("concurrent/futures/_base.py", "as_completed"),
+    ("concurrent/futures/thread.py", "shutdown"),
+    ("multiprocessing/pool.py", "get"),
+)
+
 #: The interpreter is at its end: threading._shutdown waits for threads, executors' _python_exit joins workers.
 EXIT = (("threading.py", "_shutdown"), ("concurrent/futures/thread.py", "_python_exit"))
 

@@ -8,7 +8,6 @@ from ..evidence import Evidence, Process, PythonFrame, Resource, Thread, replace
 from ..findings import Culprit, Victim
 from . import knowledge
 
-
 #: Of a core: a thread that used more over the window was not waiting.
 BUSY_SHARE = 0.3
 
@@ -144,8 +143,12 @@ class View:
         return found
 
     def matters(self, process: Process, thread: Thread) -> bool:
-        """Is it the main thread, or one that the main thread waits for?"""
-        return thread.is_main or any(t.is_main for t in self.waits_on(process, thread.tid))
+        """Is it the main thread, or one that the main thread waits for: by name, or for the work of all of them?"""
+        main = self.main(process)
+        if thread.is_main or main is None:
+            return thread.is_main
+        collects = any(knowledge.in_table(f, knowledge.COLLECTS) for f in main.python)
+        return collects or main in self.waits_on(process, thread.tid)
 
     def children(self, process: Process) -> List[Process]:
         return [p for p in self.processes if p.ppid == process.pid]

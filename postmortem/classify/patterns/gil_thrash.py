@@ -22,7 +22,7 @@ from ...findings import Culprit
 from ..gil import RATIO, Rates, rates_of
 from ..knowledge import short
 from ..pattern import Answer, CannotTell, Match, No, Pattern
-from ..polling import Poller, pollers
+from ..polling import Poller, pollers, polling_threads
 from ..view import View, plural
 
 PATTERN = Pattern(
@@ -78,7 +78,7 @@ def _wakes_in_vain(process: Process, threads: List[Thread], rates: Rates) -> boo
 def _match(view: View, process: Process, threads: List[Thread], rates: Rates) -> Match:
     competing = [t for t in threads if (view.switches(t) or 0) >= 1 or t.gil in ("waits", "holds")]
     waiting = [t for t in threads if t.gil == "waits"]
-    found = pollers(process)
+    found = pollers(process) or polling_threads(view, process)
     count = len(competing) or len(threads)
     cpu = view.cpu(process)
     facts = [
@@ -103,11 +103,13 @@ def _match(view: View, process: Process, threads: List[Thread], rates: Rates) ->
 
 
 def _culprits(view: View, process: Process, found: List[Poller]) -> Tuple[Culprit, ...]:
-    return tuple(view.culprit(process, p.frame, task=p.tasks[0].name) for p in found[:3])
+    places = [(p, f) for p in found[:3] for f in ([p.frame] if p.tasks else view.loops_around([p.frame]))]
+    return tuple(view.culprit(process, f, task=p.tasks[0].name if p.tasks else None) for p, f in places)
 
 
 def _polls(poller: Poller) -> str:
-    return f"{plural(len(poller.tasks), 'task')} poll at {short(poller.frame)}, giving the loop a turn (sleep(0)) each time"
+    gives = "giving the loop a turn" if poller.tasks else "giving the GIL away"
+    return f"{poller.who} poll at {short(poller.frame)}, {gives} (sleep(0)) each time"
 
 
 def _remedy(found: List[Poller]) -> str:

@@ -161,6 +161,17 @@ def test_hand_overs_without_a_poller_are_only_possible() -> None:
     assert set(found(evidence(busy)).values()) <= {"possible"}
 
 
+def test_threads_that_sleep_for_nothing_poll_too() -> None:
+    """`while not ready: sleep(0)` in threads is a root like a polling task; the loop around the line is named."""
+    spin = [frame("feed", 26), frame("run", 3)]
+    threads = [thread(n + 2, spin, counters=counters(0.12, 900), samples=samples((50, spin))) for n in range(8)]
+    main = thread(1, [frame("export", 9)], counters=counters(0.3, 50_000))
+    known = evidence(process([main, *threads], gil=Gil(True, 2, 0.005, 60_000, 60_000.0)))
+    assert found(known)["gil-thrash"] == "possible"
+    known = changed(known, sources={APP: {26: "        time.sleep(0)"}}, loops={APP: {26: (25,)}})
+    assert (found(known)["gil-thrash"], lines(known)) == ("likely", [26, 25])
+
+
 def computing(count: int, handoffs: float) -> Process:
     work = [frame("crunch", 7), frame("worker", 3)]
     threads = [
@@ -270,6 +281,13 @@ def test_a_worker_that_nobody_waits_for_is_only_possible() -> None:
     worker = thread(2, stack("socket.readinto", "listen"), wait=SOCKET)
     known = process([thread(1, [frame("main")]), worker], resources=(socket(accepted=False),))
     assert found(evidence(known)) == {"network-wait": "possible"}
+
+
+def test_a_worker_whose_work_is_collected_matters() -> None:
+    """The main thread waits in Queue.join for whatever the workers do: their wait is its wait."""
+    worker = thread(2, stack("socket.readinto", "fetch"), wait=SOCKET)
+    main = thread(1, stack("threading.wait", "queue.join", "run"), wait=Wait("condition", "futex", endless=True))
+    assert found(evidence(process([main, worker], resources=(socket(accepted=False),)))) == {"network-wait": "likely"}
 
 
 @pytest.mark.parametrize(("length", "expected"), [(3600.0, "likely"), (1.5, "possible"), (None, "possible")])
