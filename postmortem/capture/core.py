@@ -31,10 +31,10 @@ class Source:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        self.tid = procfs.living_thread(pid)
-        self._base = f"/proc/{pid}/task/{self.tid}"
         self._files = contextlib.ExitStack()
         try:
+            self.tid = procfs.living_thread(pid)
+            self._base = f"/proc/{pid}/task/{self.tid}"
             self.memory = self._open("mem")
             self._pagemap = PageMap(self._open("pagemap"))
             self._maps = self._open("maps")
@@ -152,18 +152,18 @@ def freeze_and_copy(freezer: Freezer, sources: Dict[int, Source], limits: Limits
     Processes that the tree started meanwhile are added to ``sources``. ``open_core(pid)`` is called during the stop
     for large copies only. Raises CaptureFailed when the disk would not hold them.
     """
-    looks = {pid: source.look() for pid, source in sources.items()}
+    looks = _first_looks(sources)
     expected = sum(look.plan.bytes for look in looks.values())
     if expected > limits.disk - _SPARE_DISK:
         raise CaptureFailed(
             f"the cores need {expected >> 20} MB, and {limits.disk >> 20} MB are free where the bundle lies",
             "choose another place with -o DIR",
         )
-    for pid, source in sources.items():
-        source.warm(looks[pid])
+    for pid, look in looks.items():
+        sources[pid].warm(look)
     arena = memcopy.Arena(int(expected * _SLACK) + _SPARE if expected <= limits.memory else _SPARE)
 
-    freezer.stop(sources, also_children=True)
+    freezer.stop(looks, also_children=True)
     images, refused = _images(freezer, sources)
     if sum(image.plan.bytes for image in images.values()) <= limits.memory:
         for image in images.values():
@@ -178,6 +178,15 @@ def freeze_and_copy(freezer: Freezer, sources: Dict[int, Source], limits: Limits
     return Frozen(images, refused, freezer.pause_s)
 
 
+def _first_looks(sources: Dict[int, Source]) -> Dict[int, Look]:
+    """Of the processes that still are; one that ends meanwhile must not cost the cores of the others."""
+    looks = {}
+    for pid, source in sources.items():
+        with contextlib.suppress(OSError):
+            looks[pid] = source.look()
+    return looks
+
+
 def _images(freezer: Freezer, sources: Dict[int, Source]) -> Tuple[Dict[int, Image], Dict[int, Exception]]:
     images: Dict[int, Image] = {}
     refused: Dict[int, Exception] = {}
@@ -189,12 +198,20 @@ def _images(freezer: Freezer, sources: Dict[int, Source]) -> Tuple[Dict[int, Ima
             refused[pid] = CaptureFailed(f"process {pid} is a 32-bit program, which is not supported", "gcore can")
         else:
             try:
-                if pid not in sources:
-                    sources[pid] = Source(pid)
-                images[pid] = Image(sources[pid], threads, unstoppable)
+                images[pid] = _image(pid, sources, threads, unstoppable)
             except (OSError, PostmortemError) as exc:
                 refused[pid] = exc
     return images, refused
+
+
+def _image(pid: int, sources: Dict[int, Source], threads: List[Registers], unstoppable: List[int]) -> Image:
+    if pid in sources:
+        image = Image(sources[pid], threads, unstoppable)
+        if image.plan.segments:
+            return image
+        sources.pop(pid).close()  # it has run another program since: what was opened shows the old one's memory
+    sources[pid] = Source(pid)
+    return Image(sources[pid], threads, unstoppable)
 
 
 def _no_registers(pid: int, unstoppable: Sequence[int]) -> Exception:

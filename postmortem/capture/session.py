@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, ContextManager, Dict, List, Optional
 
 from .. import __version__
 from ..bundle import Bundle
+from ..errors import TargetNotFound
 from . import core, facts, freeze, network, probes, procfs, ptrace, pyspy, room, tree, window
 from .command import Command, Watch
 from .options import Options
@@ -148,14 +149,22 @@ class Session:
         try:
             for member in members_of(self.command):
                 if member.alive:
-                    with self.bundle.step("core", f"process {member.pid}", only_failure=True):
-                        sources[member.pid] = core.Source(member.pid)
+                    self._prepare(member.pid, sources)
             if sources:
                 with self.bundle.step("freeze", "the tree"):
                     self._copy(sources, machine)
         finally:
             for source in sources.values():
                 source.close()
+
+    def _prepare(self, pid: int, sources: Dict[int, core.Source]) -> None:
+        with self.bundle.step("core", f"process {pid}", only_failure=True):
+            try:
+                sources[pid] = core.Source(pid)
+            except TargetNotFound:
+                if pid == self.command.pid:
+                    raise
+                # short-lived children end all the time: that one did is no shortcoming of the capture
 
     def _copy(self, sources: Dict[int, core.Source], machine: str) -> None:
         def work(freezer: freeze.Freezer) -> core.Frozen:

@@ -198,6 +198,30 @@ def test_processes_that_come_and_go(tmp_path: Path) -> None:
     assert not [p for p in Path("/proc").glob("[0-9]*") if _group(p) == group]
 
 
+RUNS_ANOTHER_PROGRAM = """
+import os, signal, time
+from postmortem.capture import freeze
+stop = freeze.Freezer.stop
+def stop_late(self, pids, also_children):
+    root = list(pids)[0]
+    os.kill(root, signal.SIGUSR1)
+    while open(f"/proc/{root}/comm").read() != "sleep\\n":
+        time.sleep(0.01)
+    stop(self, [root], also_children)
+freeze.Freezer.stop = stop_late
+"""
+
+
+def test_a_process_runs_another_program_just_before_the_stop(tmp_path: Path) -> None:
+    """What was opened beforehand shows the old program's memory; the core shows the new one's."""
+    script = "trap 'exec sleep 600' USR1; while :; do sleep 0.05; done"
+    done = capture(tmp_path, "--", "sh", "-c", script, driver=RUNS_ANOTHER_PROGRAM + DRIVER)
+    core = ElfCore(str(done.core()))
+    assert core.argv == "sleep 600"
+    assert len(core.read(core.threads[0].regs["rsp"], 8)) == 8
+    assert any(mapped.path.endswith("/sleep") for mapped in core.files)
+
+
 def _group(process: Path) -> int:
     try:
         line = (process / "stat").read_text()
