@@ -72,17 +72,36 @@ class Locks:
     def held(self, frame: Frame) -> List[HeldLock]:
         """Locks that `with` statements of this frame keep, outermost first; through generator-based context
         managers too (the lock is then held by the suspended generator, on this frame's behalf)."""
-        found = []
+        found: List[HeldLock] = []
         for slot, manager, line in self._managers(frame):
-            lock = self.at(manager)
-            if lock is not None:
-                found.append(HeldLock(lock, line, slot))
-                continue
+            found.extend(HeldLock(lock, line, slot) for lock in self._locks_of(manager, 5))
+        return found
+
+    def _locks_of(self, manager: int, depth: int) -> Iterator[LockState]:
+        """The locks that a context manager keeps: it is one, or its generator or ExitStack holds some."""
+        lock = self.at(manager)
+        if lock is not None:
+            yield lock
+        elif depth:
             inner = self._generator_frame(manager)
             if inner is not None:
-                kept = (self.at(other) for _slot, other, _line in self._managers(inner))
-                found.extend(HeldLock(lock, line, slot) for lock in kept if lock is not None)
-        return found
+                for _slot, other, _line in self._managers(inner):
+                    yield from self._locks_of(other, depth - 1)
+            for other in self._stacked(manager):
+                yield from self._locks_of(other, depth - 1)
+
+    def _stacked(self, manager: int) -> List[int]:
+        """What an ExitStack will leave: ``_exit_callbacks`` is a deque of (is_sync, bound __exit__)
+        (Lib/contextlib.py)."""
+        if not self._objects.is_instance(manager, "ExitStack"):
+            return []
+        try:
+            callbacks = attribute(self._objects, manager, "_exit_callbacks")
+            pairs = list(self._objects.deque_items(callbacks, 100)) if callbacks else []
+            exits = [self._objects.items(pair)[1] for pair in pairs]
+            return [self._objects.memory.u64(e + _SELF) for e in exits if self._objects.type_name(e) == "method"]
+        except (Fault, NotThat, IndexError):
+            return []
 
     def _managers(self, frame: Frame) -> Iterator[Tuple[int, int, Optional[int]]]:
         """(slot, context manager, line of its `with`) of the active `with` statements of a frame."""
@@ -159,7 +178,9 @@ class Locks:
     # ------------------------------------------------------------------ names
 
     def name(self, lock: int, frames: Sequence[Frame]) -> Optional[str]:
-        """What the program calls a lock, as seen from frames that use it: ``lock_a``, ``Account.lock``."""
+        """What the program calls a lock, as seen from frames that use it: ``lock_a``, ``Account.lock``. What
+        threading.py calls it (``self``, ``waiter``) tells nobody anything."""
+        frames = [f for f in frames if not f.code.filename.endswith("/threading.py")]
         for frame in frames:
             found = self._name_in(lock, list(self._frames.locals(frame))[:200])
             if found:

@@ -63,7 +63,7 @@ class LockBook:
         if primitive is not None:
             # the lock is the primitive's own (a waiter of a Condition, a thread's _tstate_lock): nobody "holds" it
             return FutexFacts(primitive[0], None, primitive[1])
-        ident = self._know(lock, frames[:2])
+        ident = self._know(lock, frames[:4])
         self._waiters.setdefault(lock.address, []).append(tid)
         return FutexFacts(lock.kind, ident, None)
 

@@ -105,7 +105,7 @@ def _always_ready(view: View, process: Process) -> Iterator[Answer]:
             continue
         names = " or ".join(knowledge.short(f) for f in callbacks[:3])
         yield Match(
-            confidence="likely" if part >= 0.9 else "possible",
+            confidence="likely" if part >= 0.9 and _registered(loop, callbacks[0]) else "possible",
             summary=f"the event loop of {label(thread)} never sleeps: {names} is called at every turn",
             evidence=(
                 f"{share:.0%} of a core used by the loop's thread, {spin:.0%} of its samples in the loop's own machinery",
@@ -120,6 +120,13 @@ def _always_ready(view: View, process: Process) -> Iterator[Answer]:
             ),
             pid=process.pid,
         )
+
+
+def _registered(loop: Loop, called: PythonFrame) -> bool:
+    """Is it a callback of a descriptor, or one that stands in the ready queue again? A server under load is as busy, but
+    what it runs are tasks and protocols, which the loop's own transports call."""
+    known = [*loop.watchers, *loop.ready_callbacks]
+    return any((f.file, f.function) == (called.file, called.function) for f in known)
 
 
 def _callbacks(view: View, thread: Thread, loop: Loop) -> Tuple[List[PythonFrame], float]:

@@ -37,6 +37,8 @@ _TASK_READS = (
     ("asyncio/streams.py", ("_wait_for_data", "_drain_helper", "open_connection")),
     ("asyncio/selector_events.py", ("sock_recv", "sock_recv_into", "sock_sendall", "sock_connect", "sock_accept")),
     ("asyncio/base_events.py", ("create_connection",)),
+    ("anyio/_backends/_asyncio.py", ("receive", "receive_some")),
+    ("aiohttp/streams.py", ("read", "_wait")),
 )
 
 

@@ -61,8 +61,7 @@ def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> 
     frame = _place(thread)
     at = f" at {short(frame)}" if frame else ""
     doing = _doing(thread)
-    share = view.cpu_share(thread)
-    working = (share is not None and share > 0.2) or (thread.wait is not None and thread.wait.endless is False)
+    working = not view.rests(thread) or (_ends(thread) and not _in_loop(view, frame))
     facts = [
         f"{label(main)} is in {main.python[-1].function} of {main.python[-1].file.rsplit('/', 1)[-1]}: its own code has ended",
         f"it waits for {label(thread)}, {'not a daemon' if thread.daemon is False else 'a thread it must wait for'}, "
@@ -78,6 +77,16 @@ def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> 
         victims=(view.victim(process, main),),
         pid=process.pid,
     )
+
+
+def _ends(thread: Thread) -> bool:
+    """Does its wait end by itself?"""
+    return thread.wait is not None and thread.wait.endless is False
+
+
+def _in_loop(view: View, frame: Optional[PythonFrame]) -> bool:
+    """Will it do the same again? A heartbeat that sleeps a second at a time never ends either."""
+    return frame is not None and len(view.loops_around([frame])) > 1
 
 
 def _place(thread: Thread) -> Optional[PythonFrame]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Iterator, Optional
 
-from ...evidence import Process, Thread
+from ...evidence import Process, Task, Thread
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..view import View, label
@@ -40,6 +40,7 @@ def match(view: View) -> Iterator[Answer]:
             continue
         sleeper = _sleeper(view, process, main)
         if sleeper is None:
+            yield from _sleeping_tasks(view, process, main)
             continue
         other = next((t for t in process.threads if _has_work(view, t, sleeper)), None)
         if other is not None:
@@ -92,6 +93,37 @@ def _match(view: View, process: Process, thread: Thread) -> Match:
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
         pid=process.pid,
     )
+
+
+def _sleeping_tasks(view: View, process: Process, main: Thread) -> Iterator[Answer]:
+    """The same with asyncio.sleep: the main thread's loop has a timer, and no task waits for anything else."""
+    loops = {loop.id for loop in process.loops if loop.tid == main.tid}
+    tasks = [t for t in process.tasks if t.loop in loops and t.state == "pending"]
+    asleep = [t for t in tasks if t.stack and t.stack[0].function == "sleep" and t.stack[0].file.endswith("asyncio/tasks.py")]
+    idle = all(t in asleep or _collects(t) for t in tasks)
+    wait = main.wait
+    if not asleep or not idle or wait is None or wait.kind != "event-loop" or not wait.timeout_s or not view.rests(main):
+        return
+    frame = own_frame(asleep[0].stack)
+    if frame is None or process.listening:
+        return
+    yield Match(
+        confidence="likely" if _too_long(view, wait.timeout_s) else "possible",
+        summary=f"task {asleep[0].name} sleeps at {short(frame)}, and no task has anything else to do",
+        evidence=(
+            f"{len(asleep)} of {len(tasks)} tasks are suspended in asyncio.sleep",
+            f"the event loop of {label(main)} sleeps in {wait.syscall}, for {wait.timeout_s:g} s more at the last look",
+        ),
+        culprits=tuple(view.culprit(process, f, main, t.name) for t in asleep[:3] for f in [own_frame(t.stack)] if f),
+        pid=process.pid,
+    )
+
+
+def _collects(task: Task) -> bool:
+    """Does it only wait for other tasks?"""
+    if (task.awaiting or "").startswith(("Task:", "_GatheringFuture")):
+        return True
+    return any(f.file.endswith(("asyncio/taskgroups.py", "asyncio/tasks.py")) for f in task.stack[:2])
 
 
 def _too_long(view: View, length: Optional[float]) -> bool:
