@@ -192,7 +192,8 @@ def test_links_in_archives_are_refused(tmp_path: Path) -> None:
 
 def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By what really comes out, not by what the headers promise; and by the number of files."""
-    archive = zipped(tmp_path / "b.zip", **{"manifest.json": b"{}", "evidence.json": b"{}", "x": b"a" * (1 << 20), "zeros": bytes(4 << 20)})
+    content = {"manifest.json": b"{}", "evidence.json": b"{}", "x": b"a" * (1 << 20), "zeros": bytes(4 << 20)}
+    archive = zipped(tmp_path / "b.zip", **content)
     for limit, value in (("MAX_STORED", 1 << 19), ("MAX_APPARENT", 1 << 21), ("MAX_ENTRIES", 3)):
         with monkeypatch.context() as patch, pytest.raises(NotABundle, match="than a bundle"):
             patch.setattr(module, limit, value)
