@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import stat
 import tokenize
 from io import BytesIO
@@ -16,6 +17,8 @@ from typing import Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 from ..evidence import Process, PythonFrame
 
 _SUFFIXES = (".py", ".pyw", ".pyi", ".pyx")
+#: Nobody changes a loop of the standard library.
+_STDLIB = re.compile(r"/lib(64)?/python3\.\d+t?/(?!site-packages/|dist-packages/)")
 _MAX_FILE = 8 << 20
 _MAX_LINE = 400
 _CONTEXT = 1  # lines kept before and after
@@ -36,7 +39,7 @@ def read_sources(processes: Iterable[Process], root: str = "") -> Sources:
         texts = read_lines(root + file)
         if texts is None:
             continue
-        around = _loops_around(texts, cited[file]) if "/lib/python" not in file else {}
+        around = {} if _STDLIB.search(file) else _loops_around(texts, cited[file])
         wanted = {n for line in cited[file] for n in range(line - _CONTEXT, line + _CONTEXT + 1)}
         wanted |= {n for headers in around.values() for n in headers}
         found.lines[file] = {n: texts[n - 1][:_MAX_LINE] for n in sorted(wanted) if 1 <= n <= len(texts)}

@@ -65,7 +65,8 @@ def _polling(view: View, process: Process, found: List[Poller]) -> Answer:
     threads = [t for t in process.threads if t.tid in poller.tids]
     place = knowledge.short(poller.frame)
     cpu, wanted = view.cpu(process), view.demand(process)
-    culprits = tuple(view.culprit(process, p.frame, _thread(threads, p), p.tasks[0].name) for p in found[:3])
+    places = [(p, f) for p in found[:3] for f in view.loops_around([p.frame])]
+    culprits = tuple(view.culprit(process, f, _thread(threads, p), p.tasks[0].name) for p, f in places)
     facts = [f"{plural(len(p.tasks), 'task')} suspended in sleep(0), awaited at {knowledge.short(p.frame)}" for p in found[:3]]
     summary = f"{plural(len(poller.tasks), 'task')} poll at {place}: sleep(0) gives the loop a turn, but does not wait"
     remedy = f"At {poller.frame.file}:{poller.frame.line}, wait for what is polled instead of asking again after sleep(0)."

@@ -39,7 +39,7 @@ PATTERN = Pattern(
     outranks=("busy-event-loop", "gil-contention", "python-busy-loop", "sleeping", "network-wait", "child-wait"),
     references=(
         "https://docs.python.org/3/c-api/init.html#thread-state-and-the-global-interpreter-lock",
-        "https://github.com/python/cpython/issues/52194",
+        "https://bugs.python.org/issue7946",
     ),
 )
 
@@ -103,7 +103,7 @@ def _match(view: View, process: Process, threads: List[Thread], rates: Rates) ->
 
 
 def _culprits(view: View, process: Process, found: List[Poller]) -> Tuple[Culprit, ...]:
-    places = [(p, f) for p in found[:3] for f in ([p.frame] if p.tasks else view.loops_around([p.frame]))]
+    places = [(p, f) for p in found[:3] for f in view.loops_around([p.frame])]
     return tuple(view.culprit(process, f, task=p.tasks[0].name if p.tasks else None) for p, f in places)
 
 
