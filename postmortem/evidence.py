@@ -169,6 +169,7 @@ class Loop(msgspec.Struct, frozen=True):
     spins_per_s: Optional[float] = None
     ready_callbacks: Tuple[PythonFrame, ...] = ()  # functions waiting in the ready queue, when not tasks
     readers: Optional[int] = None  # descriptors in the selector
+    sockets: Tuple[str, ...] = ()  # ids in Process.resources of the sockets that it watches
     watchers: Tuple[PythonFrame, ...] = ()  # functions called when a watched descriptor is ready, the loop's own left out
 
 

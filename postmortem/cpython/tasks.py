@@ -43,6 +43,7 @@ class LoopState:
     scheduled: Optional[int] = None
     readers: Optional[int] = None
     callbacks: List[int] = field(default_factory=list)  # code of functions in the ready queue that are not task steps
+    descriptors: List[int] = field(default_factory=list)  # that it watches
     watchers: List[int] = field(default_factory=list)  # code of functions called when a descriptor is ready
 
 
@@ -184,6 +185,7 @@ class Asyncio:
         keys = attribute(self._objects, selector, "_fd_to_key") if selector else None
         if keys:
             loop.readers = self._length(keys)
+            loop.descriptors = list(self._numbers(keys))
             loop.watchers = list(self._watchers(keys))
         if loop.ident is None and "_thread_id" in values:
             try:
@@ -207,6 +209,14 @@ class Asyncio:
                 code = self._function_code(slot(self._objects, handle, "_callback"))
                 if code:
                     yield code
+        except (Fault, NotThat):
+            return
+
+    def _numbers(self, keys: int) -> Iterator[int]:
+        """The keys of a selector's map are the descriptors."""
+        try:
+            for number, _key in list(self._objects.dict_items(keys))[:1000]:
+                yield self._objects.integer(number)
         except (Fault, NotThat):
             return
 

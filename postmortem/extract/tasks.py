@@ -11,6 +11,7 @@ from ..cpython.objects import NotThat
 from ..cpython.streams import awaited_descriptor
 from ..cpython.tasks import Asyncio, LoopState, TaskState
 from ..evidence import Gap, Loop, PythonFrame, Task
+from ..evidence import replace as changed
 from ..memory import Fault
 
 
@@ -33,7 +34,10 @@ def read_tasks(
             names[state.address] = f"loop-{len(loops) + 1}"
             tid = tid_of_ident.get(state.ident) if state.ident is not None else None
             running = next((t.name for t in states if t.loop == state.address and t.state == "running"), None)
-            loops.append(_loop(python, state, names[state.address], tid, running))
+            noted = [note_fd(fd) for fd in state.descriptors]
+            sockets = tuple(r for r in noted if r is not None and r.startswith("socket"))
+            loop_evidence = _loop(python, state, names[state.address], tid, running)
+            loops.append(changed(loop_evidence, sockets=sockets))
         for task in states:
             stack = tuple(show(f) for f in task.frames)
             loop = names.get(task.loop) if task.loop else None

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Iterator, List, Optional
 
-from ...evidence import Process, Thread
+from ...evidence import Process, PythonFrame, Thread
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..view import View, label
@@ -27,6 +27,7 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/subprocess.html#subprocess.Popen.wait",),
 )
 
+_ASYNC = ("asyncio/subprocess.py", "asyncio/base_subprocess.py")
 _COMMUNICATE = ("_communicate", "communicate")
 
 
@@ -38,7 +39,20 @@ def match(view: View) -> Iterator[Answer]:
             if thread.wait is not None and thread.wait.endless is False:
                 yield No(f"{label(thread)} waits for a child with a timeout")
             elif view.matters(process, thread) or not thread.python:
-                yield from _match(view, process, thread)
+                yield from _match(view, process, thread, own_frame(thread.python), None)
+        yield from _tasks(view, process)
+
+
+def _tasks(view: View, process: Process) -> Iterator[Answer]:
+    """The same in a coroutine: `await process.wait()` of asyncio, on a loop that rests."""
+    loops = {loop.id: view.thread(process, loop.tid) for loop in process.loops}
+    for task in process.tasks:
+        thread = loops.get(task.loop or "")
+        frame = own_frame(task.stack)
+        if task.state != "pending" or not any(f.file.endswith(_ASYNC) for f in task.stack[:4]) or frame is None:
+            continue
+        if thread and thread.wait and thread.wait.endless and view.rests(thread) and view.matters(process, thread):
+            yield from _match(view, process, thread, frame, task.name)
 
 
 def _waits(thread: Thread) -> bool:
@@ -51,12 +65,13 @@ def _waits(thread: Thread) -> bool:
     return reading and any(f.function in _COMMUNICATE and f.file.endswith("/subprocess.py") for f in thread.python[:3])
 
 
-def _match(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
+def _match(
+    view: View, process: Process, thread: Thread, frame: Optional[PythonFrame], task: Optional[str]
+) -> Iterator[Answer]:
     child = _child(view, process, thread)
     if child is not None and _writes_to_pipe(child):
         yield No(f"child {child.pid} cannot write its output: see pipe-deadlock")
         return
-    frame = own_frame(thread.python)
     at = f" at {short(frame)}" if frame else ""
     name = _name(child, thread)
     facts = [f"{label(thread)} waits{at} for {name}, without a timeout"]
@@ -74,7 +89,7 @@ def _match(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
         confidence="likely" if frame is not None and not (working or supervises) else "possible",
         summary=f"{label(thread)} of {_program(process)} waits{at} for {name}",
         evidence=tuple(facts),
-        culprits=(view.culprit(process, frame, thread),) if frame else (),
+        culprits=(view.culprit(process, frame, thread, task),) if frame else (),
         pid=process.pid,
         because_of=_ANY,
         cause_pid=child.pid if child else -1,

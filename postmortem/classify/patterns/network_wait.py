@@ -19,6 +19,7 @@ from ...evidence import Process, PythonFrame, Resource, Task, Thread
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..view import View, label
+from ..wakers import peers_only
 
 PATTERN = Pattern(
     id="network-wait",
@@ -99,15 +100,16 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
     """A loop at rest whose tasks wait for the network: a client, unless the program listens."""
     loops = {loop.id: view.thread(process, loop.tid) for loop in process.loops}
     resources = {r.id: r for r in process.resources}
+    alone = peers_only(process)
     for task in process.tasks:
         thread = loops.get(task.loop or "")
-        if task.state != "pending" or thread is None or not _reads(task):
+        if task.state != "pending" or thread is None or not (_reads(task) or task.id in alone):
             continue
         wait = thread.wait
         if wait is None or wait.kind != "event-loop":
             continue
         frame = own_frame(task.stack)
-        resource = resources.get(task.resource or "")
+        resource = resources.get(task.resource or alone.get(task.id, ""))
         serves = resource.accepted if resource is not None else bool(process.listening)
         if serves or frame is None:
             yield No(f"task {task.name} waits for the network in a program that serves")
