@@ -89,7 +89,8 @@ def _inside_step(thread: Thread) -> bool:
 
 
 def _stable(view: View, thread: Thread) -> Tuple[Optional[PythonFrame], float]:
-    """The innermost function of the program that was on the stack, at the same depth, in (nearly) every sample."""
+    """The innermost function of the program that was on the stack, at the same depth, in (nearly) every sample: one
+    that was seen inside a loop, when the source tells; what it calls over and over is not where it is kept."""
     seen: Counter[Tuple[int, str, str]] = Counter()
     example: dict[Tuple[int, str, str], PythonFrame] = {}
     total = 0
@@ -104,7 +105,8 @@ def _stable(view: View, thread: Thread) -> Tuple[Optional[PythonFrame], float]:
     kept = [key for key, count in seen.items() if count >= MIN_STABLE * total]
     if not kept:
         return None, 0.0
-    best = max(kept)
+    looping = [key for key in kept if any(len(view.loops_around([f])) > 1 for f in _lines(view, thread, example[key]))]
+    best = max(looping or kept)
     return example[best], seen[best] / total
 
 
