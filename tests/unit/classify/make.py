@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from postmortem.classify.engine import classify
 from postmortem.evidence import (
     Counters,
     Evidence,
@@ -94,3 +95,15 @@ def poller(ident: str, loop: str = "loop-1") -> Task:
 
 def loop(ident: str, tid: int, ready: int = 1) -> Loop:
     return Loop(ident, tid, ready=ready, scheduled=0)
+
+
+def found(known: Evidence) -> Dict[str, str]:
+    return {f.pattern: f.confidence for f in classify(known).findings}
+
+
+def verdict(known: Evidence) -> object:
+    return classify(known).verdict
+
+
+def lines(known: Evidence) -> List[object]:
+    return [c.line for c in classify(known).findings[0].culprits]

@@ -1,0 +1,108 @@
+"""Patterns of the interpreter lock: thrash, contention, and busy programs that are neither."""
+
+from __future__ import annotations
+
+from postmortem.classify.engine import classify
+from postmortem.evidence import Gil, Process
+from postmortem.evidence import replace as changed
+
+from .make import (
+    APP,
+    counters,
+    evidence,
+    found,
+    frame,
+    lines,
+    loop,
+    poller,
+    process,
+    samples,
+    stack,
+    thread,
+    verdict,
+)
+
+
+def polling(count: int, handoffs: float, switches: int, cpu: float, delay: float = 0.0, waiting: int = 3) -> Process:
+    loops = stack("selectors.select", "asyncio.base_events._run_once", "asyncio.base_events.run_forever")
+    threads = [
+        thread(n + 2, loops, counters=counters(cpu / count, switches // count, delay / count),
+               gil="waits" if n < waiting else "detached", samples=samples((50, loops)))
+        for n in range(count)
+    ]  # fmt: skip
+    main = thread(1, [frame("call", 5), frame("main", 6)], gil="waits", counters=counters(0.01, 100))
+    return process(
+        [main, *threads], gil=Gil(True, 2, 0.005, int(handoffs), handoffs),
+        loops=tuple(loop(f"loop-{n}", n + 2) for n in range(count)),
+        tasks=tuple(poller(f"task-{n}", f"loop-{n}") for n in range(count)),
+    )  # fmt: skip
+
+
+def test_thrash_is_rooted_in_the_polling_line() -> None:
+    """Thousands of hand-overs, pollers: gil-thrash leads, its culprit is the line that awaits the turn, because of
+    the spinning loops; the main thread is its victim."""
+    report = classify(evidence(polling(20, 9000, 12000, 1.0))).findings[0]
+    assert (report.pattern, report.confidence, report.because_of) == ("gil-thrash", "likely", ("busy-event-loop",))
+    assert [(c.function, c.line) for c in report.culprits] == [("poll", 40)]
+    assert report.victims[0].tid == 1 and "9,000" in report.summary
+
+
+def test_wakes_in_vain_are_thrash_too() -> None:
+    """The giver wins the lock back every time: hardly a hand-over, but far more wake-ups than the timer explains."""
+    assert verdict(evidence(polling(20, 300, 16000, 0.9))) == "gil-thrash"
+
+
+def test_thrash_on_a_loaded_machine() -> None:
+    """With half a core to be had everything happens half as often, and is the same."""
+    assert verdict(evidence(polling(12, 140, 4000, 0.45, delay=2.7))) == "gil-thrash"
+
+
+def test_two_idle_loops_are_no_thrash() -> None:
+    """Pollers that use no CPU harm nobody."""
+    assert verdict(evidence(polling(2, 10, 20, 0.05))) is None
+
+
+def test_hand_overs_without_a_poller_are_only_possible() -> None:
+    """A busy threaded server hands over often too: without a root nothing above possible is said."""
+    busy = changed(polling(8, 6000, 9000, 0.9), tasks=(), loops=())
+    assert set(found(evidence(busy)).values()) <= {"possible"}
+
+
+def test_threads_that_sleep_for_nothing_poll_too() -> None:
+    """`while not ready: sleep(0)` in threads is a root like a polling task; the loop around the line is named."""
+    spin = [frame("feed", 26), frame("run", 3)]
+    threads = [thread(n + 2, spin, counters=counters(0.12, 900), samples=samples((50, spin))) for n in range(8)]
+    main = thread(1, [frame("export", 9)], counters=counters(0.3, 50_000))
+    known = evidence(process([main, *threads], gil=Gil(True, 2, 0.005, 60_000, 60_000.0)))
+    assert found(known)["gil-thrash"] == "possible"
+    known = changed(known, sources={APP: {26: "        time.sleep(0)"}}, loops={APP: {26: (25,)}})
+    assert (found(known)["gil-thrash"], lines(known)) == ("likely", [26, 25])
+
+
+def computing(count: int, handoffs: float) -> Process:
+    work = [frame("crunch", 7), frame("worker", 3)]
+    threads = [
+        thread(
+            n + 2,
+            work,
+            counters=counters(1.0 / count, 190),
+            gil="holds" if n == 0 else "waits",
+            samples=samples((50, work)),
+        )
+        for n in range(count)
+    ]
+    return process([thread(1, stack("threading.join", "main"), counters=counters()), *threads],
+                   gil=Gil(True, 2, 0.005, int(handoffs), handoffs))  # fmt: skip
+
+
+def test_contention_keeps_the_pace_of_the_timer() -> None:
+    """Computing threads share one core at up to 200 forced switches a second: contention, not thrash."""
+    assert found(evidence(computing(3, 150))) == {"gil-contention": "likely"}
+    assert lines(evidence(computing(3, 150)))[0] == 7
+
+
+def test_native_work_outside_the_gil_is_no_contention() -> None:
+    """Threads that use several cores do not share one."""
+    wide = computing(3, 20)
+    wide = changed(wide, threads=tuple(changed(t, counters=counters(0.9, 5)) if t.tid > 1 else t for t in wide.threads))
+    assert "gil-contention" not in found(evidence(wide))

@@ -1,0 +1,92 @@
+"""Patterns of locks: cycles, locks taken twice, and what only looks like them."""
+
+from __future__ import annotations
+
+import pytest
+
+from postmortem.classify.engine import classify
+from postmortem.evidence import Process, PythonFrame, Wait
+
+from .make import (
+    evidence,
+    found,
+    frame,
+    held,
+    lines,
+    lock,
+    locked,
+    process,
+    stack,
+    thread,
+)
+
+
+def two_locks(basis: str = "with-slot", endless: bool = True) -> Process:
+    one = thread(2, [frame("one", 11)], wait=locked("lock-1", endless), holds=(held("lock-2", line=10),))
+    two = thread(3, [frame("two", 21)], wait=locked("lock-2", endless), holds=(held("lock-1", line=20),))
+    late = thread(4, [frame("late", 31)], wait=locked("lock-1"))
+    return process(
+        [thread(1, [frame("main")]), one, two, late],
+        resources=(lock("lock-1", 3, (2, 4), basis), lock("lock-2", 2, (3,), basis)),
+    )
+
+
+def test_a_cycle_of_recorded_owners_is_proven() -> None:
+    """Both wanted and both held lines are named, the one that only queues is a victim, not a culprit."""
+    report = classify(evidence(two_locks())).findings[0]
+    assert (report.pattern, report.confidence) == ("lock-order-deadlock", "proven")
+    assert {c.line for c in report.culprits} == {10, 11, 20, 21}
+    assert [v.tid for v in report.victims] == [4]
+
+
+@pytest.mark.parametrize(("basis", "endless"), [("inferred", True), ("with-slot", False)])
+def test_a_cycle_with_a_doubt_is_not_proven(basis: str, endless: bool) -> None:
+    """An owner that was guessed, or a wait that ends by itself, leaves another reading."""
+    assert found(evidence(two_locks(basis, endless)))["lock-order-deadlock"] == "likely"
+
+
+def test_a_chain_is_no_cycle() -> None:
+    """One thread holds, the others queue: no lock cycle, and that is said."""
+    queue = [thread(n, [frame("queue")], wait=locked("lock-1")) for n in (3, 4)]
+    holder = thread(2, [frame("work")], holds=(held("lock-1"),))
+    diagnosis = classify(evidence(process([thread(1), holder, *queue], resources=(lock("lock-1", 2, (3, 4)),))))
+    assert "lock-order-deadlock" not in {f.pattern for f in diagnosis.findings}
+    assert any(r.pattern == "lock-order-deadlock" and "no cycle" in r.because for r in diagnosis.ruled_out)
+
+
+def test_a_cycle_through_a_join() -> None:
+    """A joins B while it holds what B wants."""
+    joiner = thread(
+        1,
+        stack("threading.join", "main"),
+        joins=2,
+        wait=Wait("lock", "futex", endless=True),
+        holds=(held("lock-1", 1),),
+    )
+    wants = thread(2, [frame("worker", 12)], wait=locked("lock-1"))
+    assert (
+        found(evidence(process([joiner, wants], resources=(lock("lock-1", 1, (2,)),))))["lock-order-deadlock"]
+        == "proven"
+    )
+
+
+def own_lock(kind: str = "lock", *above: PythonFrame) -> Process:
+    frames = [frame("get", 50), *above, frame("notify", 40), frame("set", 30)]
+    editor = thread(2, frames, wait=locked("lock-1"), holds=(held("lock-1", depth=len(frames) - 1, line=30),))
+    return process([thread(1, [frame("main")]), editor], resources=(lock("lock-1", 2, (2,), kind=kind),))
+
+
+def test_a_lock_taken_twice_is_proven() -> None:
+    """The same plain lock held further down the same stack."""
+    assert found(evidence(own_lock())) == {"self-deadlock": "proven"}
+    assert set(lines(evidence(own_lock()))) >= {50, 30}
+
+
+def test_a_finalizer_between_makes_it_a_finalizer_deadlock() -> None:
+    """Nobody called __del__ by name: another cause, another remedy."""
+    assert found(evidence(own_lock("lock", frame("__del__", 45)))) == {"finalizer-deadlock": "proven"}
+
+
+def test_an_rlock_may_be_taken_twice() -> None:
+    """Re-entrant locks wait for somebody else, whatever the stack says."""
+    assert "self-deadlock" not in found(evidence(own_lock("rlock")))

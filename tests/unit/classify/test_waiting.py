@@ -1,0 +1,170 @@
+"""Patterns of waiting: peers, children, sleeps, exit, and loops that never end."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Tuple
+
+import pytest
+
+from postmortem.classify.engine import classify
+from postmortem.evidence import Evidence, Process, PythonFrame, Resource, Wait
+from postmortem.evidence import replace as changed
+
+from .make import (
+    counters,
+    evidence,
+    found,
+    frame,
+    held,
+    lines,
+    lock,
+    locked,
+    process,
+    samples,
+    stack,
+    thread,
+)
+from .test_locks import two_locks
+
+
+def resting(wait: Wait, *functions: str, **known: object) -> Process:
+    return process([thread(1, stack(*functions), wait=wait, counters=counters())], **known)
+
+
+SOCKET = Wait("socket", "recvfrom", resource="socket-1", fd=3, endless=True)
+
+
+def socket(**known: object) -> Resource:
+    return Resource("socket-1", "socket", "socket a → b", local="a:1", remote="b:80", **known)  # type: ignore[arg-type]
+
+
+def test_a_client_without_a_timeout() -> None:
+    """The main thread in recv on a connection that it made."""
+    known = resting(SOCKET, "socket.readinto", "fetch", "main", resources=(socket(accepted=False),))
+    assert (found(evidence(known)), lines(evidence(known))) == ({"network-wait": "likely"}, [2])
+
+
+@pytest.mark.parametrize("what", [{"accepted": True}, {"listening": True}])
+def test_a_server_waits_by_design(what: Dict[str, bool]) -> None:
+    """A listening socket and an accepted connection are how an idle server looks."""
+    assert found(evidence(resting(SOCKET, "socket.readinto", "serve", resources=(socket(**what),)))) == {}
+
+
+def test_a_socket_with_a_timeout_ends_by_itself() -> None:
+    """poll with an end is no endless wait."""
+    wait = Wait("socket", "poll", resource="socket-1", timeout_s=5.0, endless=False)
+    assert found(evidence(resting(wait, "fetch", resources=(socket(accepted=False),)))) == {}
+
+
+def test_a_worker_that_nobody_waits_for_is_only_possible() -> None:
+    """A background reader may be idle by design."""
+    worker = thread(2, stack("socket.readinto", "listen"), wait=SOCKET)
+    known = process([thread(1, [frame("main")]), worker], resources=(socket(accepted=False),))
+    assert found(evidence(known)) == {"network-wait": "possible"}
+
+
+def test_a_worker_whose_work_is_collected_matters() -> None:
+    """The main thread waits in Queue.join for whatever the workers do: their wait is its wait."""
+    worker = thread(2, stack("socket.readinto", "fetch"), wait=SOCKET)
+    main = thread(1, stack("threading.wait", "queue.join", "run"), wait=Wait("condition", "futex", endless=True))
+    assert found(evidence(process([main, worker], resources=(socket(accepted=False),)))) == {"network-wait": "likely"}
+
+
+@pytest.mark.parametrize(("length", "expected"), [(3600.0, "likely"), (1.5, "possible"), (None, "possible")])
+def test_sleeping_is_judged_by_its_length(length: float, expected: str) -> None:
+    """An hour against two seconds allowed is the reason; a second between two rounds is a rhythm."""
+    known = resting(Wait("sleep", "clock_nanosleep", timeout_s=length), "pause", "main")
+    assert found(evidence(known)) == {"sleeping": expected}
+
+
+def test_a_program_without_python_sleeps() -> None:
+    """Its command and the system call are named, no line is."""
+    known = process(
+        [thread(1, wait=Wait("sleep", "clock_nanosleep", timeout_s=60.0))], python=None, argv=("sleep", "60")
+    )
+    report = classify(evidence(known, seconds=1.0)).findings[0]
+    assert report.pattern == "sleeping" and not report.culprits
+    assert "not a Python program" in report.summary and "clock_nanosleep" in report.summary
+
+
+def test_sleeping_is_not_all_when_others_work() -> None:
+    """The main thread sleeps while a worker computes: no finding about sleep."""
+    worker = thread(2, [frame("work")], counters=counters(0.9), gil="holds")
+    main = thread(1, [frame("main")], wait=Wait("sleep", timeout_s=3600.0), counters=counters())
+    assert "sleeping" not in found(evidence(process([main, worker])))
+
+
+def parent_and_child(child: Process) -> Evidence:
+    parent = process(
+        [thread(1, stack("subprocess._wait", "build", "main"), wait=Wait("process", "wait4", pid=2, endless=True))]
+    )
+    return evidence(parent, changed(child, pid=2, ppid=1))
+
+
+def test_a_child_that_is_no_python_leaves_the_lead_to_its_parent() -> None:
+    """The only line to change is the parent's."""
+    child = process(
+        [thread(2, wait=Wait("sleep", "clock_nanosleep", timeout_s=900.0), is_main=True)],
+        python=None,
+        argv=("sleep", "900"),
+    )
+    report = classify(parent_and_child(child)).findings
+    assert [f.pattern for f in report] == ["child-wait", "sleeping"]
+    assert report[0].because_of == ("sleeping",) and report[0].culprits[0].line == 2
+
+
+def test_the_childs_own_diagnosis_leads() -> None:
+    """A Python child with a proven cause: its line is the answer, the parent's wait stands behind."""
+    child = two_locks()
+    child = changed(child, threads=tuple(changed(t, is_main=t.tid == 1) for t in child.threads))
+    report = classify(parent_and_child(child)).findings
+    assert [f.pattern for f in report] == ["lock-order-deadlock", "child-wait"]
+    assert report[1].because_of == ("lock-order-deadlock",)
+
+
+def test_a_child_that_cannot_write_is_no_child_wait() -> None:
+    """A full pipe is another cause than a child that takes long."""
+    child = process([thread(2, [frame("emit")], wait=Wait("pipe", "write", endless=True), is_main=True)])
+    assert "child-wait" not in found(parent_and_child(child))
+
+
+def shutting_down(worker_wait: Wait, **known: object) -> Process:
+    main = thread(1, stack("threading._shutdown"), wait=Wait("lock", "futex", endless=True), joins=2)
+    worker = thread(2, stack("threading.wait", "queue.get", "run_worker"), wait=worker_wait, daemon=False, **known)
+    return process([main, worker])
+
+
+def test_the_thread_that_keeps_the_interpreter_is_the_culprit() -> None:
+    """The main thread is at its end; the joined thread's own line is named."""
+    known = evidence(shutting_down(Wait("condition", "futex", endless=True)))
+    assert (found(known), lines(known)) == ({"shutdown-join": "likely"}, [3])
+
+
+def test_a_last_worker_at_work_is_only_possible() -> None:
+    """Waiting for a thread that computes is what exit is for."""
+    known = evidence(shutting_down(Wait("condition", "futex", endless=True), counters=counters(0.9)))
+    assert found(known)["shutdown-join"] == "possible"
+
+
+def spinning(*stacks: Tuple[int, List[PythonFrame]]) -> Process:
+    return process([thread(1, stacks[0][1], counters=counters(0.99), gil="holds", samples=samples(*stacks))])
+
+
+def test_a_busy_loop_names_the_function_it_never_leaves() -> None:
+    """What is on every sample is named; with nobody waiting it is possible, behind a lock that it holds likely."""
+    base = [frame("main", 1)]
+    known = spinning((30, [frame("next_day", 9), frame("search", 21), *base]), (20, [frame("search", 22), *base]))
+    assert found(evidence(known)) == {"python-busy-loop": "possible"}
+    assert set(lines(evidence(known))) == {21, 22}
+    waiter = thread(2, [frame("runner")], wait=locked("lock-1"), counters=counters())
+    holder = changed(known.threads[0], holds=(held("lock-1", 2),))
+    both = changed(known, threads=(holder, waiter), resources=(lock("lock-1", 1, (2,)),))
+    assert found(evidence(both)) == {"python-busy-loop": "likely"}
+
+
+def test_a_batch_that_moves_on_is_no_busy_loop() -> None:
+    """Nothing of the program but its outermost frames stays: that is progress as far as one can see."""
+    known = spinning(
+        (20, [frame("load"), frame("main")]), (20, [frame("clean"), frame("main")]), (10, [frame("fit"), frame("main")])
+    )
+    assert set(found(evidence(known)).values()) <= {"possible"}
