@@ -146,4 +146,4 @@ def _callbacks(view: View, thread: Thread, loop: Loop) -> Tuple[List[PythonFrame
     first = seen.most_common(1)[0][0]
     same = sum(n for f, n in seen.items() if (f.file, f.function) == (first.file, first.function))
     watching = [f for f in loop.watchers if (f.file, f.function) == (first.file, first.function)]
-    return [f for f, _n in seen.most_common(3)] + watching, same / sum(seen.values())
+    return list(dict.fromkeys([f for f, _n in seen.most_common(3)] + watching)), same / sum(seen.values())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from postmortem.classify.engine import classify
-from postmortem.evidence import Process, PythonFrame, Wait
+from postmortem.evidence import NativeFrame, Process, PythonFrame, Wait
+from postmortem.evidence import replace as changed
 
 from .make import (
     evidence,
@@ -90,3 +91,16 @@ def test_a_finalizer_between_makes_it_a_finalizer_deadlock() -> None:
 def test_an_rlock_may_be_taken_twice() -> None:
     """Re-entrant locks wait for somebody else, whatever the stack says."""
     assert "self-deadlock" not in found(evidence(own_lock("rlock")))
+
+
+def test_weakref_callbacks_and_signal_handlers_are_told_apart() -> None:
+    """By the name of what runs when an object goes away, by the role that the reader saw, or by CPython's own functions
+    between the frames."""
+    callback = frame("__call__", 45, "/usr/lib/python3.12/weakref.py")
+    assert found(evidence(own_lock("lock", callback))) == {"finalizer-deadlock": "proven"}
+    handler = changed(frame("on_hangup", 45), role="signal-handler")
+    assert found(evidence(own_lock("lock", handler))) == {"signal-handler-deadlock": "proven"}
+    known = own_lock()
+    between = NativeFrame("_PyErr_CheckSignalsTstate", "/usr/lib/libpython3.12.so.1.0", 4096)
+    editor = changed(known.threads[1], stack=(*known.threads[1].stack[:1], between, *known.threads[1].stack[1:]))
+    assert found(evidence(changed(known, threads=(known.threads[0], editor)))) == {"signal-handler-deadlock": "proven"}

@@ -62,3 +62,21 @@ def test_a_descriptor_that_is_always_ready() -> None:
     main = thread(1, TURNING, counters=counters(0.98), samples=samples((35, TURNING), (15, called)))
     known = process([main], loops=(loop("loop-1", 1),))
     assert (verdict(evidence(known)), lines(evidence(known))) == ("busy-event-loop", [33])
+
+
+def test_a_server_under_load_is_not_spinning() -> None:
+    """The same machinery in the samples, but what runs are tasks that transports wake: possible at most."""
+    serving = (
+        frame("serve", 27),
+        *stack("asyncio.events._run", "asyncio.base_events._run_once", "asyncio.base_events.run_forever"),
+    )
+    main = thread(1, TURNING, counters=counters(0.98), samples=samples((35, TURNING), (15, serving)))
+    assert set(found(evidence(process([main], loops=(loop("loop-1", 1),)))).values()) <= {"possible"}
+
+
+def test_a_watched_descriptor_that_no_sample_caught() -> None:
+    """The callback is over before a sample sees it; the loop's own table of descriptors names it."""
+    main = thread(1, TURNING, counters=counters(0.98), samples=samples((50, TURNING)))
+    watching = changed(loop("loop-1", 1), watchers=(frame("on_readable", 17),))
+    known = evidence(process([main], loops=(watching,)))
+    assert (found(known), lines(known)) == ({"busy-event-loop": "likely"}, [17])

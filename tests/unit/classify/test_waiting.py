@@ -7,10 +7,11 @@ from typing import Dict, List, Tuple
 import pytest
 
 from postmortem.classify.engine import classify
-from postmortem.evidence import Evidence, Process, PythonFrame, Resource, Wait
+from postmortem.evidence import Evidence, Process, PythonFrame, Resource, Task, Thread, Wait
 from postmortem.evidence import replace as changed
 
 from .make import (
+    APP,
     counters,
     evidence,
     found,
@@ -19,6 +20,7 @@ from .make import (
     lines,
     lock,
     locked,
+    loop,
     process,
     samples,
     stack,
@@ -168,3 +170,62 @@ def test_a_batch_that_moves_on_is_no_busy_loop() -> None:
         (20, [frame("load"), frame("main")]), (20, [frame("clean"), frame("main")]), (10, [frame("fit"), frame("main")])
     )
     assert set(found(evidence(known)).values()) <= {"possible"}
+
+
+IDLE_LOOP = Wait("event-loop", "epoll_wait", endless=True)
+RESTING = stack("selectors.select", "asyncio.base_events._run_once", "asyncio.base_events.run_forever")
+
+
+def client_loop(*others: Thread, **peer: object) -> Process:
+    main = thread(1, RESTING, wait=IDLE_LOOP, counters=counters())
+    ask = Task("task-1", "ask", "pending", "loop-1", (frame("ask", 9),), "Future")
+    watching = changed(loop("loop-1", 1, 0), sockets=("socket-1",))
+    return process([main, *others], loops=(watching,), tasks=(ask,), resources=(socket(**peer),))
+
+
+def test_a_future_that_only_a_peer_can_resolve() -> None:
+    """No timer, no other thread, one connection that it made: the task waits for that peer."""
+    known = changed(client_loop(accepted=False), listening=())
+    assert (found(evidence(known)), lines(evidence(known))) == ({"network-wait": "likely"}, [9])
+
+
+def test_a_future_that_somebody_else_may_resolve() -> None:
+    """With an accepted connection, or a thread that still works, the future is no peer's alone: silence."""
+    worker = thread(2, [frame("work")], gil="holds", counters=counters(0.1))
+    assert found(evidence(changed(client_loop(accepted=True), listening=()))) == {}
+    assert found(evidence(changed(client_loop(worker, accepted=False), listening=()))) == {}
+
+
+@pytest.mark.parametrize(("left", "expected"), [(36.0, "likely"), (1.0, "possible")])
+def test_asyncio_sleep_is_a_sleep(left: float, expected: str) -> None:
+    """Every task sleeps, or waits for one that does; the loop's own timer tells how long."""
+    nap = Task("task-1", "nap", "pending", "loop-1", (*stack("asyncio.tasks.sleep"), frame("retry", 20)), "Future")
+    outer = Task("task-2", "main", "pending", "loop-1", (frame("main", 30),), "_GatheringFuture")
+    main = thread(1, RESTING, wait=Wait("event-loop", "epoll_wait", timeout_s=left, endless=False), counters=counters())
+    known = process([main], loops=(loop("loop-1", 1, 0),), tasks=(nap, outer))
+    assert (found(evidence(known)), lines(evidence(known))) == ({"sleeping": expected}, [20])
+    busy = changed(outer, awaiting="Future", stack=(frame("main", 30),))
+    assert found(evidence(changed(known, tasks=(nap, busy)))) == {}
+
+
+def test_a_heartbeat_never_ends() -> None:
+    """A sleep that ends by itself is harmless, unless the thread does the same again for ever."""
+    known = shutting_down(Wait("sleep", "clock_nanosleep", timeout_s=1.0, endless=False))
+    assert found(evidence(known))["shutdown-join"] == "possible"
+    looping = changed(evidence(known), loops={APP: {3: (2,)}})
+    assert found(looping)["shutdown-join"] == "likely"
+
+
+def test_a_child_of_asyncio() -> None:
+    """await process.wait() on a loop that rests is a wait for a child like any other."""
+    task = Task(
+        "task-1", "main", "pending", "loop-1", (*stack("asyncio.subprocess.wait"), frame("encode", 14)), "Future"
+    )
+    parent = process(
+        [thread(1, RESTING, wait=IDLE_LOOP, counters=counters())], loops=(loop("loop-1", 1, 0),), tasks=(task,)
+    )
+    child = process(
+        [thread(2, wait=Wait("sleep", "nanosleep", timeout_s=900.0), is_main=True)], python=None, pid=2, ppid=1
+    )
+    report = classify(evidence(parent, child)).findings
+    assert [f.pattern for f in report] == ["child-wait", "sleeping"] and report[0].culprits[0].line == 14
