@@ -100,13 +100,13 @@ def in_table(frame: PythonFrame, table: Sequence[Tuple[str, str]]) -> bool:
 def own_frame(frames: Sequence[PythonFrame]) -> Optional[PythonFrame]:
     """The innermost frame of the program itself; of an installed package when there is none; never the standard
     library's, where nobody changes a line."""
-    mine = next((f for f in frames if not is_library(f) and not f.file.startswith("<")), None)
-    return mine or next((f for f in frames if not is_stdlib(f) and not f.file.startswith("<")), None)
+    mine = next((f for f in frames if not is_library(f)), None)
+    return mine or direct_frame(frames)
 
 
 def direct_frame(frames: Sequence[PythonFrame]) -> Optional[PythonFrame]:
     """The innermost frame outside the standard library, be it the program's or a package's."""
-    return next((f for f in frames if not is_stdlib(f) and not f.file.startswith("<")), None)
+    return next((f for f in frames if not is_stdlib(f)), None)
 
 
 def short(frame: PythonFrame) -> str:

@@ -27,6 +27,10 @@ class Poller(NamedTuple):
     tids: Tuple[int, ...]  # the threads, or those of the tasks' loops where known
 
     @property
+    def number(self) -> int:
+        return len(self.tasks) or len(self.tids)
+
+    @property
     def who(self) -> str:
         return plural(len(self.tasks), "task") if self.tasks else plural(len(self.tids), "thread")
 

@@ -10,6 +10,8 @@ from . import knowledge
 
 #: Of a core: a thread that used more over the window was not waiting.
 BUSY_SHARE = 0.3
+#: Voluntary switches a second: a thread that is stuck in a system call has none at all.
+WAKES = 5
 
 
 class Edge(NamedTuple):
@@ -73,6 +75,12 @@ class View:
         """Is the wait that it was found in where it spends its time? A thread that computes only passes through."""
         share = cls.cpu_share(thread)
         return share is None or share < BUSY_SHARE
+
+    @classmethod
+    def moves(cls, thread: Thread) -> bool:
+        """Does it wake again and again? Then what it was found waiting for comes, and it goes on."""
+        switches = cls.switches(thread)
+        return switches is not None and switches > WAKES
 
     @staticmethod
     def switches(thread: Thread) -> Optional[float]:
@@ -203,6 +211,11 @@ def _idle_depth(frames: Sequence[PythonFrame]) -> int:
 def label(thread: Thread) -> str:
     """How a thread is named in sentences."""
     return f"{thread.name} ({thread.tid})" if thread.name else f"thread {thread.tid}"
+
+
+def do(count: int, verb: str) -> str:
+    """``poll`` for several, ``polls`` for one."""
+    return verb if count != 1 else f"{verb}s"
 
 
 def plural(count: int, noun: str) -> str:

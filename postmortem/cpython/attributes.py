@@ -71,6 +71,30 @@ def _from_values(objects: Objects, info: TypeInfo, values: int) -> Dict[str, int
     return found
 
 
+def class_value(objects: Objects, address: int, name: str) -> Optional[int]:
+    """What the class of an object, or one of its bases, has under a name; None when it is not there."""
+    try:
+        info = objects.type_of(address)
+        for _ in range(32):
+            namespace = objects.memory.u64(info.address + TP_DICT)
+            value = objects.lookup(namespace, name) if namespace else None
+            if value is not None or not info.base:
+                return value
+            info = objects.type_at(info.base)
+    except (Fault, NotThat):
+        pass
+    return None
+
+
+def class_values(objects: Objects, address: int) -> Dict[str, int]:
+    """The namespace of an object's class, without its bases."""
+    try:
+        namespace = objects.memory.u64(objects.type_of(address).address + TP_DICT)
+        return objects.text_dict(namespace) if namespace else {}
+    except (Fault, NotThat):
+        return {}
+
+
 def slot(objects: Objects, address: int, name: str) -> Optional[int]:
     """The value of a ``__slots__`` member, found through the type's member descriptor (PyMemberDescrObject:
     d_member at 40; PyMemberDef: offset at 16), or None."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ..memory import Fault
+from .layouts import CO_NAMES
 from .objects import NotThat, Objects
 
 #: Tables longer than this belong to no code that anybody wrote.
@@ -43,6 +44,7 @@ class Code:
         self._lines: Optional[List[Tuple[int, Optional[int]]]] = None
         self._handlers: Optional[List[Handler]] = None
         self._names: Optional[Tuple[str, ...]] = None
+        self._used: Optional[Tuple[str, ...]] = None
 
     def line(self, offset: int) -> Optional[int]:
         """The source line of the instruction at a byte offset; None for instructions without one."""
@@ -101,6 +103,17 @@ class Code:
             except (Fault, NotThat):
                 self._names = ()
         return self._names
+
+    def used_names(self) -> Tuple[str, ...]:
+        """Names of globals and attributes that the code uses (co_names)."""
+        if self._used is None:
+            objects = self._objects
+            try:
+                items = objects.items(objects.memory.u64(self.address + CO_NAMES))
+                self._used = tuple(objects.optional_text(item) or "?" for item in items)
+            except (Fault, NotThat):
+                self._used = ()
+        return self._used
 
 
 def parse_exception_table(table: bytes) -> Iterator[Handler]:

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..memory import Fault
-from .attributes import attribute, attributes
+from .attributes import attribute, attributes, class_value, class_values
 from .frames import Frame, Frames
 from .objects import NotThat
 
 #: lockobject: lock_lock, in_weakreflist, locked. rlockobject: rlock_lock, rlock_owner, rlock_count (3.11-3.13).
 _WORD, _LOCKED, _OWNER, _COUNT = 16, 32, 24, 32
 #: m_self of PyCFunctionObject and im_self of PyMethodObject lie at the same place; im_func/m_ml as well.
-_SELF, _FUNC, _FUNC_QUALNAME = 24, 16, 40
+_SELF, _FUNC, _FUNC_QUALNAME, _FUNC_CODE = 24, 16, 40, 48
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,34 @@ class Locks:
                     yield from self._locks_of(other, depth - 1)
             for other in self._stacked(manager):
                 yield from self._locks_of(other, depth - 1)
+
+    def managers(self, frame: Frame) -> List[int]:
+        """The context managers of a frame's active `with` statements that are no locks themselves."""
+        return [m for _slot, m, _line in self._managers(frame) if self.at(m) is None]
+
+    def enter_uses(self, manager: int, name: str) -> bool:
+        """Does the ``__enter__`` of a manager's class use a name, such as ``release``?"""
+        function = class_value(self._objects, manager, "__enter__")
+        try:
+            if function is None or self._objects.type_name(function) != "function":
+                return False
+            return name in self._frames.codes.get(self._objects.memory.u64(function + _FUNC_CODE)).used_names()
+        except (Fault, NotThat):
+            return False
+
+    def guarded(self, manager: int) -> List[LockState]:
+        """The locks among the attributes of a manager whose ``__enter__`` acquires."""
+        if not self.enter_uses(manager, "acquire"):
+            return []
+        try:
+            values = attributes(self._objects, manager).values()
+        except (Fault, NotThat):
+            return []
+        return [lock for lock in map(self.at, values) if lock is not None]
+
+    def generator_frame(self, manager: int) -> Optional[Frame]:
+        """The suspended frame behind a ``contextlib.contextmanager``, or None."""
+        return self._generator_frame(manager)
 
     def _stacked(self, manager: int) -> List[int]:
         """What an ExitStack will leave: ``_exit_callbacks`` is a deque of (is_sync, bound __exit__)
@@ -179,8 +207,8 @@ class Locks:
 
     def name(self, lock: int, frames: Sequence[Frame]) -> Optional[str]:
         """What the program calls a lock, as seen from frames that use it: ``lock_a``, ``Account.lock``. What
-        threading.py calls it (``self``, ``waiter``) tells nobody anything."""
-        frames = [f for f in frames if not f.code.filename.endswith("/threading.py")]
+        threading.py and contextlib.py call it (``self``, ``cm``) tells nobody anything."""
+        frames = [f for f in frames if not f.code.filename.endswith(("/threading.py", "/contextlib.py"))]
         for frame in frames:
             found = self._name_in(lock, list(self._frames.locals(frame))[:200])
             if found:
@@ -214,7 +242,10 @@ class Locks:
             values = attributes(self._objects, value)
         except (Fault, NotThat):
             return None
-        return next((name for name, item in values.items() if self._same(item, lock)), None)
+        for name, item in (*values.items(), *class_values(self._objects, value).items()):
+            if self._same(item, lock):
+                return name
+        return None
 
     def _same(self, value: int, lock: int) -> bool:
         if value == lock:

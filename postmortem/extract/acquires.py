@@ -43,6 +43,17 @@ class Acquires:
             if address is not None:
                 yield acquire.line, address
 
+    def released(self, frame: Frame) -> Iterator[int]:
+        """Addresses of what the function of a frame has released before its current line, whatever came after."""
+        line = frame.line
+        function = self._function(frame, line) if line is not None else None
+        if function is None or line is None:
+            return
+        for _line, path, name in _lock_calls(function, line):
+            address = self._resolve(frame, path) if name == "release" else None
+            if address is not None:
+                yield address
+
     def _function(self, frame: Frame, line: int) -> Optional[_Function]:
         file = frame.code.filename
         if file not in self._functions:

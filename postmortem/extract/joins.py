@@ -20,7 +20,9 @@ _THREADING = "threading.py"
 
 def joined_thread(python: Python, frames: Sequence[Frame]) -> Optional[int]:
     """The ident of the thread that the innermost frames join, or None."""
-    for frame in frames[:2]:
+    for frame in frames[:4]:
+        if frame.function == "result" and frame.code.filename.endswith("concurrent/futures/_base.py"):
+            return _runner_of(python, python.frames.local(frame, "self"))
         if not frame.code.filename.endswith(_THREADING):
             return None
         if frame.function in ("_wait_for_tstate_lock", "join"):
@@ -32,6 +34,20 @@ def joined_thread(python: Python, frames: Sequence[Frame]) -> Optional[int]:
                 return None
         if frame.function == "_shutdown":
             return _owner_of_tstate_lock(python, python.frames.local(frame, "lock"))
+    return None
+
+
+def _runner_of(python: Python, future: Optional[int]) -> Optional[int]:
+    """The worker that is running a future's work item (Lib/concurrent/futures/thread.py, _WorkItem.run)."""
+    if future is None:
+        return None
+    for interpreter in python.interpreters:
+        for thread in interpreter.threads:
+            for frame in thread.frames[-8:]:
+                if frame.function == "run" and frame.code.filename.endswith("concurrent/futures/thread.py"):
+                    item = python.frames.local(frame, "self")
+                    if item and attribute(python.objects, item, "future") == future:
+                        return thread.ident
     return None
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
 from ..cpython.locks import Locks, LockState
 from ..evidence import HeldLock, PythonFrame, Resource
+from ..evidence import replace as changed
 from .acquires import Acquires, Lines
 from .waits import FutexFacts
 
@@ -49,6 +50,7 @@ class LockBook:
         self._claims: Dict[int, List[_Claim]] = {}
         self._owners: Dict[int, Tuple[int, str]] = {}
         self._held: Dict[int, List[HeldLock]] = {}
+        self._suspended: List[Tuple[int, Sequence[Frame]]] = []
 
     # ------------------------------------------------------------------ waits
 
@@ -88,7 +90,10 @@ class LockBook:
         """Finds who holds what, from every frame's `with` statements and from what RLocks record."""
         for tid in sorted(self._threads):
             self._claim(tid, self._threads[tid].frames[:_MAX_SEARCHED])
+        for tid, frames in self._suspended:
+            self._claim(tid, frames, len(self._threads[tid].frames) if tid in self._threads else 0)
         tid_of = {state.ident: tid for tid, state in self._threads.items()}
+        doubted: Dict[int, List[_Claim]] = {}
         for address, lock in self._states.items():
             claims = self._claims.get(address, [])
             if lock.owner_ident is not None:
@@ -97,9 +102,16 @@ class LockBook:
                     self._owners[address] = (owner, "recorded")
                     self._hold(address, [c for c in claims if c.tid == owner], "recorded")
             elif lock.locked and len({c.tid for c in claims}) == 1:
-                self._owners[address] = (claims[0].tid, "with-slot")
-                self._hold(address, claims, "with-slot")
+                if self._waiters.get(address) and any(self._doubtful(c) for c in claims):
+                    doubted[address] = claims
+                else:
+                    self._owners[address] = (claims[0].tid, "with-slot")
+                    self._hold(address, claims, "with-slot")
         self._infer([a for a, lock in self._states.items() if self._waiters.get(a) and a not in self._owners and lock.locked])
+        for address, claims in doubted.items():
+            if address not in self._owners:
+                self._owners[address] = (claims[0].tid, "inferred")
+                self._hold(address, claims, "inferred")
 
     def _infer(self, unowned: Sequence[int]) -> None:
         """Owners of wanted locks that no `with` and no record names: functions still running that acquired them."""
@@ -110,19 +122,55 @@ class LockBook:
             for depth, frame in enumerate(self._threads[tid].frames[:_MAX_SEARCHED]):
                 if frame.code.filename.endswith(_THREADING):
                     continue
-                for line, value in self._acquires.of(frame):
-                    lock = self._locks.at(value)
-                    if lock is not None and lock.address in unowned:
+                for line, lock in self._by_hand(frame):
+                    if lock.address in unowned:
                         claims.setdefault(lock.address, []).append(_Claim(tid, frame, depth, line, lock))
         for address, found in claims.items():
             if len({c.tid for c in found}) == 1:
                 self._owners[address] = (found[0].tid, "inferred")
                 self._hold(address, found, "inferred")
 
-    def _claim(self, tid: int, frames: Sequence[Frame]) -> None:
-        for depth, frame in enumerate(frames):
+    def _by_hand(self, frame: Frame) -> Iterator[Tuple[Optional[int], LockState]]:
+        """Locks that a frame's function has acquired and not released, itself or through the context managers that it
+        has entered: a class whose __enter__ acquires, a generator that did before it yielded."""
+        for line, value in self._acquires.of(frame):
+            lock = self._locks.at(value)
+            if lock is not None:
+                yield line, lock
+        for manager in self._locks.managers(frame):
+            for lock in self._locks.guarded(manager):
+                yield frame.line, lock
+            generator = self._locks.generator_frame(manager)
+            if generator is not None:
+                yield from ((frame.line, lock) for _line, lock in self._by_hand(generator))
+
+    def _doubtful(self, claim: _Claim) -> bool:
+        """May the body of the `with` have let go of the lock for a while? When it, or what it calls, releases that very
+        lock by hand, or enters a context manager that releases something, the slot proves nothing."""
+        for frame in [*self._threads[claim.tid].frames[: claim.depth + 1], claim.frame]:
+            if frame.code.filename.endswith(_THREADING):
+                continue
+            if frame.function in ("__exit__", "__aexit__") and frame is not claim.frame:
+                return True  # it takes again what it had let go
+            if "release" in frame.code.used_names() and claim.lock.address in self._released(frame):
+                return True
+            if any(self._locks.enter_uses(manager, "release") for manager in self._locks.managers(frame)):
+                return True
+        return False
+
+    def _released(self, frame: Frame) -> List[int]:
+        found = (self._locks.at(value) for value in self._acquires.released(frame))
+        return [lock.address for lock in found if lock is not None]
+
+    def suspended(self, tid: int, frames: Sequence[Frame]) -> None:
+        """A coroutine that waits on a thread's event loop: what it holds, that thread holds."""
+        self._suspended.append((tid, frames))
+
+    def _claim(self, tid: int, frames: Sequence[Frame], below: int = 0) -> None:
+        """``below``: how many frames of the thread lie above these."""
+        for depth, frame in enumerate(frames, below):
             for held in self._locks.held(frame):
-                if held.lock.locked and not self._given_up(held.lock, frames[:depth]):
+                if held.lock.locked and not self._given_up(held.lock, frames[: depth - below]):
                     self._know(held.lock, [frame])
                     self._claims.setdefault(held.lock.address, []).append(
                         _Claim(tid, frame, depth, held.line, held.lock)
@@ -153,7 +201,14 @@ class LockBook:
     # ------------------------------------------------------------------ what it comes to
 
     def resources(self) -> Tuple[Resource, ...]:
-        return tuple(self._resource(address, ident) for address, ident in self._ids.items())
+        """Two locks that the program calls alike get a number each."""
+        found = [self._resource(address, ident) for address, ident in self._ids.items()]
+        names = [r.description for r in found]
+        return tuple(
+            changed(r, description=f"{r.description} #{names[:i].count(r.description) + 1}")
+            if names.count(r.description) > 1 else r
+            for i, r in enumerate(found)
+        )  # fmt: skip
 
     def _resource(self, address: int, ident: str) -> Resource:
         lock = self._states[address]

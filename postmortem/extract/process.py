@@ -185,15 +185,29 @@ class Reader:
             return "detached"
         return "unknown"
 
+    # ------------------------------------------------------------------ for tasks
+
+    def tid(self, ident: Optional[int]) -> Optional[int]:
+        """The kernel's id of a thread that the interpreter knows by its ident."""
+        return self.tid_of_ident.get(ident) if ident is not None else None
+
+    def note_descriptor(self, fd: int) -> Optional[str]:
+        return self.descriptors.note(fd)
+
+    def suspended(self, tid: int, frames: Sequence[PyFrame]) -> None:
+        """A coroutine that waits on a thread's event loop."""
+        if self.locks is not None:
+            self.locks.suspended(tid, frames)
+
     # ------------------------------------------------------------------ the whole
 
     def process(self) -> Process:
         raw, python = self.raw.process, self.python
-        threads = self.threads()
         loops: Tuple[Loop, ...] = ()
         tasks: Tuple[Task, ...] = ()
         if python:
-            loops, tasks = read_tasks(python, self.frame, self.tid_of_ident, self.gaps, self.descriptors.note)
+            loops, tasks = read_tasks(python, self, self.gaps)
+        threads = self.threads()  # after the tasks: what a suspended coroutine holds, its loop's thread holds
         for problem in python.problems if python else []:
             self.gaps.append(Gap("cpython", f"process {self.pid}", problem))
         return Process(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Protocol, Sequence, Tuple
 
 from ..cpython.code import Code
 from ..cpython.frames import Frame
@@ -15,34 +15,45 @@ from ..evidence import replace as changed
 from ..memory import Fault
 
 
-def read_tasks(
-    python: Python,
-    show: Callable[[Frame], PythonFrame],
-    tid_of_ident: Dict[int, int],
-    gaps: List[Gap],
-    note_fd: Callable[[int], Optional[str]],
-) -> Tuple[Tuple[Loop, ...], Tuple[Task, ...]]:
-    """All interpreters' loops and tasks. Ids count from 1 in the order found and carry no address. ``note_fd`` gives
-    the resource of a descriptor that a task waits for."""
+class Owner(Protocol):
+    """The process that the tasks belong to, as far as they need it."""
+
+    def frame(self, frame: Frame) -> PythonFrame: ...
+
+    def tid(self, ident: Optional[int]) -> Optional[int]: ...
+
+    def note_descriptor(self, fd: int) -> Optional[str]:
+        """The resource of a descriptor, None for what is no socket or pipe."""
+
+    def suspended(self, tid: int, frames: Sequence[Frame]) -> None: ...
+
+
+def read_tasks(python: Python, owner: Owner, gaps: List[Gap]) -> Tuple[Tuple[Loop, ...], Tuple[Task, ...]]:
+    """All interpreters' loops and tasks. Ids count from 1 in the order found and carry no address."""
     loops: List[Loop] = []
     tasks: List[Task] = []
     for interpreter in python.interpreters:
         asyncio = Asyncio(python, interpreter)
         states = sorted(asyncio.tasks(), key=_by_name)
-        names = {}
+        names: Dict[int, str] = {}
+        tids: Dict[int, int] = {}
         for state in asyncio.loops(states):
             names[state.address] = f"loop-{len(loops) + 1}"
-            tid = tid_of_ident.get(state.ident) if state.ident is not None else None
+            tid = owner.tid(state.ident)
+            if tid is not None:
+                tids[state.address] = tid
             running = next((t.name for t in states if t.loop == state.address and t.state == "running"), None)
-            noted = [note_fd(fd) for fd in state.descriptors]
+            noted = [owner.note_descriptor(fd) for fd in state.descriptors]
             sockets = tuple(r for r in noted if r is not None and r.startswith("socket"))
             loop_evidence = _loop(python, state, names[state.address], tid, running)
             loops.append(changed(loop_evidence, sockets=sockets))
         for task in states:
-            stack = tuple(show(f) for f in task.frames)
+            stack = tuple(owner.frame(f) for f in task.frames)
+            if task.state == "pending" and task.loop in tids:
+                owner.suspended(tids[task.loop], task.frames)
             loop = names.get(task.loop) if task.loop else None
             fd = awaited_descriptor(python.frames, task.frames)
-            resource = note_fd(fd) if fd is not None else None
+            resource = owner.note_descriptor(fd) if fd is not None else None
             tasks.append(Task(f"task-{len(tasks) + 1}", task.name, task.state, loop, stack, task.awaiting, resource))
         gaps.extend(Gap("cpython", "asyncio", problem) for problem in asyncio.problems)
     return tuple(loops), tuple(tasks)

@@ -7,7 +7,7 @@ arguments: Linux x86-64; futex operations: <linux/futex.h>.
 from __future__ import annotations
 
 import struct
-from typing import Callable, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .. import syscalls
 from ..cpython.frames import Frame
@@ -22,6 +22,8 @@ _WRITES = {"write", "pwrite64", "writev", "sendto", "sendmsg", "sendmmsg", "send
 _SOCKET_CALLS = {"recvfrom", "recvmsg", "recvmmsg", "accept", "accept4", "connect", "sendto", "sendmsg", "sendmmsg"}
 _SELECTS = {"epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6"}
 _SIGNALS = {"pause", "rt_sigtimedwait", "rt_sigsuspend"}
+#: Modules whose selectors wait for the pipes of children, not for an event loop's events.
+_PIPE_USERS = ("/subprocess.py", "multiprocessing/connection.py")
 _RESTART = "restart_syscall"
 
 
@@ -130,9 +132,27 @@ def _select(
         if fd >= 0:
             found = _descriptor_wait(name, fd, descriptors, frames)
             return Wait(found.kind, name, fd=fd, timeout_s=seconds, endless=endless, detail=found.detail)
+    if name in ("select", "pselect6"):
+        fds = _select_descriptors(args, memory)
+        kinds = [what.kind for fd in fds for what in [descriptors.get(fd) if descriptors else None] if what]
+        if fds and kinds.count("socket") == len(fds):
+            found = _descriptor_wait(name, fds[0], descriptors, frames)
+            return Wait("socket", name, fd=fds[0], timeout_s=seconds, endless=endless, detail=found.detail)
+    if any(f.code.filename.endswith(_PIPE_USERS) for f in frames[:3]):
+        return Wait("pipe", name, timeout_s=seconds, endless=endless)
     if any(f.function == "select" and f.code.filename.endswith("selectors.py") for f in frames[:2]) or not frames:
         return Wait("event-loop", name, timeout_s=seconds, endless=endless)
     return Wait("event-loop" if name.startswith("epoll") else "other", name, timeout_s=seconds, endless=endless)
+
+
+def _select_descriptors(args: Sequence[int], memory: Memory) -> List[int]:
+    """The descriptors of a select's read set (fd_set: 1024 bits), those that are waited to be read."""
+    count, pointer = min(args[0] & 0xFFFFFFFF, 1024), args[1]
+    try:
+        bits = int.from_bytes(memory.read(pointer, 128), "little") if pointer else 0
+    except Fault:
+        return []
+    return [fd for fd in range(count) if bits >> fd & 1]
 
 
 def _select_timeout(name: str, args: Sequence[int], memory: Memory) -> Optional[float]:

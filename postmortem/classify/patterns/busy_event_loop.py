@@ -23,7 +23,7 @@ from ...evidence import Loop, Process, PythonFrame, Thread
 from .. import knowledge
 from ..pattern import Answer, CannotTell, Match, No, Pattern
 from ..polling import Poller, pollers, spin_share
-from ..view import View, label, plural
+from ..view import View, do, label, plural
 
 PATTERN = Pattern(
     id="busy-event-loop",
@@ -68,7 +68,7 @@ def _polling(view: View, process: Process, found: List[Poller]) -> Answer:
     places = [(p, f) for p in found[:3] for f in view.loops_around([p.frame])]
     culprits = tuple(view.culprit(process, f, _thread(threads, p), p.tasks[0].name) for p, f in places)
     facts = [f"{plural(len(p.tasks), 'task')} suspended in sleep(0), awaited at {knowledge.short(p.frame)}" for p in found[:3]]
-    summary = f"{plural(len(poller.tasks), 'task')} poll at {place}: sleep(0) gives the loop a turn, but does not wait"
+    summary = f"{poller.who} {do(poller.number, 'poll')} at {place}: sleep(0) gives the loop a turn, but does not wait"
     remedy = f"At {poller.frame.file}:{poller.frame.line}, wait for what is polled instead of asking again after sleep(0)."
     if cpu is None or wanted is None:
         facts.append("one moment only: without an observation window it is not known whether the loop spins")

@@ -79,7 +79,7 @@ def _match(
     if child is not None:
         cpu = view.cpu(child)
         working = cpu is not None and cpu > 0.5
-        facts.append(f"{name} is {_doing(child)}" + (f" and used {cpu:.0%} of a core" if cpu is not None else ""))
+        facts.append(f"{name}: {_doing(child)}" + (f"; it used {cpu:.0%} of a core" if cpu is not None else ""))
     elif view.evidence.trigger.kind == "core":
         facts.append("a core holds one process: what the child did is not in it")
     supervises = thread.wait is not None and thread.wait.kind == "process" and thread.wait.pid is None

@@ -23,7 +23,7 @@ from ..gil import RATIO, Rates, rates_of
 from ..knowledge import short
 from ..pattern import Answer, CannotTell, Match, No, Pattern
 from ..polling import Poller, pollers, polling_threads
-from ..view import View, plural
+from ..view import View, do, plural
 
 PATTERN = Pattern(
     id="gil-thrash",
@@ -109,7 +109,7 @@ def _culprits(view: View, process: Process, found: List[Poller]) -> Tuple[Culpri
 
 def _polls(poller: Poller) -> str:
     gives = "giving the loop a turn" if poller.tasks else "giving the GIL away"
-    return f"{poller.who} poll at {short(poller.frame)}, {gives} (sleep(0)) each time"
+    return f"{poller.who} {do(poller.number, 'poll')} at {short(poller.frame)}, {gives} (sleep(0)) each time"
 
 
 def _remedy(found: List[Poller]) -> str:

@@ -18,7 +18,7 @@ from ...evidence import HeldLock, Process, PythonFrame
 from ...findings import Culprit
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
-from ..view import Edge, View, label, plural
+from ..view import Edge, View, do, label, plural
 
 PATTERN = Pattern(
     id="lock-order-deadlock",
@@ -87,7 +87,7 @@ def _match(view: View, process: Process, cycle: List[Edge], edges: List[Edge]) -
         culprits += [view.culprit(process, f, owner) for f in _places(None, held)]
     victims = [e.waiter for e in edges if e.waiter.tid not in tids]
     if victims:
-        facts.append(f"{plural(len(victims), 'other thread')} wait behind them")
+        facts.append(f"{plural(len(victims), 'other thread')} {do(len(victims), 'wait')} behind them")
     return Match(
         confidence="proven" if sure else "likely",
         summary=_summary(cycle),

@@ -50,8 +50,11 @@ def match(view: View) -> Iterator[Answer]:
             if thread.wait is None or thread.wait.kind != "socket" or view.idle(thread) or not view.rests(thread):
                 continue
             resource = resources.get(thread.wait.resource or "")
-            if _serves(thread, resource):
-                yield No(f"{label(thread)} serves: it waits for its client's next request")
+            if view.moves(thread):
+                yield No(f"{label(thread)} waits for a peer again and again: answers come")
+            elif _serves(thread, resource):
+                what = "connections" if resource and resource.listening else "what its client sends"
+                yield No(f"{label(thread)} serves: it waits for {what}")
             elif thread.wait.endless is False:
                 yield No(f"{label(thread)} waits for a peer with a timeout")
             else:
@@ -79,7 +82,7 @@ def _thread(view: View, process: Process, thread: Thread, resource: Optional[Res
     else:
         facts.append("which peer it is was not recorded: only a capture of the running process knows")
     if not matters:
-        facts.append("the main thread does not wait for it: it may be idle by design")
+        facts.append("nothing shows that the main thread waits for it: it may be idle by design")
     return Match(
         confidence="likely" if matters and frame is not None else "possible",
         summary=f"{label(thread)} waits for {peer}{at}, and has no timeout",
@@ -118,7 +121,7 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
         sure = known and wait.endless is True and view.matters(process, thread)
         yield Match(
             confidence="likely" if sure else "possible",
-            summary=f"task {task.name} waits for a peer at {short(frame)}, and nothing limits how long",
+            summary=f"task {task.name} waits for a peer at {short(frame)}" + (", and nothing limits how long" if sure else ""),
             evidence=(
                 f"task {task.name} is suspended in {task.stack[0].function}, awaited at {short(frame)}",
                 f"its event loop ({label(thread)}) sleeps in {wait.syscall}"

@@ -21,7 +21,7 @@ from ...evidence import Process, PythonFrame, Thread
 from .. import knowledge
 from ..knowledge import short
 from ..pattern import Answer, CannotTell, Match, No, Pattern
-from ..view import View, label, plural
+from ..view import View, do, label, plural
 
 PATTERN = Pattern(
     id="python-busy-loop",
@@ -68,12 +68,12 @@ def _busy(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
         f"{stable.function} is on its stack in {part:.0%} of the samples" + (", what it calls moves" if moving else ""),
     ]
     if held:
-        facts.append(f"{plural(len(held), 'thread')} wait for a lock that it holds meanwhile")
+        facts.append(f"{plural(len(held), 'thread')} {do(len(held), 'wait')} for a lock that it holds meanwhile")
     if process.io is not None and not process.io.get("wchar") and not process.io.get("rchar"):
         facts.append("the process read and wrote nothing during the window")
     yield Match(
         confidence="likely" if held else "possible",
-        summary=f"{label(thread)} uses a whole core in {short(lines[0])} and did not leave it during the window",
+        summary=f"{label(thread)} uses a whole core in {short(lines[0])} and was inside it in every sample",
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(lines)),
         victims=tuple(view.victim(process, t) for t in held),

@@ -20,7 +20,7 @@ from typing import Iterator
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..reentry import Reentry, reentries
-from ..view import View, label, plural
+from ..view import View, do, label, plural
 
 PATTERN = Pattern(
     id="self-deadlock",
@@ -57,7 +57,7 @@ def _match(view: View, found: Reentry) -> Match:
         f"the same thread waits for the same lock{at}, {plural(held.depth, 'call')} further in",
     ]
     if queue:
-        facts.append(f"{plural(len(queue), 'other thread')} queue for the lock")
+        facts.append(f"{plural(len(queue), 'other thread')} {do(len(queue), 'queue')} for the lock")
     # the call that leads from the one to the other is often the line to move
     places = (again, held.frame, *thread.python[held.depth : held.depth + 1])
     return Match(

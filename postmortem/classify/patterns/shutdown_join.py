@@ -38,14 +38,25 @@ PATTERN = Pattern(
 )
 
 
+#: What keeps the joined thread, when it is found as well.
+_CAUSES = ("lock-order-deadlock", "self-deadlock", "finalizer-deadlock", "python-busy-loop", "sleeping", "network-wait")
+
+
 def match(view: View) -> Iterator[Answer]:
     for process in view.pythons:
         main = view.main(process)
-        if main is None or not any(knowledge.in_table(f, knowledge.EXIT) for f in main.python):
+        if main is None or not _at_exit(main):
             continue
         joined = _joined(view, process, main)
         if joined:
             yield _match(view, process, main, joined)
+
+
+def _at_exit(main: Thread) -> bool:
+    """In the interpreter's own end; or joining below a function that no module calls, as atexit callbacks are."""
+    if any(knowledge.in_table(f, knowledge.EXIT) for f in main.python):
+        return True
+    return main.joins is not None and main.python[-1].function not in ("<module>", "_run_module_as_main", "_bootstrap")
 
 
 def _joined(view: View, process: Process, main: Thread) -> List[Thread]:
@@ -63,7 +74,8 @@ def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> 
     doing = _doing(thread)
     working = not view.rests(thread) or (_ends(thread) and not _in_loop(view, frame))
     facts = [
-        f"{label(main)} is in {main.python[-1].function} of {main.python[-1].file.rsplit('/', 1)[-1]}: its own code has ended",
+        f"{label(main)} is in {main.python[-1].function} of {main.python[-1].file.rsplit('/', 1)[-1]}, called by the "
+        "interpreter itself: the program's own code has ended",
         f"it waits for {label(thread)}, {'not a daemon' if thread.daemon is False else 'a thread it must wait for'}, "
         f"which {doing}{at}",
     ]
@@ -75,6 +87,7 @@ def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> 
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, t) for t in joined[:5] for f in [_place(t)] if f),
         victims=(view.victim(process, main),),
+        because_of=_CAUSES,
         pid=process.pid,
     )
 
