@@ -90,9 +90,10 @@ class Locks:
             for other in self._stacked(manager):
                 yield from self._locks_of(other, depth - 1)
 
-    def managers(self, frame: Frame) -> List[int]:
-        """The context managers of a frame's active `with` statements that are no locks themselves."""
-        return [m for _slot, m, _line in self._managers(frame) if self.at(m) is None]
+    def managers(self, frame: Frame) -> List[Tuple[int, Optional[int]]]:
+        """The context managers of a frame's active `with` statements that are no locks themselves, and the line of
+        each `with`."""
+        return [(m, line) for _slot, m, line in self._managers(frame) if self.at(m) is None]
 
     def enter_uses(self, manager: int, name: str) -> bool:
         """Does the ``__enter__`` of a manager's class use a name, such as ``release``?"""

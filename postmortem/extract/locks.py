@@ -137,12 +137,12 @@ class LockBook:
             lock = self._locks.at(value)
             if lock is not None:
                 yield line, lock
-        for manager in self._locks.managers(frame):
+        for manager, entered in self._locks.managers(frame):
             for lock in self._locks.guarded(manager):
-                yield frame.line, lock
+                yield entered, lock
             generator = self._locks.generator_frame(manager)
             if generator is not None:
-                yield from ((frame.line, lock) for _line, lock in self._by_hand(generator))
+                yield from ((entered, lock) for _line, lock in self._by_hand(generator))
 
     def _doubtful(self, claim: _Claim) -> bool:
         """May the body of the `with` have let go of the lock for a while? When it, or what it calls, releases that very
@@ -154,7 +154,7 @@ class LockBook:
                 return True  # it takes again what it had let go
             if "release" in frame.code.used_names() and claim.lock.address in self._released(frame):
                 return True
-            if any(self._locks.enter_uses(manager, "release") for manager in self._locks.managers(frame)):
+            if any(self._locks.enter_uses(manager, "release") for manager, _line in self._locks.managers(frame)):
                 return True
         return False
 

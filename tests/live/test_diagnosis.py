@@ -131,6 +131,64 @@ def test_a_holder_by_acquire_is_inferred_and_never_proven(python: str, tmp_path:
     assert [r["owner_basis"] for r in found["processes"][0]["resources"]] == ["inferred"]
 
 
+LENT = """
+import contextlib, threading, time
+lock, lent = threading.Lock(), threading.Event()
+class Lending:
+    def __init__(self, guard): self.guard = guard
+    def __enter__(self): self.guard.release()
+    def __exit__(self, *_): self.guard.acquire()
+def borrower():
+    lock.acquire()
+    lent.set()
+    time.sleep(3000)
+def main():
+    with lock:
+        threading.Thread(target=borrower).start()
+        with Lending(lock):
+            lent.wait()
+main()
+"""
+MANAGERS = """
+import contextlib, threading
+first, second, both = threading.Lock(), threading.Lock(), threading.Barrier(2)
+class Guard:
+    def __init__(self, lock): self._lock = lock
+    def __enter__(self): self._lock.acquire()
+    def __exit__(self, *_): self._lock.release()
+@contextlib.contextmanager
+def holding(lock):
+    lock.acquire()
+    try: yield
+    finally: lock.release()
+def one():
+    with Guard(first):
+        both.wait()
+        with Guard(second): pass
+def two():
+    with holding(second):
+        both.wait()
+        with holding(first): pass
+for f in (one, two): threading.Thread(target=f, name=f.__name__).start()
+"""
+
+
+@pytest.mark.parametrize("python", matrix())
+def test_a_body_that_lends_its_lock_proves_nothing(python: str, tmp_path: Path) -> None:
+    """The `with` slot is still there, but the lock is somebody else's by now: no self-deadlock, nothing proven."""
+    found = capture(tmp_path, LENT, python)
+    assert "self-deadlock" not in [f["pattern"] for f in found["findings"]]
+    assert "proven" not in [f["confidence"] for f in found["findings"]]
+
+
+@pytest.mark.parametrize("python", matrix())
+def test_holders_behind_context_managers(python: str, tmp_path: Path) -> None:
+    """A class whose __enter__ acquires and a generator that did: the cycle is found, as an inference."""
+    leading = capture(tmp_path, MANAGERS, python)["findings"][0]
+    assert (leading["pattern"], leading["confidence"]) == ("lock-order-deadlock", "likely")
+    assert {14, 18} <= {c["line"] for c in leading["culprits"]}
+
+
 def test_a_running_process_is_diagnosed_and_left_running(tmp_path: Path) -> None:
     """--pid gives 0 and the same verdict, and the process goes on."""
     with Program(sys.executable, LEDGER, tmp_path) as program:
