@@ -78,7 +78,8 @@ def _after(command: Command, options: Options, diagnose: Callable[..., object] |
     later = f"postmortem analyze {bundle}"
     try:
         attend_to_signals(command)
-        (diagnose or _pipeline())(bundle, stream=sys.stderr, format=options.format or "text", reports=options.report)
+        stream = sys.stderr or _nowhere()
+        (diagnose or _pipeline())(bundle, stream=stream, format=options.format or "text", reports=options.report)
     except KeyboardInterrupt:
         _say(f"interrupted; the capture is kept: {later}")
     except errors.PostmortemError as exc:
@@ -113,7 +114,14 @@ def _refuse_early(path: str) -> None:
         raise errors.CaptureFailed(f"nothing can be written to {parent}", "choose another place with -o DIR")
 
 
+def _nowhere() -> TextIO:
+    """Where the report goes when stderr is closed: it stays in the bundle."""
+    return open(os.devnull, "w")
+
+
 def _say(sentence: str) -> None:
+    if sys.stderr is None:  # closed by whoever started us
+        return
     try:
         sys.stderr.write(f"postmortem: {sentence}\n")
         sys.stderr.flush()

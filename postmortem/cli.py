@@ -209,6 +209,9 @@ def _defect(exc: BaseException) -> str:
 
 def main(argv: Optional[List[str]] = None) -> int:
     """Runs one command; returns its exit status. Every foreseeable error is one sentence on stderr."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for the rest of the process
     try:
         # Not commands.main(): that turns a closed pipe into status 1, which means something else here.
         with commands.make_context("postmortem", list(sys.argv[1:] if argv is None else argv)) as context:

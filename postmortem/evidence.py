@@ -195,6 +195,7 @@ class Process(msgspec.Struct, frozen=True):
     resources: Tuple[Resource, ...] = ()
     loops: Tuple[Loop, ...] = ()
     tasks: Tuple[Task, ...] = ()
+    age_s: Optional[float] = None  # seconds since it began, when the window began
     cpus_allowed: Optional[int] = None  # how many CPUs the scheduler may use for it
     io: Optional[Dict[str, int]] = None  # differences of /proc/PID/io over the window
     rss_growth: Optional[int] = None  # bytes over the window

@@ -36,6 +36,7 @@ def process_json(pid: int) -> Dict[str, Any]:
         "sid": stat.sid,
         "cgroup": _lines(f"{base}/cgroup"),
         "start_ticks": stat.start,
+        "age_s": _age(stat.start),
         "cpus_allowed": status.get("Cpus_allowed_list"),
         "tracer_pid": int(status.get("TracerPid", "0")),
         "uid": int(status["Uid"].split()[0]),
@@ -43,6 +44,14 @@ def process_json(pid: int) -> Dict[str, Any]:
         "threads": _threads(pid),
         "maps": maps,
     }
+
+
+def _age(start_ticks: int) -> Optional[float]:
+    """Seconds since a process began (proc(5): field 22 of stat, in clock ticks since boot; /proc/uptime)."""
+    try:
+        return round(float(procfs.read("/proc/uptime").split()[0]) - start_ticks / os.sysconf("SC_CLK_TCK"), 2)
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def is_python(facts: Dict[str, Any]) -> bool:

@@ -71,10 +71,11 @@ class PageMap:
                     found[-1] = (found[-1][0], high)
                 else:
                     found.append((low, high))
+            if count < _REGIONS:
+                break  # only a full vector ends a walk early
+            # walk_end may lag behind the regions told: the kernel notes it once per buffer of 512 (fs/proc/task_mmu.c)
             walked: int = _ARG.unpack(argument)[4]
-            if walked <= start:
-                break
-            start = walked
+            start = max(walked, found[-1][1])
         return found
 
     def _read(self, mappings: Sequence[Mapping]) -> List[Range]:

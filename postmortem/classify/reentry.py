@@ -37,7 +37,7 @@ def reentries(view: View) -> Iterator[Reentry]:
             if resource is None or resource.owner_tid != thread.tid or resource.kind == "rlock":
                 continue
             held = next((h for h in thread.holds if h.resource == resource.id), None)
-            if held is not None and held.depth > 0:
+            if held is not None:
                 yield Reentry(process, thread, resource, held, *_via(thread, held.depth))
 
 

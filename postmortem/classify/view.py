@@ -10,8 +10,8 @@ from . import knowledge
 
 #: Of a core: a thread that used more over the window was not waiting.
 BUSY_SHARE = 0.3
-#: Voluntary switches a second: a thread that is stuck in a system call has none at all.
-WAKES = 5
+#: Voluntary switches a second: a thread that is stuck in a system call has none, one that gets stuck just then has one.
+WAKES = 2
 
 
 class Edge(NamedTuple):
@@ -80,7 +80,7 @@ class View:
     def moves(cls, thread: Thread) -> bool:
         """Does it wake again and again? Then what it was found waiting for comes, and it goes on."""
         switches = cls.switches(thread)
-        return switches is not None and switches > WAKES
+        return switches is not None and switches >= WAKES
 
     @staticmethod
     def switches(thread: Thread) -> Optional[float]:
@@ -158,6 +158,10 @@ class View:
         collects = any(knowledge.in_table(f, knowledge.COLLECTS) for f in main.python)
         return collects or main in self.waits_on(process, thread.tid)
 
+    def others_move(self, process: Process) -> bool:
+        """Is another process of the tree at work?"""
+        return any(self.moves(t) for p in self.processes if p is not process for t in p.threads)
+
     def children(self, process: Process) -> List[Process]:
         return [p for p in self.processes if p.ppid == process.pid]
 
@@ -211,6 +215,12 @@ def _idle_depth(frames: Sequence[PythonFrame]) -> int:
 def label(thread: Thread) -> str:
     """How a thread is named in sentences."""
     return f"{thread.name} ({thread.tid})" if thread.name else f"thread {thread.tid}"
+
+
+def is_python(process: Process) -> bool:
+    """A Python interpreter, also when its state could not be read."""
+    program = (process.exe or (process.argv[0] if process.argv else "")).rsplit("/", 1)[-1]
+    return process.python is not None or program.startswith(("python", "pypy")) or any(t.python for t in process.threads)
 
 
 def do(count: int, verb: str) -> str:

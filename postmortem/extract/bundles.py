@@ -15,7 +15,7 @@ from .cores import open_core, read_core
 from .descriptors import DescriptorBook, Descriptors
 from .process import Raw, last_call
 from .sources import read_sources
-from .window import counters, read_json, read_samples, read_window
+from .window import counters, number, read_json, read_samples, read_window
 
 
 def from_bundle(
@@ -26,7 +26,9 @@ def from_bundle(
     began = time.monotonic()
     manifest = read_json(folder / "manifest.json")
     if not isinstance(manifest, dict):
-        raise NotABundle(f"{folder} has no readable manifest.json", "name a bundle that `postmortem capture` wrote")
+        if not (folder / "raw").is_dir():
+            raise NotABundle(f"{folder} has no readable manifest.json", "name a bundle that `postmortem capture` wrote")
+        manifest = {}
     raws = {pid: _raw(folder, pid) for pid in _pids(folder, manifest)}
     gaps = _step_gaps(manifest)
     processes: List[Process] = []
@@ -45,7 +47,7 @@ def from_bundle(
         gaps=tuple(gaps),
         sources=sources.lines,
         loops=sources.loops,
-        timings=Timings(_number(timings.get("observe_s")), _number(timings.get("pause_s")),
+        timings=Timings(number(timings.get("observe_s")), number(timings.get("pause_s")),
                         round(time.monotonic() - began, 3)),
         window_s=max(seconds) if seconds else None,
         tool_version=tool_version,
@@ -55,9 +57,9 @@ def from_bundle(
 def _pids(folder: Path, manifest: Dict[str, Any]) -> List[int]:
     """The tree's processes, the root first."""
     listed = manifest.get("processes")
-    pids = [p for p in listed if isinstance(p, int)] if isinstance(listed, list) else []
-    if not pids and (folder / "raw" / "proc").is_dir():
-        pids = sorted(int(entry.name) for entry in (folder / "raw" / "proc").iterdir() if entry.name.isdigit())
+    pids = [p for p in listed if isinstance(p, int) and p > 0] if isinstance(listed, list) else []
+    pids += sorted(int(entry.name) for entry in (folder / "raw" / "proc").glob("*") if entry.name.isdigit())
+    pids += sorted(int(entry.stem) for entry in (folder / "raw" / "cores").glob("*.core") if entry.stem.isdigit())
     root = manifest.get("root_pid")
     return sorted(dict.fromkeys(pids), key=lambda pid: pid != root)
 
@@ -105,6 +107,7 @@ def _without_core(pid: int, raw: Raw) -> Process:
         threads=threads,
         resources=book.resources(),
         listening=raw.descriptors.listening if raw.descriptors else None,
+        age_s=number(facts.get("age_s")),
         io=raw.window.io,
         rss_growth=raw.window.rss_growth,
     )
@@ -149,8 +152,4 @@ def _trigger(manifest: Dict[str, Any]) -> Trigger:
     if not isinstance(trigger, dict):
         return Trigger("timeout")
     name = trigger.get("signal")
-    return Trigger(str(trigger.get("kind")), _number(trigger.get("seconds")), str(name) if name else None)
-
-
-def _number(value: Any) -> Optional[float]:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    return Trigger(str(trigger.get("kind")), number(trigger.get("seconds")), str(name) if name else None)

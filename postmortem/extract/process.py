@@ -30,7 +30,7 @@ from .descriptors import DescriptorBook, Descriptors
 from .joins import joined_thread
 from .locks import LockBook
 from .tasks import read_tasks
-from .window import Window, counters
+from .window import Window, counters, number
 
 #: Frames of one thread that evidence keeps: the innermost and the outermost; what lies between is counted in a gap.
 KEEP_INNER, KEEP_OUTER = 400, 100
@@ -213,7 +213,7 @@ class Reader:
         return Process(
             pid=self.pid,
             ppid=_integer(raw.get("ppid")) if raw else self.core.ppid,
-            argv=tuple(map(str, raw.get("argv") or ())) or tuple(self.core.argv.split()),
+            argv=_words(raw.get("argv")) or tuple(self.core.argv.split()),
             exe=raw.get("exe") if isinstance(raw.get("exe"), str) else None,
             state=raw.get("state") if isinstance(raw.get("state"), str) else None,
             python=_info(python) if python else None,
@@ -222,6 +222,7 @@ class Reader:
             resources=(self.locks.resources() if self.locks else ()) + self.descriptors.resources(),
             loops=loops,
             tasks=tasks,
+            age_s=number(raw.get("age_s")),
             cpus_allowed=_cpus(raw.get("cpus_allowed")),
             io=self.raw.window.io,
             rss_growth=self.raw.window.rss_growth,
@@ -264,6 +265,10 @@ def _handoffs(window: Window) -> Tuple[Optional[int], Optional[float]]:
 def _info(python: Python) -> PythonInfo:
     runtime = python.runtime
     return PythonInfo(runtime.version_text, "CPython", runtime.free_threaded, False, python.finalizing)
+
+
+def _words(value: Any) -> Tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
 def _integer(value: Any) -> Optional[int]:

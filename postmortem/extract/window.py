@@ -50,7 +50,7 @@ def read_window(path: Path) -> Window:
     growth = data.get("rss_growth")
     probes = data.get("probes")
     return Window(
-        _number(data.get("seconds")),
+        number(data.get("seconds")),
         threads,
         {k: int(v) for k, v in io.items() if isinstance(v, (int, float))} if isinstance(io, dict) else None,
         int(growth) if isinstance(growth, (int, float)) else None,
@@ -64,17 +64,18 @@ def counters(window: Window, tid: int) -> Optional[Counters]:
         return None
     return Counters(
         seconds=window.seconds,
-        cpu_s=_number(raw.get("cpu_s")),
+        cpu_s=number(raw.get("cpu_s")),
         voluntary_switches=_integer(raw.get("voluntary_switches")),
         involuntary_switches=_integer(raw.get("involuntary_switches")),
-        run_delay_s=_number(raw.get("run_delay_s")),
+        run_delay_s=number(raw.get("run_delay_s")),
         states=_counts(raw.get("states")),
         syscalls=_counts(raw.get("syscalls")),
         wchan=_counts(raw.get("wchan")),
     )
 
 
-def _number(value: Any) -> Optional[float]:
+def number(value: Any) -> Optional[float]:
+    """A JSON number as a float; None for anything else."""
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 

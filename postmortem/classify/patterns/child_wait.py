@@ -75,10 +75,10 @@ def _match(
     at = f" at {short(frame)}" if frame else ""
     name = _name(child, thread)
     facts = [f"{label(thread)} waits{at} for {name}, without a timeout"]
-    working = False
+    working = child is None and view.evidence.trigger.kind != "core"  # it began or ended during the window
     if child is not None:
         cpu = view.cpu(child)
-        working = cpu is not None and cpu > 0.5
+        working = _at_work(view, child)
         facts.append(f"{name}: {_doing(child)}" + (f"; it used {cpu:.0%} of a core" if cpu is not None else ""))
     elif view.evidence.trigger.kind == "core":
         facts.append("a core holds one process: what the child did is not in it")
@@ -96,11 +96,25 @@ def _match(
     )
 
 
+#: Seconds: a child that began just before the window is one of many, not one that hangs.
+YOUNG_S = 0.5
+
 #: Whatever the child has: the engine keeps those that really match there.
 _ANY = (
     "lock-order-deadlock", "self-deadlock", "finalizer-deadlock", "gil-thrash", "gil-contention", "busy-event-loop",
     "network-wait", "sleeping", "python-busy-loop", "shutdown-join", "child-wait",
 )  # fmt: skip
+
+
+def _at_work(view: View, child: Process) -> bool:
+    """Has it only just begun, does it use its time, or does it rest where servers do?"""
+    if child.age_s is not None and child.age_s < YOUNG_S:
+        return True
+    if any(view.moves(t) or not view.rests(t) for t in child.threads):
+        return True
+    main = view.main(child)
+    serves = main is not None and main.wait is not None and main.wait.syscall in ("accept", "accept4")
+    return serves or (bool(child.listening) and main is not None and main.wait is not None and main.wait.kind == "event-loop")
 
 
 def _child(view: View, process: Process, thread: Thread) -> Optional[Process]:

@@ -75,6 +75,7 @@ def _thread(view: View, process: Process, thread: Thread, resource: Optional[Res
     call = thread.wait.syscall if thread.wait else None
     at = f" at {short(frame)}" if frame else ""
     facts = [f"{label(thread)} is in the system call {call}, without a timeout"]
+    peer_moves = resource is not None and resource.peer_in_tree is True and view.others_move(process)
     if resource is not None:
         facts.append(resource.description)
         if resource.peer_in_tree:
@@ -84,7 +85,7 @@ def _thread(view: View, process: Process, thread: Thread, resource: Optional[Res
     if not matters:
         facts.append("nothing shows that the main thread waits for it: it may be idle by design")
     return Match(
-        confidence="likely" if matters and frame is not None else "possible",
+        confidence="likely" if matters and frame is not None and not peer_moves else "possible",
         summary=f"{label(thread)} waits for {peer}{at}, and has no timeout",
         evidence=tuple(facts),
         culprits=_culprits(view, process, frame, thread, None),
@@ -109,7 +110,7 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
         if task.state != "pending" or thread is None or not (_reads(task) or task.id in alone):
             continue
         wait = thread.wait
-        if wait is None or wait.kind != "event-loop":
+        if wait is None or wait.kind != "event-loop" or view.moves(thread):
             continue
         frame = own_frame(task.stack)
         resource = resources.get(task.resource or alone.get(task.id, ""))
@@ -118,7 +119,8 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
             yield No(f"task {task.name} waits for the network in a program that serves")
             continue
         known = resource is not None or process.listening is not None
-        sure = known and wait.endless is True and view.matters(process, thread)
+        peer_moves = resource is not None and resource.peer_in_tree is True and view.others_move(process)
+        sure = known and not peer_moves and wait.endless is True and view.matters(process, thread)
         yield Match(
             confidence="likely" if sure else "possible",
             summary=f"task {task.name} waits for a peer at {short(frame)}" + (", and nothing limits how long" if sure else ""),

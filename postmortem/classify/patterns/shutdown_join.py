@@ -72,7 +72,8 @@ def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> 
     frame = _place(thread)
     at = f" at {short(frame)}" if frame else ""
     doing = _doing(thread)
-    working = not view.rests(thread) or (_ends(thread) and not _in_loop(view, frame))
+    woken = view.moves(thread) and not _ends(thread)  # somebody gives it work
+    working = not view.rests(thread) or woken or (_ends(thread) and not _in_loop(view, frame))
     facts = [
         f"{label(main)} is in {main.python[-1].function} of {main.python[-1].file.rsplit('/', 1)[-1]}, called by the "
         "interpreter itself: the program's own code has ended",

@@ -17,7 +17,7 @@ from typing import Iterator, Optional
 from ...evidence import Process, Task, Thread
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
-from ..view import View, label
+from ..view import View, is_python, label
 
 PATTERN = Pattern(
     id="sleeping",
@@ -75,10 +75,10 @@ def _match(view: View, process: Process, thread: Thread) -> Match:
     call = wait.syscall if wait and wait.syscall else "a sleep"
     duration = f" for {length:g} s" if length is not None else ""
     if frame is not None:
-        summary = f"{label(thread)} sleeps{duration} at {short(frame)}, and nothing else has work to do"
+        summary = f"{label(thread)} sleeps{duration} at {short(frame)}, and nothing else computes"
     else:
         program = (process.argv or (process.exe or f"process {process.pid}",))[0]
-        kind = "" if process.python else ", which is not a Python program,"
+        kind = "" if is_python(process) else ", which is not a Python program,"
         summary = f"{program} ({process.pid}){kind} sleeps in {call}{duration}"
     facts = [f"{label(thread)} is in the system call {call}"]
     if length is not None:
