@@ -14,7 +14,7 @@ from . import errors
 
 TYPE_CHECKING = False  # typing itself takes milliseconds to import
 if TYPE_CHECKING:
-    from typing import Callable
+    from typing import Callable, TextIO
 
     from .capture.command import Command
     from .capture.options import Options

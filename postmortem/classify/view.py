@@ -11,7 +11,7 @@ from . import knowledge
 #: Of a core: a thread that used more over the window was not waiting.
 BUSY_SHARE = 0.3
 #: Voluntary switches a second: a thread that is stuck in a system call has none, one that gets stuck just then has one.
-WAKES = 2
+WAKES = 1.5
 
 
 class Edge(NamedTuple):

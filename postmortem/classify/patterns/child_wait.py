@@ -113,8 +113,11 @@ def _at_work(view: View, child: Process) -> bool:
     if any(view.moves(t) or not view.rests(t) for t in child.threads):
         return True
     main = view.main(child)
-    serves = main is not None and main.wait is not None and main.wait.syscall in ("accept", "accept4")
-    return serves or (bool(child.listening) and main is not None and main.wait is not None and main.wait.kind == "event-loop")
+    wait = main.wait if main is not None else None
+    if wait is None:
+        return False
+    rests = wait.kind == "event-loop" or wait.endless is False
+    return wait.syscall in ("accept", "accept4") or (bool(child.listening) and rests)
 
 
 def _child(view: View, process: Process, thread: Thread) -> Optional[Process]:
