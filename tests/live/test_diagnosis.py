@@ -215,6 +215,36 @@ def test_without_a_tool_the_rest_is_had(hidden: str, tmp_path: Path) -> None:
         assert all(not t["native"] for t in found["processes"][0]["threads"])
 
 
+FRAGMENTED = """
+import mmap, threading
+pages = mmap.mmap(-1, 6000 * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+for page in range(0, 6000, 2):
+    pages[page * 4096] = 1
+lock = threading.Lock()
+with lock:
+    with lock:
+        pass
+"""
+
+
+def test_memory_in_thousands_of_pieces(tmp_path: Path) -> None:
+    """Every second page touched: more regions than the kernel tells at once; the core is whole all the same."""
+    found = capture(tmp_path, FRAGMENTED)
+    assert (found["verdict"], found["findings"][0]["confidence"]) == ("self-deadlock", "proven")
+    assert [g for g in found["gaps"] if g["source"] in ("core", "freeze")] == []
+    assert {c["line"] for c in found["findings"][0]["culprits"]} == {7, 8}
+
+
+def test_closed_streams_lose_nothing(tmp_path: Path) -> None:
+    """With stderr closed there is nobody to tell, but the bundle is whole; so with stdout of `analyze`."""
+    (tmp_path / "program.py").write_text(LEDGER)
+    command = f"{sys.executable} -m postmortem capture -t 1.5 -o bundle -- {sys.executable} program.py 2>&-"
+    assert subprocess.run(["sh", "-c", command], cwd=str(tmp_path), timeout=60, check=False).returncode == 124
+    assert_ledger(report(tmp_path / "bundle"))
+    again = f"{sys.executable} -m postmortem analyze bundle >&-"
+    assert subprocess.run(["sh", "-c", again], cwd=str(tmp_path), timeout=60, check=False).returncode == 0
+
+
 def test_a_program_that_is_no_python(tmp_path: Path) -> None:
     """`sleep 60`: not Python, in nanosleep, and for how long."""
     done = postmortem("capture", "-t", "1", "-o", "bundle", "--", "sleep", "60", cwd=tmp_path)

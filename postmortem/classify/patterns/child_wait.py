@@ -113,11 +113,10 @@ def _at_work(view: View, child: Process) -> bool:
     if any(view.moves(t) or not view.rests(t) for t in child.threads):
         return True
     main = view.main(child)
-    wait = main.wait if main is not None else None
-    if wait is None:
+    if main is None or main.wait is None:
         return False
-    rests = wait.kind == "event-loop" or wait.endless is False
-    return wait.syscall in ("accept", "accept4") or (bool(child.listening) and rests)
+    rests = main.wait.kind == "event-loop" or main.wait.endless is False
+    return main.wait.syscall in ("accept", "accept4") or (bool(child.listening) and rests)
 
 
 def _child(view: View, process: Process, thread: Thread) -> Optional[Process]:
