@@ -58,6 +58,7 @@ class Descriptors:
         local, remote = row.get("local"), row.get("remote")
         proto = str(row.get("proto") or "")
         state = row.get("state")
+        remote = None if isinstance(remote, str) and remote.endswith(":0") else remote  # of a socket that only listens
         listening = state == "LISTEN" if isinstance(state, str) else None
         port = _port(local)
         accepted = port in self._listening if self._listening is not None and proto.startswith("tcp") and port else None

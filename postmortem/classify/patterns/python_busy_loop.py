@@ -105,7 +105,8 @@ def _stable(view: View, thread: Thread) -> Tuple[Optional[PythonFrame], float]:
     kept = [key for key, count in seen.items() if count >= MIN_STABLE * total]
     if not kept:
         return None, 0.0
-    looping = [key for key in kept if any(len(view.loops_around([f])) > 1 for f in _lines(view, thread, example[key]))]
+    near = [key for key in kept if key[0] >= max(kept)[0] - 1]
+    looping = [key for key in near if any(len(view.loops_around([f])) > 1 for f in _lines(view, thread, example[key]))]
     best = max(looping or kept)
     return example[best], seen[best] / total
 

@@ -110,7 +110,10 @@ def _place(thread: Thread) -> Optional[PythonFrame]:
 def _doing(thread: Thread) -> str:
     if thread.wait is None:
         return "runs"
-    return thread.wait.detail or {
+    detail = thread.wait.detail
+    if detail is not None and thread.wait.syscall and detail.startswith(thread.wait.syscall):
+        return f"is in {detail}"
+    return detail or {
         "lock": "waits for a lock", "rlock": "waits for a lock", "condition": "waits to be notified",
         "sleep": "sleeps", "socket": "waits for the network", "event-loop": "runs an idle event loop",
         "pipe": "waits for a pipe", "gil": "wants the GIL",
