@@ -83,7 +83,7 @@ class Locks:
         if lock is not None:
             yield lock
         elif depth:
-            inner = self._generator_frame(manager)
+            inner = self.generator_frame(manager)
             if inner is not None:
                 for _slot, other, _line in self._managers(inner):
                     yield from self._locks_of(other, depth - 1)
@@ -114,10 +114,6 @@ class Locks:
         except (Fault, NotThat):
             return []
         return [lock for lock in map(self.at, values) if lock is not None]
-
-    def generator_frame(self, manager: int) -> Optional[Frame]:
-        """The suspended frame behind a ``contextlib.contextmanager``, or None."""
-        return self._generator_frame(manager)
 
     def _stacked(self, manager: int) -> List[int]:
         """What an ExitStack will leave: ``_exit_callbacks`` is a deque of (is_sync, bound __exit__)
@@ -178,7 +174,7 @@ class Locks:
             return None
         return frame.code.line(min(h.start for h in frame.code.handlers() if h.target == found))
 
-    def _generator_frame(self, manager: int) -> Optional[Frame]:
+    def generator_frame(self, manager: int) -> Optional[Frame]:
         """The suspended frame of a ``contextlib.contextmanager``."""
         if not self._objects.is_instance(manager, "_GeneratorContextManager"):
             return None

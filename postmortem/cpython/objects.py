@@ -38,7 +38,6 @@ class Objects:
         self.layout = layout
         self._types: Dict[int, TypeInfo] = {}
         self._texts: Dict[int, str] = {}
-        self._shared_keys: Dict[int, List[str]] = {}
 
     # ------------------------------------------------------------------ types
 

@@ -68,7 +68,7 @@ def describe(
     """The wait behind a system call."""
     name, args = call
     if name == "futex":
-        return _futex(args, futex, frames)
+        return _futex(args, futex)
     if name in _SELECTS:
         return _select(name, args, memory, descriptors, frames)
     if name in _READS or name in _WRITES:
@@ -86,9 +86,7 @@ def describe(
     return Wait("other", name)
 
 
-def _futex(
-    args: Sequence[int], facts: Callable[[int], Optional[FutexFacts]], frames: Sequence[Frame]
-) -> Wait:
+def _futex(args: Sequence[int], facts: Callable[[int], Optional[FutexFacts]]) -> Wait:
     word, operation, timeout = args[0], args[1], args[3]
     endless = timeout == 0
     if operation & 0x7F not in _FUTEX_WAITS:
@@ -98,7 +96,6 @@ def _futex(
         return Wait(known.kind, "futex", resource=known.resource, endless=endless, detail=known.detail)
     if not operation & _FUTEX_PRIVATE:
         return Wait("semaphore", "futex", endless=endless, detail="a semaphore that processes share")
-    del frames
     return Wait("futex", "futex", endless=endless)
 
 

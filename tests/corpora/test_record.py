@@ -22,11 +22,11 @@ def test_folders_are_replaced_everywhere() -> None:
         "list": ["x /w/1/bundle y", "/tmp/python-build.2026.1/Python-3.11.7/Modules/a.c"],
         "/w/1/app/a.py": {"3": "pass"},
     }
-    assert json.loads(scrub(json.dumps(before).encode(), {"/w/1": "/work", "/w/1/app": "/app"})) == {
+    assert json.loads(scrub(json.dumps(before).encode(), {"/w/1": "/job", "/w/1/app": "/app"})) == {
         "file": "/app/program.py",
         "n": 5,
         "none": None,
-        "list": ["x /work/bundle y", "/build/Python-3.11.7/Modules/a.c"],
+        "list": ["x /job/bundle y", "/build/Python-3.11.7/Modules/a.c"],
         "/app/a.py": {"3": "pass"},
     }
 
