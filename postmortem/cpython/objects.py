@@ -6,7 +6,7 @@ it should be); callers turn both into *unknown*.
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, NamedTuple, Optional, Tuple
 
 from ..memory import Fault, Memory
 from . import layouts as L
