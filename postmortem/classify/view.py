@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..evidence import Evidence, Process, PythonFrame, Resource, Thread, replace
 from ..findings import Culprit, Victim
@@ -42,16 +42,12 @@ class View:
 
     def cpu(self, process: Process) -> Optional[float]:
         """Cores' worth of CPU that a process used over the window; None without counters."""
-        shares = [self.cpu_share(t) for t in process.threads]
-        known = [s for s in shares if s is not None]
-        return sum(known) if known else None
+        return _sum(self.cpu_share(t) for t in process.threads)
 
     def demand(self, process: Process) -> Optional[float]:
         """Cores' worth of CPU that a process wanted: what it used, and what it waited for while runnable. On a busy
         machine this, not the CPU it got, tells a spin from a rest."""
-        shares = [self.wanted_share(t) for t in process.threads]
-        known = [s for s in shares if s is not None]
-        return sum(known) if known else None
+        return _sum(self.wanted_share(t) for t in process.threads)
 
     @classmethod
     def wanted_share(cls, thread: Thread) -> Optional[float]:
@@ -107,10 +103,6 @@ class View:
         if any(knowledge.in_table(f, knowledge.IDLE) for f in frames[:4]):
             return knowledge.own_frame(frames[: _idle_depth(frames)]) is None
         return False
-
-    @staticmethod
-    def is_python(thread: Thread) -> bool:
-        return bool(thread.python)
 
     def in_loop(self, thread: Thread) -> bool:
         """Does an event loop run on this thread?"""
@@ -205,6 +197,12 @@ class View:
         """(count, frames) of what py-spy saw."""
         for sample in thread.samples:
             yield sample.count, sample.frames
+
+
+def _sum(shares: Iterable[Optional[float]]) -> Optional[float]:
+    """Of those that are known; None when none is."""
+    known = [share for share in shares if share is not None]
+    return sum(known) if known else None
 
 
 def _idle_depth(frames: Sequence[PythonFrame]) -> int:

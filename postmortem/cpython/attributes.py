@@ -96,19 +96,13 @@ def class_values(objects: Objects, address: int) -> Dict[str, int]:
 
 
 def slot(objects: Objects, address: int, name: str) -> Optional[int]:
-    """The value of a ``__slots__`` member, found through the type's member descriptor (PyMemberDescrObject:
+    """The value of a ``__slots__`` member, found through the class's member descriptor (PyMemberDescrObject:
     d_member at 40; PyMemberDef: offset at 16), or None."""
+    descriptor = class_value(objects, address, name)
+    if descriptor is None or objects.type_name(descriptor) != "member_descriptor":
+        return None
     try:
-        info = objects.type_of(address)
-        for _ in range(32):
-            namespace = objects.memory.u64(info.address + TP_DICT)
-            descriptor = objects.lookup(namespace, name) if namespace else None
-            if descriptor is not None and objects.type_name(descriptor) == "member_descriptor":
-                offset = objects.memory.u64(objects.memory.u64(descriptor + 40) + 16)
-                return objects.memory.u64(address + offset) or None if offset < info.basicsize else None
-            if not info.base:
-                return None
-            info = objects.type_at(info.base)
+        offset = objects.memory.u64(objects.memory.u64(descriptor + 40) + 16)
+        return objects.memory.u64(address + offset) or None if offset < objects.type_of(address).basicsize else None
     except (Fault, NotThat):
-        pass
-    return None
+        return None

@@ -133,10 +133,11 @@ class LockBook:
     def _by_hand(self, frame: Frame) -> Iterator[Tuple[Optional[int], LockState]]:
         """Locks that a frame's function has acquired and not released, itself or through the context managers that it
         has entered: a class whose __enter__ acquires, a generator that did before it yielded."""
-        for line, value in self._acquires.of(frame):
-            lock = self._locks.at(value)
-            if lock is not None:
-                yield line, lock
+        if "acquire" in frame.code.used_names():  # others need not have their source parsed
+            for line, value in self._acquires.of(frame):
+                lock = self._locks.at(value)
+                if lock is not None:
+                    yield line, lock
         for manager, entered in self._locks.managers(frame):
             for lock in self._locks.guarded(manager):
                 yield entered, lock

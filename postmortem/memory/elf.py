@@ -96,18 +96,23 @@ def build_id_of(notes: bytes) -> Optional[str]:
     return None
 
 
+def map_file(path: str) -> mmap.mmap:
+    """A file that may be ELF, mapped read-only. Raises OSError, or NotElf when it is too short."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if os.fstat(fd).st_size < EHDR.size:
+            raise NotElf("too short for an ELF header")
+        return mmap.mmap(fd, 0, prot=mmap.PROT_READ)
+    finally:
+        os.close(fd)
+
+
 class Elf:
     """An ELF file on disk, mapped read-only. Raises OSError or NotElf."""
 
     def __init__(self, path: str) -> None:
         self.path = path
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            if os.fstat(fd).st_size < EHDR.size:
-                raise NotElf("too short for an ELF header")
-            self.data = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
-        finally:
-            os.close(fd)
+        self.data = map_file(path)
         header = parse_header(self.data[: EHDR.size])
         self.type, self.machine, self.entry, phoff, phnum, self._shoff, self._shnum, self._shstr = header
         self.segments = parse_segments(self.data, phoff, phnum)

@@ -8,7 +8,6 @@ mappings) is read from that file when its build-id is the one that the core show
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
 from bisect import bisect_right
@@ -25,6 +24,7 @@ from .elf import (
     NotElf,
     build_id_of,
     iter_notes,
+    map_file,
     parse_header,
     parse_segments,
 )
@@ -57,13 +57,7 @@ class ElfCore(Image):
     def __init__(self, path: str, locate: Optional[Callable[[str], Optional[str]]] = None) -> None:
         self.path = path
         self._locate = locate or (lambda name: name)
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            if os.fstat(fd).st_size < EHDR.size:
-                raise NotElf("too short for an ELF header")
-            self._data = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
-        finally:
-            os.close(fd)
+        self._data = map_file(path)
         kind, self.machine, _entry, phoff, phnum, _s, _n, _x = parse_header(self._data[: EHDR.size])
         if kind != ET_CORE:
             raise NotElf("an ELF file, but a program or library, not a core")

@@ -24,6 +24,7 @@ from postmortem import evidence as ev
 from postmortem import places
 from postmortem.classify.engine import classify
 
+from ..live.interpreters import find
 from .cases import Case, all_cases
 from .judge import judge
 from .scrub import scrub
@@ -39,15 +40,10 @@ class NotRecorded(Exception):
 
 def interpreter(version: str) -> Path:
     """``version`` as "3.12": pyenv's newest patch release of it, else what PATH has. Raises NotRecorded."""
-    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    found = [path / "bin" / "python" for path in (root / "versions").glob(f"{version}.*") if path.name[-1].isdigit()]
-    found = [path for path in found if path.exists()]
-    if found:
-        return max(found, key=lambda path: int(path.parent.parent.name.rsplit(".", 1)[1]))
-    on_path = shutil.which(f"python{version}")
-    if on_path:
-        return Path(on_path)
-    raise NotRecorded(f"no Python {version}: neither in {root} nor on PATH")
+    found = find(version)
+    if found is None:
+        raise NotRecorded(f"no Python {version}, neither pyenv's nor on PATH")
+    return Path(found)
 
 
 def environment(base: Path, requirements: Sequence[str]) -> Path:

@@ -18,13 +18,12 @@ REQUIRED = tuple(filter(None, os.environ.get("POSTMORTEM_REQUIRE_PYTHONS", "").s
 
 
 def find(version: str) -> Optional[str]:
-    """An interpreter of that minor version: pyenv's, else one on PATH, else the one that runs the tests."""
+    """An interpreter of that minor version: pyenv's newest, else one on PATH."""
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    for folder in sorted(pyenv.glob(f"{version}.*"), reverse=True):
-        if (folder / "bin" / "python").exists():
-            return str(folder / "bin" / "python")
-    if sys.version_info[:2] == tuple(map(int, version.split("."))):
-        return sys.executable
+    releases = [f for f in pyenv.glob(f"{version}.*") if f.name[-1].isdigit() and (f / "bin" / "python").exists()]
+    if releases:
+        newest = max(releases, key=lambda folder: int(folder.name.rsplit(".", 1)[1]))
+        return str(newest / "bin" / "python")
     return shutil.which(f"python{version}")
 
 
@@ -33,7 +32,8 @@ def matrix() -> List[object]:
     where it is required."""
     found: List[object] = []
     for version in VERSIONS:
-        path = find(version)
+        own = sys.executable if sys.version_info[:2] == tuple(map(int, version.split("."))) else None
+        path = find(version) or own
         if path is not None:
             found.append(pytest.param(path, id=version))
         elif version in REQUIRED:
