@@ -2,6 +2,7 @@
 #
 #   make demo                  run the demo and show its diagnosis
 #   make test                  run all tests           make test ARGS='-k report'
+#   make interpreters          find or set up every CPython that the tests run on, outside the tree (2 minutes, once)
 #   make lint                  ruff and mypy
 #   make corpora               record the corpus anew  make corpora ARGS='--cases sleeping/*'
 #   make clean                 remove .venv and what builds leave
@@ -27,7 +28,7 @@ MADE := $(VENV)/.made-$(TAG)
 INSTALLED := $(VENV)/.installed-$(TAG)
 TESTABLE := $(VENV)/.testable-$(TAG)
 
-.PHONY: help demo test lint corpora gdb clean
+.PHONY: help demo test lint corpora interpreters gdb clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -44,6 +45,10 @@ lint: $(TESTABLE)
 
 corpora: $(TESTABLE) gdb
 	$(RUN) -m tests.corpora.record $(ARGS)
+
+# Needs no environment: what it lacks it names. POSTMORTEM_INTERPRETERS chooses the folder.
+interpreters:
+	@$(PYTHON) -m tests.interpreters $(ARGS)
 
 $(MADE):
 	@test -n "$(TAG)" || { echo "make: $(PYTHON) does not run; install python3 and python3-venv, or set PYTHON" >&2; exit 1; }

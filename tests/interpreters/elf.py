@@ -24,7 +24,7 @@ _SEGMENT = struct.Struct("<IIQQQQQQ")  # Elf64_Phdr
 _SECTION = struct.Struct("<IIQQQQIIQQ")  # Elf64_Shdr
 _DYNAMIC = struct.Struct("<qQ")  # Elf64_Dyn
 _PT_LOAD, _PT_DYNAMIC, _PT_INTERP = 1, 2, 3
-_DT_NULL, _DT_STRTAB, _DT_RPATH = 0, 5, 15
+_DT_NULL, _DT_STRTAB, _DT_RPATH, _DT_RUNPATH = 0, 5, 15, 29
 
 
 class NotPatchable(Exception):
@@ -117,6 +117,8 @@ def _add_dynamic(image: bytearray, dynamic: _Segment, string: int) -> None:
     strings: Optional[int] = None
     for at in entries:
         tag, value = _DYNAMIC.unpack_from(image, at)
+        if tag in (_DT_RPATH, _DT_RUNPATH):
+            raise NotPatchable("it has a library path already, which would win")
         if tag == _DT_STRTAB:
             strings = value
         if tag == _DT_NULL:

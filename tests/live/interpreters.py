@@ -5,59 +5,86 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Union
 
 import pytest
 
+from postmortem.cpython.layouts import LAYOUTS
+
+from ..interpreters import wanted
+
 ROOT = Path(__file__).resolve().parents[2]
-#: What this version reads. A machine need not have them all; CI must (REQUIRED).
-VERSIONS = ("3.11", "3.12", "3.13")
 REQUIRED = tuple(filter(None, os.environ.get("POSTMORTEM_REQUIRE_PYTHONS", "").split(",")))
 
 
 def find(version: str) -> Optional[str]:
     """An interpreter of that minor version: pyenv's newest, else one on PATH."""
-    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    releases = [f for f in pyenv.glob(f"{version}.*") if f.name[-1].isdigit() and (f / "bin" / "python").exists()]
-    if releases:
-        newest = max(releases, key=lambda folder: int(folder.name.rsplit(".", 1)[1]))
-        return str(newest / "bin" / "python")
-    return shutil.which(f"python{version}")
+    found = wanted.find(wanted.BY_ID[version]) if version in wanted.BY_ID else None
+    return str(found) if found is not None else shutil.which(f"python{version}")
 
 
-def matrix() -> List[object]:
-    """Parameters for ``@pytest.mark.parametrize("python", matrix())``; a missing interpreter is named, and fails
-    where it is required."""
-    found: List[object] = []
-    for version in VERSIONS:
-        own = sys.executable if sys.version_info[:2] == tuple(map(int, version.split("."))) else None
-        path = find(version) or own
-        if path is not None:
-            found.append(pytest.param(path, id=version))
-        elif version in REQUIRED:
-            found.append(pytest.param("", id=f"{version}-missing"))
-        else:
-            reason = f"no Python {version} on this machine"
-            found.append(pytest.param("", id=version, marks=pytest.mark.skip(reason=reason)))
-    stripped = "/usr/bin/python3.11"
-    if os.path.exists(stripped):
-        found.append(pytest.param(stripped, id="3.11-distribution"))
-    return found
+#: Of versions that the reader has a layout of, those that differ from it: free-threaded and debug builds have larger
+#: object headers, and late releases of 3.13 have 3.14's locks (24 bytes instead of 40).
+UNREAD = ("3.13-stripped", "3.13t", "3.14t", "3.15t", "3.14-debug")
+
+
+def is_read(interpreter: wanted.Wanted) -> bool:
+    """Whether the reader knows its layout: from the reader's own table, and what that does not say."""
+    return interpreter.version in LAYOUTS and interpreter.id not in UNREAD
+
+
+def matrix(every: bool = False) -> List[object]:
+    """Parameters for ``@pytest.mark.parametrize("python", matrix())``: an ``Interpreter`` each, which stands for its
+    path and knows its id, version, free_threaded, debug and origin.
+
+    Only those that the reader reads, unless ``every``. A missing one skips and says how to get it, and fails where
+    POSTMORTEM_REQUIRE_PYTHONS lists its id.
+    """
+    return [_parameter(one) for one in wanted.MATRIX if every or is_read(one)]
+
+
+def _parameter(one: wanted.Wanted) -> object:
+    found = wanted.find(one)
+    if found is not None:
+        return pytest.param(found, id=one.id)
+    reason = wanted.missing(one)
+    if one.id in REQUIRED:
+        return pytest.param(Missing(reason), id=one.id)
+    return pytest.param(Missing(reason), id=one.id, marks=pytest.mark.skip(reason=reason))
+
+
+class Missing:
+    """Stands for an interpreter that is required and not there: any use of it fails with the remedy."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def __fspath__(self) -> str:
+        raise AssertionError(self._reason)
+
+    def __str__(self) -> str:
+        return self.__fspath__()
+
+    def __getattr__(self, name: str) -> object:
+        raise AssertionError(self._reason)
 
 
 class Program:
     """A program under test, alive until the block ends; ``lines`` are what it printed up to ``ready``."""
 
     def __init__(
-        self, python: str, source: str, folder: Path, *args: str, env: Optional[Dict[str, str]] = None
+        self,
+        python: Union[str, os.PathLike[str]],
+        source: str,
+        folder: Path,
+        *args: str,
+        env: Optional[Dict[str, str]] = None,
     ) -> None:
-        assert python, "an interpreter that POSTMORTEM_REQUIRE_PYTHONS names is missing"
         self.path = folder / "program.py"
         self.path.write_text(source)
         self.process = subprocess.Popen(
-            [python, str(self.path), *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [os.fspath(python), str(self.path), *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**os.environ, **(env or {})}, start_new_session=True,
         )  # fmt: skip
         self.lines: List[str] = []
