@@ -1,14 +1,16 @@
-"""Code objects: names, and the two tables that map an instruction to a line and to its handlers.
+"""Code objects: names, and the tables that map an instruction to its place in the source and to its handlers.
 
-Formats: Objects/locations.md and Objects/exception_handling_notes.txt of 3.11-3.13.
+Format of the exception table: Objects/exception_handling_notes.txt of 3.11-3.13; of line tables: ``linetable``.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ..memory import Fault
 from .layouts import CO_NAMES
+from .linetable import Location, locations
 from .objects import NotThat, Objects
 
 #: Tables longer than this belong to no code that anybody wrote.
@@ -41,43 +43,32 @@ class Code:
         self.stacksize = min(max(memory.i32(address + layout.co_stacksize), 0), 10_000)
         self.firsttraceable = memory.i32(address + layout.co_firsttraceable) * 2
         self.start = address + layout.co_code
-        self._lines: Optional[List[Tuple[int, Optional[int]]]] = None
+        self._lines: Optional[List[Location]] = None
+        self._ends: List[int] = []
         self._handlers: Optional[List[Handler]] = None
         self._names: Optional[Tuple[str, ...]] = None
         self._used: Optional[Tuple[str, ...]] = None
 
     def line(self, offset: int) -> Optional[int]:
         """The source line of the instruction at a byte offset; None for instructions without one."""
-        if self._lines is None:
-            self._lines = list(self._read_lines())
-        for end, line in self._lines:
-            if offset < end:
-                return line
-        return None
+        found = self.location(offset)
+        return found.line if found else None
 
-    def _read_lines(self) -> Iterator[Tuple[int, Optional[int]]]:
+    def location(self, offset: int) -> Optional[Location]:
+        """Where in the source the instruction at a byte offset stands; None when the table does not say."""
+        if self._lines is None:
+            self._lines = self._read_lines()
+            self._ends = [location.end for location in self._lines]
+        index = bisect_right(self._ends, offset)
+        return self._lines[index] if index < len(self._lines) else None
+
+    def _read_lines(self) -> List[Location]:
         memory = self._objects.memory
         try:
             table = self._objects.bytes_(memory.u64(self.address + self._objects.layout.co_linetable), MAX_TABLE)
         except (Fault, NotThat):
-            return
-        line, end, at = self.firstlineno, 0, 0
-        while at < len(table):
-            first = table[at]
-            code = first >> 3 & 15
-            end += ((first & 7) + 1) * 2
-            at += 1
-            if code == 15:
-                yield end, None
-                continue
-            if code in (13, 14):
-                delta, _after = _signed_varint(table, at)
-                line += delta
-            elif code >= 10:
-                line += code - 10
-            yield end, line
-            while at < len(table) and not table[at] & 0x80:
-                at += 1
+            return []
+        return list(locations(table, self.firstlineno))
 
     def handlers(self) -> List[Handler]:
         if self._handlers is None:
@@ -137,19 +128,6 @@ def _varint(table: bytes, at: int) -> Tuple[int, int]:
         if not byte & 64:
             break
     return value, at
-
-
-def _signed_varint(table: bytes, at: int) -> Tuple[int, int]:
-    """Little-endian groups of six bits (locations.md); bit 0 of the value is the sign."""
-    value = shift = 0
-    while at < len(table):
-        byte = table[at]
-        at += 1
-        value |= (byte & 63) << shift
-        shift += 6
-        if not byte & 64:
-            break
-    return (-(value >> 1) if value & 1 else value >> 1), at
 
 
 class CodeCache:

@@ -1,0 +1,72 @@
+"""Line tables: from the offset of an instruction to its place in the source.
+
+Format since 3.11: Objects/locations.md (InternalDocs/code_objects.md from 3.14 on). A table is entries in the order
+of the code; each covers some code units of two bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, NamedTuple, Optional, Tuple
+
+
+class Location(NamedTuple):
+    """A stretch of instructions that one piece of source made. Lines count from 1, columns are byte offsets of the
+    line's UTF-8 from 0 on; ``end_column`` is the first byte behind. None: the table does not say."""
+
+    end: int  # byte offset of the first instruction behind the stretch
+    line: Optional[int]
+    end_line: Optional[int] = None
+    column: Optional[int] = None
+    end_column: Optional[int] = None
+
+
+def locations(table: bytes, firstlineno: int) -> Iterator[Location]:
+    """The entries of a table of 3.11 and later. A damaged one gives wrong places, never an error."""
+    line, end, at = firstlineno, 0, 0
+    while at < len(table):
+        first = table[at]
+        kind = first >> 3 & 15
+        end += ((first & 7) + 1) * 2
+        at += 1
+        if kind == 15:
+            yield Location(end, None)
+        elif kind == 14:
+            delta, at = signed_varint(table, at)
+            line += delta
+            span, at = varint(table, at)
+            column, at = varint(table, at)
+            last, at = varint(table, at)
+            yield Location(end, line, line + span, column - 1 if column else None, last - 1 if last else None)
+        elif kind == 13:
+            delta, at = signed_varint(table, at)
+            line += delta
+            yield Location(end, line, line)
+        elif kind >= 10:
+            line += kind - 10
+            pair = table[at : at + 2]
+            at += 2
+            yield Location(end, line, line, *(pair if len(pair) == 2 else (None, None)))
+        else:
+            byte = table[at] if at < len(table) else 0
+            at += 1
+            column = kind << 3 | byte >> 4
+            yield Location(end, line, line, column, column + (byte & 15))
+
+
+def varint(table: bytes, at: int) -> Tuple[int, int]:
+    """(value, offset behind it): little-endian groups of six bits; bit 6 says that more follow."""
+    value = shift = 0
+    while at < len(table):
+        byte = table[at]
+        at += 1
+        value |= (byte & 63) << shift
+        shift += 6
+        if not byte & 64:
+            break
+    return value, at
+
+
+def signed_varint(table: bytes, at: int) -> Tuple[int, int]:
+    """As ``varint``; bit 0 of the value is the sign."""
+    value, at = varint(table, at)
+    return (-(value >> 1) if value & 1 else value >> 1), at
