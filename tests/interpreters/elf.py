@@ -76,6 +76,8 @@ def _segments(image: _Image) -> Iterator[_Segment]:
         raise NotPatchable("it is no 64-bit little-endian ELF file")
     header = _HEADER.unpack_from(image)
     start, size, count = header[5], header[9], header[10]
+    if size < _SEGMENT.size or start + size * count > len(image):
+        raise NotPatchable("its program headers are cut off")
     for at in range(start, start + size * count, size):
         kind, flags, offset, address, physical, in_file, in_memory, align = _SEGMENT.unpack_from(image, at)
         yield _Segment(at, kind, flags, offset, address, physical, in_file, in_memory, align)
@@ -103,6 +105,8 @@ def _move_section(image: bytearray, was: int, now: Tuple[int, int, int]) -> None
     """gdb looks for the loader by the section ``.interp``: it must agree with the program header."""
     header = _HEADER.unpack_from(image)
     start, size, count = header[6], header[11], header[12]
+    if size < _SECTION.size or start + size * count > len(image):
+        return  # it has none: then nobody looks for the section either
     for at in range(start, start + size * count, size):
         name, kind, flags, _, offset, _, link, info, align, entry = _SECTION.unpack_from(image, at)
         if offset == was and kind == 1:  # SHT_PROGBITS

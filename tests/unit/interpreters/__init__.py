@@ -1,0 +1,1 @@
+"""The parts of setting interpreters up that need none."""
