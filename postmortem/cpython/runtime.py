@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Iterator, List, Optional, Tuple
 
 from ..memory import Elf, Fault, Image
-from .layouts import DEBUG_COOKIE, DEBUG_OFFSETS_313, LAYOUTS, Layout
+from .layouts import Layout
+from .published import DEBUG_COOKIE, DEBUG_OFFSETS_313
+from .releases import LAYOUTS
 
 _PYTHON_FILE = re.compile(r"(?:^|/)(?:lib)?python(\d)\.(\d+)")
 

@@ -10,7 +10,7 @@ from typing import Dict, List, Optional, Union
 
 import pytest
 
-from postmortem.cpython.layouts import LAYOUTS
+from postmortem.cpython.releases import LAYOUTS
 
 from ..interpreters import wanted
 

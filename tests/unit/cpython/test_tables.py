@@ -7,8 +7,9 @@ import struct
 import pytest
 
 from postmortem.cpython.code import parse_exception_table
-from postmortem.cpython.layouts import FLAG_DICT, FLAG_LIST, FLAG_UNICODE, LAYOUTS, TP_NAME
+from postmortem.cpython.layouts import FLAG_DICT, FLAG_LIST, FLAG_UNICODE, TP_NAME
 from postmortem.cpython.objects import NotThat, Objects
+from postmortem.cpython.releases import LAYOUTS
 from postmortem.memory import Fault, Segments
 
 TYPE, NAME, OBJECT, DATA = 0x10000, 0x11000, 0x20000, 0x30000
