@@ -99,6 +99,11 @@ class Image(Memory):
         """Ordered by address."""
         raise NotImplementedError
 
+    @property
+    def writable(self) -> List[Tuple[int, int]]:
+        """(start, end) of the writable mappings, ordered by address: where a program keeps its data."""
+        raise NotImplementedError
+
     def elf(self, path: str) -> Optional[Elf]:
         """The file behind a mapped path, when it is at hand and the same build; else None."""
         raise NotImplementedError

@@ -19,6 +19,7 @@ NHDR = struct.Struct("<III")
 
 ET_EXEC, ET_DYN, ET_CORE = 2, 3, 4
 PT_LOAD, PT_NOTE = 1, 4
+PF_W = 2
 NT_GNU_BUILD_ID = 3
 SHT_SYMTAB, SHT_DYNSYM = 2, 11
 

@@ -18,6 +18,7 @@ from .elf import (
     EHDR,
     ET_CORE,
     MACHINES,
+    PF_W,
     PT_LOAD,
     PT_NOTE,
     Elf,
@@ -85,6 +86,10 @@ class ElfCore(Image):
     @property
     def files(self) -> List[MappedFile]:
         return self._files
+
+    @property
+    def writable(self) -> List[Tuple[int, int]]:
+        return [(s.vaddr, s.vaddr + s.memsz) for s in self._loads if s.flags & PF_W]
 
     @property
     def machine_name(self) -> str:

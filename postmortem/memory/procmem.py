@@ -7,7 +7,7 @@ whom it would allow ptrace.
 from __future__ import annotations
 
 import os
-from typing import Dict, List, Optional, Type
+from typing import Dict, List, Optional, Tuple, Type
 
 from .base import Fault, Image, MappedFile
 from .elf import Elf, NotElf
@@ -29,6 +29,13 @@ class ProcMem(Image):
             with open(f"/proc/{self.pid}/maps", "rb") as stream:
                 self._files = [m for m in map(_mapped, stream) if m is not None]
         return self._files
+
+    @property
+    def writable(self) -> List[Tuple[int, int]]:
+        with open(f"/proc/{self.pid}/maps", "rb") as stream:
+            fields = [line.split(None, 2) for line in stream]
+        ranges = [area.split(b"-") for area, modes, _rest in fields if modes.startswith(b"rw")]
+        return [(int(start, 16), int(end, 16)) for start, end in ranges]
 
     def elf(self, path: str) -> Optional[Elf]:
         """The file behind a mapping as the target sees it (through its own root)."""
