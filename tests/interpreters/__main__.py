@@ -10,7 +10,6 @@ import argparse
 import fcntl
 import json
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -141,5 +140,5 @@ def main() -> int:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except (KeyboardInterrupt, subprocess.SubprocessError) as error:
-        sys.exit(f"interpreters: {error or 'interrupted'}")
+    except KeyboardInterrupt:
+        sys.exit("interpreters: interrupted; the next run goes on from here")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
 from .apt import PrivateApt
@@ -28,13 +27,17 @@ _CONFIGURE = ("--quiet", "--disable-gil", "--disable-test-modules", "--without-e
 def set_up(wanted: Wanted, apt: PrivateApt, folder: Path) -> Path:
     """The program, installed below ``folder`` with its standard library. Raises Unavailable."""
     _need_tools()
-    with tempfile.TemporaryDirectory(prefix=f"{wanted.id}-", dir=str(folder.parent)) as scratch:
-        tarball = apt.source(wanted.source, Path(scratch))
-        tree = Path(scratch) / "tree"
-        tree.mkdir()
+    scratch = folder.parent / f"{wanted.id}.build"
+    shutil.rmtree(scratch, ignore_errors=True)  # what a killed run left
+    tree = scratch / "tree"
+    tree.mkdir(parents=True)
+    try:
+        tarball = apt.source(wanted.source, scratch)
         run(["tar", "-x", "-f", str(tarball), "-C", str(tree), "--strip-components=1", "--no-same-owner"])
         _compile(wanted, tree, folder)
         _install(wanted, tree, folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
     return folder / "bin" / wanted.program
 
 
