@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Dict, List, Optional, Tuple
@@ -151,19 +150,18 @@ def required() -> List[str]:
 
 
 def _find_pyenv(wanted: Wanted) -> Optional[str]:
-    """pyenv's newest patch release; else what PATH has or runs this, unless the distribution's row stands for that."""
+    """pyenv's newest patch release; else what PATH has, unless the distribution's row stands for that."""
     versions = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     minor = ".".join(map(str, wanted.version))
     releases = [f for f in versions.glob(f"{minor}.*") if f.name[len(minor) + 1 :].isdigit()]
     for release in sorted(releases, key=lambda folder: int(folder.name.rsplit(".", 1)[1]), reverse=True):
-        if (release / "bin" / wanted.program).exists():
-            return str(release / "bin" / wanted.program)
+        if (release / "bin" / "python").exists():
+            return str(release / "bin" / "python")
+    on_path = shutil.which(wanted.program)
+    if on_path is None or _is_shim(Path(on_path)):
+        return None
     distributions = {_find_distribution(other) for other in MATRIX if other.origin == "distribution"}
-    own = sys.executable if sys.version_info[:2] == wanted.version and not sys.abiflags else None
-    for path in filter(None, (shutil.which(wanted.program), own)):
-        if _is_elf(Path(path)) and os.path.realpath(path) not in distributions:
-            return path
-    return None
+    return None if os.path.realpath(on_path) in distributions else on_path
 
 
 def _find_distribution(wanted: Wanted) -> Optional[str]:
@@ -180,7 +178,6 @@ def _find_set_up(wanted: Wanted) -> Optional[str]:
     return path if marked.get("recipe") == wanted.recipe and os.access(path, os.X_OK) else None
 
 
-def _is_elf(path: Path) -> bool:
-    """pyenv's shims on PATH are scripts, which run no version of their own."""
-    with path.open("rb") as file:
-        return file.read(4) == b"\x7fELF"
+def _is_shim(path: Path) -> bool:
+    """pyenv's shims on PATH run whatever version is chosen where they are started, or none."""
+    return path.parent.name == "shims"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Dict, List, Optional, Union
 
@@ -24,8 +25,8 @@ def find(version: str) -> Optional[str]:
     return str(found) if found is not None else shutil.which(f"python{version}")
 
 
-#: Of versions that the reader has a layout of, those that differ from it: free-threaded and debug builds have larger
-#: object headers, and late releases of 3.13 have 3.14's locks (24 bytes instead of 40).
+#: Of versions that the reader has a layout of, those that may differ from it: free-threaded builds have a larger object
+#: header, debug builds more fields, and late releases of 3.13 have 3.14's locks (24 bytes instead of 40).
 UNREAD = ("3.13-stripped", "3.13t", "3.14t", "3.15t", "3.14-debug")
 
 
@@ -45,13 +46,20 @@ def matrix(every: bool = False) -> List[object]:
 
 
 def _parameter(one: wanted.Wanted) -> object:
-    found = wanted.find(one)
+    found = wanted.find(one) or _own(one)
     if found is not None:
         return pytest.param(found, id=one.id)
     reason = wanted.missing(one)
     if one.id in REQUIRED:
         return pytest.param(Missing(reason), id=one.id)
     return pytest.param(Missing(reason), id=one.id, marks=pytest.mark.skip(reason=reason))
+
+
+def _own(one: wanted.Wanted) -> Optional[wanted.Interpreter]:
+    """The tests' own interpreter, which need not be on PATH."""
+    if one.origin != "pyenv" or one.version != sys.version_info[:2] or sys.abiflags:
+        return None
+    return wanted.Interpreter(one, sys.executable)
 
 
 class Missing:
