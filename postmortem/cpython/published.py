@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Dict
+from dataclasses import replace
+from typing import Dict, NamedTuple, Optional, Tuple
+
+from ..memory import Fault, Memory
+from .layouts import Layout
+from .releases import LAYOUTS
 
 #: _Py_DebugOffsets of 3.13 (Include/internal/pycore_runtime.h): index of the 64-bit word after the cookie → field
 #: of Layout. Word 0 is the version (hex), word 1 free_threaded.
@@ -16,3 +21,28 @@ DEBUG_OFFSETS_313: Dict[int, str] = {
     34: "co_filename", 35: "co_name", 36: "co_qualname", 37: "co_linetable", 38: "co_firstlineno",
     40: "co_localsplusnames", 42: "co_code",
 }  # fmt: skip
+
+
+class Published(NamedTuple):
+    """An interpreter's own account."""
+
+    version: Tuple[int, int, int]
+    free_threaded: bool
+    layout: Layout
+    warnings: Tuple[str, ...] = ()
+
+
+def describe(memory: Memory, address: int) -> Optional[Published]:
+    """The account at the start of a ``_PyRuntime``; None when there is none, or when it is garbage."""
+    try:
+        if memory.read(address, 8) != DEBUG_COOKIE:
+            return None
+        words = memory.words(address + 8, max(DEBUG_OFFSETS_313) + 1)
+    except Fault:
+        return None
+    version = (words[0] >> 24 & 0xFF, words[0] >> 16 & 0xFF, words[0] >> 8 & 0xFF)
+    row = LAYOUTS.get(version[:2])
+    if row is None:
+        return None
+    layout = replace(row, **{name: words[index] for index, name in DEBUG_OFFSETS_313.items()})  # type: ignore[arg-type]
+    return Published(version, bool(words[1]), layout)

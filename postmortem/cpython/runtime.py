@@ -1,21 +1,26 @@
 """Finds the interpreter in a process: its ``_PyRuntime``, its version, the layout that goes with it.
 
-Order: the dynamic or static symbol ``_PyRuntime``, then the section ``.PyRuntime`` (3.10+). A candidate is
-believed only when its list of interpreters leads to a thread state that points back.
+``candidates`` says where it may be. One is believed only when its list of interpreters leads to a thread state that
+points back to its interpreter, and when ``sys.hexversion`` of that interpreter, where it can be read, is the version
+whose layout led there.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
-from typing import Iterator, List, Optional, Tuple
+from dataclasses import dataclass
+from itertools import islice
+from typing import Iterator, List, NamedTuple, Optional, Tuple
 
-from ..memory import Elf, Fault, Image
+from ..memory import Fault, Image
+from .candidates import Candidate, candidates, hex_version, name_version
 from .layouts import Layout
-from .published import DEBUG_COOKIE, DEBUG_OFFSETS_313
+from .objects import NotThat, Objects
+from .published import describe
 from .releases import LAYOUTS
 
-_PYTHON_FILE = re.compile(r"(?:^|/)(?:lib)?python(\d)\.(\d+)")
+Version = Tuple[int, int, int]
+#: A pointer scan of a hostile core finds as many candidates as its author likes.
+MAX_CANDIDATES = 10_000
 
 
 class NoInterpreter(Exception):
@@ -31,116 +36,120 @@ class Runtime:
     """Where the interpreter is and how to read it."""
 
     address: int  # of _PyRuntime
-    version: Tuple[int, int, int]
+    version: Version
     version_text: str
     layout: Layout
     path: str  # the file that holds it
     free_threaded: bool
-    found_by: str  # "symbol" | "section"
+    found_by: str  # "symbol" | "section" | "cookie" | "pointers"
     warnings: Tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    address: int
-    path: str
-    bias: int
-    elf: Elf
-    found_by: str
+class _Reading(NamedTuple):
+    """One way to understand a candidate."""
+
+    version: Version
+    layout: Layout
+    free_threaded: bool
+    warnings: Tuple[str, ...]
+    certain: bool  # the version does not rest on trying
 
 
 def find_runtime(image: Image) -> Runtime:
-    """The interpreter of the process. Raises NoInterpreter with what was tried."""
+    """The interpreter of the process; where it has several, the first that runs, the others named in the warnings.
+    Raises NoInterpreter with what was tried."""
     tried: List[str] = []
-    suspect = None
-    for candidate in _candidates(image):
-        version = _version(image, candidate)
-        if version is None:
-            tried.append(f"{candidate.path}: _PyRuntime is there, but not its version")
+    found: List[Runtime] = []
+    for candidate in islice(candidates(image, _heads), MAX_CANDIDATES):
+        if found and candidate.found_by in ("cookie", "pointers"):
+            break  # those are for files that say nothing themselves
+        if any(candidate.address == runtime.address for runtime in found):
             continue
-        runtime = _describe(image, candidate, version)
-        if runtime is None:
-            tried.append(f"{candidate.path}: CPython {version[0]}.{version[1]} is not supported yet")
-        elif not _plausible(image, runtime):
-            tried.append(f"{candidate.path}: _PyRuntime leads to no thread state (not initialised, or its page missing)")
-        else:
-            return runtime
-    for mapped in image.files:
-        if _PYTHON_FILE.search(mapped.path) and mapped.offset == 0 and not tried:
-            suspect = mapped.path
-            tried.append(f"{mapped.path}: no _PyRuntime in it, or the file is not here")
-    raise NoInterpreter("; ".join(tried) or "no Python interpreter is mapped", suspect or (tried and tried[0]) or None)
+        runtime = _believed(image, candidate)
+        if runtime is not None:
+            found.append(runtime)
+        elif candidate.found_by != "pointers":
+            tried.append(_doubt(image, candidate))
+    if found:
+        return _with_others(found)
+    suspect = next((f.path for f in image.files if name_version(f.path)), None)
+    if suspect is not None and not tried:
+        tried.append(f"{suspect}: no _PyRuntime in it, or the file is not here")
+    raise NoInterpreter("; ".join(tried[:5]) or "no Python interpreter is mapped", suspect or (tried and tried[0]) or None)
 
 
-def _candidates(image: Image) -> Iterator[_Candidate]:
-    """Files named like an interpreter first, then every other mapped program or library (embedded ones)."""
-    bases = {f.path: f.start for f in reversed(image.files) if f.offset == 0}
-    ordered = sorted(bases, key=lambda path: (not _PYTHON_FILE.search(path), bases[path]))
-    for path in ordered:
-        if not (_PYTHON_FILE.search(path) or ".so" in path or path == ordered[0] or _is_first(image, path)):
-            continue
-        elf = image.elf(path)
-        if elf is None:
-            continue
-        bias = bases[path] - elf.first_vaddr
-        value = elf.symbol("_PyRuntime")
-        if value is not None:
-            yield _Candidate(value + bias, path, bias, elf, "symbol")
-            continue
-        section = elf.section(".PyRuntime")
-        if section is not None and section.address:
-            yield _Candidate(section.address + bias, path, bias, elf, "section")
+def _heads() -> Tuple[int, ...]:
+    return tuple(sorted({row.rt_interpreters_head for row in LAYOUTS.values()}))
 
 
-def _is_first(image: Image, path: str) -> bool:
-    """Is it the lowest mapping, which is the main program unless it was moved?"""
-    return bool(image.files) and image.files[0].path == path
+def _believed(image: Image, candidate: Candidate) -> Optional[Runtime]:
+    for reading in _readings(image, candidate):
+        exact = _checked(image, candidate.address, reading)
+        if exact is not None:
+            text = "{}.{}.{}".format(*exact)
+            return Runtime(
+                candidate.address, exact, text, reading.layout, candidate.path, reading.free_threaded,
+                candidate.found_by, reading.warnings,
+            )  # fmt: skip
+    return None
 
 
-def _version(image: Image, candidate: _Candidate) -> Optional[Tuple[int, int, int]]:
-    """From the debug offsets (3.13+), else ``Py_Version`` (3.11+), else the name of the file."""
+def _readings(image: Image, candidate: Candidate) -> Iterator[_Reading]:
+    """The interpreter's own account, else the row of the version that the file claims, else every row."""
+    account = describe(image, candidate.address)
+    if account is not None:
+        yield _Reading(account.version, account.layout, account.free_threaded, account.warnings, True)
+        return
+    if candidate.version is not None and candidate.version[:2] in LAYOUTS:
+        warnings: Tuple[str, ...] = ()
+        if candidate.version >= (3, 13):
+            warnings = ("the interpreter's own table of offsets could not be read; those of the release were used",)
+        yield _Reading(candidate.version, LAYOUTS[candidate.version[:2]], False, warnings, True)
+    for minor in sorted(LAYOUTS, reverse=True):
+        if candidate.version is None or minor != candidate.version[:2]:
+            yield _Reading((*minor, 0), LAYOUTS[minor], False, (), False)
+
+
+def _checked(image: Image, address: int, reading: _Reading) -> Optional[Version]:
+    """The exact version when the reading leads to an interpreter, else None."""
+    layout = reading.layout
     try:
-        if image.read(candidate.address, 8) == DEBUG_COOKIE:
-            return _from_hex(image.u64(candidate.address + 8))
-        value = candidate.elf.symbol("Py_Version")
-        if value is not None:
-            return _from_hex(image.u64(value + candidate.bias))
-    except Fault:
-        pass
-    match = _PYTHON_FILE.search(candidate.path)
-    return (int(match[1]), int(match[2]), 0) if match else None
-
-
-def _from_hex(value: int) -> Optional[Tuple[int, int, int]]:
-    major, minor, micro = value >> 24 & 0xFF, value >> 16 & 0xFF, value >> 8 & 0xFF
-    return (major, minor, micro) if major == 3 and value >> 32 == 0 else None
-
-
-def _describe(image: Image, candidate: _Candidate, version: Tuple[int, int, int]) -> Optional[Runtime]:
-    layout = LAYOUTS.get(version[:2])
-    if layout is None:
-        return None
-    free_threaded = False
-    warnings: List[str] = []
-    try:
-        if image.read(candidate.address, 8) == DEBUG_COOKIE and version[:2] == (3, 13):
-            words = image.words(candidate.address + 8, max(DEBUG_OFFSETS_313) + 1)
-            free_threaded = bool(words[1])
-            layout = replace(layout, **{name: words[index] for index, name in DEBUG_OFFSETS_313.items()})  # type: ignore[arg-type]
-    except Fault:
-        warnings.append("the interpreter's own table of offsets could not be read; those of the release were used")
-    text = "{}.{}.{}".format(*version)
-    return Runtime(
-        candidate.address, version, text, layout, candidate.path, free_threaded, candidate.found_by, tuple(warnings)
-    )
-
-
-def _plausible(image: Image, runtime: Runtime) -> bool:
-    """Interpreter → thread state → the same interpreter."""
-    layout = runtime.layout
-    try:
-        interpreter = image.u64(runtime.address + layout.rt_interpreters_head)
+        interpreter = image.u64(address + layout.rt_interpreters_head)
         tstate = image.u64(interpreter + layout.is_threads_head)
-        return image.u64(tstate + layout.ts_interp) == interpreter
+        if not interpreter or image.u64(tstate + layout.ts_interp) != interpreter:
+            return None
     except Fault:
-        return False
+        return None
+    said = _said(image, interpreter, layout)
+    if said is None:
+        return reading.version if reading.certain else None
+    return said if said[:2] == reading.version[:2] else None
+
+
+def _said(image: Image, interpreter: int, layout: Layout) -> Optional[Version]:
+    """``sys.hexversion``; None when it cannot be read."""
+    objects = Objects(image, layout)
+    try:
+        value = objects.lookup(image.u64(interpreter + layout.is_sysdict), "hexversion")
+        return hex_version(objects.integer(value)) if value else None
+    except (Fault, NotThat):
+        return None
+
+
+def _doubt(image: Image, candidate: Candidate) -> str:
+    """Why a candidate was not believed, for people."""
+    where = candidate.path or f"{candidate.address:#x}"
+    version = candidate.version
+    if version is not None and version[:2] not in LAYOUTS and describe(image, candidate.address) is None:
+        return f"{where}: CPython {version[0]}.{version[1]} is not supported"
+    return f"{where}: _PyRuntime leads to no thread state (not initialised, or its page missing)"
+
+
+def _with_others(found: List[Runtime]) -> Runtime:
+    """Two interpreters can live in one process, each in a library of its own."""
+    first = found[0]
+    others = ", ".join(f"CPython {r.version_text} in {r.path}" for r in found[1:])
+    if not others:
+        return first
+    warning = f"more than one interpreter runs in this process; not shown: {others}"
+    return Runtime(**{**first.__dict__, "warnings": (*first.warnings, warning)})
