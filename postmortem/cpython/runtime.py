@@ -104,7 +104,9 @@ def _readings(image: Image, candidate: Candidate) -> Iterator[_Reading]:
         warnings: Tuple[str, ...] = ()
         if candidate.version >= (3, 13):
             warnings = ("the interpreter's own table of offsets could not be read; those of the release were used",)
-        yield _Reading(candidate.version, LAYOUTS[candidate.version[:2]], False, warnings, True)
+        # A pair of pointers is too little to go by without the interpreter's own word on its version.
+        certain = candidate.found_by != "pointers"
+        yield _Reading(candidate.version, LAYOUTS[candidate.version[:2]], False, warnings, certain)
     for minor in sorted(LAYOUTS, reverse=True):
         if candidate.version is None or minor != candidate.version[:2]:
             yield _Reading((*minor, 0), LAYOUTS[minor], False, (), False)

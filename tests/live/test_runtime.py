@@ -1,0 +1,68 @@
+"""Finding the interpreter when its file says little, nothing, or the wrong thing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Optional
+
+import pytest
+
+from postmortem.cpython.interpreter import Python
+from postmortem.cpython.runtime import NoInterpreter, find_runtime
+from postmortem.memory import Elf, ProcMem
+
+from .interpreters import Program, matrix
+
+pytestmark = [pytest.mark.live]
+
+IDLE = 'import sys, threading\nprint("ready", flush=True)\nsys.stdin.read()\n'
+
+
+class _Blind(ProcMem):
+    """A process whose files show neither symbols nor, with ``sections`` false, sections; or are not here at all."""
+
+    def __init__(self, pid: int, files: bool, sections: bool) -> None:
+        super().__init__(pid)
+        self._show, self._sections = files, sections
+
+    def elf(self, path: str) -> Optional[Elf]:
+        elf = super().elf(path) if self._show else None
+        if elf is not None:
+            elf.symbol = lambda name: None  # type: ignore[method-assign]
+            if not self._sections:
+                elf.section = lambda name: None  # type: ignore[method-assign]
+        return elf
+
+
+@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("files, sections", [(True, True), (True, False), (False, False)])
+def test_without_symbols_sections_or_files_it_is_the_same_runtime(
+    python: object, files: bool, sections: bool, tmp_path: Path
+) -> None:
+    """Each of the four ways leads to the same _PyRuntime and the same exact version."""
+    with Program(str(python), IDLE, tmp_path) as program, ProcMem(program.pid) as memory:
+        seen = find_runtime(memory)
+        blind = find_runtime(_Blind(program.pid, files, sections))
+    assert (blind.address, blind.version) == (seen.address, seen.version)
+    assert seen.found_by == "symbol"
+    assert blind.found_by in (("section", "cookie", "pointers") if sections else ("cookie", "pointers"))
+
+
+@pytest.mark.parametrize("python", matrix())
+def test_version_is_exact(python: object, tmp_path: Path) -> None:
+    """The micro version comes from the interpreter itself, not from a file's name."""
+    source = 'import sys\nprint("%d.%d.%d" % sys.version_info[:3])\n' + IDLE
+    with Program(str(python), source, tmp_path) as program, ProcMem(program.pid) as memory:
+        assert find_runtime(memory).version_text == program.lines[0]
+
+
+def test_a_program_without_python_is_none(tmp_path: Path) -> None:
+    """`sleep` has no interpreter, and nothing in it is taken for one by the scans."""
+    import subprocess
+
+    with subprocess.Popen(["sleep", "60"]) as process:
+        try:
+            with ProcMem(process.pid) as memory, pytest.raises(NoInterpreter):
+                Python(memory)
+        finally:
+            process.kill()
