@@ -17,6 +17,7 @@ from ..memory import Fault
 
 Lines = Callable[[str], Optional[List[str]]]
 _Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+_LockCall = Tuple[int, Tuple[str, ...], str]  # line, what, "acquire" | "release"
 
 
 class Acquire(NamedTuple):
@@ -25,34 +26,38 @@ class Acquire(NamedTuple):
 
 
 class Acquires:
-    """Answers for frames; every source file is parsed once."""
+    """Answers for frames; every source file is parsed once, every place in it looked at once: threads are many,
+    the lines where they stand are few."""
 
     def __init__(self, frames: Frames, lines: Lines) -> None:
         self._frames = frames
         self._lines = lines
         self._functions: Dict[str, List[_Function]] = {}
+        self._calls: Dict[Tuple[int, int], List[_LockCall]] = {}
 
     def of(self, frame: Frame) -> Iterator[Tuple[int, int]]:
         """(line, address) of what the function of a frame has acquired, and not released, before its current line."""
-        line = frame.line
-        function = self._function(frame, line) if line is not None else None
-        if function is None or line is None:
-            return
-        for acquire in still_held(function, line):
+        for acquire in still_held(self._calls_before(frame)):
             address = self._resolve(frame, acquire.path)
             if address is not None:
                 yield acquire.line, address
 
     def released(self, frame: Frame) -> Iterator[int]:
         """Addresses of what the function of a frame has released before its current line, whatever came after."""
-        line = frame.line
-        function = self._function(frame, line) if line is not None else None
-        if function is None or line is None:
-            return
-        for _line, path, name in _lock_calls(function, line):
+        for _line, path, name in self._calls_before(frame):
             address = self._resolve(frame, path) if name == "release" else None
             if address is not None:
                 yield address
+
+    def _calls_before(self, frame: Frame) -> List[_LockCall]:
+        line = frame.line
+        if line is None:
+            return []
+        place = (frame.code.address, line)
+        if place not in self._calls:
+            function = self._function(frame, line)
+            self._calls[place] = sorted(lock_calls(function, line)) if function is not None else []
+        return self._calls[place]
 
     def _function(self, frame: Frame, line: int) -> Optional[_Function]:
         file = frame.code.filename
@@ -90,11 +95,10 @@ def _functions(texts: Optional[List[str]]) -> Iterator[_Function]:
             yield node
 
 
-def still_held(function: _Function, line: int) -> List[Acquire]:
-    """Acquires of a function before a line, without those that a release on the way has undone. A release in the
-    `finally` or `except` of a `try` around the line has not run yet."""
+def still_held(calls: List[_LockCall]) -> List[Acquire]:
+    """The acquires among the calls that have run, in their order, without those that a release has undone."""
     held: List[Acquire] = []
-    for number, path, name in sorted(_lock_calls(function, line)):
+    for number, path, name in calls:
         if name == "acquire":
             held.append(Acquire(number, path))
         else:
@@ -102,8 +106,9 @@ def still_held(function: _Function, line: int) -> List[Acquire]:
     return held
 
 
-def _lock_calls(function: _Function, line: int) -> Iterator[Tuple[int, Tuple[str, ...], str]]:
-    """(line, what, "acquire" | "release") of the calls before a line that have run."""
+def lock_calls(function: _Function, line: int) -> Iterator[_LockCall]:
+    """The calls before a line that have run. A release in the `finally` or `except` of a `try` around the line has not
+    run yet."""
     waiting: List[ast.AST] = list(function.body)
     while waiting:
         node = waiting.pop()

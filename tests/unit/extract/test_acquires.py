@@ -7,7 +7,7 @@ from typing import List, Tuple
 
 import pytest
 
-from postmortem.extract.acquires import still_held
+from postmortem.extract.acquires import lock_calls, still_held
 
 
 def held(body: str) -> List[Tuple[str, ...]]:
@@ -16,7 +16,7 @@ def held(body: str) -> List[Tuple[str, ...]]:
     function = ast.parse(source).body[0]
     assert isinstance(function, ast.FunctionDef)
     line = next(n for n, text in enumerate(source.splitlines(), 1) if "# here" in text)
-    return [acquire.path for acquire in still_held(function, line)]
+    return [acquire.path for acquire in still_held(sorted(lock_calls(function, line)))]
 
 
 def test_acquired_and_not_released() -> None:
