@@ -1,4 +1,4 @@
-"""Interpreter frames: the chain of a thread or a coroutine, and the values that a frame keeps.
+"""Interpreter frames: one of them, and the values that it keeps; ``chains`` has a whole stack.
 
 A frame's ``localsplus`` holds locals, cells and free variables, then the value stack. Source:
 Include/internal/pycore_frame.h and Objects/frameobject.c of 3.11-3.13.
@@ -6,15 +6,15 @@ Include/internal/pycore_frame.h and Objects/frameobject.c of 3.11-3.13.
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Optional, Tuple
+import struct
+from typing import Dict, Iterator, NamedTuple, Optional, Tuple
 
 from ..memory import Fault
 from . import layouts as L
 from .code import Code, CodeCache
 from .objects import NotThat, Objects
 
-#: Frames of one thread that are read; the rest is counted, not shown.
-MAX_FRAMES = 5_000
+_WORD = struct.Struct("<Q")
 
 
 class Frame:
@@ -43,53 +43,50 @@ class Frame:
         return self.code.name == function and self.code.filename.endswith(endings)
 
 
+class Visit(NamedTuple):
+    """One step along a chain."""
+
+    frame: Optional[Frame]  # None: it has not begun to run, or is no Python frame
+    shim: bool  # stands for the C code that entered the frame before it
+    previous: int
+
+
 class Frames:
     """Walks chains of frames of one interpreter."""
 
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
         self.codes = CodeCache(objects)
+        layout = objects.layout
+        offsets = (layout.fr_code, layout.fr_previous, layout.fr_instr, layout.fr_owner, layout.fr_is_entry)
+        self._size = max(offsets) + 8
         self._modules: Dict[int, Optional[str]] = {}
 
-    def chain(self, address: int) -> Tuple[List[Frame], Optional[str]]:
-        """(frames from the most recent call on, why it ended early or None)."""
-        frames: List[Frame] = []
-        seen = set()
-        layout, memory = self.objects.layout, self.objects.memory
-        while address:
-            if address in seen:
-                return frames, "the chain of frames is circular"
-            if len(frames) >= MAX_FRAMES:
-                return frames, f"more than {MAX_FRAMES} frames"
-            seen.add(address)
-            try:
-                if layout.fr_is_entry < 0 and memory.u8(address + layout.fr_owner) == L.OWNED_BY_CSTACK:
-                    if frames:
-                        frames[-1].entry = True
-                else:
-                    frame = self.frame(address)
-                    if frame is not None:
-                        frames.append(frame)
-                address = memory.u64(address + layout.fr_previous)
-            except (Fault, NotThat) as exc:
-                return frames, f"frame at {address:#x}: {exc}"
-        if frames:
-            frames[-1].entry = True
-        return frames, None
+    def visit(self, address: int) -> Visit:
+        """One step of a chain, from one read. Raises Fault or NotThat."""
+        layout = self.objects.layout
+        raw = self.objects.memory.read(address, self._size)
+        previous = _word(raw, layout.fr_previous)
+        if layout.fr_is_entry < 0 and raw[layout.fr_owner] == L.OWNED_BY_CSTACK:
+            return Visit(None, True, previous)
+        return Visit(self._made(address, raw), False, previous)
 
     def frame(self, address: int) -> Optional[Frame]:
         """The frame at an address; None for one that has not begun to run. Raises Fault or NotThat."""
-        layout, memory = self.objects.layout, self.objects.memory
-        code = self.codes.get(memory.u64(address + layout.fr_code))
-        owner = memory.u8(address + layout.fr_owner)
-        lasti = memory.u64(address + layout.fr_instr) - code.start
+        return self._made(address, self.objects.memory.read(address, self._size))
+
+    def _made(self, address: int, raw: bytes) -> Optional[Frame]:
+        layout = self.objects.layout
+        code = self.codes.get(_word(raw, layout.fr_code))
+        owner = raw[layout.fr_owner]
+        lasti = _word(raw, layout.fr_instr) - code.start
         if lasti >> 63 or lasti == (1 << 64) - 2:
             lasti = -2
         if lasti > 1 << 31:
             raise NotThat("instruction pointer outside its code")
         if owner != L.OWNED_BY_GENERATOR and lasti < code.firsttraceable:
             return None
-        entry = layout.fr_is_entry >= 0 and bool(memory.u8(address + layout.fr_is_entry))
+        entry = layout.fr_is_entry >= 0 and bool(raw[layout.fr_is_entry])
         return Frame(address, code, max(lasti, 0), owner, entry)
 
     def local(self, frame: Frame, name: str) -> Optional[int]:
@@ -163,3 +160,7 @@ class Frames:
             return self.objects.memory.u64(frame.address + self.objects.layout.fr_globals)
         except Fault:
             return None
+
+
+def _word(raw: bytes, offset: int) -> int:
+    return int(_WORD.unpack_from(raw, offset)[0])

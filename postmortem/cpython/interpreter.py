@@ -9,6 +9,7 @@ from typing import Dict, List, Optional, Tuple
 from ..memory import Fault, Image, Memory
 from . import layouts as L
 from .attributes import attributes
+from .chains import Chain, read_chain
 from .frames import Frame, Frames
 from .objects import NotThat, Objects
 from .runtime import Runtime, find_runtime
@@ -44,6 +45,7 @@ class ThreadState:
     attached: Optional[bool]  # 3.13+: its own word on holding the interpreter
     frames: List[Frame] = field(default_factory=list)
     cut: Optional[str] = None  # why the chain of frames ends early
+    chain: Optional[Chain] = None  # how deep it is, and what it repeats
     name: Optional[str] = None
     daemon: Optional[bool] = None
     object: Optional[int] = None  # its threading.Thread
@@ -146,7 +148,8 @@ class Python:
         try:
             holder = memory.u64(address + layout.ts_cframe) if layout.ts_cframe >= 0 else address
             top = memory.u64(holder + layout.ts_current_frame)
-            state.frames, state.cut = self.frames.chain(top)
+            state.chain = read_chain(self.frames, top)
+            state.frames, state.cut = state.chain.frames, state.chain.cut
         except Fault as exc:
             state.cut = str(exc)
         return state
