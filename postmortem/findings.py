@@ -12,7 +12,7 @@ CONFIDENCES = ("proven", "likely", "possible")
 
 
 class Culprit(msgspec.Struct, frozen=True):
-    """Where to change the code."""
+    """Where to change the code. Two are equal when they are at the same line, whatever expression of it runs."""
 
     pid: int
     tid: Optional[int]
@@ -21,6 +21,21 @@ class Culprit(msgspec.Struct, frozen=True):
     line: Optional[int]
     function: str
     source: Optional[str] = None
+    end_line: Optional[int] = None  # of the expression that runs
+    column: Optional[int] = None  # bytes of the line's UTF-8 before it
+    end_column: Optional[int] = None  # bytes of end_line's UTF-8 up to its end
+
+    def _place(self) -> Tuple[object, ...]:
+        return (self.pid, self.tid, self.task, self.file, self.line, self.function, self.source)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Culprit) and self._place() == other._place()
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # msgspec's own compares every field
+
+    def __hash__(self) -> int:
+        return hash(self._place())
 
 
 class Victim(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..evidence import Evidence, Process, PythonFrame, Resource, Thread, replace
+from ..evidence import Evidence, Process, PythonFrame, Resource, Thread
 from ..findings import Culprit, Victim
 from . import knowledge
 
@@ -164,7 +164,7 @@ class View:
     ) -> Culprit:
         return Culprit(
             process.pid, thread.tid if thread else None, task, frame.file, frame.line, frame.function,
-            self.evidence.source(frame.file, frame.line),
+            self.evidence.source(frame.file, frame.line), frame.end_line, frame.column, frame.end_column,
         )  # fmt: skip
 
     def loops_around(self, frames: Sequence[PythonFrame]) -> List[PythonFrame]:
@@ -172,7 +172,7 @@ class View:
         found: List[PythonFrame] = []
         for frame in frames:
             around = self.evidence.loops.get(frame.file, {}).get(frame.line or 0, ())
-            found += [frame, *(replace(frame, line=line) for line in around)]
+            found += [frame, *(frame.at(line) for line in around)]
         return list(dict.fromkeys(found))
 
     @staticmethod
