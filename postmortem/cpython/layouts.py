@@ -82,6 +82,17 @@ class Layout:
     task_fut_waiter: int
     task_coro: int
     task_name: int
+    # exceptions: PyThreadState.curexc_type and curexc_traceback stood beside curexc_value up to 3.11;
+    # PyBaseExceptionObject, PyTracebackObject, PyFrameObject.f_frame (up to 3.10 a frame object is the frame itself)
+    ts_raised_type: int = -1
+    ts_raised_traceback: int = -1
+    be_args: int = 24
+    be_traceback: int = 40
+    tb_next: int = 16
+    tb_frame: int = 24
+    tb_lasti: int = 32
+    tb_lineno: int = 36
+    fo_frame: int = 24
 
 
 #: struct _gil_runtime_state (Include/internal/pycore_gil.h, pycore_gil.h of 3.11-3.13 with FORCE_SWITCHING):
@@ -95,6 +106,7 @@ OB_TYPE, OB_SIZE = 8, 16
 TP_NAME, TP_BASICSIZE, TP_FLAGS, TP_BASE, TP_DICTOFFSET = 24, 32, 168, 256, 288
 FLAG_INLINE_VALUES, FLAG_MANAGED_DICT, FLAG_HEAPTYPE = 1 << 2, 1 << 4, 1 << 9
 FLAG_LONG, FLAG_LIST, FLAG_TUPLE, FLAG_BYTES, FLAG_UNICODE, FLAG_DICT = (1 << n for n in range(24, 30))
+FLAG_EXCEPTION, FLAG_TYPE = 1 << 30, 1 << 31
 
 #: PyCodeObject.co_names: a tuple of str, at the same place in 3.11-3.13.
 CO_NAMES = 32

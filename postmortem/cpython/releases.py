@@ -27,6 +27,7 @@ _V311 = dict(
     inline_values=False, ht_cached_keys=872,
     gen_frame_state=75, gen_iframe=80, gen_created=-2, gen_completed=1,
     fut_state=88, task_fut_waiter=128, task_coro=136, task_name=144,
+    ts_raised_type=96, ts_raised_traceback=112,
 )  # fmt: skip
 
 _V312 = {
@@ -37,6 +38,7 @@ _V312 = {
         is_id=8, is_threads_head=72, is_modules=944, is_sysdict=352, is_builtins=360, is_gil=384,
         is_gc_collecting=312,
         ts_current_frame=0, ts_thread_id=136, ts_native_thread_id=144, ts_exc_info=104, ts_raised=96,
+        ts_raised_type=-1, ts_raised_traceback=-1,
         fr_code=0, fr_previous=8, fr_globals=24, fr_owner=70, fr_is_entry=-1,
         co_firstlineno=68, co_firsttraceable=176, co_nlocalsplus=72, co_stacksize=64, co_code=192,
         ascii_size=40, compact_size=56, unicode_data=56, long_tag=True, values_before_object=False,
