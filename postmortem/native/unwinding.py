@@ -91,6 +91,8 @@ class Unwinding:
     def collect(self) -> NativeStacks:
         """Waits until gdb has ended or its time is over. Call it once; see ``unwind`` for what it raises."""
         late = False
+        # Popen.wait(timeout) looks every 50 ms; the end of gdb's stderr tells at once.
+        self._reader.join(max(0.0, self._until - time.monotonic()))
         try:
             self._process.wait(max(0.0, self._until - time.monotonic()))
         except subprocess.TimeoutExpired:
