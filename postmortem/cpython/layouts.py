@@ -93,6 +93,21 @@ class Layout:
     tb_lasti: int = 32
     tb_lineno: int = 36
     fo_frame: int = 24
+    # up to 3.10 (frames are objects on the heap, of ``heapframes``): PyFrameObject, PyTryBlock, code, dict keys
+    heap_frames: bool = False
+    rt_gc_collecting: int = -1  # 3.8: the collector's state is the runtime's
+    fr_valuestack: int = -1
+    fr_executing: int = -1  # 3.8, 3.9: a flag, set while the frame is at work
+    fr_state: int = -1  # 3.10: FRAME_CREATED -2, FRAME_SUSPENDED -1, FRAME_EXECUTING 0, above that finished
+    fr_iblock: int = -1
+    fr_blockstack: int = -1
+    instr_unit: int = 1  # bytes of code that f_lasti and b_handler count in
+    line_table: str = "locations"  # the format: "lnotab" 3.8 and 3.9, "ranges" 3.10
+    co_names: int = 32
+    co_local_names: Tuple[int, ...] = ()  # tuples of names that make up localsplus; empty: co_localsplusnames is it
+    dk_log2: bool = True  # PyDictKeysObject holds logarithms of its sizes; before 3.11 its number of slots
+    func_code: int = 48
+    func_qualname: int = 40
 
 
 #: struct _gil_runtime_state (Include/internal/pycore_gil.h, pycore_gil.h of 3.11-3.13 with FORCE_SWITCHING):
