@@ -18,13 +18,15 @@ from .segments import PAGE, Range
 
 _PAGEMAP_SCAN = 0xC0606610  # _IOWR('f', 16, struct pm_scan_arg)
 _FILE, _PRESENT, _SWAPPED, _ZERO = 1 << 2, 1 << 3, 1 << 4, 1 << 5
+_GUARD = 1 << 8  # a kernel that does not know the bit refuses it; it then has no such pages either, or cannot tell
 _ARG = struct.Struct("<12Q")
 _REGION = struct.Struct("<3Q")
 _REGIONS = 4096
 _USER_END = 1 << 62  # [vsyscall] lies above, in the kernel's half
 
-#: The highest byte of a pagemap entry: bit 63 present, 62 swapped, 61 file page or shared.
-_IS_TOUCHED = bytes(ord("x") if (b & 0xC0) and not b & 0x20 else ord(".") for b in range(256))
+#: The highest byte of a pagemap entry: bit 63 present, 62 swapped, 61 file page or shared, 58 a guard (MADV_GUARD_INSTALL,
+#: which glibc 2.42 uses for the ends of thread stacks): it looks swapped, and holds nothing.
+_IS_TOUCHED = bytes(ord("x") if (b & 0xC0) and not b & 0x24 else ord(".") for b in range(256))
 _RUN = re.compile(b"x+")
 _CHUNK_PAGES = 1 << 17
 #: Without the ioctl, larger reservations would take too long to look through.
@@ -37,17 +39,19 @@ class PageMap:
     def __init__(self, descriptor: int, has_scan: bool = True) -> None:
         self._descriptor = descriptor
         self._has_scan = has_scan
+        self._unwanted = _FILE | _ZERO | _GUARD
         self.left_out: List[Mapping] = []  # mappings too large to look through without the ioctl
 
     def touched(self, mappings: Sequence[Mapping]) -> List[Range]:
         """Anonymous pages that are present or swapped, as rising ranges. Raises OSError when the process is gone."""
-        if self._has_scan:
+        while self._has_scan:
             try:
                 return self._scan(max((m.end for m in mappings if m.end < _USER_END), default=0))
             except OSError as exc:
                 if exc.errno not in (errno.ENOTTY, errno.EINVAL, errno.EOPNOTSUPP):
                     raise
-                self._has_scan = False
+                self._has_scan = exc.errno == errno.EINVAL and bool(self._unwanted & _GUARD)
+                self._unwanted &= ~_GUARD
         return self._read(mappings)
 
     def _scan(self, end: int) -> List[Range]:
@@ -59,8 +63,8 @@ class PageMap:
             argument = bytearray(
                 _ARG.pack(
                     _ARG.size, 0, start, end, 0, address, _REGIONS, 0,
-                    _FILE | _ZERO,  # inverted: wanted absent …
-                    _FILE | _ZERO,  # … and all of these must hold
+                    self._unwanted,  # inverted: wanted absent …
+                    self._unwanted,  # … and all of these must hold
                     _PRESENT | _SWAPPED,  # one of these must
                     _FILE,  # told back: a constant, so that neighbours become one region
                 )

@@ -62,3 +62,20 @@ def test_a_reservation_that_would_take_too_long_is_named(region: Tuple[int, mmap
         assert pages.left_out == [huge]
     finally:
         os.close(descriptor)
+
+
+@pytest.mark.parametrize("scan", [True, False])
+def test_guards_hold_nothing(region: Tuple[int, mmap.mmap], scan: bool) -> None:
+    """A page that MADV_GUARD_INSTALL made a guard looks swapped out, but is no page to copy."""
+    start, memory = region
+    try:
+        memory.madvise(102, 50 * PAGE, PAGE)
+    except OSError as exc:
+        pytest.skip(f"needs MADV_GUARD_INSTALL, Linux 6.13: {exc.strerror}")
+    descriptor = os.open("/proc/self/pagemap", os.O_RDONLY)
+    try:
+        found = PageMap(descriptor, scan).touched(mappings())
+    finally:
+        os.close(descriptor)
+    assert not any(low <= start + 50 * PAGE < high for low, high in found)
+    assert any(low <= start + 40 * PAGE < high for low, high in found)
