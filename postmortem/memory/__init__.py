@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from .base import Fault, Image, MappedFile, Memory
 from .elf import Elf, NotElf
-from .elfcore import CoreThread, ElfCore
+from .elfcore import ElfCore
+from .notes import CoreThread
 from .procmem import ProcMem
 from .segments import Segments
 

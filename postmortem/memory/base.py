@@ -20,7 +20,7 @@ MAX_READ = 64 << 20
 
 
 class Fault(Exception):
-    """Memory that is not there: unmapped, left out of the core, or cut off. ``address`` is where it began."""
+    """Memory that is not there: unmapped, left out of the core, or cut off. ``address`` and ``size``: as asked for."""
 
     def __init__(self, address: int, size: int, reason: str = "not mapped") -> None:
         super().__init__(f"{size} bytes at {address:#x}: {reason}")
@@ -33,7 +33,7 @@ class Memory:
     """Little-endian 64-bit memory. Subclasses implement ``read``; addresses and sizes are in bytes."""
 
     def read(self, address: int, size: int) -> bytes:
-        """Exactly ``size`` bytes, or ``Fault``."""
+        """Exactly ``size`` bytes, or ``Fault``, which a size below 0 or above MAX_READ is too."""
         raise NotImplementedError
 
     def u8(self, address: int) -> int:

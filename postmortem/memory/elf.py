@@ -17,10 +17,16 @@ _SHDR = struct.Struct("<IIQQQQIIQQ")
 _SYM = struct.Struct("<IBBHQQ")
 NHDR = struct.Struct("<III")
 
+#: Bytes, or a mapped file: both are sliced and unpacked from alike.
+Blob = Union[bytes, mmap.mmap]
+
 ET_EXEC, ET_DYN, ET_CORE = 2, 3, 4
 PT_LOAD, PT_NOTE = 1, 4
 PF_W = 2
+#: e_phnum when the count does not fit: it is then sh_info of section header 0 (<elf.h>, PN_XNUM).
+PN_XNUM = 0xFFFF
 NT_GNU_BUILD_ID = 3
+MAX_NOTE = 64 << 20  # bytes: NT_FILE of a million mappings is as large
 SHT_SYMTAB, SHT_DYNSYM = 2, 11
 
 MACHINES = {3: "i386", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv64", 21: "ppc64", 22: "s390x"}
@@ -57,13 +63,22 @@ def parse_header(data: bytes) -> Tuple[int, int, int, int, int, int, int, int]:
     if ident[:4] != b"\x7fELF":
         raise NotElf("no ELF magic at its start")
     if ident[4] != 2 or ident[5] != 1:
-        raise NotElf("not 64-bit little-endian")
+        width = {1: "32-bit", 2: "64-bit"}.get(ident[4], "neither 32-bit nor 64-bit")
+        order = {1: "little-endian", 2: "big-endian"}.get(ident[5], "of no byte order")
+        raise NotElf(f"not 64-bit little-endian but {width} {order}")
     if (phnum and phsize != PHDR.size) or (shnum and shsize != _SHDR.size):
         raise NotElf("header sizes that ELF64 does not have")
     return kind, machine, entry, phoff, phnum, shoff, shnum, shstr
 
 
-def parse_segments(data: Union[bytes, mmap.mmap], phoff: int, phnum: int) -> List[Segment]:
+def count_segments(data: Blob, phnum: int, shoff: int) -> int:
+    """How many program headers there are; more than 16 bits can tell are counted in section header 0."""
+    if phnum != PN_XNUM or not 0 < shoff <= len(data) - _SHDR.size:
+        return phnum
+    return int(_SHDR.unpack_from(data, shoff)[7]) or phnum
+
+
+def parse_segments(data: Blob, phoff: int, phnum: int) -> List[Segment]:
     """Program headers that lie within ``data``."""
     found = []
     for index in range(phnum):
@@ -75,18 +90,17 @@ def parse_segments(data: Union[bytes, mmap.mmap], phoff: int, phnum: int) -> Lis
     return found
 
 
-def iter_notes(data: bytes) -> Iterator[Tuple[bytes, int, bytes]]:
-    """(name, type, descriptor) of each whole note in a PT_NOTE's bytes."""
-    at = 0
-    while at + NHDR.size <= len(data):
+def iter_notes(data: Blob, at: int = 0, end: Optional[int] = None) -> Iterator[Tuple[bytes, int, bytes]]:
+    """(name, type, descriptor) of each whole note between two offsets of ``data``."""
+    end = len(data) if end is None else min(end, len(data))
+    while at + NHDR.size <= end:
         namesz, descsz, kind = NHDR.unpack_from(data, at)
         name_at = at + NHDR.size
         desc_at = name_at + (namesz + 3 & ~3)
-        end = desc_at + (descsz + 3 & ~3)
-        if desc_at + descsz > len(data):
+        if desc_at + descsz > end or max(namesz, descsz) > MAX_NOTE:
             return
         yield data[name_at : name_at + namesz].rstrip(b"\0"), kind, data[desc_at : desc_at + descsz]
-        at = end
+        at = desc_at + (descsz + 3 & ~3)
 
 
 def build_id_of(notes: bytes) -> Optional[str]:
@@ -187,11 +201,22 @@ class Elf:
                 return int(value)
         return None
 
-    def bytes_at(self, vaddr_offset: int, size: int) -> Optional[bytes]:
-        """File bytes at a file offset, or None past the end."""
-        if vaddr_offset < 0 or vaddr_offset + size > len(self.data):
-            return None
-        return self.data[vaddr_offset : vaddr_offset + size]
+    def loaded(self, offset: int, link_address: Optional[int], size: int) -> bytes:
+        """Up to ``size`` bytes of a mapping of this file, as the loader leaves them; empty past the file's end.
+
+        offset: into the file. link_address: of the same byte, None when unknown. Past a segment's p_filesz the loader
+        clears memory up to p_memsz (the first part of .bss), though the file goes on there with other things.
+        """
+        for segment in self.segments if link_address is not None else ():
+            within = link_address - segment.vaddr if link_address is not None else 0
+            if segment.type != PT_LOAD or not 0 <= within < segment.memsz:
+                continue
+            if within >= segment.filesz:
+                return bytes(min(size, segment.memsz - within))
+            size = min(size, segment.filesz - within)
+        if offset < 0:
+            return b""
+        return self.data[offset : offset + size]
 
     def close(self) -> None:
         self.data.close()

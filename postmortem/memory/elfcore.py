@@ -1,19 +1,17 @@
 """An ELF core file: memory, threads with their registers, and the files that were mapped.
 
 The core is mapped, never read whole. What a core leaves out because a file holds it (clean private file
-mappings) is read from that file when its build-id is the one that the core shows. Layouts: <linux/elfcore.h>
-(elf_prstatus, elf_prpsinfo) and fs/binfmt_elf.c (NT_FILE), unchanged since Linux 3.7; x86-64 registers:
-<sys/user.h> user_regs_struct.
+mappings) is read from that file when its build-id is the one that the core shows. A core that was cut short opens:
+what is missing faults. Source of what a kernel leaves out: fs/coredump.c, vma_dump_size().
 """
 
 from __future__ import annotations
 
-import os
 import struct
 from bisect import bisect_right
-from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, List, Optional, Tuple, Union
 
-from .base import Fault, Image, MappedFile
+from .base import MAX_READ, Fault, Image, MappedFile
 from .elf import (
     EHDR,
     ET_CORE,
@@ -23,34 +21,23 @@ from .elf import (
     PT_NOTE,
     Elf,
     NotElf,
+    Segment,
     build_id_of,
-    iter_notes,
+    count_segments,
     map_file,
     parse_header,
     parse_segments,
 )
+from .notes import CoreThread, Notes
 
-NT_PRSTATUS, NT_PRPSINFO, NT_AUXV = 1, 3, 6
-NT_FILE, NT_SIGINFO = 0x46494C45, 0x53494749
-
-#: Indices in user_regs_struct of what the classification needs.
-_X86_REGS = {
-    "rbp": 4, "rbx": 5, "r10": 7, "r9": 8, "r8": 9, "rax": 10, "rcx": 11, "rdx": 12, "rsi": 13, "rdi": 14,
-    "orig_rax": 15, "rip": 16, "rsp": 19, "fs_base": 21,
-}  # fmt: skip
-_X86_REG_COUNT = 27
-_PRSTATUS_REGS = 112
-
-
-class CoreThread(NamedTuple):
-    tid: int
-    signal: int  # pr_cursig: the signal that ended the process, in its first thread
-    regs: Dict[str, int]
+_U64 = struct.Struct("<Q")
+_PAGE = 4096
+#: What the kernel appends to the path of a mapped file that has been unlinked or replaced.
+DELETED = " (deleted)"
 
 
 class ElfCore(Image):
-    """Raises OSError or NotElf (with what it is instead) from the constructor. A core cut short opens: its
-    missing parts fault.
+    """Raises OSError or NotElf (with what it is instead) from the constructor.
 
     ``locate`` maps a path as the core names it to a path on this machine (a sysroot); None keeps it.
     """
@@ -58,30 +45,42 @@ class ElfCore(Image):
     def __init__(self, path: str, locate: Optional[Callable[[str], Optional[str]]] = None) -> None:
         self.path = path
         self._locate = locate or (lambda name: name)
+        self._stand_ins: Dict[str, str] = {}
         self._data = map_file(path)
-        kind, self.machine, _entry, phoff, phnum, _s, _n, _x = parse_header(self._data[: EHDR.size])
+        kind, self.machine, _entry, phoff, phnum, shoff, _n, _x = parse_header(self._data[: EHDR.size])
         if kind != ET_CORE:
             raise NotElf("an ELF file, but a program or library, not a core")
-        segments = parse_segments(self._data, phoff, phnum)
-        loads = sorted((s for s in segments if s.type == PT_LOAD and s.memsz), key=lambda s: s.vaddr)
-        self._loads = loads
-        self._starts = [s.vaddr for s in loads]
-        self.threads: List[CoreThread] = []
-        self._files: List[MappedFile] = []
-        self.auxv: Dict[int, int] = {}
-        self.argv = ""
-        self.pid: Optional[int] = None
-        self.ppid: Optional[int] = None
-        self.siginfo: Optional[Tuple[int, int, int]] = None  # signal, code, errno or sender
-        self.fault_address: Optional[int] = None
+        wanted = count_segments(self._data, phnum, shoff)
+        segments = parse_segments(self._data, phoff, wanted)
+        size = len(self._data)
+        #: The file ends before what its headers announce.
+        self.truncated = len(segments) < wanted or any(s.filesz and s.offset + s.filesz > size for s in segments)
+        self._index(segments, size)
+        notes = Notes(self.machine)
         for segment in segments:
             if segment.type == PT_NOTE:
-                self._read_notes(self._data[segment.offset : segment.offset + segment.filesz])
+                notes.add(self._data, segment.offset, segment.offset + segment.filesz)
+        self.threads: List[CoreThread] = notes.threads
+        self.auxv = notes.auxv
+        self.argv, self.pid, self.ppid = notes.argv, notes.pid, notes.ppid
+        self.siginfo, self.fault_address = notes.siginfo, notes.fault_address
+        self._files = notes.files
         self._file_starts = [f.start for f in self._files]
+        self._bases = {f.path: f.start for f in reversed(self._files) if f.offset == 0}
         self._elves: Dict[str, Optional[Elf]] = {}
         #: Files that were needed and are not usable here: path → why.
         self.unusable: Dict[str, str] = {}
-        self.truncated = any(s.offset + s.filesz > len(self._data) for s in segments)
+        # Without bit 0 of coredump_filter a core holds no written page: then a file's data are not what memory had.
+        anonymous = [s for s in self._loads if s.flags & PF_W and self.mapped_file(s.vaddr) is None]
+        self._drops_written = bool(anonymous) and not any(s.filesz for s in anonymous)
+
+    def _index(self, segments: List[Segment], size: int) -> None:
+        """Parallel lists by address: where a segment starts, where what the file holds of it ends, and what to add to
+        an address to have an offset into the file."""
+        self._loads = sorted((s for s in segments if s.type == PT_LOAD and s.memsz), key=lambda s: s.vaddr)
+        self._starts = [s.vaddr for s in self._loads]
+        self._ends = [s.vaddr + min(s.filesz, s.memsz, max(0, size - s.offset)) for s in self._loads]
+        self._shifts = [s.offset - s.vaddr for s in self._loads]
 
     @property
     def files(self) -> List[MappedFile]:
@@ -95,157 +94,149 @@ class ElfCore(Image):
     def machine_name(self) -> str:
         return MACHINES.get(self.machine, f"ELF machine {self.machine}")
 
-    # ------------------------------------------------------------------ notes
-
-    def _read_notes(self, data: bytes) -> None:
-        for name, kind, desc in iter_notes(data):
-            if name not in (b"CORE", b"LINUX"):
-                continue
-            if kind == NT_PRSTATUS:
-                self._read_prstatus(desc)
-            elif kind == NT_PRPSINFO and len(desc) >= 136:
-                self.pid, self.ppid = struct.unpack_from("<ii", desc, 24)
-                self.argv = desc[56:136].split(b"\0")[0].decode("utf-8", "backslashreplace").strip()
-            elif kind == NT_AUXV:
-                self.auxv = dict(struct.iter_unpack("<QQ", desc[: len(desc) // 16 * 16]))
-            elif kind == NT_FILE:
-                self._read_files(desc)
-            elif kind == NT_SIGINFO and len(desc) >= 24 and self.siginfo is None:
-                signo, errno, code = struct.unpack_from("<iii", desc)
-                self.siginfo = (signo, code, errno)
-                self.fault_address = struct.unpack_from("<Q", desc, 16)[0]
-
-    def _read_prstatus(self, desc: bytes) -> None:
-        if len(desc) < 36:
-            return
-        signal, tid = struct.unpack_from("<h", desc, 12)[0], struct.unpack_from("<i", desc, 32)[0]
-        regs: Dict[str, int] = {}
-        if MACHINES.get(self.machine) == "x86-64" and len(desc) >= _PRSTATUS_REGS + 8 * _X86_REG_COUNT:
-            values = struct.unpack_from(f"<{_X86_REG_COUNT}Q", desc, _PRSTATUS_REGS)
-            regs = {name: values[index] for name, index in _X86_REGS.items()}
-        self.threads.append(CoreThread(tid, signal, regs))
-
-    def _read_files(self, desc: bytes) -> None:
-        if len(desc) < 16:
-            return
-        count, page = struct.unpack_from("<QQ", desc)
-        if 16 + count * 24 > len(desc):
-            return
-        names = desc[16 + count * 24 :].split(b"\0")
-        for index in range(min(count, len(names))):
-            start, end, offset = struct.unpack_from("<QQQ", desc, 16 + index * 24)
-            path = os.fsdecode(names[index])
-            self._files.append(MappedFile(start, end, offset * page, path))
-        self._files.sort()
-
     # ------------------------------------------------------------------ memory
 
     def read(self, address: int, size: int) -> bytes:
         index = bisect_right(self._starts, address) - 1
-        if index >= 0:
-            segment = self._loads[index]
-            within = address - segment.vaddr
-            if within + size <= segment.filesz:
-                at = segment.offset + within
-                data = self._data[at : at + size]
-                if len(data) == size:
-                    return data
-                raise Fault(address, size, "cut off: the core is truncated")
+        if index >= 0 and address + size <= self._ends[index] and 0 <= size <= MAX_READ:
+            at = address + self._shifts[index]
+            return self._data[at : at + size]
         return self._read_slowly(address, size)
+
+    def u64(self, address: int) -> int:
+        index = bisect_right(self._starts, address) - 1
+        if index >= 0 and address + 8 <= self._ends[index]:
+            return int(_U64.unpack_from(self._data, address + self._shifts[index])[0])
+        return int(_U64.unpack(self._read_slowly(address, 8))[0])
+
+    def words(self, address: int, count: int) -> Tuple[int, ...]:
+        index = bisect_right(self._starts, address) - 1
+        if index >= 0 and 0 < count <= MAX_READ // 8 and address + 8 * count <= self._ends[index]:
+            return struct.unpack_from(f"<{count}Q", self._data, address + self._shifts[index])
+        return super().words(address, count)
 
     def _read_slowly(self, address: int, size: int) -> bytes:
         """Across segment borders, and from the files behind pages that the core left out."""
-        if size < 0 or address < 0:
-            raise Fault(address, size, "not an address")
+        if not 0 <= size <= MAX_READ or not 0 <= address < 1 << 64:
+            raise Fault(address, size, "not an address, or not a size")
         parts = []
-        while size > 0:
-            piece = self._piece(address, size)
+        at, left = address, size
+        while left > 0:
+            piece = self._piece(at, left)
+            if isinstance(piece, str):
+                raise Fault(address, size, piece if at == address else f"{piece}, from {at:#x} on")
             parts.append(piece)
-            address += len(piece)
-            size -= len(piece)
+            at += len(piece)
+            left -= len(piece)
         return b"".join(parts)
 
-    def _piece(self, address: int, size: int) -> bytes:
+    def _piece(self, address: int, size: int) -> Union[bytes, str]:
+        """At least one byte of what is at an address; a sentence when there is none."""
         index = bisect_right(self._starts, address) - 1
-        if index < 0 or address >= self._loads[index].vaddr + self._loads[index].memsz:
-            return self._from_file(address, size)
+        if index < 0:
+            return self._from_file(address, size, False)
         segment = self._loads[index]
-        within = address - segment.vaddr
-        if within < segment.filesz:
-            at = segment.offset + within
-            data = self._data[at : at + min(size, segment.filesz - within)]
-            if not data:
-                raise Fault(address, size, "cut off: the core is truncated")
-            return data
-        return self._from_file(address, min(size, segment.memsz - within))
+        if address < self._ends[index]:
+            at = address + self._shifts[index]
+            return self._data[at : at + min(size, self._ends[index] - address)]
+        if address < segment.vaddr + segment.filesz:
+            return "cut off: the core is truncated"
+        within = address < segment.vaddr + segment.memsz
+        if index + 1 < len(self._starts):
+            size = min(size, self._starts[index + 1] - address)
+        return self._from_file(address, size, within and bool(segment.flags & PF_W))
 
     def mapped_file(self, address: int) -> Optional[MappedFile]:
         index = bisect_right(self._file_starts, address) - 1
-        if index >= 0 and address < self.files[index].end:
-            return self.files[index]
+        if index >= 0 and address < self._files[index].end:
+            return self._files[index]
         return None
 
-    def _from_file(self, address: int, size: int) -> bytes:
+    def _from_file(self, address: int, size: int, writable: bool) -> Union[bytes, str]:
         mapped = self.mapped_file(address)
         if mapped is None:
-            raise Fault(address, size)
+            return "not in the core"
+        if writable and self._drops_written:
+            return f"left out of the core, and {mapped.path} has only what it was at the start"
         elf = self.elf(mapped.path)
         if elf is None:
-            raise Fault(address, size, f"left out of the core, and {mapped.path} is not usable here")
-        size = min(size, mapped.end - address)
-        data = elf.bytes_at(mapped.offset + address - mapped.start, size)
-        if data is None:
-            raise Fault(address, size, f"past the end of {mapped.path}")
-        return data
+            return f"left out of the core, and {mapped.path} is not usable here"
+        base = self._bases.get(mapped.path)
+        link_address = None if base is None else address - base + elf.first_vaddr
+        data = elf.loaded(mapped.offset + address - mapped.start, link_address, min(size, mapped.end - address))
+        return data or f"past the end of {mapped.path}"
 
     # ------------------------------------------------------------------ files
 
     def base(self, path: str) -> Optional[int]:
         """Where offset 0 of a mapped file lies."""
-        return next((f.start for f in self.files if f.path == path and f.offset == 0), None)
+        return self._bases.get(path)
 
     def build_id(self, path: str) -> Optional[str]:
         """The build-id that the core itself shows for a mapped file (its first page), or None."""
-        base = self.base(path)
-        if base is None:
-            return None
-        index = bisect_right(self._starts, base) - 1
-        if index < 0 or not self._loads[index].filesz or base != self._loads[index].vaddr:
-            return None
-        page = self._data[self._loads[index].offset : self._loads[index].offset + min(self._loads[index].filesz, 4096)]
+        base = self._bases.get(path)
+        page = self._stored(base, _PAGE) if base is not None else b""
         try:
             _k, _m, _e, phoff, phnum, _s, _n, _x = parse_header(page)
         except NotElf:
             return None
         for segment in parse_segments(page, phoff, phnum):
-            if segment.type == PT_NOTE and segment.offset + segment.filesz <= len(page):
-                found = build_id_of(page[segment.offset : segment.offset + segment.filesz])
+            if segment.type == PT_NOTE and base is not None:
+                found = build_id_of(self._stored(base + segment.offset, min(segment.filesz, _PAGE)))
                 if found:
                     return found
         return None
+
+    def _stored(self, address: int, size: int) -> bytes:
+        """What the core itself holds from an address on, at most ``size`` bytes of one segment."""
+        index = bisect_right(self._starts, address) - 1
+        if index < 0 or address >= self._ends[index]:
+            return b""
+        at = address + self._shifts[index]
+        return self._data[at : at + min(size, self._ends[index] - address)]
+
+    def stand_in(self, path: str, here: str) -> None:
+        """From now on a file of this machine serves for a mapped path, if it is the same build."""
+        self._stand_ins[path] = here
+        self._elves.pop(path, None)
+        self.unusable.pop(path, None)
 
     def elf(self, path: str) -> Optional[Elf]:
         """The file on this machine behind a mapped path, if it is the same file; None otherwise, the reason
         then stands in ``unusable``."""
         if path not in self._elves:
-            self._elves[path] = self._open(path)
+            found = self._open(path)
+            if isinstance(found, str):
+                self.unusable[path] = found
+            self._elves[path] = found if isinstance(found, Elf) else None
         return self._elves[path]
 
-    def _open(self, path: str) -> Optional[Elf]:
-        here = self._locate(path)
+    def _open(self, path: str) -> Union[Elf, str]:
+        """The file, or why there is none. One that has been replaced since counts only with the core's build-id."""
+        wanted = self.build_id(path)
+        name, replaced = path, False
+        if path.endswith(DELETED) and path not in self._stand_ins:
+            name, replaced = path[: -len(DELETED)], True
+            if wanted is None:
+                return "deleted or replaced while it ran, and the core does not show its build-id"
+        here = self._stand_ins.get(path) or self._locate(name)
         if here is None:
-            self.unusable[path] = "not found"
-            return None
+            return "not found"
         try:
             elf = Elf(here)
         except OSError as exc:
-            self.unusable[path] = exc.strerror or "cannot be opened"
-            return None
+            return exc.strerror or "cannot be opened"
         except (NotElf, ValueError):
-            self.unusable[path] = "not an ELF file"
-            return None
-        wanted = self.build_id(path)
-        if wanted and elf.build_id and wanted != elf.build_id:
-            self.unusable[path] = "another build than the one in the core (build-ids differ)"
-            return None
+            return "not an ELF file"
+        if wanted and (elf.build_id or replaced) and wanted != elf.build_id:
+            elf.close()
+            return "another build than the one in the core (build-ids differ)"
         return elf
+
+    def close(self) -> None:
+        """Ends all reading; closes the files that were opened for it."""
+        for elf in self._elves.values():
+            if elf is not None:
+                elf.close()
+        self._elves.clear()
+        self._data.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Dict, List, Optional, Tuple, Type
 
-from .base import Fault, Image, MappedFile
+from .base import MAX_READ, Fault, Image, MappedFile
 from .elf import Elf, NotElf
 
 
@@ -26,14 +26,20 @@ class ProcMem(Image):
     def files(self) -> List[MappedFile]:
         """The mapped files, as /proc/PID/maps names them; read once."""
         if self._files is None:
-            with open(f"/proc/{self.pid}/maps", "rb") as stream:
-                self._files = [m for m in map(_mapped, stream) if m is not None]
+            try:
+                with open(f"/proc/{self.pid}/maps", "rb") as stream:
+                    self._files = [m for m in map(_mapped, stream) if m is not None]
+            except OSError:  # it has ended
+                return []
         return self._files
 
     @property
     def writable(self) -> List[Tuple[int, int]]:
-        with open(f"/proc/{self.pid}/maps", "rb") as stream:
-            fields = [line.split(None, 2) for line in stream]
+        try:
+            with open(f"/proc/{self.pid}/maps", "rb") as stream:
+                fields = [line.split(None, 2) for line in stream]
+        except OSError:  # it has ended
+            return []
         ranges = [area.split(b"-") for area, modes, _rest in fields if modes.startswith(b"rw")]
         return [(int(start, 16), int(end, 16)) for start, end in ranges]
 
@@ -47,6 +53,8 @@ class ProcMem(Image):
         return self._elves[path]
 
     def read(self, address: int, size: int) -> bytes:
+        if not 0 <= size <= MAX_READ:
+            raise Fault(address, size, "not a size")
         try:
             data = os.pread(self._fd, size, address)
         except (OSError, OverflowError) as exc:

@@ -16,7 +16,7 @@ class Segments(Memory):
 
     def read(self, address: int, size: int) -> bytes:
         for start, data in self._parts.items():
-            if start <= address and address + size <= start + len(data):
+            if size >= 0 and start <= address and address + size <= start + len(data):
                 return bytes(data[address - start : address - start + size])
         raise Fault(address, size)
 

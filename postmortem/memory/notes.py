@@ -1,0 +1,98 @@
+"""What a core's notes say: threads with their registers, the process, the files that were mapped.
+
+Layouts: <linux/elfcore.h> (elf_prstatus, elf_prpsinfo) and fs/binfmt_elf.c (NT_FILE), unchanged since Linux 3.7;
+x86-64 registers: <sys/user.h> user_regs_struct. gdb's gcore writes the same notes in another order, at the end of the
+file, and one NT_SIGINFO a thread (gdb/linux-tdep.c, gdb 13).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from .base import MappedFile
+from .elf import Blob, iter_notes
+
+EM_X86_64 = 62
+NT_PRSTATUS, NT_PRPSINFO, NT_AUXV = 1, 3, 6
+NT_FILE, NT_SIGINFO = 0x46494C45, 0x53494749
+#: Eight a thread for 100,000 threads; a hostile core has as many empty ones as its size allows.
+MAX_NOTES = 1_000_000
+
+#: Indices in user_regs_struct of what the classification needs.
+_X86_REGS = {
+    "rbp": 4, "rbx": 5, "r10": 7, "r9": 8, "r8": 9, "rax": 10, "rcx": 11, "rdx": 12, "rsi": 13, "rdi": 14,
+    "orig_rax": 15, "rip": 16, "rsp": 19, "fs_base": 21,
+}  # fmt: skip
+_X86_REG_COUNT = 27
+_PRSTATUS_REGS = 112
+
+
+class CoreThread(NamedTuple):
+    tid: int
+    signal: int  # pr_cursig: the signal that ended the process, in its first thread
+    regs: Dict[str, int]
+
+
+class Notes:
+    """Fills itself from PT_NOTE segments; whatever is damaged or cut off is absent."""
+
+    def __init__(self, machine: int) -> None:
+        self._machine = machine
+        self._left = MAX_NOTES
+        self.threads: List[CoreThread] = []
+        self.files: List[MappedFile] = []
+        self.auxv: Dict[int, int] = {}
+        self.argv = ""
+        self.pid: Optional[int] = None
+        self.ppid: Optional[int] = None
+        self.siginfo: Optional[Tuple[int, int, int]] = None  # signal, code, errno or sender
+        self.fault_address: Optional[int] = None
+
+    def add(self, data: Blob, start: int, end: int) -> None:
+        """The notes between two offsets of ``data``."""
+        for name, kind, desc in iter_notes(data, start, end):
+            self._left -= 1
+            if self._left < 0:
+                break
+            if name in (b"CORE", b"LINUX"):
+                self._note(kind, desc)
+        self.files.sort()
+
+    def _note(self, kind: int, desc: bytes) -> None:
+        if kind == NT_PRSTATUS:
+            self._prstatus(desc)
+        elif kind == NT_PRPSINFO and len(desc) >= 136:
+            self.pid, self.ppid = struct.unpack_from("<ii", desc, 24)
+            self.argv = desc[56:136].split(b"\0")[0].decode("utf-8", "backslashreplace").strip()
+        elif kind == NT_AUXV:
+            self.auxv = dict(struct.iter_unpack("<QQ", desc[: len(desc) // 16 * 16]))
+        elif kind == NT_FILE:
+            self._files(desc)
+        elif kind == NT_SIGINFO and len(desc) >= 24 and self.siginfo is None:
+            signo, errno, code = struct.unpack_from("<iii", desc)
+            self.siginfo = (signo, code, errno)
+            self.fault_address = struct.unpack_from("<Q", desc, 16)[0]
+
+    def _prstatus(self, desc: bytes) -> None:
+        if len(desc) < 36:
+            return
+        signal, tid = struct.unpack_from("<h", desc, 12)[0], struct.unpack_from("<i", desc, 32)[0]
+        regs: Dict[str, int] = {}
+        if self._machine == EM_X86_64 and len(desc) >= _PRSTATUS_REGS + 8 * _X86_REG_COUNT:
+            values = struct.unpack_from(f"<{_X86_REG_COUNT}Q", desc, _PRSTATUS_REGS)
+            regs = {name: values[index] for name, index in _X86_REGS.items()}
+        self.threads.append(CoreThread(tid, signal, regs))
+
+    def _files(self, desc: bytes) -> None:
+        if len(desc) < 16:
+            return
+        count, page = struct.unpack_from("<QQ", desc)
+        if 16 + count * 24 > len(desc):
+            return
+        names = desc[16 + count * 24 :].split(b"\0")
+        for index in range(min(count, len(names))):
+            start, end, offset = struct.unpack_from("<QQQ", desc, 16 + index * 24)
+            if start < end:
+                self.files.append(MappedFile(start, end, offset * page, os.fsdecode(names[index])))
