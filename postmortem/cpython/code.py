@@ -9,8 +9,7 @@ from bisect import bisect_right
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ..memory import Fault
-from .layouts import CO_NAMES
-from .linetable import Location, locations
+from .linetable import FORMATS, Location
 from .objects import NotThat, Objects
 
 #: Tables longer than this belong to no code that anybody wrote.
@@ -37,20 +36,28 @@ class Code:
         self._objects = objects
         self.filename = objects.optional_text(memory.u64(address + layout.co_filename)) or "<unknown>"
         self.name = objects.optional_text(memory.u64(address + layout.co_name)) or "<unknown>"
-        self.qualname = objects.optional_text(memory.u64(address + layout.co_qualname))
+        self.qualname: Optional[str] = None  # 3.11+
+        if layout.co_qualname >= 0:
+            self.qualname = objects.optional_text(memory.u64(address + layout.co_qualname))
         self.firstlineno = memory.i32(address + layout.co_firstlineno)
-        self.nlocalsplus = min(max(memory.i32(address + layout.co_nlocalsplus), 0), 10_000)
         self.stacksize = min(max(memory.i32(address + layout.co_stacksize), 0), 10_000)
-        self.firsttraceable = memory.i32(address + layout.co_firsttraceable) * 2
-        self.start = address + layout.co_code
+        self.firsttraceable = memory.i32(address + layout.co_firsttraceable) * 2 if layout.co_firsttraceable >= 0 else 0
+        self.start = address + layout.co_code  # up to 3.10 a pointer to the bytes is there
         self._lines: Optional[List[Location]] = None
         self._ends: List[int] = []
         self._handlers: Optional[List[Handler]] = None
         self._names: Optional[Tuple[str, ...]] = None
         self._used: Optional[Tuple[str, ...]] = None
+        if layout.co_nlocalsplus >= 0:
+            self.nlocalsplus = min(max(memory.i32(address + layout.co_nlocalsplus), 0), 10_000)
+        else:
+            self.nlocalsplus = len(self.local_names())
 
     def line(self, offset: int) -> Optional[int]:
-        """The source line of the instruction at a byte offset; None for instructions without one."""
+        """The source line of the instruction at a byte offset; None for instructions without one. Before the first
+        one (offset < 0) a frame is at the line of its `def`."""
+        if offset < 0:
+            return self.firstlineno
         found = self.location(offset)
         return found.line if found else None
 
@@ -63,14 +70,26 @@ class Code:
         return self._lines[index] if index < len(self._lines) else None
 
     def _read_lines(self) -> List[Location]:
-        memory = self._objects.memory
+        memory, layout = self._objects.memory, self._objects.layout
         try:
-            table = self._objects.bytes_(memory.u64(self.address + self._objects.layout.co_linetable), MAX_TABLE)
+            table = self._objects.bytes_(memory.u64(self.address + layout.co_linetable), MAX_TABLE)
         except (Fault, NotThat):
             return []
-        return list(locations(table, self.firstlineno))
+        return list(FORMATS[layout.line_table](table, self.firstlineno, len(self.bytecode())))
+
+    def bytecode(self) -> bytes:
+        """The instructions up to 3.10, two bytes each; empty when they cannot be read, and since 3.11, where they are
+        rewritten as they run."""
+        if not self._objects.layout.heap_frames:
+            return b""
+        try:
+            return self._objects.bytes_(self._objects.memory.u64(self.start), MAX_TABLE)
+        except (Fault, NotThat):
+            return b""
 
     def handlers(self) -> List[Handler]:
+        if self._objects.layout.co_exceptiontable < 0:
+            return []
         if self._handlers is None:
             memory = self._objects.memory
             try:
@@ -89,8 +108,9 @@ class Code:
         if self._names is None:
             objects = self._objects
             try:
-                at = objects.memory.u64(self.address + objects.layout.co_localsplusnames)
-                self._names = tuple(objects.optional_text(item) or "?" for item in objects.items(at))
+                offsets = objects.layout.co_local_names or (objects.layout.co_localsplusnames,)
+                tuples = [objects.items(objects.memory.u64(self.address + offset)) for offset in offsets]
+                self._names = tuple(objects.optional_text(item) or "?" for items in tuples for item in items)
             except (Fault, NotThat):
                 self._names = ()
         return self._names
@@ -100,7 +120,7 @@ class Code:
         if self._used is None:
             objects = self._objects
             try:
-                items = objects.items(objects.memory.u64(self.address + CO_NAMES))
+                items = objects.items(objects.memory.u64(self.address + objects.layout.co_names))
                 self._used = tuple(objects.optional_text(item) or "?" for item in items)
             except (Fault, NotThat):
                 self._used = ()

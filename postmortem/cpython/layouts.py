@@ -123,8 +123,5 @@ FLAG_INLINE_VALUES, FLAG_MANAGED_DICT, FLAG_HEAPTYPE = 1 << 2, 1 << 4, 1 << 9
 FLAG_LONG, FLAG_LIST, FLAG_TUPLE, FLAG_BYTES, FLAG_UNICODE, FLAG_DICT = (1 << n for n in range(24, 30))
 FLAG_EXCEPTION, FLAG_TYPE = 1 << 30, 1 << 31
 
-#: PyCodeObject.co_names: a tuple of str, at the same place in 3.11-3.13.
-CO_NAMES = 32
-
 #: _PyInterpreterFrame.owner (Include/internal/pycore_frame.h)
 OWNED_BY_GENERATOR, OWNED_BY_CSTACK = 1, 3

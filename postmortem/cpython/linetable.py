@@ -1,12 +1,13 @@
 """Line tables: from the offset of an instruction to its place in the source.
 
 Format since 3.11: Objects/locations.md (InternalDocs/code_objects.md from 3.14 on). A table is entries in the order
-of the code; each covers some code units of two bytes.
+of the code; each covers some code units of two bytes. 3.10: Objects/lnotab_notes.txt of that release, and
+co_lines() of it; 3.8 and 3.9: their Objects/lnotab_notes.txt. Those know lines only.
 """
 
 from __future__ import annotations
 
-from typing import Iterator, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, Iterator, NamedTuple, Optional, Tuple
 
 
 class Location(NamedTuple):
@@ -51,6 +52,45 @@ def locations(table: bytes, firstlineno: int) -> Iterator[Location]:
             at += 1
             column = kind << 3 | byte >> 4
             yield Location(end, line, line, column, column + (byte & 15))
+
+
+def _ranges(table: bytes, firstlineno: int, _size: int) -> Iterator[Location]:
+    """3.10, co_linetable: pairs of a length in bytes of code and a signed difference of lines, -128 for code that has
+    no line. Empty stretches only move the line."""
+    line, end = firstlineno, 0
+    for at in range(0, len(table) - 1, 2):
+        length, delta = table[at], _signed_byte(table[at + 1])
+        end += length
+        if delta != -128:
+            line += delta
+        if length:
+            yield Location(end, None if delta == -128 else line)
+
+
+def _lnotab(table: bytes, firstlineno: int, size: int) -> Iterator[Location]:
+    """3.8 and 3.9, co_lnotab: pairs of how many bytes of code further on a line begins, and its signed difference.
+    Longer ways than a byte holds are several pairs; the last line reaches to the end of the code."""
+    line, start, end = firstlineno, 0, 0
+    for at in range(0, len(table) - 1, 2):
+        end += table[at]
+        delta = _signed_byte(table[at + 1])
+        if delta and end > start:
+            yield Location(end, line)
+            start = end
+        line += delta
+    yield Location(max(size, end + 1), line)
+
+
+def _signed_byte(byte: int) -> int:
+    return byte - 256 if byte > 127 else byte
+
+
+#: Layout.line_table → what reads a table: (table, first line of the code, bytes of code) → places.
+FORMATS: Dict[str, Callable[[bytes, int, int], Iterator[Location]]] = {
+    "lnotab": _lnotab,
+    "ranges": _ranges,
+    "locations": lambda table, firstlineno, _size: locations(table, firstlineno),
+}
 
 
 def varint(table: bytes, at: int) -> Tuple[int, int]:
