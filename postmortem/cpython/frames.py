@@ -51,8 +51,15 @@ class Visit(NamedTuple):
     previous: int
 
 
+class Generator(NamedTuple):
+    """A generator, coroutine or asynchronous generator."""
+
+    state: str  # "created" | "suspended" | "running" | "finished"
+    frame: Optional[Frame]  # None once it is finished
+
+
 class Frames:
-    """Walks chains of frames of one interpreter."""
+    """Frames of one interpreter since 3.11; ``heapframes`` has those of older ones."""
 
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
@@ -91,14 +98,15 @@ class Frames:
 
     def local(self, frame: Frame, name: str) -> Optional[int]:
         """Address of a local variable's value (through its cell), or None."""
-        names = frame.code.local_names()
-        if name not in names:
-            return None
-        try:
-            value = self._slot(frame, names.index(name))
-            return self._uncell(value) if value else None
-        except Fault:
-            return None
+        for index, known in enumerate(frame.code.local_names()):
+            if known == name:
+                try:
+                    value = self._slot(frame, index)
+                except Fault:
+                    return None
+                if value:  # up to 3.10 an argument that is a cell as well has two slots, the first one empty
+                    return self._uncell(value)
+        return None
 
     def locals(self, frame: Frame) -> Iterator[Tuple[str, int]]:
         """(name, address) of the bound locals, cells opened."""
@@ -143,6 +151,44 @@ class Frames:
             return self._slot(frame, top - 1) or None
         except Fault:
             return None
+
+    def generator(self, address: int) -> Generator:
+        """What a generator object, or a coroutine, is doing. Raises Fault or NotThat."""
+        layout = self.objects.layout
+        state = self.objects.memory.u8(address + layout.gen_frame_state)
+        state -= 256 if state > 127 else 0
+        if state >= layout.gen_completed:
+            return Generator("finished", None)
+        frame = self.frame(address + layout.gen_iframe)
+        if state == 0:  # FRAME_EXECUTING
+            return Generator("running", frame)
+        return Generator("created" if state == layout.gen_created else "suspended", frame)
+
+    # ------------------------------------------------------------------ blocks
+
+    def kept_depth(self, frame: Frame) -> int:
+        """How many slots of the value stack survive an exception at the current instruction: what `with`, `for` and
+        `try` statements around it keep there. 0 outside of any handler."""
+        handler = frame.code.handler_at(frame.lasti)
+        return handler.depth if handler is not None else 0
+
+    def with_line(self, frame: Frame, slot: int) -> Optional[int]:
+        """The line of the `with` whose ``__exit__`` is in a slot of the value stack. Its handler is the outermost of
+        those that keep slot + 1 values (a `try` inside the body keeps as many); what it protects begins right behind
+        the call of ``__enter__``."""
+        offset, found = frame.lasti, None
+        for _ in range(50):
+            handler = frame.code.handler_at(offset)
+            if handler is None or handler.target == offset or handler.depth <= slot:
+                break  # outside of the `with`
+            if handler.depth == slot + 1:
+                found = handler.target
+            offset = handler.target
+        if found is None:
+            return None
+        return frame.code.line(min(h.start for h in frame.code.handlers() if h.target == found))
+
+    # ------------------------------------------------------------------ globals
 
     def module(self, frame: Frame) -> Optional[str]:
         """``__name__`` of the frame's globals."""

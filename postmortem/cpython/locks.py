@@ -20,7 +20,7 @@ from .objects import NotThat
 #: lockobject: lock_lock, in_weakreflist, locked. rlockobject: rlock_lock, rlock_owner, rlock_count (3.11-3.13).
 _WORD, _LOCKED, _OWNER, _COUNT = 16, 32, 24, 32
 #: m_self of PyCFunctionObject and im_self of PyMethodObject lie at the same place; im_func/m_ml as well.
-_SELF, _FUNC, _FUNC_QUALNAME, _FUNC_CODE = 24, 16, 40, 48
+_SELF, _FUNC = 24, 16
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,12 @@ class Locks:
         try:
             if function is None or self._objects.type_name(function) != "function":
                 return False
-            return name in self._frames.codes.get(self._objects.memory.u64(function + _FUNC_CODE)).used_names()
+            return (
+                name
+                in self._frames.codes.get(
+                    self._objects.memory.u64(function + self._objects.layout.func_code)
+                ).used_names()
+            )
         except (Fault, NotThat):
             return False
 
@@ -130,16 +135,14 @@ class Locks:
 
     def _managers(self, frame: Frame) -> Iterator[Tuple[int, int, Optional[int]]]:
         """(slot, context manager, line of its `with`) of the active `with` statements of a frame."""
-        handler = frame.code.handler_at(frame.lasti)
-        if handler is None:
-            return
-        for slot, value in enumerate(self._frames.value_stack(frame)[: handler.depth]):
+        kept = self._frames.kept_depth(frame)
+        for slot, value in enumerate(self._frames.value_stack(frame)[:kept] if kept else ()):
             if self._is_exit(value):
                 try:
                     manager = self._objects.memory.u64(value + _SELF)
                 except Fault:
                     continue
-                yield slot, manager, self._with_line(frame, slot)
+                yield slot, manager, self._frames.with_line(frame, slot)
 
     def _is_exit(self, value: int) -> bool:
         """Is it a bound ``__exit__``?"""
@@ -152,27 +155,11 @@ class Locks:
                 function = objects.memory.u64(value + _FUNC)
                 if objects.type_name(function) != "function":
                     return False
-                qualname = objects.optional_text(objects.memory.u64(function + _FUNC_QUALNAME))
+                qualname = objects.optional_text(objects.memory.u64(function + objects.layout.func_qualname))
                 return qualname is not None and qualname.split(".")[-1] == "__exit__"
         except Fault:
             pass
         return False
-
-    def _with_line(self, frame: Frame, slot: int) -> Optional[int]:
-        """The line of the `with` whose ``__exit__`` is in a slot. Its handler is the outermost of those that keep
-        slot + 1 values (a `try` inside the body keeps as many); what it protects begins right behind the call of
-        ``__enter__``."""
-        offset, found = frame.lasti, None
-        for _ in range(50):
-            handler = frame.code.handler_at(offset)
-            if handler is None or handler.target == offset or handler.depth <= slot:
-                break  # outside of the `with`
-            if handler.depth == slot + 1:
-                found = handler.target
-            offset = handler.target
-        if found is None:
-            return None
-        return frame.code.line(min(h.start for h in frame.code.handlers() if h.target == found))
 
     def generator_frame(self, manager: int) -> Optional[Frame]:
         """The suspended frame of a ``contextlib.contextmanager``."""
@@ -182,7 +169,7 @@ class Locks:
         if generator is None or self._objects.type_name(generator) != "generator":
             return None
         try:
-            return self._frames.frame(generator + self._objects.layout.gen_iframe)
+            return self._frames.generator(generator).frame
         except (Fault, NotThat):
             return None
 

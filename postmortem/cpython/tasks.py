@@ -123,25 +123,22 @@ class Asyncio:
     def _follow(self, awaitable: Optional[int], task: TaskState) -> bool:
         """Adds the frames of a chain of awaits, outermost first, and turns them round; True when the chain is
         being executed right now."""
-        layout, memory = self._objects.layout, self._objects.memory
+        memory = self._objects.memory
         seen: Set[int] = set()
         running = False
         while awaitable and awaitable not in seen and len(seen) < MAX_CHAIN:
             seen.add(awaitable)
             kind = self._objects.type_name(awaitable)
             if kind in ("coroutine", "generator", "async_generator"):
-                state = memory.u8(awaitable + layout.gen_frame_state)
-                state -= 256 if state > 127 else 0
-                if state >= layout.gen_completed:
+                generator = self._python.frames.generator(awaitable)
+                if generator.frame is None:
                     break
-                frame = self._python.frames.frame(awaitable + layout.gen_iframe)
-                if frame is None:
-                    break
-                task.frames.append(frame)
-                if state == 0:  # FRAME_EXECUTING
+                task.frames.append(generator.frame)
+                if generator.state == "running":
                     running = True
                     break
-                awaitable = self._python.frames.stack_top(frame) if state != layout.gen_created else None
+                suspended = generator.state == "suspended"
+                awaitable = self._python.frames.stack_top(generator.frame) if suspended else None
             elif kind in ("coroutine_wrapper", "async_generator_asend", "async_generator_athrow"):
                 awaitable = memory.u64(awaitable + 16)
             elif kind == "_asyncio.FutureIter":
@@ -238,7 +235,7 @@ class Asyncio:
             if address is None or kind is None:
                 return None
             if kind == "function":
-                return self._objects.memory.u64(address + 48)  # PyFunctionObject.func_code
+                return self._objects.memory.u64(address + self._objects.layout.func_code)
             if kind not in ("method", "functools.partial"):
                 return None
             address = self._objects.memory.u64(address + 16)  # im_func, partial.fn
