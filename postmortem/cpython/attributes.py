@@ -15,6 +15,7 @@ from .objects import NotThat, Objects, TypeInfo
 
 #: PyTypeObject.tp_dict (Include/cpython/object.h); types made by `class` keep theirs here in every version.
 TP_DICT = 264
+TP_ITEMSIZE = 40
 
 
 def attributes(objects: Objects, address: int) -> Dict[str, int]:
@@ -22,10 +23,23 @@ def attributes(objects: Objects, address: int) -> Dict[str, int]:
     info = objects.type_of(address)
     if info.flags & L.FLAG_MANAGED_DICT:
         return _managed(objects, address, info)
-    if info.dictoffset > 0:
-        found = objects.memory.u64(address + info.dictoffset)
+    offset = info.dictoffset
+    if offset < 0:
+        offset += _size(objects, address, info)
+    if 0 < offset < 1 << 40:
+        found = objects.memory.u64(address + offset)
         return objects.text_dict(found) if found else {}
     return {}
+
+
+def _size(objects: Objects, address: int, info: TypeInfo) -> int:
+    """Bytes of an object whose length varies (_PyObject_VAR_SIZE): subclasses of tuple and int keep their dict behind
+    the items, at an offset that counts from the end (Objects/object.c, _PyObject_GetDictPtr, up to 3.11)."""
+    itemsize = objects.memory.u64(info.address + TP_ITEMSIZE)
+    items = abs(objects.memory.i64(address + L.OB_SIZE))  # an int's sign is its length's
+    if itemsize > 1 << 10 or items > 1 << 32:
+        raise NotThat("longer than can be believed")
+    return (info.basicsize + items * itemsize + 7) & ~7
 
 
 def attribute(objects: Objects, address: int, name: str) -> Optional[int]:

@@ -54,15 +54,15 @@ class Code:
             self.nlocalsplus = len(self.local_names())
 
     def line(self, offset: int) -> Optional[int]:
-        """The source line of the instruction at a byte offset; None for instructions without one. Before the first
-        one (offset < 0) a frame is at the line of its `def`."""
-        if offset < 0:
-            return self.firstlineno
+        """The source line of the instruction at a byte offset; None for instructions without one."""
         found = self.location(offset)
         return found.line if found else None
 
     def location(self, offset: int) -> Optional[Location]:
-        """Where in the source the instruction at a byte offset stands; None when the table does not say."""
+        """Where in the source the instruction at a byte offset stands; None when the table does not say.
+        A frame that stands before its first one (offset < 0) is at the line of its `def`."""
+        if offset < 0:
+            return Location(0, self.firstlineno)
         if self._lines is None:
             self._lines = self._read_lines()
             self._ends = [location.end for location in self._lines]

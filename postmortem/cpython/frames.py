@@ -73,7 +73,7 @@ class Frames:
         """One step of a chain, from one read. Raises Fault or NotThat."""
         layout = self.objects.layout
         raw = self.objects.memory.read(address, self._size)
-        previous = _word(raw, layout.fr_previous)
+        previous = word(raw, layout.fr_previous)
         if layout.fr_is_entry < 0 and raw[layout.fr_owner] == L.OWNED_BY_CSTACK:
             return Visit(None, True, previous)
         return Visit(self._made(address, raw), False, previous)
@@ -84,9 +84,9 @@ class Frames:
 
     def _made(self, address: int, raw: bytes) -> Optional[Frame]:
         layout = self.objects.layout
-        code = self.codes.get(_word(raw, layout.fr_code))
+        code = self.codes.get(word(raw, layout.fr_code))
         owner = raw[layout.fr_owner]
-        lasti = _word(raw, layout.fr_instr) - code.start
+        lasti = word(raw, layout.fr_instr) - code.start
         if lasti >> 63 or lasti == (1 << 64) - 2:
             lasti = -2
         if lasti > 1 << 31:
@@ -208,5 +208,6 @@ class Frames:
             return None
 
 
-def _word(raw: bytes, offset: int) -> int:
+def word(raw: bytes, offset: int) -> int:
+    """The unsigned 64-bit word at an offset."""
     return int(_WORD.unpack_from(raw, offset)[0])

@@ -10,7 +10,8 @@ from ..memory import Fault, Image, Memory
 from . import layouts as L
 from .attributes import attributes
 from .chains import Chain, read_chain
-from .frames import Frame, Frames
+from .frames import Frame
+from .heapframes import frames_of
 from .objects import NotThat, Objects
 from .runtime import Runtime, find_runtime
 
@@ -41,7 +42,7 @@ class ThreadState:
     address: int
     interpreter: int  # id
     ident: int  # pthread_t
-    native_id: int  # tid as the thread saw it
+    native_id: Optional[int]  # tid as the thread saw it; up to 3.10 only its threading.Thread knows
     attached: Optional[bool]  # 3.13+: its own word on holding the interpreter
     frames: List[Frame] = field(default_factory=list)
     cut: Optional[str] = None  # why the chain of frames ends early
@@ -68,7 +69,7 @@ class Python:
         self.memory: Memory = image
         self.layout = self.runtime.layout
         self.objects = Objects(image, self.layout)
-        self.frames = Frames(self.objects)
+        self.frames = frames_of(self.objects)
         self.problems: List[str] = list(self.runtime.warnings)
         self.interpreters = self._read_interpreters()
         for interpreter in self.interpreters:
@@ -102,7 +103,10 @@ class Python:
         ident = self.memory.i64(address + self.layout.is_id)
         collecting: Optional[bool] = None
         with contextlib.suppress(Fault):
-            collecting = bool(self.memory.u32(address + self.layout.is_gc_collecting))
+            if self.layout.rt_gc_collecting >= 0:
+                collecting = bool(self.memory.u32(self.runtime.address + self.layout.rt_gc_collecting))
+            else:
+                collecting = bool(self.memory.u32(address + self.layout.is_gc_collecting))
         return InterpreterState(address, ident, self._read_gil(address), self._read_threads(address, ident), collecting)
 
     def _read_gil(self, interpreter: int) -> Optional[GilState]:
@@ -142,7 +146,7 @@ class Python:
             address,
             interpreter,
             memory.u64(address + layout.ts_thread_id),
-            memory.u64(address + layout.ts_native_thread_id),
+            memory.u64(address + layout.ts_native_thread_id) if layout.ts_native_thread_id >= 0 else None,
             attached,
         )
         try:
@@ -207,10 +211,16 @@ class Python:
             thread.name = self.objects.optional_text(values["_name"]) if "_name" in values else None
             if "_daemonic" in values:
                 thread.daemon = self._truth(values["_daemonic"])
+            if thread.native_id is None and "_native_id" in values:
+                thread.native_id = self._integer(values["_native_id"])
 
     def _truth(self, address: int) -> Optional[bool]:
+        value = self._integer(address)
+        return None if value is None else bool(value)
+
+    def _integer(self, address: int) -> Optional[int]:
         try:
-            return bool(self.objects.integer(address))
+            return self.objects.integer(address)
         except (Fault, NotThat):
             return None
 

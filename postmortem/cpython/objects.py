@@ -204,12 +204,7 @@ class Objects:
         return self._table_items(keys, values + self.layout.dict_values_start if values else 0)
 
     def _table_items(self, keys: int, values: int) -> Iterator[Tuple[int, int]]:
-        log2_index_bytes, kind = self.memory.u8(keys + 9), self.memory.u8(keys + 10)
-        count = self.memory.u64(keys + 24)
-        if log2_index_bytes > 32 or count > MAX_ITEMS * 10 or kind > 2:
-            raise NotThat("damaged dict")
-        start = keys + 32 + (1 << log2_index_bytes)
-        stride = 3 if kind == 0 else 2  # a general table keeps the hash first
+        start, stride, count = self._entries(keys)
         words = self.memory.words(start, count * stride)
         found_keys, found_values = words[stride - 2 :: stride], words[stride - 1 :: stride]
         if values:
@@ -217,6 +212,24 @@ class Objects:
         for key, value in zip(found_keys, found_values):
             if key and value:
                 yield key, value
+
+    def _entries(self, keys: int) -> Tuple[int, int, int]:
+        """(address of the first entry, words in an entry, number of entries) of a PyDictKeysObject.
+
+        Before 3.11 (Objects/dict-common.h) the header has the number of slots of the table of indices, each of 1, 2,
+        4 or 8 bytes by that number (DK_IXSIZE), and every entry keeps a hash.
+        """
+        if self.layout.dk_log2:
+            log2_index_bytes, kind = self.memory.u8(keys + 9), self.memory.u8(keys + 10)
+            count = self.memory.u64(keys + 24)
+            if log2_index_bytes > 32 or count > MAX_ITEMS * 10 or kind > 2:
+                raise NotThat("damaged dict")
+            # a general table keeps the hash first
+            return keys + 32 + (1 << log2_index_bytes), 3 if kind == 0 else 2, count
+        size, count = self.memory.u64(keys + 8), self.memory.u64(keys + 32)
+        if size > 1 << 32 or size & (size - 1) or count > min(size, MAX_ITEMS * 10):
+            raise NotThat("damaged dict")
+        return keys + 40 + size * (1 if size <= 0xFF else 2 if size <= 0xFFFF else 4), 3, count
 
     def text_dict(self, address: int) -> Dict[str, int]:
         """name → address for the str keys of a dict."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Dict, Tuple
 
 from .layouts import Layout
+from .releases_heap import HEAP_LAYOUTS
 
 _V311 = dict(
     version=(3, 11),
@@ -64,6 +65,7 @@ _V313 = {
 }  # fmt: skip
 
 LAYOUTS: Dict[Tuple[int, int], Layout] = {
+    **HEAP_LAYOUTS,
     (3, 11): Layout(**_V311),  # type: ignore[arg-type]
     (3, 12): Layout(**_V312),  # type: ignore[arg-type]
     (3, 13): Layout(**_V313),  # type: ignore[arg-type]

@@ -77,7 +77,7 @@ class Reader:
             return {}
         states = [t for i in self.python.interpreters for t in i.threads]
         by_ident = {t.ident: t for t in reversed(states)}
-        by_native = {t.native_id: t for t in reversed(states)}
+        by_native = {t.native_id: t for t in reversed(states) if t.native_id is not None}
         found: Dict[int, ThreadState] = {}
         for thread in self.core.threads:
             state = by_ident.get(thread.regs.get("fs_base", -1)) or by_native.get(thread.tid)
