@@ -9,14 +9,13 @@ from typing import Callable, Dict, Iterator, Optional, Sequence, TextIO, Tuple
 from . import __version__, evidence, extract, publish, report
 from .bundle import Bundle
 from .classify.engine import classify
-from .errors import TargetNotFound, UsageError
-from .evidence import Evidence
+from .cores.unpacked import compressed, unpacked
+from .errors import PostmortemError, UsageError
+from .evidence import Evidence, Gap
 from .findings import Diagnosis
 from .memory import ElfCore, NotElf
 
 Progress = Callable[[str], None]
-
-_COMPRESSED = {".zst": "zstd -d", ".lz4": "lz4 -d", ".xz": "xz -dk", ".gz": "gunzip -k"}
 
 
 def _silent(text: str) -> None:
@@ -34,15 +33,28 @@ def analyze_target(
     path = Path(target)
     if path.is_dir() or path.suffix == ".zip":
         return _analyze_bundle(path, exe, sysroot, progress)
-    if path.suffix in _COMPRESSED:
-        if not path.exists():
-            raise TargetNotFound(f"there is no file {path}", "check the path")
-        raise UsageError(
-            f"compressed cores ({path.suffix}) are not read by this version",
-            f"run `{_COMPRESSED[path.suffix]} {path}`, then analyze the result",
-        )
+    if compressed(path):
+        return _classified(_from_compressed(path, exe, sysroot, progress))
     found = extract.from_core(path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress)
     return _classified(found)
+
+
+def _from_compressed(path: Path, exe: Optional[Path], sysroot: Optional[Path], progress: Progress) -> Evidence:
+    """What is told of the temporary file is meant of the one that the user named."""
+    with unpacked(path, progress) as plain:
+
+        def named(text: str) -> str:
+            return text.replace(str(plain.path), str(path))
+
+        try:
+            found = extract.from_core(plain.path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress)
+        except PostmortemError as exc:
+            raise type(exc)(named(str(exc)), exc.next) from None
+    gaps = [evidence.replace(gap, subject=named(gap.subject), reason=named(gap.reason)) for gap in found.gaps]
+    if plain.short:
+        reason = f"only {plain.size >> 20} MB could be unpacked of this {plain.codec} file: {plain.short}"
+        gaps.insert(0, Gap("core", str(path), reason, "copy it again from the machine that wrote it"))
+    return evidence.replace(found, gaps=tuple(gaps))
 
 
 def load_bundle(path: Path) -> Tuple[Evidence, Diagnosis]:

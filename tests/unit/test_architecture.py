@@ -32,7 +32,7 @@ NEVER_REACHES = {"capture": "classify"}  # not even through others: __main__ joi
 LONGEST = {"": 400, "classify.patterns": 150, "cli": 250}  # lines; DESIGN asks for ~300, ~150 and ~200
 
 # PyPI names of the dependencies as they are imported: Pythons before 3.10 do not list their own modules.
-THIRD_PARTY = {"click", "msgspec", "pygments", "tomli", "pytest", "jsonschema"}
+THIRD_PARTY = {"click", "lz4", "zstandard", "msgspec", "pygments", "tomli", "pytest", "jsonschema"}
 
 
 class Module:

@@ -1,0 +1,176 @@
+"""Decompression of what cores are kept in: each codec is a stream of bounded pieces, whatever the input holds.
+
+Formats are told by their magic bytes, never by the file's name: RFC 8878 (zstd), the lz4 frame format 1.6.1, the
+.xz file format 1.2.0, RFC 1952 (gzip). Libraries: Python's own zlib, lzma and (3.14) compression.zstd, else
+`zstandard` and `lz4` of PyPI; where one of these cannot be installed, the command-line tool of the same name.
+"""
+
+from __future__ import annotations
+
+import lzma
+import subprocess
+import zlib
+from importlib import import_module
+from shutil import which
+from typing import Any, BinaryIO, Callable, Iterator, NamedTuple, Optional, Protocol, cast
+
+from ..errors import ToolMissing
+
+_CHUNK = 256 << 10  # of input
+_PIECE = 4 << 20  # of output
+#: zstd's library bounds no output: 128 KB can come of a block of 4 bytes, so this much input gives 32 MB at most.
+_ZSTD_BITE = 1 << 10
+
+
+class Damaged(Exception):
+    """The compressed data end early or are no such data; the message says which."""
+
+
+class Decoder(Protocol):
+    """What lzma, compression.zstd and lz4.frame have in common."""
+
+    eof: bool
+    needs_input: bool
+    unused_data: Optional[bytes]
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
+
+
+class Codec(NamedTuple):
+    name: str
+    magic: bytes
+    make: Callable[[], Optional[Decoder]]  # None: its library is not there
+    tool: str
+
+
+class _Gzip:
+    """zlib's decompressor under the other ones' interface."""
+
+    unused_data: Optional[bytes] = b""
+
+    def __init__(self) -> None:
+        self._inner = zlib.decompressobj(31)  # 15 bits of window, and a gzip header
+        self._kept = b""
+        self.eof, self.needs_input = False, True
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        out = self._inner.decompress(self._kept + data, max_length)
+        self._kept, self.eof = self._inner.unconsumed_tail, self._inner.eof
+        # A full piece may have left something inside, even when all input is taken.
+        self.needs_input = not self._kept and len(out) < max_length
+        self.unused_data = self._inner.unused_data
+        return out
+
+
+class _Zstandard:
+    """The `zstandard` library under the other ones' interface."""
+
+    unused_data: Optional[bytes] = b""
+
+    def __init__(self, library: Any) -> None:
+        self._inner = library.ZstdDecompressor().decompressobj()
+        self._data, self._at = b"", 0
+        self.eof, self.needs_input = False, True
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        if data:
+            self._data, self._at = self._data[self._at :] + data, 0
+        bite = self._data[self._at : self._at + _ZSTD_BITE]
+        self._at += len(bite)
+        out = cast(bytes, self._inner.decompress(bite))
+        self.eof = self._inner.eof
+        if self.eof:
+            self.unused_data = self._inner.unused_data + self._data[self._at :]
+        self.needs_input = self._at >= len(self._data)
+        return out
+
+
+def _zstd() -> Optional[Decoder]:
+    try:
+        return cast(Decoder, import_module("compression.zstd").ZstdDecompressor())
+    except ImportError:
+        pass
+    try:
+        return _Zstandard(import_module("zstandard"))
+    except ImportError:
+        return None
+
+
+def _lz4() -> Optional[Decoder]:
+    try:
+        return cast(Decoder, import_module("lz4.frame").LZ4FrameDecompressor())
+    except ImportError:
+        return None
+
+
+CODECS = (
+    Codec("zstd", b"\x28\xb5\x2f\xfd", _zstd, "zstd"),
+    Codec("lz4", b"\x04\x22\x4d\x18", _lz4, "lz4"),
+    Codec("xz", b"\xfd7zXZ\0", lambda: cast(Decoder, lzma.LZMADecompressor(lzma.FORMAT_XZ)), "xz"),
+    Codec("gzip", b"\x1f\x8b", _Gzip, "gzip"),
+)
+LONGEST_MAGIC = max(len(codec.magic) for codec in CODECS)
+
+
+def recognise(head: bytes) -> Optional[Codec]:
+    """The codec of a file that begins like this; None for anything else."""
+    return next((codec for codec in CODECS if head.startswith(codec.magic)), None)
+
+
+def pieces(codec: Codec, source: BinaryIO) -> Iterator[bytes]:
+    """What a compressed file holds, in pieces of at most 40 MB.
+
+    Raises Damaged where it ends early or is damaged: what came before was good. Raises ToolMissing.
+    """
+    return _by_tool(codec, source) if codec.make() is None else _by_library(codec, source)
+
+
+def _by_library(codec: Codec, source: BinaryIO) -> Iterator[bytes]:
+    """A file is one compressed stream, or several in a row; gzip and xz allow padding behind them."""
+    data = source.read(_CHUNK)
+    while data and data.startswith(codec.magic[: len(data)]):
+        decoder = cast(Decoder, codec.make())
+        while not decoder.eof:
+            if decoder.needs_input and not data:
+                data = source.read(_CHUNK)
+                if not data:
+                    raise Damaged("it ends early")
+            piece = _decompressed(decoder, data)
+            data = b""
+            if piece:
+                yield piece
+        data = decoder.unused_data or source.read(_CHUNK)
+
+
+def _decompressed(decoder: Decoder, data: bytes) -> bytes:
+    try:
+        return decoder.decompress(data, _PIECE)
+    except MemoryError:
+        raise
+    except Exception as exc:  # each library has errors of its own; lz4's is RuntimeError
+        raise Damaged(f"its data are damaged ({_first_line(str(exc))})") from None
+
+
+def _by_tool(codec: Codec, source: BinaryIO) -> Iterator[bytes]:
+    program = which(codec.tool)
+    if program is None:
+        library = "zstandard" if codec.name == "zstd" else codec.name
+        raise ToolMissing(
+            f"nothing here unpacks {codec.name}",
+            f"`pip install {library}` beside postmortem, or `apt install {codec.tool}`",
+        )
+    with subprocess.Popen(
+        [program, "-dc"], stdin=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as process:
+        try:
+            out, errors = cast(BinaryIO, process.stdout), cast(BinaryIO, process.stderr)
+            yield from iter(lambda: out.read(_PIECE), b"")
+            said = errors.read(_CHUNK).decode("utf-8", "replace")
+            if process.wait() != 0:
+                raise Damaged(f"{codec.tool} says: {_first_line(said)}")
+        finally:
+            process.kill()
+
+
+def _first_line(text: str) -> str:
+    return (text.strip().splitlines() or ["no reason given"])[0][:120]
