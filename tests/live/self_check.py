@@ -5,6 +5,7 @@ Prints ``ok`` or raises. Only the standard library and what the package offers t
 
 import argparse
 import asyncio.base_events
+import dis
 import os
 import subprocess
 import sys
@@ -37,6 +38,14 @@ class Grown(Plain):
         del self.first
 
 
+class Pair(tuple):
+    """Of varying length, with attributes behind its items."""
+
+
+class Number(int):
+    pass
+
+
 def functions(module):
     for value in vars(module).values():
         if isinstance(value, types.FunctionType):
@@ -60,6 +69,9 @@ def check_objects(objects):
     mapping = {"a": 1, "b": None, 3: "c"}
     del mapping["a"]
     assert dict(objects.dict_items(id(mapping))) == {id(k): id(v) for k, v in mapping.items()}
+    for count in (5, 6, 170, 171, 300, 43_690, 43_691, 90_000):  # on either side of where indices grow a byte
+        large = {str(n): n for n in range(count)}
+        assert dict(objects.dict_items(id(large))) == {id(k): id(v) for k, v in large.items()}, count
     try:
         objects.text(id(5))
     except NotThat:
@@ -71,6 +83,9 @@ def check_objects(objects):
 def check_attributes(objects):
     for instance in (Plain(), Grown(), Plain()):
         assert attributes(objects, id(instance)) == {k: id(v) for k, v in vars(instance).items()}, type(instance)
+    for made in (Pair(), Pair((1, 2, 3)), Number(0), Number(-(1 << 100))):
+        made.first, made.second = 1, "two"
+        assert attributes(objects, id(made)) == {"first": id(made.first), "second": id(made.second)}, made
     shown = Plain()
     vars(shown)  # makes the dict real
     assert attributes(objects, id(shown)) == {k: id(v) for k, v in vars(shown).items()}
@@ -80,14 +95,25 @@ def check_attributes(objects):
     assert slot(objects, id(slotted), "two") is None
 
 
+def lines(code):
+    """(start, end, line) as the interpreter itself says."""
+    if hasattr(code, "co_lines"):
+        return list(code.co_lines())
+    starts = list(dis.findlinestarts(code))
+    return [(at, end, line) for (at, line), (end, _) in zip(starts, [*starts[1:], (len(code.co_code), 0)])]
+
+
 def check_lines(objects):
     count = 0
     for module in (threading, subprocess, argparse, asyncio.base_events):
         for code in functions(module):
             read = Code(objects, id(code))
-            assert (read.filename, read.name, read.qualname) == (code.co_filename, code.co_name, code.co_qualname)
+            qualname = getattr(code, "co_qualname", None)
+            assert (read.filename, read.name, read.qualname) == (code.co_filename, code.co_name, qualname)
             assert read.local_names()[: code.co_nlocals] == code.co_varnames[: code.co_nlocals]
-            for start, end, line in code.co_lines():
+            assert set(read.local_names()) == {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
+            assert read.used_names() == code.co_names
+            for start, end, line in lines(code):
                 for offset in range(start, end, 2):
                     assert read.line(offset) == line, (code, offset)
                     count += 1
