@@ -13,10 +13,9 @@ from typing import List, Optional, Sequence, Tuple
 
 from ..evidence import Gap
 from ..memory import Elf, ElfCore, Fault, MappedFile, NotElf
+from ..memory.elfcore import DELETED
 
 AT_PHDR, AT_ENTRY, AT_EXECFN = 3, 9, 31
-#: What the kernel appends to the path of a mapped file that has been unlinked or replaced.
-_DELETED = " (deleted)"
 _LOADERS = ("ld-linux", "ld-musl", "ld64.so", "ld.so")
 
 
@@ -56,6 +55,13 @@ def find_executable(core: ElfCore) -> Tuple[Optional[Path], Optional[Gap]]:
     return None, _gap(f"{name}: {core.unusable.get(name, 'not usable')}")
 
 
+def take_executable(core: ElfCore, exe: Path) -> None:
+    """Lets a given file stand for the core's main program wherever the core is read."""
+    mapped = main_program_of(core)
+    if mapped is not None:
+        core.stand_in(mapped.path, str(exe))
+
+
 def check_executable(core: ElfCore, exe: Path) -> Optional[Gap]:
     """A gap when a given file is not the core's main program, as far as both show their build-ids."""
     mapped = main_program_of(core)
@@ -73,7 +79,7 @@ def _doubt(core: ElfCore, name: str, elf: Elf) -> Optional[Gap]:
 
 
 def _other_names(core: ElfCore, name: str) -> List[str]:
-    names = [name[: -len(_DELETED)]] if name.endswith(_DELETED) else []
+    names = [name[: -len(DELETED)]] if name.endswith(DELETED) else []
     with contextlib.suppress(Fault):
         names.append(core.cstring(core.auxv.get(AT_EXECFN, 0), 4096).decode("utf-8", "surrogateescape"))
     return [other for other in names if other.startswith("/")]

@@ -7,13 +7,13 @@ import time
 from pathlib import Path
 from typing import Callable, List, Optional, Tuple
 
-from ..cores.executable import find_executable
+from ..cores.executable import find_executable, take_executable
 from ..cpython.interpreter import Python
 from ..cpython.runtime import NoInterpreter
 from ..errors import NotACore, TargetNotFound, ToolFailed, ToolMissing
 from ..evidence import Evidence, Gap, Process, Timings, Trigger
 from ..evidence import replace as changed
-from ..memory import ElfCore, NotElf
+from ..memory import CoreThread, ElfCore, NotElf
 from ..native import NativeStacks, Unwinding, start
 from .process import Raw, Reader
 from .sources import read_lines, read_sources
@@ -26,7 +26,11 @@ GDB_DEADLINE_S = 60.0
 
 
 def from_core(
-    path: Path, *, exe: Optional[Path] = None, sysroot: Optional[Path] = None, tool_version: str = "",
+    path: Path,
+    *,
+    exe: Optional[Path] = None,
+    sysroot: Optional[Path] = None,
+    tool_version: str = "",
     progress: Callable[[str], None] = lambda text: None,
 ) -> Evidence:
     """Evidence of a lone core file. Raises TargetNotFound, NotACore."""
@@ -75,10 +79,13 @@ def read_core(
     if core.truncated:
         gaps.append(Gap("core", core.path, "the file ends before its segments do: it was cut short",
                         "raise the limit on core size (ulimit -c unlimited) or free disk space"))  # fmt: skip
+    if exe is not None:
+        take_executable(core, exe)
     program = exe or _executable(core, gaps)
     progress(f"native stacks of {len(core.threads)} threads with gdb")
     unwinding = _start_gdb(core, program, sysroot, gaps)
     python = _python(core, gaps)
+    _replace_lost_threads(core, python, gaps)
     native = _collect(unwinding, gaps)
     root = str(sysroot) if sysroot else ""
     reader = Reader(core, python, native.stacks if native else {}, raw, pid, lambda file: read_lines(root + file))
@@ -101,9 +108,21 @@ def _executable(core: ElfCore, gaps: List[Gap]) -> Optional[Path]:
     return path
 
 
+def _replace_lost_threads(core: ElfCore, python: Optional[Python], gaps: List[Gap]) -> None:
+    """A core whose notes are cut off (gcore writes them last) lists no thread; the interpreter may."""
+    if core.threads:
+        return
+    states = [state for one in python.interpreters for state in one.threads] if python else []
+    core.threads += [CoreThread(state.native_id, 0, {}) for state in states if state.native_id]
+    found = f"{len(core.threads)} are known from the interpreter" if core.threads else "so no stack can be shown"
+    gaps.append(Gap("core", core.path, f"it lists no thread, its notes are missing or cut off: {found}",
+                    "take a core that is not cut short (ulimit -c unlimited, room on the disk)"))  # fmt: skip
+
+
 def _python(core: ElfCore, gaps: List[Gap]) -> Optional[Python]:
     if core.machine_name != "x86-64":
-        gaps.append(Gap("cpython", core.path, f"a core of {core.machine_name}: only x86-64 is read so far", None))
+        gaps.append(Gap("cpython", core.path, f"a core of {core.machine_name}: only x86-64 is read so far",
+                        "`postmortem debug` with gdb-multiarch shows its native stacks"))  # fmt: skip
         return None
     try:
         return Python(core)
