@@ -52,7 +52,7 @@ def _observe(python: Any, mode: str, folder: Path) -> Target:
     unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     process = subprocess.Popen(
         [os.fspath(python), str(PROGRAM), mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, unlimited),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, unlimited),  # noqa: PLW1509 - no other thread here
     )  # fmt: skip
     try:
         assert process.stdout is not None
