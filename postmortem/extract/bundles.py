@@ -19,8 +19,13 @@ from .window import counters, number, read_json, read_samples, read_window
 
 
 def from_bundle(
-    folder: Path, *, exe: Optional[Path] = None, sysroot: Optional[Path] = None, tool_version: str = "",
+    folder: Path,
+    *,
+    exe: Optional[Path] = None,
+    sysroot: Optional[Path] = None,
+    tool_version: str = "",
     progress: Callable[[str], None] = lambda text: None,
+    with_locals: bool = False,
 ) -> Evidence:
     """Evidence from what ``capture`` wrote into a folder, complete or cut short. Raises NotABundle."""
     began = time.monotonic()
@@ -34,7 +39,7 @@ def from_bundle(
     processes: List[Process] = []
     for pid, raw in raws.items():
         progress(f"process {pid}")
-        process, more = _process(folder, pid, raw, exe, sysroot, progress)
+        process, more = _process(folder, pid, raw, exe, sysroot, progress, with_locals)
         processes.append(process)
         gaps += more
     noted = manifest.get("timings")
@@ -78,13 +83,19 @@ def _raw(folder: Path, pid: int) -> Raw:
 
 
 def _process(
-    folder: Path, pid: int, raw: Raw, exe: Optional[Path], sysroot: Optional[Path], progress: Callable[[str], None]
+    folder: Path,
+    pid: int,
+    raw: Raw,
+    exe: Optional[Path],
+    sysroot: Optional[Path],
+    progress: Callable[[str], None],
+    with_locals: bool,
 ) -> Tuple[Process, List[Gap]]:
     """From its core, or without one from what /proc and py-spy said."""
     path = folder / "raw" / "cores" / f"{pid}.core"
     if path.is_file():
         try:
-            return read_core(open_core(path, sysroot), pid, raw, exe, sysroot, progress)
+            return read_core(open_core(path, sysroot), pid, raw, exe, sysroot, progress, with_locals)
         except PostmortemError as exc:
             return _without_core(pid, raw), [Gap("core", f"process {pid}", str(exc), exc.next or None)]
     return _without_core(pid, raw), []

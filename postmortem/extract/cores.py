@@ -15,7 +15,9 @@ from ..evidence import Evidence, Gap, Process, Timings, Trigger
 from ..evidence import replace as changed
 from ..memory import CoreThread, ElfCore, NotElf
 from ..native import NativeStacks, Unwinding, start
+from .acquires import Lines
 from .process import Raw, Reader
+from .scripts import located, script_directory
 from .sources import read_lines, read_sources
 from .window import NO_WINDOW
 
@@ -32,12 +34,13 @@ def from_core(
     sysroot: Optional[Path] = None,
     tool_version: str = "",
     progress: Callable[[str], None] = lambda text: None,
+    with_locals: bool = False,
 ) -> Evidence:
     """Evidence of a lone core file. Raises TargetNotFound, NotACore."""
     began = time.monotonic()
     core = open_core(path, sysroot)
     pid = core.pid or (core.threads[0].tid if core.threads else 0)
-    process, gaps = read_core(core, pid, NO_RAW, exe, sysroot, progress)
+    process, gaps = read_core(core, pid, NO_RAW, exe, sysroot, progress, with_locals)
     sources = read_sources([process], str(sysroot) if sysroot else "")
     name = _fatal_signal(core)
     process = changed(process, fatal_signal=signal.Signals[name].value if name else None)
@@ -72,7 +75,13 @@ def open_core(path: Path, sysroot: Optional[Path]) -> ElfCore:
 
 
 def read_core(
-    core: ElfCore, pid: int, raw: Raw, exe: Optional[Path], sysroot: Optional[Path], progress: Callable[[str], None]
+    core: ElfCore,
+    pid: int,
+    raw: Raw,
+    exe: Optional[Path],
+    sysroot: Optional[Path],
+    progress: Callable[[str], None],
+    with_locals: bool = False,
 ) -> Tuple[Process, List[Gap]]:
     """A process out of its core: gdb unwinds native stacks while Python's are read here."""
     gaps: List[Gap] = []
@@ -88,8 +97,11 @@ def read_core(
     _replace_lost_threads(core, python, gaps)
     native = _collect(unwinding, gaps)
     root = str(sysroot) if sysroot else ""
-    reader = Reader(core, python, native.stacks if native else {}, raw, pid, lambda file: read_lines(root + file))
-    process = reader.process()
+    stacks = native.stacks if native else {}
+    directory = script_directory(python, lambda file: read_lines(root + file)) if python else None
+    lines: Lines = lambda file: read_lines(root + located(file, directory))
+    reader = Reader(core, python, stacks, raw, pid, lines, with_locals)
+    process = changed(reader.process(), directory=directory)
     if process.exe is None and program is not None:
         process = changed(process, exe=str(program))
     gaps.extend(reader.gaps)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..cpython.calls import first_number, is_signal_handler
+from ..cpython.calls import first_number
 from ..cpython.frames import Frame as PyFrame
 from ..cpython.interpreter import InterpreterState, Python, ThreadState
 from ..evidence import (
-    Frame,
     Gap,
     Gil,
+    HeldLock,
     Interpreter,
     Loop,
     NativeFrame,
@@ -23,17 +23,16 @@ from ..evidence import (
 )
 from ..evidence import replace as changed
 from ..memory import CoreThread, ElfCore
-from ..native.merge import merge
 from . import waits
 from .acquires import Lines
+from .collector import collectors
 from .descriptors import DescriptorBook, Descriptors
 from .joins import joined_thread
 from .locks import LockBook
+from .stacks import Stacks
 from .tasks import read_tasks
+from .variables import Variables, thread_exceptions
 from .window import Window, counters, number
-
-#: Frames of one thread that evidence keeps: the innermost and the outermost; what lies between is counted in a gap.
-KEEP_INNER, KEEP_OUTER = 400, 100
 
 
 class Raw(NamedTuple):
@@ -56,6 +55,7 @@ class Reader:
         raw: Raw,
         pid: int,
         lines: Lines,
+        with_locals: bool = False,
     ) -> None:
         self.core = core
         self.python = python
@@ -66,6 +66,9 @@ class Reader:
         self.by_tid = self._match_threads()
         self.tid_of_ident = {state.ident: tid for tid, state in self.by_tid.items()}
         self.locks = LockBook(python, self.by_tid, lines) if python else None
+        self.variables = Variables(python, self.gaps) if python and with_locals else None
+        self.stacks = Stacks(python, self.variables, self.gaps)
+        self.collectors = collectors(python, self.by_tid, native) if python else {}
         self.descriptors = DescriptorBook(raw.descriptors)
 
     # ------------------------------------------------------------------ threads
@@ -90,7 +93,11 @@ class Reader:
         if self.locks is None:
             return found
         self.locks.settle()
-        return [changed(t, holds=self.locks.held_by(t.tid)) for t in found]
+        return [changed(t, holds=self._holds(t.tid)) for t in found]
+
+    def _holds(self, tid: int) -> Tuple[HeldLock, ...]:
+        held = self.locks.held_by(tid) if self.locks else ()
+        return tuple(changed(lock, depth=self.stacks.depth(tid, lock.depth)) for lock in held)
 
     def _thread(self, thread: CoreThread) -> Thread:
         state = self.by_tid.get(thread.tid)
@@ -102,13 +109,14 @@ class Reader:
             self.gaps.append(Gap("cpython", f"Python stack of thread {thread.tid}", state.cut))
         facts = self.raw.window.threads.get(thread.tid, {})
         joins = joined_thread(self.python, frames) if self.python and state else None
+        stack = self.stacks.of(state.chain if state else None, native, thread.tid)
         return Thread(
             tid=thread.tid,
             name=(state.name if state else None) or facts.get("name") or self._comm(thread.tid),
             state=facts.get("state"),
             gil=self._gil(state, wait, native),
             wait=wait,
-            stack=self._stack(frames, native, thread.tid),
+            stack=stack.frames,
             counters=counters(self.raw.window, thread.tid),
             samples=self.raw.samples.get(thread.tid, ()),
             is_main=thread.tid == self.pid,
@@ -116,6 +124,10 @@ class Reader:
             ident=state.ident if state else None,
             interpreter=state.interpreter if state else None,
             joins=self.tid_of_ident.get(joins) if joins is not None else None,
+            exceptions=thread_exceptions(self.python, state, self.variables) if self.python and state else (),
+            gc=self.collectors.get(thread.tid),
+            recursion=stack.recursion,
+            left_out=stack.left_out,
         )
 
     def _comm(self, tid: int) -> Optional[str]:
@@ -127,25 +139,8 @@ class Reader:
     def _call_before(self, tid: int) -> Optional[waits.SystemCall]:
         return last_call(self.raw.window, tid)
 
-    def _stack(self, frames: Sequence[PyFrame], native: Tuple[NativeFrame, ...], tid: int) -> Tuple[Frame, ...]:
-        python = [(self._shown(f), f.entry) for f in frames]
-        merged = merge(python, native)
-        if len(merged) > KEEP_INNER + KEEP_OUTER:
-            left_out = len(merged) - KEEP_INNER - KEEP_OUTER
-            reason = f"{left_out} frames between the innermost {KEEP_INNER} and the outermost {KEEP_OUTER} are left out"
-            self.gaps.append(Gap("cpython", f"stack of thread {tid}", reason))
-            merged = merged[:KEEP_INNER] + merged[-KEEP_OUTER:]
-        return merged
-
-    def _shown(self, frame: PyFrame) -> PythonFrame:
-        shown = self.frame(frame)
-        if frame.entry and self.python and is_signal_handler(self.python.frames, frame):
-            return changed(shown, role="signal-handler")
-        return shown
-
     def frame(self, frame: PyFrame) -> PythonFrame:
-        module = self.python.frames.module(frame) if self.python else None
-        return PythonFrame(frame.code.filename, frame.line, frame.code.name, frame.code.qualname, module)
+        return self.stacks.frame(frame)
 
     # ------------------------------------------------------------------ waits
 
@@ -231,12 +226,11 @@ class Reader:
 
     def _interpreter(self, interpreter: InterpreterState) -> Interpreter:
         if interpreter.gil is None:
-            return Interpreter(interpreter.id)
+            return Interpreter(interpreter.id, collecting=interpreter.collecting)
         holder = next((tid for tid, s in self.by_tid.items() if s.address == interpreter.gil.holder), None)
         handoffs, rate = _handoffs(self.raw.window) if interpreter.id == 0 else (None, None)
-        return Interpreter(
-            interpreter.id, Gil(interpreter.gil.locked, holder, interpreter.gil.interval_s, handoffs, rate)
-        )
+        gil = Gil(interpreter.gil.locked, holder, interpreter.gil.interval_s, handoffs, rate)
+        return Interpreter(interpreter.id, gil, interpreter.collecting)
 
 
 def last_call(window: Window, tid: int) -> Optional[waits.SystemCall]:
@@ -290,5 +284,3 @@ def _cpus(value: Any) -> Optional[int]:
             return None
         count += int(last or first) - int(first) + 1
     return count
-
-

@@ -90,7 +90,7 @@ def test_exceptions_being_handled(python: str, tmp_path: Path) -> None:
             for name, raised in threads.items()
         }
         line = program.line_of
-        assert [row[:3] for row in found["nested"]][0] == ("json.decoder.JSONDecodeError", True, "raw_decode")
+        assert next(row[:3] for row in found["nested"]) == ("json.decoder.JSONDecodeError", True, "raw_decode")
         assert found["through"] == [
             ("TypeError", True, "generator", line("generator")),
             ("ZeroDivisionError", True, "through", line("through")),

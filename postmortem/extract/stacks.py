@@ -1,0 +1,102 @@
+"""A thread's frames → the stack of the evidence: merged with the native one, bounded, its recursion summed up."""
+
+from __future__ import annotations
+
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..cpython.calls import is_signal_handler
+from ..cpython.chains import Chain
+from ..cpython.frames import Frame as PyFrame
+from ..cpython.interpreter import Python
+from ..evidence import Frame, Gap, LeftOut, NativeFrame, PythonFrame, Recursion
+from ..evidence import replace as changed
+from ..native.merge import PythonCall, merge
+from .variables import Variables
+
+#: Frames of one thread that evidence keeps: the innermost and the outermost; what lies between is counted.
+KEEP_INNER, KEEP_OUTER = 400, 100
+
+
+class Stack(NamedTuple):
+    frames: Tuple[Frame, ...] = ()
+    left_out: Optional[LeftOut] = None
+    recursion: Optional[Recursion] = None
+
+
+class Stacks:
+    """Stacks of one process. ``variables`` reads locals, None when nobody asked for them."""
+
+    def __init__(self, python: Optional[Python], variables: Optional[Variables], gaps: List[Gap]) -> None:
+        self._python = python
+        self._variables = variables
+        self._gaps = gaps
+        self._holes: Dict[int, Tuple[int, int]] = {}  # tid → (Python frames before the hole, how many it swallowed)
+
+    def of(self, chain: Optional[Chain], native: Sequence[NativeFrame], tid: int) -> Stack:
+        """The stack of a thread; ``chain`` is None for one that no interpreter knows."""
+        if chain is None:
+            return Stack(tuple(native))
+        merged = merge(self._calls(chain), native)
+        unread = chain.left_out.frames if chain.left_out else 0
+        left_out: Optional[LeftOut] = None
+        if len(merged) > KEEP_INNER + KEEP_OUTER:
+            left_out = LeftOut(KEEP_INNER, len(merged) - KEEP_INNER - KEEP_OUTER + unread)
+            merged = merged[:KEEP_INNER] + merged[-KEEP_OUTER:]
+            self._say(left_out, tid)
+        before = sum(isinstance(frame, PythonFrame) for frame in merged[:KEEP_INNER])
+        kept = sum(isinstance(frame, PythonFrame) for frame in merged)
+        frames = chain.frames[:before] + chain.frames[len(chain.frames) - (kept - before) :]
+        self._holes[tid] = before, len(chain.frames) - kept
+        return Stack(self._with_variables(merged, frames), left_out, self._recursion(chain))
+
+    def frame(self, frame: PyFrame) -> PythonFrame:
+        python, code, place = self._python, frame.code, frame.code.location(frame.lasti)
+        return PythonFrame(
+            code.filename, place.line if place else None, code.name, code.qualname,
+            python.frames.module(frame) if python else None,
+            end_line=place.end_line if place else None,
+            column=place.column if place else None,
+            end_column=place.end_column if place else None,
+        )  # fmt: skip
+
+    def depth(self, tid: int, depth: int) -> int:
+        """Where in Thread.python a frame stands that was number ``depth`` of those read; of one that is left out, the
+        place where the stack was cut."""
+        before, swallowed = self._holes.get(tid, (depth + 1, 0))
+        return depth if depth < before else max(before, depth - swallowed)
+
+    def _calls(self, chain: Chain) -> List[PythonCall]:
+        """For merging: what was only counted ends at the last frame before it as many native loops as it had."""
+        calls: List[PythonCall] = [(self._shown(frame), int(frame.entry)) for frame in chain.frames]
+        if chain.left_out is not None and 0 < chain.left_out.behind <= len(calls):
+            shown, entries = calls[chain.left_out.behind - 1]
+            calls[chain.left_out.behind - 1] = shown, entries + chain.left_out.entries
+        return calls
+
+    def _shown(self, frame: PyFrame) -> PythonFrame:
+        shown = self.frame(frame)
+        if frame.entry and self._python and is_signal_handler(self._python.frames, frame):
+            return changed(shown, role="signal-handler")
+        return shown
+
+    def _with_variables(self, merged: Sequence[Frame], frames: Sequence[PyFrame]) -> Tuple[Frame, ...]:
+        if self._variables is None:
+            return tuple(merged)
+        own = iter(frames)
+        return tuple(
+            changed(frame, locals=self._variables.of(next(own))) if isinstance(frame, PythonFrame) else frame
+            for frame in merged
+        )
+
+    def _recursion(self, chain: Chain) -> Optional[Recursion]:
+        found = chain.recursion
+        if found is None:
+            return None
+        cycle = tuple(self.frame(frame) for frame in found.frames)
+        return Recursion(chain.depth, found.times, cycle, found.same_lines)
+
+    def _say(self, left_out: LeftOut, tid: int) -> None:
+        reason = (
+            f"{left_out.frames} frames between the innermost {KEEP_INNER} and the outermost {KEEP_OUTER} are left out"
+        )
+        self._gaps.append(Gap("cpython", f"stack of thread {tid}", reason))
