@@ -79,7 +79,10 @@ def _after(command: Command, options: Options, diagnose: Callable[..., object] |
     try:
         attend_to_signals(command)
         stream = sys.stderr or _nowhere()
-        (diagnose or _pipeline())(bundle, stream=stream, format=options.format or "text", reports=options.report)
+        asked = {"with_locals": True} if options.locals else {}
+        (diagnose or _pipeline())(
+            bundle, stream=stream, format=options.format or "text", reports=options.report, **asked
+        )
     except KeyboardInterrupt:
         _say(f"interrupted; the capture is kept: {later}")
     except errors.PostmortemError as exc:

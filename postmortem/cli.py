@@ -61,6 +61,12 @@ def capture(arguments: Tuple[str, ...]) -> int:
 @_REPORTS
 @click.option("--exe", type=click.Path(path_type=Path), help="The program that left the core, when it moved.")
 @click.option("--sysroot", type=click.Path(path_type=Path), help="A folder with the libraries of the core's machine.")
+@click.option(
+    "--locals",
+    "with_locals",
+    is_flag=True,
+    help="Show local variables and exceptions' messages too; what names call a secret is masked.",
+)
 @_COLOR
 def analyze(
     targets: Tuple[str, ...],
@@ -68,6 +74,7 @@ def analyze(
     reports: Tuple[str, ...],
     exe: Optional[Path],
     sysroot: Optional[Path],
+    with_locals: bool,
     color: str,
 ) -> int:
     """Diagnose core files and bundles."""
@@ -76,7 +83,9 @@ def analyze(
     with _Progress() as progress:
         return _each(
             targets,
-            lambda target: pipeline.analyze_target(target, exe=exe, sysroot=sysroot, progress=progress),
+            lambda target: pipeline.analyze_target(
+                target, exe=exe, sysroot=sysroot, progress=progress, with_locals=with_locals
+            ),
             publish.plan(format_, reports),
             color,
             progress,

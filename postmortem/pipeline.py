@@ -23,23 +23,34 @@ def _silent(text: str) -> None:
 
 
 def analyze_target(
-    target: str, *, exe: Optional[Path] = None, sysroot: Optional[Path] = None, progress: Progress = _silent
+    target: str,
+    *,
+    exe: Optional[Path] = None,
+    sysroot: Optional[Path] = None,
+    progress: Progress = _silent,
+    with_locals: bool = False,
 ) -> Tuple[Evidence, Diagnosis]:
-    """A core file or a bundle. Raises PostmortemError."""
+    """A core file or a bundle; local variables and the messages of exceptions only ``with_locals``. Raises
+    PostmortemError."""
     if target.startswith("coredumpctl:"):
         raise UsageError(
-            "coredumpctl: targets are not read by this version", "run `coredumpctl dump -o core`, then analyze that file"
+            "coredumpctl: targets are not read by this version",
+            "run `coredumpctl dump -o core`, then analyze that file",
         )
     path = Path(target)
     if path.is_dir() or path.suffix == ".zip":
-        return _analyze_bundle(path, exe, sysroot, progress)
+        return _analyze_bundle(path, exe, sysroot, progress, with_locals)
     if compressed(path):
-        return _classified(_from_compressed(path, exe, sysroot, progress))
-    found = extract.from_core(path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress)
+        return _classified(_from_compressed(path, exe, sysroot, progress, with_locals))
+    found = extract.from_core(
+        path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress, with_locals=with_locals
+    )
     return _classified(found)
 
 
-def _from_compressed(path: Path, exe: Optional[Path], sysroot: Optional[Path], progress: Progress) -> Evidence:
+def _from_compressed(
+    path: Path, exe: Optional[Path], sysroot: Optional[Path], progress: Progress, with_locals: bool
+) -> Evidence:
     """What is told of the temporary file is meant of the one that the user named."""
     with unpacked(path, progress) as plain:
 
@@ -47,7 +58,10 @@ def _from_compressed(path: Path, exe: Optional[Path], sysroot: Optional[Path], p
             return text.replace(str(plain.path), str(path))
 
         try:
-            found = extract.from_core(plain.path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress)
+            found = extract.from_core(
+                plain.path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress,
+                with_locals=with_locals,
+            )  # fmt: skip
         except PostmortemError as exc:
             raise type(exc)(named(str(exc)), exc.next) from None
     gaps = [evidence.replace(gap, subject=named(gap.subject), reason=named(gap.reason)) for gap in found.gaps]
@@ -67,18 +81,29 @@ def load_bundle(path: Path) -> Tuple[Evidence, Diagnosis]:
 
 
 def _analyze_bundle(
-    path: Path, exe: Optional[Path], sysroot: Optional[Path], progress: Progress
+    path: Path, exe: Optional[Path], sysroot: Optional[Path], progress: Progress, with_locals: bool
 ) -> Tuple[Evidence, Diagnosis]:
     """Extracted anew where the files that the cores need are here; otherwise from the recorded evidence."""
     with Bundle.open(path) as bundle:
         recorded = _recorded(bundle.path)
         if recorded is not None and not (exe or sysroot) and not _files_at_hand(bundle.path):
-            return _classified(recorded)
-        found = extract.from_bundle(bundle.path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress)
+            return _classified(_without_locals(recorded) if with_locals else recorded)
+        found = extract.from_bundle(
+            bundle.path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress, with_locals=with_locals
+        )
     if recorded is not None:
         kept = _sources(recorded.sources, found.sources)
         found = evidence.replace(found, sources=kept, loops={**found.loops, **recorded.loops})
     return _classified(found)
+
+
+def _without_locals(recorded: Evidence) -> Evidence:
+    """They were asked for, and are in the recorded evidence only when the capture was asked for them too."""
+    if any(f.locals is not None for p in recorded.processes for t in p.threads for f in t.python):
+        return recorded
+    reason = "the cores, or the programs and libraries that they map, are not here; the recorded evidence has no locals"
+    remedy = "analyze where the program ran, or with --sysroot, or capture with --locals"
+    return evidence.replace(recorded, gaps=(*recorded.gaps, Gap("cpython", "local variables", reason, remedy)))
 
 
 def _sources(old: Dict[str, Dict[int, str]], new: Dict[str, Dict[int, str]]) -> Dict[str, Dict[int, str]]:
@@ -118,7 +143,13 @@ def _classified(found: Evidence) -> Tuple[Evidence, Diagnosis]:
 
 
 def diagnose_captured(
-    path: Path, *, stream: TextIO, format: str = "text", reports: Sequence[str] = (), progress: Progress = _silent
+    path: Path,
+    *,
+    stream: TextIO,
+    format: str = "text",
+    reports: Sequence[str] = (),
+    progress: Progress = _silent,
+    with_locals: bool = False,
 ) -> Diagnosis:
     """After a capture: evidence, diagnosis and reports into the bundle, the report on ``stream``.
 
@@ -126,7 +157,7 @@ def diagnose_captured(
     """
     plan = publish.plan(format, reports)
     with Bundle.open(path) as bundle:
-        found = extract.from_bundle(bundle.path, tool_version=__version__, progress=progress)
+        found = extract.from_bundle(bundle.path, tool_version=__version__, progress=progress, with_locals=with_locals)
         bundle.write("evidence.json", evidence.encode(found))
         found, diagnosis = _classified(found)
         for known in report.FORMATS.values():

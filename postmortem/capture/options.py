@@ -46,6 +46,7 @@ class Options:
         self.foreground = False
         self.pid: int | None = None
         self.observe = 1.0
+        self.locals = False
         self.format: str | None = None
         self.report: list[str] = []
         self.command: list[str] = []
@@ -92,6 +93,7 @@ TABLE = (
     Option("", "--foreground", "", "Leave COMMAND in this process group, and its children alone when ending it."),
     Option("", "--pid", "PID", "Capture a process that already runs, and leave it running.", process_id),
     Option("", "--observe", "SECONDS", "How long to watch before anything is stopped [1].", duration),
+    Option("", "--locals", "", "Show local variables and exceptions' messages; what names call a secret is masked."),
     Option("-f", "--format", "FORMAT", "The report's form on stderr: text (default) or json."),
     Option("", "--report", "FILE", "Also write FILE; its suffix says the format. Repeatable.", multiple=True),
 )
