@@ -10,7 +10,7 @@ from ..cpython.frames import Frame as PyFrame
 from ..cpython.interpreter import Python
 from ..evidence import Frame, Gap, LeftOut, NativeFrame, PythonFrame, Recursion
 from ..evidence import replace as changed
-from ..native.merge import PythonCall, merge
+from ..native.merge import merge
 from .variables import Variables
 
 #: Frames of one thread that evidence keeps: the innermost and the outermost; what lies between is counted.
@@ -65,9 +65,9 @@ class Stacks:
         before, swallowed = self._holes.get(tid, (depth + 1, 0))
         return depth if depth < before else max(before, depth - swallowed)
 
-    def _calls(self, chain: Chain) -> List[PythonCall]:
+    def _calls(self, chain: Chain) -> List[Tuple[PythonFrame, int]]:
         """For merging: what was only counted ends at the last frame before it as many native loops as it had."""
-        calls: List[PythonCall] = [(self._shown(frame), int(frame.entry)) for frame in chain.frames]
+        calls: List[Tuple[PythonFrame, int]] = [(self._shown(frame), int(frame.entry)) for frame in chain.frames]
         if chain.left_out is not None and 0 < chain.left_out.behind <= len(calls):
             shown, entries = calls[chain.left_out.behind - 1]
             calls[chain.left_out.behind - 1] = shown, entries + chain.left_out.entries
