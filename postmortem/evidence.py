@@ -265,6 +265,7 @@ class Process(msgspec.Struct, frozen=True):
     rss_growth: Optional[int] = None  # bytes over the window
     fatal_signal: Optional[int] = None  # from a core: the signal that ended it
     listening: Optional[Tuple[int, ...]] = None  # TCP ports on which its process tree listens
+    directory: Optional[str] = None  # of its script, when frames name files by relative names
 
     @property
     def gil(self) -> Optional[Gil]:

@@ -15,7 +15,6 @@ from ..evidence import Evidence, Gap, Process, Timings, Trigger
 from ..evidence import replace as changed
 from ..memory import CoreThread, ElfCore, NotElf
 from ..native import NativeStacks, Unwinding, start
-from .acquires import Lines
 from .process import Raw, Reader
 from .scripts import located, script_directory
 from .sources import read_lines, read_sources
@@ -99,7 +98,10 @@ def read_core(
     root = str(sysroot) if sysroot else ""
     stacks = native.stacks if native else {}
     directory = script_directory(python, lambda file: read_lines(root + file)) if python else None
-    lines: Lines = lambda file: read_lines(root + located(file, directory))
+
+    def lines(file: str) -> Optional[List[str]]:
+        return read_lines(root + located(file, directory))
+
     reader = Reader(core, python, stacks, raw, pid, lines, with_locals)
     process = changed(reader.process(), directory=directory)
     if process.exe is None and program is not None:

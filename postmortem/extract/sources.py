@@ -15,6 +15,7 @@ from io import BytesIO
 from typing import Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from ..evidence import Process, PythonFrame
+from .scripts import located
 
 _SUFFIXES = (".py", ".pyw", ".pyi", ".pyx")
 #: Nobody changes a loop of the standard library.
@@ -32,11 +33,18 @@ class Sources(NamedTuple):
 def read_sources(processes: Iterable[Process], root: str = "") -> Sources:
     """For every Python frame of threads, tasks and samples. ``root`` stands before paths."""
     cited: Dict[str, Set[int]] = {}
-    for file, line in _cited(processes):
-        cited.setdefault(file, set()).add(line)
+    paths: Dict[str, Set[str]] = {}
+    for process in processes:
+        for file, line in _cited(process):
+            cited.setdefault(file, set()).add(line)
+            path = located(file, process.directory)
+            if path.startswith("/"):
+                paths.setdefault(file, set()).add(path)
     found = Sources({}, {})
     for file in sorted(cited):
-        texts = read_lines(root + file)
+        found_at = paths.get(file, set())
+        # two programs may call different files by one relative name
+        texts = read_lines(root + min(found_at)) if len(found_at) == 1 else None
         if texts is None:
             continue
         around = {} if _STDLIB.search(file) else _loops_around(texts, cited[file])
@@ -71,17 +79,16 @@ def _loops_around(texts: List[str], lines: Set[int]) -> Dict[int, Tuple[int, ...
     return {line: headers for line, headers in sorted(around.items()) if headers}
 
 
-def _cited(processes: Iterable[Process]) -> Iterable[Tuple[str, int]]:
-    for process in processes:
-        stacks: List[Iterable[PythonFrame]] = [t.python for t in process.threads]
-        stacks += [task.stack for task in process.tasks]
-        stacks += [(*loop.ready_callbacks, *loop.watchers) for loop in process.loops]
-        stacks += [sample.frames for thread in process.threads for sample in thread.samples]
-        stacks += [[held.frame for held in thread.holds] for thread in process.threads]
-        for stack in stacks:
-            for frame in stack:
-                if frame.line is not None:
-                    yield frame.file, frame.line
+def _cited(process: Process) -> Iterable[Tuple[str, int]]:
+    stacks: List[Iterable[PythonFrame]] = [t.python for t in process.threads]
+    stacks += [task.stack for task in process.tasks]
+    stacks += [(*loop.ready_callbacks, *loop.watchers) for loop in process.loops]
+    stacks += [sample.frames for thread in process.threads for sample in thread.samples]
+    stacks += [[held.frame for held in thread.holds] for thread in process.threads]
+    for stack in stacks:
+        for frame in stack:
+            if frame.line is not None:
+                yield frame.file, frame.line
 
 
 def read_lines(path: str) -> Optional[List[str]]:
