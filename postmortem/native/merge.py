@@ -11,9 +11,10 @@ frames are then misplaced by one run at worst, never lost or doubled.
 from __future__ import annotations
 
 import re
-from typing import List, Sequence, Tuple
+from typing import TYPE_CHECKING, List, Sequence, Tuple
 
-from ..evidence import Frame, NativeFrame, PythonFrame
+if TYPE_CHECKING:  # gdb's Python imports this module too, and has nothing that `evidence` needs
+    from ..evidence import Frame, NativeFrame, PythonFrame
 
 #: What runs bytecode, by precedence: where a later one is on the stack, the earlier ones are only its wrappers.
 #: PyEval_EvalFrameEx was the loop up to 3.5 and calls it since (Python/ceval.c); builds of 3.14 with tail calls
@@ -28,7 +29,8 @@ _LOOPS = (
 _OUTERMOST = re.compile(r"(main|_start|clone\d*|__clone\d*|start_thread|__libc_start_\w+|__libc_start_call_main)$")
 _PYTHON_MODULE = re.compile(r"(libpython\d[^/]*\.so[^/]*|python\d*(\.\d+)?[a-z]*)( \(deleted\))?$")
 
-PythonCall = Tuple[PythonFrame, int]
+if TYPE_CHECKING:
+    PythonCall = Tuple[PythonFrame, int]
 
 
 def merge(python: Sequence[PythonCall], native: Sequence[NativeFrame]) -> Tuple[Frame, ...]:
