@@ -93,7 +93,7 @@ TABLE = (
     Option("", "--foreground", "", "Leave COMMAND in this process group, and its children alone when ending it."),
     Option("", "--pid", "PID", "Capture a process that already runs, and leave it running.", process_id),
     Option("", "--observe", "SECONDS", "How long to watch before anything is stopped [1].", duration),
-    Option("", "--locals", "", "Show local variables and exceptions' messages; what names call a secret is masked."),
+    Option("", "--locals", "", "Show local variables too; what looks like a secret is masked."),
     Option("-f", "--format", "FORMAT", "The report's form on stderr: text (default) or json."),
     Option("", "--report", "FILE", "Also write FILE; its suffix says the format. Repeatable.", multiple=True),
 )

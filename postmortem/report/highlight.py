@@ -7,6 +7,7 @@ from typing import List, Optional, Tuple
 from ..evidence import Evidence
 from . import escape
 from .page import Page
+from .underline import Span, marks
 
 _CONTEXT = 1  # lines before and after, when the evidence has them
 
@@ -24,19 +25,28 @@ def source_lines(evidence: Evidence, file: str, line: Optional[int], known: Opti
     return [(number, texts[number]) for number in around if number in texts]
 
 
-def show(page: Page, lines: List[Tuple[int, str]], marked: int, indent: int) -> None:
-    """Prints numbered source lines, their common indentation removed, the marked one behind ``>``."""
+def show(page: Page, lines: List[Tuple[int, str]], marked: int, indent: int, span: Optional[Span] = None) -> None:
+    """Prints numbered source lines, their common indentation removed, the marked one behind ``>``, with marks under
+    the expression of it that runs."""
     if not lines:
         return
     texts = [text.rstrip("\r\n").expandtabs(4) for _, text in lines]
     common = min((len(text) - len(text.lstrip(" ")) for text in texts if text.strip()), default=0)
     digits = max(len(str(number)) for number, _ in lines)
     room = page.width - indent - digits - 4
-    for (number, _), text in zip(lines, texts):
+
+    def printed(beginning: str) -> str:
+        return escape.clean(beginning.expandtabs(4)[common:])
+
+    for (number, raw), text in zip(lines, texts):
         shown = escape.cut(escape.clean(text[common:]), room)
         mark = page.style(">", "red", "bold") if number == marked else " "
         gutter = page.style(f"{number:>{digits}}", "dim")
         page.rendered(f"{mark} {gutter}  {_colored(shown) if page.color else shown}", indent)
+        if number == marked and span is not None:
+            under = marks(raw.rstrip("\r\n"), span, printed)[:room]
+            if under.strip():
+                page.rendered(page.style(f"{' ' * (digits + 4)}{under}", "red"), indent)
 
 
 def _colored(code: str) -> str:

@@ -94,6 +94,10 @@ def _thread(thread: ev.Thread) -> Json:
         "counters": _plain(thread.counters),
         "samples": [_sample(sample) for sample in thread.samples],
         "holds": [_held(held) for held in thread.holds],
+        "exceptions": [_plain(raised) for raised in thread.exceptions],
+        "gc": thread.gc,
+        "recursion": _recursion(thread.recursion) if thread.recursion else None,
+        "left_out": _plain(thread.left_out),
     }
 
 
@@ -110,6 +114,10 @@ def _python_frame(frame: ev.PythonFrame) -> Json:
         "function": frame.function,
         "qualname": frame.qualname,
         "module": frame.module,
+        "end_line": frame.end_line,
+        "column": frame.column,
+        "end_column": frame.end_column,
+        "locals": _plain(frame.locals),
     }
 
 
@@ -139,6 +147,15 @@ def _held(held: ev.HeldLock) -> Json:
         "frame": _python_frame(held.frame),
         "depth": held.depth,
         "basis": held.basis,
+    }
+
+
+def _recursion(recursion: ev.Recursion) -> Json:
+    return {
+        "depth": recursion.depth,
+        "times": recursion.times,
+        "cycle": _python_frames(recursion.cycle),
+        "same_lines": recursion.same_lines,
     }
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import List, Optional, Sequence
 
 from ..evidence import Evidence, Frame, NativeFrame, Process, PythonFrame, Thread
 from ..findings import Diagnosis
-from . import escape, grouping, wording
+from . import details, escape, grouping, wording
 from .page import Page
 
 # What one process may take of a report. The JSON report has all of it, and the text says so.
@@ -20,7 +19,6 @@ _FEW_FRAMES = 4
 _PROCESSES = 8
 
 _MORE = "`-f json` shows all"
-_LIBRARY = re.compile(r"^.*/(?:site-packages|dist-packages|lib/python3\.\d+t?)/")
 
 
 def show(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: wording.Glossary) -> None:
@@ -29,6 +27,7 @@ def show(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: wording.Glo
         _header(page, process, evidence)
         if process.gil is not None:
             page.text(wording.gil_line(process.gil, process, term), 2)
+        page.text(details.collecting(process), 2)
         _threads(page, evidence, process, diagnosis, term)
         _loops(page, process, term)
         _tasks(page, evidence, process, diagnosis)
@@ -36,11 +35,6 @@ def show(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: wording.Glo
     if left > 0:
         page.blank()
         page.text(f"{wording.plural(left, 'more process')} left out: {_MORE}.")
-
-
-def short_path(file: str) -> str:
-    """A path without the folders that every library shares."""
-    return _LIBRARY.sub("", file)
 
 
 def kind_of(process: Process) -> str:
@@ -105,12 +99,16 @@ def _group(
     work = wording.work(group.threads)
     if work:
         work = f" {'Together they ' if len(group.threads) > 1 else 'It '}{work}."
+    if all(t.gc for t in group.threads):
+        state += "; runs the garbage collector"
     page.text(f"{state[:1].upper()}{state[1:]}.{work}", 4)
     for held in thread.holds:
         what = wording.find_resource(process, held.resource)
-        place = f"{short_path(held.frame.file)}:{held.frame.line}"
+        place = f"{wording.short_path(held.frame.file)}:{held.frame.line}"
         page.text(f"Holds {what.description if what else held.resource}, taken in {held.frame.function} at {place}.", 4)
-    _frames(page, evidence, thread.stack, _FRAMES if group.cited or thread.is_main else _FEW_FRAMES)
+    details.exceptions(page, group.threads, 4)
+    limit = _FRAMES if group.cited or thread.is_main else _FEW_FRAMES
+    _frames(page, evidence, thread.stack, limit, thread)
 
 
 def _who(group: grouping.ThreadGroup) -> str:
@@ -134,7 +132,7 @@ def _folded(page: Page, process: Process, group: grouping.ThreadGroup, term: wor
 def _place(thread: Thread) -> Optional[str]:
     if thread.python:
         frame = thread.python[0]
-        return f"{frame.function} at {short_path(frame.file)}:{_number(frame.line)}"
+        return f"{frame.function} at {wording.short_path(frame.file)}:{_number(frame.line)}"
     named = [frame.function for frame in thread.native if frame.function]
     return named[0] if named else None
 
@@ -143,7 +141,9 @@ def _number(line: Optional[int]) -> str:
     return "?" if line is None else str(line)
 
 
-def _frames(page: Page, evidence: Evidence, stack: Sequence[Frame], limit: int) -> None:
+def _frames(
+    page: Page, evidence: Evidence, stack: Sequence[Frame], limit: int, thread: Optional[Thread] = None
+) -> None:
     """Python frames with the named native ones above the first in one line; native frames alone without Python."""
     python = [frame for frame in stack if isinstance(frame, PythonFrame)]
     if not python:
@@ -153,11 +153,13 @@ def _frames(page: Page, evidence: Evidence, stack: Sequence[Frame], limit: int) 
     if above:
         page.line(f"native: {' < '.join(above[:_FEW_FRAMES])}", 6, "dim")
     for number, frame in enumerate(python[:limit]):
-        _frame(page, frame.function, f"{short_path(frame.file)}:{_number(frame.line)}")
-        source = evidence.source(frame.file, frame.line) if number == 0 else None
-        if source is not None and source.strip():
-            page.line(source.strip(), 10, "dim")
-    if len(python) > limit:
+        _frame(page, frame.function, f"{wording.short_path(frame.file)}:{_number(frame.line)}")
+        if number == 0:
+            details.source(page, evidence, frame, 10)
+        details.variables(page, frame.locals, 10)
+    if thread is not None and thread.recursion is not None and len(python) > limit:
+        details.recursion(page, thread, limit, 6)
+    elif len(python) > limit:
         page.text(f"… {wording.plural(len(python) - limit, 'older frame')}", 6, "dim")
 
 
@@ -175,7 +177,7 @@ def _above(stack: Sequence[Frame]) -> List[str]:
 def _native(page: Page, frames: Sequence[NativeFrame], limit: int) -> None:
     for frame in frames[:limit]:
         module = (frame.module or "").rsplit("/", 1)[-1]
-        where = f"{short_path(frame.file)}:{_number(frame.line)}" if frame.file else module
+        where = f"{wording.short_path(frame.file)}:{_number(frame.line)}" if frame.file else module
         _frame(page, frame.function or f"{frame.address:#x}", where)
     if len(frames) > limit:
         page.text(f"… {wording.plural(len(frames) - limit, 'older frame')}", 6, "dim")

@@ -12,6 +12,7 @@ from ..evidence import Evidence, Gap, Process
 from ..findings import Culprit, Diagnosis, Finding, Victim
 from . import highlight, stacks, wording
 from .page import Page
+from .underline import Span
 
 _CULPRITS = 4
 _VICTIMS = 4
@@ -86,7 +87,7 @@ def _victims(page: Page, evidence: Evidence, victims: Tuple[Victim, ...]) -> Non
         thread = names.get((victim.pid, victim.tid))
         label = wording.thread_label(thread) if thread else f"thread {victim.tid}"
         place = (
-            f", in {victim.function or '?'} at {stacks.short_path(victim.file)}:{victim.line}" if victim.file else ""
+            f", in {victim.function or '?'} at {wording.short_path(victim.file)}:{victim.line}" if victim.file else ""
         )
         page.text(f"{label} of process {victim.pid}{place}", 2, first="- ")
     if len(victims) > _VICTIMS:
@@ -103,9 +104,13 @@ def _culprits(page: Page, evidence: Evidence, culprits: Tuple[Culprit, ...]) -> 
         page.text(f"{culprit.file}{number}", 2, "bold")
         page.text(f"in {culprit.function}, {_doers(members)}", 4)
         lines = highlight.source_lines(evidence, culprit.file, culprit.line, culprit.source)
-        highlight.show(page, lines, culprit.line or 0, 4)
+        highlight.show(page, lines, culprit.line or 0, 4, _span(culprit))
     if len(places) > _CULPRITS:
         page.text(f"{wording.plural(len(places) - _CULPRITS, 'more place')}: `-f json` shows all.", 2)
+
+
+def _span(culprit: Culprit) -> Span:
+    return Span(culprit.line, culprit.end_line, culprit.column, culprit.end_column)
 
 
 def _doers(culprits: List[Culprit]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Dict, Iterable, List, Optional, Sequence, Set
 
 from ..evidence import Gil, Process, Resource, Thread, Wait, replace
@@ -47,6 +48,9 @@ _STATES = {
 }
 
 
+_LIBRARY = re.compile(r"^.*/(?:site-packages|dist-packages|lib/python3\.\d+t?)/")
+
+
 class Glossary:
     """Explains a term the first time it is used in one report."""
 
@@ -67,6 +71,11 @@ def seconds(value: float) -> str:
     if value < 10:
         return f"{value:.1f}".rstrip("0").rstrip(".") + " s"
     return f"{value:.0f} s" if value < 600 else f"{value / 60:.0f} min"
+
+
+def short_path(file: str) -> str:
+    """A path without the folders that every library shares."""
+    return _LIBRARY.sub("", file)
 
 
 def count(number: float) -> str:

@@ -1,0 +1,93 @@
+"""What the text report says of a thread beside its stack: exceptions, the collector, recursion, variables."""
+
+from __future__ import annotations
+
+from typing import Optional, Sequence, Tuple
+
+from ..evidence import Evidence, Local, Process, PythonFrame, Recursion, Thread, ThreadException
+from . import escape, wording
+from .page import Page
+from .underline import Span, marks
+
+_EXCEPTIONS = 3
+_VARIABLES = 10
+_TURN = 6
+_OUTERMOST = 3
+
+
+def exceptions(page: Page, threads: Sequence[Thread], indent: int) -> None:
+    """What threads with the same stack raise or handle, where it is the same for all of them."""
+    first = threads[0].exceptions
+    if any(_raised(thread.exceptions) != _raised(first) for thread in threads):
+        page.text("They handle different exceptions.", indent)
+        return
+    for found in first[:_EXCEPTIONS]:
+        page.text(_exception(found), indent)
+    if len(first) > _EXCEPTIONS:
+        page.text(f"… and {len(first) - _EXCEPTIONS} more around it: `-f json` shows all.", indent)
+
+
+def _raised(found: Tuple[ThreadException, ...]) -> object:
+    return [(e.state, e.type, e.file, e.line) for e in found]
+
+
+def _exception(found: ThreadException) -> str:
+    message = f': "{escape.cut(found.message, 200)}"' if found.message else ""
+    place = (
+        f", raised in {found.function} at {wording.short_path(found.file)}:{found.line or '?'}" if found.file else ""
+    )
+    doing = "Raises" if found.state == "raised" else "While handling"
+    return f"{doing} {found.type}{message}{place}."
+
+
+def collecting(process: Process) -> str:
+    """A sentence on a garbage collection that no thread is known to run; "" without one."""
+    unknown = [t for t in process.threads if t.gc is None]
+    if not any(i.collecting for i in process.interpreters) or any(t.gc for t in process.threads) or not unknown:
+        return ""
+    return "A garbage collection is in progress; which thread runs it is not known."
+
+
+def recursion(page: Page, thread: Thread, shown: int, indent: int) -> None:
+    """The rest of a deep stack behind its first frames: what it repeats, and where it began."""
+    found, python = thread.recursion, thread.python
+    if found is None:
+        return
+    page.text(f"… {_turns(found)}", indent, "dim")
+    outer = python[max(shown, len(python) - _OUTERMOST) :]
+    within = set(found.cycle)
+    for frame in outer:
+        if frame not in within:
+            page.line(f"{frame.function} at {wording.short_path(frame.file)}:{frame.line or '?'}", indent, "dim")
+
+
+def _turns(found: Recursion) -> str:
+    calls = [frame.function for frame in reversed(found.cycle)]
+    turn = " → ".join(calls[:_TURN]) + (f" → … {len(calls) - _TURN} more" if len(calls) > _TURN else "")
+    lines = "" if found.same_lines else ", not always in the same lines"
+    return f"{turn}, {wording.count(found.times)} times over{lines}: {wording.count(found.depth)} frames in all"
+
+
+def variables(page: Page, found: Optional[Tuple[Local, ...]], indent: int) -> None:
+    """Locals of a frame; values were bounded and masked when they were read."""
+    for local in (found or ())[:_VARIABLES]:
+        page.line(f"{local.name} = {local.text}", indent, "dim")
+    if found and len(found) > _VARIABLES:
+        page.line(f"… {len(found) - _VARIABLES} more: `-f json` shows all", indent, "dim")
+
+
+def source(page: Page, evidence: Evidence, frame: PythonFrame, indent: int) -> None:
+    """The frame's source line, and marks under the expression that runs."""
+    text = evidence.source(frame.file, frame.line)
+    if text is None or not text.strip():
+        return
+    margin = len(text) - len(text.lstrip())
+
+    def shown(beginning: str) -> str:
+        return escape.clean(beginning[margin:].expandtabs(4))
+
+    page.line(shown(text.rstrip()), indent, "dim")
+    span = Span(frame.line, frame.end_line, frame.column, frame.end_column)
+    under = marks(text.rstrip("\r\n"), span, shown)
+    if under.strip():
+        page.line(under, indent, "dim")
