@@ -12,7 +12,7 @@ from postmortem import evidence as ev
 from postmortem import findings as fi
 from postmortem.report import json_report
 
-from .samples import hostile, sleeper, thrash
+from .samples import detailed, hostile, sleeper, thrash
 
 SCHEMA = json.loads((Path(json_report.__file__).parent / "report.schema.json").read_text("utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -24,7 +24,7 @@ PROCESS = "pid ppid argv exe state python interpreters gil threads resources loo
 THREAD = "tid name state gil wait python native stack counters"
 
 
-@pytest.mark.parametrize("sample", [thrash, sleeper])
+@pytest.mark.parametrize("sample", [thrash, sleeper, detailed])
 def test_reports_follow_the_schema(sample) -> None:
     """Whatever is rendered validates, alone and as one of several."""
     evidence, diagnosis = sample()
@@ -91,3 +91,20 @@ def test_names_that_are_no_text_are_still_written() -> None:
     text = json_report.render(*hostile())
     json.loads(text.encode("utf-8"))
     assert "\\\\udc80" in text
+
+
+def test_what_is_known_of_a_single_thread() -> None:
+    """Columns, locals, exceptions, the collector and the recursion stand in the thread, columns in culprits too."""
+    report = json.loads(json_report.render(*detailed()))
+    thread = report["processes"][0]["threads"][0]
+    first = thread["python"][0]
+    assert [first[key] for key in ("end_line", "column", "end_column")] == [20, 20, 24]
+    assert first["locals"][1] == {"name": "api_key", "type": "str", "text": "<redacted>"}
+    assert thread["python"][1]["locals"] is None
+    assert [e["type"] for e in thread["exceptions"]] == ["KeyError", "app.ParseError"]
+    assert thread["gc"] is True and report["processes"][0]["interpreters"][0]["collecting"] is True
+    assert (thread["recursion"]["depth"], thread["recursion"]["times"]) == (100_002, 50_000)
+    assert [f["function"] for f in thread["recursion"]["cycle"]] == ["parse_item", "parse_list"]
+    assert thread["left_out"] == {"behind": 400, "frames": 99_502}
+    culprit = report["findings"][0]["culprits"][0]
+    assert [culprit[key] for key in ("end_line", "column", "end_column")] == [20, 21, 25]
