@@ -10,14 +10,14 @@ import os
 import sys
 import textwrap
 from pathlib import Path
-from typing import Callable, List, NoReturn, Optional, Sequence, Tuple
+from typing import List, NoReturn, Optional, Tuple
 
 import click
 
 from . import __version__, errors, publish
-from .evidence import Evidence
-from .findings import Diagnosis
+from .progress import Progress
 from .report.escape import clean, cut
+from .targets import complain, defect, each
 
 _FORMAT = click.option("-f", "--format", "format_", metavar="FORMAT", default="text", help="text (default) or json.")
 _REPORTS = click.option(
@@ -28,8 +28,10 @@ _REPORTS = click.option(
     help="Also write FILE; its suffix says the format. Repeatable.",
 )
 _COLOR = click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
-
-Analyse = Callable[[str], Tuple[Evidence, Diagnosis]]
+_EXE = click.option("--exe", type=click.Path(path_type=Path), help="The program that left the core, when it moved.")
+_SYSROOT = click.option(
+    "--sysroot", type=click.Path(path_type=Path), help="A folder with the libraries of the core's machine."
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -59,8 +61,8 @@ def capture(arguments: Tuple[str, ...]) -> int:
 @click.argument("targets", metavar="TARGET...", nargs=-1, required=True)
 @_FORMAT
 @_REPORTS
-@click.option("--exe", type=click.Path(path_type=Path), help="The program that left the core, when it moved.")
-@click.option("--sysroot", type=click.Path(path_type=Path), help="A folder with the libraries of the core's machine.")
+@_EXE
+@_SYSROOT
 @click.option(
     "--locals",
     "with_locals",
@@ -80,8 +82,8 @@ def analyze(
     """Diagnose core files and bundles."""
     from . import pipeline  # noqa: PLC0415 - readers and patterns are not needed to print a help
 
-    with _Progress() as progress:
-        return _each(
+    with Progress() as progress:
+        return each(
             targets,
             lambda target: pipeline.analyze_target(
                 target, exe=exe, sysroot=sysroot, progress=progress, with_locals=with_locals
@@ -101,8 +103,8 @@ def report(bundle: str, format_: str, reports: Tuple[str, ...], color: str) -> i
     """Render the diagnosis of a bundle again, in any format."""
     from . import pipeline  # noqa: PLC0415
 
-    with _Progress() as progress:
-        return _each(
+    with Progress() as progress:
+        return each(
             (bundle,),
             lambda target: pipeline.load_bundle(Path(target)),
             publish.plan(format_, reports),
@@ -151,6 +153,41 @@ def demo(name: Optional[str], list_: bool, color: str) -> None:
     click.echo(f"\nVerdict: {diagnosis.verdict or 'none'}. The bundle is kept in {clean(str(bundle))}")
 
 
+@commands.command(
+    "debug",
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
+    options_metavar="[OPTIONS]",
+)
+@click.argument("arguments", metavar="TARGET [GDB-ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
+@_EXE
+@_SYSROOT
+@click.option("--pid", type=int, help="Which core of a bundle; the first process's without it.")
+@click.option("--print-script", is_flag=True, help="Print the file that `source` loads the commands from in any gdb.")
+@click.pass_context
+def debug(
+    context: click.Context,
+    arguments: Tuple[str, ...],
+    exe: Optional[Path],
+    sysroot: Optional[Path],
+    pid: Optional[int],
+    print_script: bool,
+) -> int:
+    """An interactive gdb on a core or bundle, with pm-why, pm-threads, pm-bt, pm-locals, pm-locks, pm-tasks, pm-gil.
+
+    What follows TARGET and is no option of ours goes to gdb: `debug core -ex pm-threads --batch`.
+    """
+    from . import debug as debugging  # noqa: PLC0415
+
+    if print_script:
+        click.echo(str(debugging.script()))
+        return 0
+    if arguments[:1] == ("-h",):
+        click.echo(context.get_help())
+        return 0
+    with Progress() as progress:
+        return debugging.run(arguments, exe=exe, sysroot=sysroot, pid=pid, progress=progress, say=complain)
+
+
 @commands.command("doctor")
 def doctor() -> int:
     """Say what this machine allows, and how to mend what is missing."""
@@ -162,58 +199,6 @@ def doctor() -> int:
         if check.remedy:
             click.echo(f"      {check.remedy}")
     return 1 if any(check.needed and check.ok is False for check in checks) else 0
-
-
-def _each(targets: Sequence[str], analyse: Analyse, plan: publish.Plan, color: str, progress: _Progress) -> int:
-    """Analyses every target, whatever happens to the others; 1 when one could not be."""
-    results = []
-    for target in targets:
-        try:
-            results.append((target, *analyse(target)))
-        except errors.PostmortemError as exc:
-            progress.clear()
-            _complain(exc.sentence(), target if len(targets) > 1 else "")
-        except Exception as exc:  # a core is hostile input: one that finds a defect must not stop the others
-            progress.clear()
-            _complain(_defect(exc), target if len(targets) > 1 else "")
-    progress.clear()
-    publish.emit(plan, results, sys.stdout, color=color, many=len(targets) > 1)
-    return 0 if len(results) == len(targets) else 1
-
-
-class _Progress:
-    """One line on stderr that is drawn over; nothing at all when stderr is no terminal."""
-
-    def __init__(self) -> None:
-        self._live = sys.stderr.isatty()
-
-    def __enter__(self) -> _Progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.clear()
-
-    def __call__(self, text: str) -> None:
-        if self._live:
-            sys.stderr.write("\r\x1b[2K" + cut(clean(text), publish.columns(sys.stderr) - 1))
-            sys.stderr.flush()
-
-    def clear(self) -> None:
-        if self._live:
-            sys.stderr.write("\r\x1b[2K")
-            sys.stderr.flush()
-
-
-def _complain(sentence: str, about: str = "") -> None:
-    click.echo(
-        f"postmortem: {clean(about)}: {clean(sentence)}" if about else f"postmortem: {clean(sentence)}", err=True
-    )
-
-
-def _defect(exc: BaseException) -> str:
-    if os.environ.get("POSTMORTEM_DEBUG"):
-        raise exc
-    return f"{type(exc).__name__}: {exc}; this is a defect of postmortem, POSTMORTEM_DEBUG=1 shows where"
 
 
 def main(argv: Optional[List[str]] = None) -> int:
@@ -231,17 +216,17 @@ def main(argv: Optional[List[str]] = None) -> int:
         exc.show()
         return exc.exit_code
     except errors.PostmortemError as exc:
-        _complain(exc.sentence())
+        complain(exc.sentence())
         return exc.status
     except BrokenPipeError:
         _leave_quietly()
     except (KeyboardInterrupt, click.Abort):
         return 130
     except OSError as exc:
-        _complain(f"{exc.filename or 'the system'}: {exc.strerror or exc}")
+        complain(f"{exc.filename or 'the system'}: {exc.strerror or exc}")
         return 1
     except Exception as exc:
-        _complain(_defect(exc))
+        complain(defect(exc))
         return 1
     return status if isinstance(status, int) else 0
 

@@ -23,14 +23,17 @@ from typing import IO, Dict, List, Optional, Type, cast
 
 from .. import places
 from ..errors import ToolFailed, ToolMissing
-from .assess import Ending, assess, open_core
+from .assess import Ending, assess
 from .locate import REMEDY, find_gdb
+from .settings import environment, settings
 from .stacks import NativeStacks, read_transcript
 
 #: Of gdb's stderr; it is read to its end, so that a talkative gdb does not stall.
 _KEPT_STDERR = 16 << 10
 #: gdb is asked to stop by itself a little before it is killed: then it ends in order and its cache is written.
 _OWN_SHARE = 0.9
+#: What only a run that nobody watches can do without.
+_QUICKER = ("set confirm off", "set print frame-arguments none", "set auto-solib-add off")
 
 
 def unwind(core: Path, exe: Optional[Path], *, deadline_s: float, sysroot: Optional[Path] = None) -> NativeStacks:
@@ -134,69 +137,18 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def command(gdb: Path, core: Path, exe: Optional[Path], sysroot: Optional[Path]) -> List[str]:
-    """gdb's argument list. Settings that an older gdb lacks (debuginfod 10, index-cache 12) only make it grumble."""
-    settings = [
-        "set auto-load off",
-        "set debuginfod enabled off",
-        "set confirm off",
-        "set print frame-arguments none",
-        "set auto-solib-add off",
-    ]
-    index = _index_cache()
-    if index is not None:
-        settings += [f"set index-cache directory {index}", "set index-cache enabled on"]
-    if sysroot is not None:
-        settings.append(f"set sysroot {_one_line(sysroot)}")
-        settings += _search_path(core, sysroot)
+    """gdb's argument list."""
     arguments = [str(gdb), "-nx", "-batch", "-q"]
-    for setting in settings:
+    for setting in (*settings(core, sysroot), *_QUICKER):
         arguments += ["-iex", setting]
     if exe is not None:
         arguments.append(f"--se={exe}")
     return [*arguments, f"--core={core}", "-x", str(places.shipped("gdb") / "stacks.py")]
 
 
-def _index_cache() -> Optional[Path]:
-    """Where gdb keeps its symbol indices, by build-id; None when there is no place for them."""
-    try:
-        folder = places.cache() / "gdb-index"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        return _one_line(folder)
-    except (OSError, ToolFailed):
-        return None
-
-
-def _search_path(core: Path, sysroot: Path) -> List[str]:
-    """Where in the sysroot the core's libraries lie. The loader's names for them may go through links
-    (/lib → /usr/lib) that a sysroot made from the core's own list of files does not have.
-    """
-    image = open_core(core, sysroot)
-    folders = (
-        {str(Path(f"{sysroot}{file.path}").parent) for file in image.files if ".so" in file.path} if image else set()
-    )
-    usable = sorted(
-        folder for folder in folders if folder.isprintable() and ":" not in folder and Path(folder).is_dir()
-    )
-    return [f"set solib-search-path {':'.join(usable)}"] if usable else []
-
-
-def _one_line(path: Path) -> Path:
-    """gdb reads a setting's text as commands, one a line."""
-    if not str(path).isprintable():
-        raise ToolFailed(f"gdb cannot be given a folder called {str(path)!r}", "rename it")
-    return path
-
-
 def _environment(output: Path, until: float) -> Dict[str, str]:
-    """The user's environment without what would change gdb's own Python or run code inside gdb."""
-    kept = {
-        key: value
-        for key, value in os.environ.items()
-        if not key.startswith(("PYTHON", "DEBUGINFOD")) and key not in ("LD_PRELOAD", "LD_AUDIT")
-    }
-    kept.update(POSTMORTEM_STACKS=str(output), POSTMORTEM_STACKS_UNTIL=repr(until))
-    kept.update(PYTHONNOUSERSITE="1", TERM="dumb", LC_ALL="C.UTF-8")
-    return kept
+    own = {"POSTMORTEM_STACKS": str(output), "POSTMORTEM_STACKS_UNTIL": repr(until)}
+    return {**environment(), **own, "TERM": "dumb", "LC_ALL": "C.UTF-8"}
 
 
 def _drain(stream: IO[bytes], kept: bytearray) -> None:

@@ -23,6 +23,8 @@ MAY_IMPORT: Dict[str, Set[str]] = {
     "cpython": {"cpython", "memory"},
 }
 STDLIB_ALONE = {"memory", "cpython"}
+#: Single modules of other parts that gdb's scripts import as well.
+GDB_USES = {"syscalls", "native.merge"}
 # demo makes an environment with venv and pip and runs the command line; doctor asks each tool for its version.
 # Neither is on the way from a process to its report.
 MAY_START_PROGRAMS = {"capture", "cores", "native", "demo", "doctor"}
@@ -156,11 +158,29 @@ def test_the_rules_hold() -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "gdb").glob("*.py")), ids=lambda path: path.name)
 def test_scripts_for_gdb_need_nothing_but_their_own_python(path: Path) -> None:
-    """gdb's Python has no site-packages: its scripts import gdb, the standard library, and our stdlib-only parts."""
+    """gdb's Python has no site-packages: its scripts import gdb, the standard library, each other, and of ours what needs
+    the standard library alone."""
     module = Module(f"gdb.{path.stem}", path.read_text("utf-8"))
-    foreign = {name for name in module.others if name != "gdb" and not _standard(name)}
+    foreign = {name for name in module.others if name not in ("gdb", "postmortem_gdb") and not _standard(name)}
     assert foreign == set()
-    assert {name.split(".")[0] for name in module.ours} <= STDLIB_ALONE | {""}
+    assert [name for name in sorted(module.ours) if not _runs_in_gdb(name)] == []
+
+
+def _runs_in_gdb(name: str) -> bool:
+    parts = {*STDLIB_ALONE, *GDB_USES, "gdb"}  # `from .session import Session` in gdb/ is gdb.session here
+    return name in ("", "native") or any(name == part or name.startswith(f"{part}.") for part in parts)
+
+
+@pytest.mark.parametrize("name", sorted(GDB_USES))
+def test_what_gdb_uses_of_other_parts_needs_the_standard_library_alone(name: str) -> None:
+    """At run time, that is: imports for type checkers are no imports."""
+    module = modules()[name]
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            node.body = []
+    imports = set(_imports(module.tree, name.split(".")[:-1]))
+    assert [found for found in imports if found.split(".")[0] == "postmortem"] == []
+    assert all(_standard(found.split(".")[0]) for found in imports)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,132 @@
+"""`postmortem debug TARGET`: a person's gdb on a core, wherever that lies, with the diagnosis made alongside."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import BinaryIO, Callable, Dict, Iterator, NamedTuple, Optional, Sequence, Tuple, cast
+
+from . import report
+from .bundle import Bundle
+from .cores.executable import find_executable
+from .cores.unpacked import compressed, unpacked
+from .errors import NotACore, PostmortemError, UsageError
+from .evidence import Evidence
+from .extract.cores import open_core
+from .findings import Diagnosis
+from .native.interactive import Opened, interact, script
+from .pipeline import Progress, analyze_target, load_bundle
+
+__all__ = ["run", "script"]
+
+#: gdb's side of it is in gdb/commands.py.
+_WHY = "POSTMORTEM_WHY"
+_BATCH = ("-batch", "--batch", "-batch-silent", "--batch-silent")
+_HINT = "pm-why, pm-threads, pm-bt, pm-locals, pm-locks, pm-tasks and pm-gil are there; `help pm-bt` explains one"
+
+
+class _Found(NamedTuple):
+    core: Path
+    name: str  # as the user knows it
+    diagnose: Callable[[], Tuple[Evidence, Diagnosis]]
+
+
+def run(
+    arguments: Sequence[str], *, exe: Optional[Path], sysroot: Optional[Path], pid: Optional[int],
+    progress: Progress, say: Callable[[str], None],
+) -> int:  # fmt: skip
+    """Runs gdb on the terminal until the user leaves it; gdb's exit status.
+
+    arguments: the target, then what is passed on to gdb and finds the commands loaded. pid: which core of a bundle.
+    say: takes remarks. Raises PostmortemError.
+    """
+    if not arguments or arguments[0].startswith("-"):
+        raise UsageError("debug wants a core or bundle first", "`postmortem debug CORE -ex pm-threads --batch`")
+    target, gdb_arguments = arguments[0], arguments[1:]
+    batch = any(argument in _BATCH for argument in gdb_arguments)
+    with _found(target, exe, sysroot, pid, progress, say) as found:
+        core = open_core(found.core, sysroot)
+        program, doubt = (exe, None) if exe is not None else find_executable(core)
+        core.close()
+        if doubt is not None:
+            say(f"{doubt.subject}: {doubt.reason}; {doubt.remedy}")
+        variables: Dict[str, str] = {}
+        with contextlib.ExitStack() as open_files:
+            if not batch or any("pm-why" in argument for argument in gdb_arguments):
+                variables[_WHY] = _diagnose_alongside(found, open_files)
+            progress("")
+            if not batch and sys.stdin.isatty():
+                say(_HINT)
+            return interact(Opened(found.core, program, sysroot), gdb_arguments, variables)
+
+
+@contextlib.contextmanager
+def _found(
+    target: str, exe: Optional[Path], sysroot: Optional[Path], pid: Optional[int], progress: Progress,
+    say: Callable[[str], None],
+) -> Iterator[_Found]:  # fmt: skip
+    """The core that is meant, plain, for as long as the block runs."""
+    path = Path(target)
+    if target.startswith("coredumpctl:"):
+        raise UsageError("coredumpctl: targets are not read by this version", "run `coredumpctl dump -o core` first")
+    if path.is_dir() or path.suffix == ".zip":
+        with Bundle.open(path) as bundle:
+            yield _Found(_chosen(bundle, path, pid, say), target, lambda: load_bundle(path))
+        return
+    if pid is not None:
+        raise UsageError("--pid chooses a core of a bundle, and this is a core", "leave it out")
+    if compressed(path):
+        with unpacked(path, progress) as plain:
+            if plain.short:
+                say(f"{path}: only {plain.size >> 20} MB could be unpacked: {plain.short}")
+            yield _Found(plain.path, target, lambda: analyze_target(str(plain.path), exe=exe, sysroot=sysroot))
+        return
+    yield _Found(path, target, lambda: analyze_target(target, exe=exe, sysroot=sysroot))
+
+
+def _chosen(bundle: Bundle, path: Path, pid: Optional[int], say: Callable[[str], None]) -> Path:
+    cores = {number: core for number in bundle.pids for core in [bundle.core(number)] if core is not None}
+    if not cores:
+        raise NotACore(f"{path} holds no core", "`postmortem report` shows what was captured")
+    listed = ", ".join(map(str, cores))
+    if pid is not None:
+        if pid not in cores:
+            raise UsageError(f"{path} holds no core of process {pid}", f"it has those of {listed}")
+        return cores[pid]
+    first = next(iter(cores))
+    if len(cores) > 1:
+        say(f"this is process {first}; --pid chooses among {listed}")
+    return cores[first]
+
+
+def _diagnose_alongside(found: _Found, open_files: contextlib.ExitStack) -> str:
+    """Starts the diagnosis; the path under which gdb finds it, ended by a NUL when it is whole.
+
+    The file has no name, so nothing of it stays behind, however this ends.
+    """
+    unnamed = tempfile.TemporaryFile(prefix="postmortem-why-", buffering=0)  # noqa: SIM115 - closed by open_files
+    stream = cast(BinaryIO, open_files.enter_context(unnamed))
+    fd = stream.fileno()
+
+    def work() -> None:
+        text = _diagnosis(found)
+        with contextlib.suppress(OSError, ValueError):  # the user has left meanwhile
+            stream.write(text.encode("utf-8", "replace") + b"\0")
+
+    threading.Thread(target=work, daemon=True).start()
+    return f"/proc/{os.getpid()}/fd/{fd}"
+
+
+def _diagnosis(found: _Found) -> str:
+    try:
+        evidence, diagnosis = found.diagnose()
+        text = report.FORMATS["text"].render(evidence, diagnosis, False, 80)
+    except PostmortemError as exc:
+        text = exc.sentence()
+    except Exception as exc:  # a core is hostile input
+        text = f"there is no diagnosis: {type(exc).__name__}: {exc}; this is a defect of postmortem"
+    return text.replace(str(found.core), found.name)

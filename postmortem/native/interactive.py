@@ -1,0 +1,83 @@
+"""A gdb for a person: on our terminal, with the pm-* commands loaded."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+from pathlib import Path
+from types import FrameType
+from typing import Dict, Iterator, List, NamedTuple, NoReturn, Optional, Sequence
+
+from .. import places
+from ..errors import ToolFailed, ToolMissing
+from .locate import REMEDY, find_gdb
+from .settings import environment, settings
+
+
+class Opened(NamedTuple):
+    """What gdb opens."""
+
+    core: Path
+    exe: Optional[Path]
+    sysroot: Optional[Path]
+
+
+def script() -> Path:
+    """What `source` in any gdb loads the commands from."""
+    return places.shipped("gdb") / "postmortem.py"
+
+
+def command(gdb: Path, opened: Opened, more: Sequence[str]) -> List[str]:
+    """gdb's argument list; ``more`` are the user's own arguments, which come last and so find the commands loaded."""
+    arguments = [str(gdb), "-nx", "-q"]
+    for setting in settings(opened.core, opened.sysroot):
+        arguments += ["-iex", setting]
+    if opened.exe is not None:
+        arguments.append(f"--se={opened.exe.absolute()}")
+    return [*arguments, f"--core={opened.core.absolute()}", "-x", str(script()), *more]
+
+
+def interact(opened: Opened, more: Sequence[str], variables: Dict[str, str]) -> int:
+    """Runs gdb until it ends; its exit status, 128+N for signal N.
+
+    variables: for its environment. Raises ToolMissing without gdb, ToolFailed when it cannot be run.
+    """
+    gdb = find_gdb()
+    if gdb is None:
+        raise ToolMissing("gdb is not there, and `postmortem debug` is nothing without it", REMEDY)
+    with _signals():
+        try:
+            process = subprocess.Popen(command(gdb, opened, more), env={**environment(), **variables})
+        except OSError as exc:
+            raise ToolFailed(f"{gdb} cannot be run: {exc.strerror or exc}", REMEDY) from exc
+        try:
+            status = process.wait()
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+    return status if status >= 0 else 128 - status
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[None]:
+    """Ctrl-C is meant for gdb, which shares our terminal; being ended ends gdb too, and in order."""
+    before = {
+        signal.SIGINT: signal.signal(signal.SIGINT, _leave_to_gdb),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, _end),
+        signal.SIGHUP: signal.signal(signal.SIGHUP, _end),
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _leave_to_gdb(number: int, frame: Optional[FrameType]) -> None:
+    """Not SIG_IGN, which gdb would inherit."""
+
+
+def _end(number: int, frame: Optional[FrameType]) -> NoReturn:
+    raise SystemExit(128 + number)

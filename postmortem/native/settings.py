@@ -1,0 +1,68 @@
+"""How gdb is set up: core, executable and every file that a core names are untrusted input."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Dict, List, Optional
+
+from .. import places
+from ..errors import ToolFailed
+from .assess import open_core
+
+#: Settings that an older gdb lacks (debuginfod 10, index-cache 12) only make it grumble.
+_ALWAYS = ("set auto-load off", "set debuginfod enabled off")
+
+
+def settings(core: Path, sysroot: Optional[Path]) -> List[str]:
+    """Commands for gdb to run before it opens anything. Raises ToolFailed for a folder that it cannot be given."""
+    found = list(_ALWAYS)
+    index = _index_cache()
+    if index is not None:
+        found += [f"set index-cache directory {index}", "set index-cache enabled on"]
+    if sysroot is not None:
+        found.append(f"set sysroot {_one_line(sysroot)}")
+        found += _search_path(core, sysroot)
+    return found
+
+
+def environment() -> Dict[str, str]:
+    """The user's environment without what would change gdb's own Python or run code inside gdb."""
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("PYTHON", "DEBUGINFOD")) and key not in ("LD_PRELOAD", "LD_AUDIT")
+    }
+    kept["PYTHONNOUSERSITE"] = "1"
+    return kept
+
+
+def _index_cache() -> Optional[Path]:
+    """Where gdb keeps its symbol indices, by build-id; None when there is no place for them."""
+    try:
+        folder = places.cache() / "gdb-index"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return _one_line(folder)
+    except (OSError, ToolFailed):
+        return None
+
+
+def _search_path(core: Path, sysroot: Path) -> List[str]:
+    """Where in the sysroot the core's libraries lie. The loader's names for them may go through links
+    (/lib → /usr/lib) that a sysroot made from the core's own list of files does not have.
+    """
+    image = open_core(core, sysroot)
+    folders = (
+        {str(Path(f"{sysroot}{file.path}").parent) for file in image.files if ".so" in file.path} if image else set()
+    )
+    usable = sorted(
+        folder for folder in folders if folder.isprintable() and ":" not in folder and Path(folder).is_dir()
+    )
+    return [f"set solib-search-path {':'.join(usable)}"] if usable else []
+
+
+def _one_line(path: Path) -> Path:
+    """gdb reads a setting's text as commands, one a line."""
+    if not str(path).isprintable():
+        raise ToolFailed(f"gdb cannot be given a folder called {str(path)!r}", "rename it")
+    return path

@@ -1,0 +1,45 @@
+"""Several targets, one after the other: what cannot be analysed is one sentence, and stops no other."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Callable, Sequence, Tuple
+
+from . import errors, publish
+from .evidence import Evidence
+from .findings import Diagnosis
+from .progress import Progress
+from .report.escape import clean
+
+Analyse = Callable[[str], Tuple[Evidence, Diagnosis]]
+
+
+def each(targets: Sequence[str], analyse: Analyse, plan: publish.Plan, color: str, progress: Progress) -> int:
+    """Analyses every target, whatever happens to the others; 1 when one could not be."""
+    results = []
+    for target in targets:
+        try:
+            results.append((target, *analyse(target)))
+        except errors.PostmortemError as exc:
+            progress.clear()
+            complain(exc.sentence(), target if len(targets) > 1 else "")
+        except Exception as exc:  # a core is hostile input: one that finds a defect must not stop the others
+            progress.clear()
+            complain(defect(exc), target if len(targets) > 1 else "")
+    progress.clear()
+    publish.emit(plan, results, sys.stdout, color=color, many=len(targets) > 1)
+    return 0 if len(results) == len(targets) else 1
+
+
+def complain(sentence: str, about: str = "") -> None:
+    """One line on stderr."""
+    prefix = f"postmortem: {clean(about)}" if about else "postmortem"
+    print(f"{prefix}: {clean(sentence)}", file=sys.stderr)
+
+
+def defect(exc: BaseException) -> str:
+    """The sentence for an exception that nobody foresaw; POSTMORTEM_DEBUG lets it through."""
+    if os.environ.get("POSTMORTEM_DEBUG"):
+        raise exc
+    return f"{type(exc).__name__}: {exc}; this is a defect of postmortem, POSTMORTEM_DEBUG=1 shows where"
