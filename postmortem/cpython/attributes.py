@@ -13,8 +13,7 @@ from ..memory import Fault
 from . import layouts as L
 from .objects import NotThat, Objects, TypeInfo
 
-#: PyTypeObject.tp_dict (Include/cpython/object.h); types made by `class` keep theirs here in every version.
-TP_DICT = 264
+#: PyTypeObject.tp_itemsize (Include/cpython/object.h)
 TP_ITEMSIZE = 40
 
 
@@ -35,8 +34,8 @@ def attributes(objects: Objects, address: int) -> Dict[str, int]:
 def _size(objects: Objects, address: int, info: TypeInfo) -> int:
     """Bytes of an object whose length varies (_PyObject_VAR_SIZE): subclasses of tuple and int keep their dict behind
     the items, at an offset that counts from the end (Objects/object.c, _PyObject_GetDictPtr, up to 3.11)."""
-    itemsize = objects.memory.u64(info.address + TP_ITEMSIZE)
-    items = abs(objects.memory.i64(address + L.OB_SIZE))  # an int's sign is its length's
+    itemsize = objects.field(info.address, TP_ITEMSIZE)
+    items = abs(objects.memory.i64(address + objects.layout.ob_size))  # an int's sign is its length's
     if itemsize > 1 << 10 or items > 1 << 32:
         raise NotThat("longer than can be believed")
     return (info.basicsize + items * itemsize + 7) & ~7
@@ -52,8 +51,8 @@ def attribute(objects: Objects, address: int, name: str) -> Optional[int]:
 
 def _managed(objects: Objects, address: int, info: TypeInfo) -> Dict[str, int]:
     memory, layout = objects.memory, objects.layout
+    found = memory.u64(address + layout.managed_dict)
     if layout.inline_values:
-        found = memory.u64(address - 24)
         if found:
             return objects.text_dict(found)
         if not info.flags & L.FLAG_INLINE_VALUES:
@@ -64,9 +63,7 @@ def _managed(objects: Objects, address: int, info: TypeInfo) -> Dict[str, int]:
         values = memory.u64(address - 32)
         if values:
             return _from_values(objects, info, values)
-        found = memory.u64(address - 24)
         return objects.text_dict(found) if found else {}
-    found = memory.u64(address - 24)
     if found & 1:
         return _from_values(objects, info, found + 1)
     return objects.text_dict(found) if found else {}
@@ -90,7 +87,7 @@ def class_value(objects: Objects, address: int, name: str) -> Optional[int]:
     try:
         info = objects.type_of(address)
         for _ in range(32):
-            namespace = objects.memory.u64(info.address + TP_DICT)
+            namespace = objects.memory.u64(info.address + objects.layout.tp_dict)
             value = objects.lookup(namespace, name) if namespace else None
             if value is not None or not info.base:
                 return value
@@ -103,7 +100,7 @@ def class_value(objects: Objects, address: int, name: str) -> Optional[int]:
 def class_values(objects: Objects, address: int) -> Dict[str, int]:
     """The namespace of an object's class, without its bases."""
     try:
-        namespace = objects.memory.u64(objects.type_of(address).address + TP_DICT)
+        namespace = objects.memory.u64(objects.type_of(address).address + objects.layout.tp_dict)
         return objects.text_dict(namespace) if namespace else {}
     except (Fault, NotThat):
         return {}
@@ -116,7 +113,7 @@ def slot(objects: Objects, address: int, name: str) -> Optional[int]:
     if descriptor is None or objects.type_name(descriptor) != "member_descriptor":
         return None
     try:
-        offset = objects.memory.u64(objects.memory.u64(descriptor + 40) + 16)
+        offset = objects.memory.u64(objects.field(descriptor, 40) + 16)
         return objects.memory.u64(address + offset) or None if offset < objects.type_of(address).basicsize else None
     except (Fault, NotThat):
         return None

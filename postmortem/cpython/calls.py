@@ -23,7 +23,7 @@ def first_number(frames: Frames, frame: Frame, builtin: str) -> Optional[float]:
         if not value or objects.type_name(value) != "builtin_function_or_method":
             continue
         try:
-            name = objects.memory.cstring(objects.memory.u64(objects.memory.u64(value + 16)), 64)  # m_ml->ml_name
+            name = objects.memory.cstring(objects.memory.u64(objects.field(value, 16)), 64)  # m_ml->ml_name
         except Fault:
             continue
         if name != builtin.encode():

@@ -1,7 +1,8 @@
 """Interpreter frames: one of them, and the values that it keeps; ``chains`` has a whole stack.
 
 A frame's ``localsplus`` holds locals, cells and free variables, then the value stack. Source:
-Include/internal/pycore_frame.h and Objects/frameobject.c of 3.11-3.13.
+Include/internal/pycore_frame.h and Objects/frameobject.c of 3.11-3.15. Since 3.14 these slots are ``_PyStackRef``:
+pointers with tags, NULL and small numbers among them (Include/internal/pycore_stackref.h).
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ class Frames:
         self.objects = objects
         self.codes = CodeCache(objects)
         layout = objects.layout
-        offsets = (layout.fr_code, layout.fr_previous, layout.fr_instr, layout.fr_owner, layout.fr_is_entry)
+        offsets = (layout.fr_code, layout.fr_previous, layout.fr_instr, layout.fr_owner, layout.fr_is_entry,
+                   layout.fr_tlbc_index)  # fmt: skip
         self._size = max(offsets) + 8
         self._modules: Dict[int, Optional[str]] = {}
 
@@ -74,7 +76,7 @@ class Frames:
         layout = self.objects.layout
         raw = self.objects.memory.read(address, self._size)
         previous = word(raw, layout.fr_previous)
-        if layout.fr_is_entry < 0 and raw[layout.fr_owner] == L.OWNED_BY_CSTACK:
+        if layout.fr_is_entry < 0 and raw[layout.fr_owner] > L.OWNED_BY_FRAME_OBJECT:
             return Visit(None, True, previous)
         return Visit(self._made(address, raw), False, previous)
 
@@ -84,9 +86,9 @@ class Frames:
 
     def _made(self, address: int, raw: bytes) -> Optional[Frame]:
         layout = self.objects.layout
-        code = self.codes.get(word(raw, layout.fr_code))
+        code = self.codes.get(self._object(word(raw, layout.fr_code)))
         owner = raw[layout.fr_owner]
-        lasti = word(raw, layout.fr_instr) - code.start
+        lasti = word(raw, layout.fr_instr) - self._bytecode(code, raw)
         if lasti >> 63 or lasti == (1 << 64) - 2:
             lasti = -2
         if lasti > 1 << 31:
@@ -95,6 +97,26 @@ class Frames:
             return None
         entry = layout.fr_is_entry >= 0 and bool(raw[layout.fr_is_entry])
         return Frame(address, code, max(lasti, 0), owner, entry)
+
+    def _object(self, slot: int) -> int:
+        """The object that a slot refers to, 0 when it has none: Py_INT_TAG and Py_TAG_INVALID share a bit that
+        references to objects never have."""
+        tags = self.objects.layout.stackref_tags
+        return (0 if slot & 2 else slot & ~tags) if tags else slot
+
+    def _bytecode(self, code: Code, raw: bytes) -> int:
+        """Where the instructions begin that a frame runs: in free-threaded builds since 3.14 each thread may have a
+        copy of its own (Include/cpython/code.h, _PyCodeArray), the first one being the code object's."""
+        layout, memory = self.objects.layout, self.objects.memory
+        if layout.fr_tlbc_index < 0:
+            return code.start
+        index = word(raw, layout.fr_tlbc_index) & 0xFFFFFFFF
+        copies = memory.u64(code.address + layout.co_tlbc) if index else 0
+        if not copies:
+            return code.start
+        if not index < min(memory.u64(copies), 1 << 20):
+            raise NotThat("the frame runs a copy of its bytecode that there is not")
+        return memory.u64(copies + 8 + 8 * index)
 
     def local(self, frame: Frame, name: str) -> Optional[int]:
         """Address of a local variable's value (through its cell), or None."""
@@ -116,7 +138,7 @@ class Frames:
             )
         except Fault:
             return
-        for name, value in zip(frame.code.local_names(), values):
+        for name, value in zip(frame.code.local_names(), map(self._object, values)):
             if value:
                 opened = self._uncell(value)
                 if opened:
@@ -126,18 +148,18 @@ class Frames:
         if self.objects.type_name(value) != "cell":
             return value
         try:
-            return self.objects.memory.u64(value + 16) or None
+            return self.objects.field(value, 16) or None
         except Fault:
             return None
 
     def _slot(self, frame: Frame, index: int) -> int:
-        return self.objects.memory.u64(frame.address + self.objects.layout.fr_localsplus + 8 * index)
+        return self._object(self.objects.memory.u64(frame.address + self.objects.layout.fr_localsplus + 8 * index))
 
     def value_stack(self, frame: Frame) -> Tuple[int, ...]:
         """All slots of the value stack, used or not: whoever looks checks what he finds."""
         start = frame.address + self.objects.layout.fr_localsplus + 8 * frame.code.nlocalsplus
         try:
-            return self.objects.memory.words(start, frame.code.stacksize)
+            return tuple(map(self._object, self.objects.memory.words(start, frame.code.stacksize)))
         except Fault:
             return ()
 
@@ -145,7 +167,11 @@ class Frames:
         """The topmost value of a *suspended* frame (a running one has no recorded depth)."""
         layout, memory = self.objects.layout, self.objects.memory
         try:
-            top = memory.i32(frame.address + layout.fr_stacktop)
+            if layout.fr_stackpointer >= 0:
+                start = frame.address + layout.fr_localsplus
+                top = (memory.u64(frame.address + layout.fr_stackpointer) - start) // 8
+            else:
+                top = memory.i32(frame.address + layout.fr_stacktop)
             if not frame.code.nlocalsplus < top <= frame.code.nlocalsplus + frame.code.stacksize:
                 return None
             return self._slot(frame, top - 1) or None
@@ -160,7 +186,7 @@ class Frames:
         if state >= layout.gen_completed:
             return Generator("finished", None)
         frame = self.frame(address + layout.gen_iframe)
-        if state == 0:  # FRAME_EXECUTING
+        if state == layout.gen_executing:
             return Generator("running", frame)
         return Generator("created" if state == layout.gen_created else "suspended", frame)
 

@@ -112,6 +112,8 @@ class Python:
     def _read_gil(self, interpreter: int) -> Optional[GilState]:
         try:
             address = gil_address(self.memory, self.runtime, interpreter)
+            if address is None:
+                return None
             interval, holder, locked, switches = self.memory.words(address, 4)
         except Fault as exc:
             self.problems.append(f"the interpreter lock: {exc}")
@@ -141,7 +143,7 @@ class Python:
         memory, layout = self.memory, self.layout
         attached: Optional[bool] = None
         if layout.ts_state >= 0:
-            attached = memory.u32(address + layout.ts_state) == 1
+            attached = memory.u32(address + layout.ts_state) == L.THREAD_ATTACHED
         state = ThreadState(
             address,
             interpreter,
@@ -167,7 +169,7 @@ class Python:
             module = self.objects.lookup(modules, name)
             if module is None or not self.objects.is_instance(module, "module"):
                 return None
-            return self.memory.u64(module + 16)
+            return self.objects.field(module, 16)
         except (Fault, NotThat):
             return None
 
@@ -225,11 +227,16 @@ class Python:
             return None
 
 
-def gil_address(memory: Memory, runtime: Runtime, interpreter: int) -> int:
-    """Where the GIL's struct lies: inside _PyRuntime up to 3.11, pointed to by the interpreter from 3.12 on."""
-    if runtime.layout.rt_gil >= 0:
-        return runtime.address + runtime.layout.rt_gil
-    return memory.u64(interpreter + runtime.layout.is_gil)
+def gil_address(memory: Memory, runtime: Runtime, interpreter: int) -> Optional[int]:
+    """Where the GIL's struct lies: inside _PyRuntime up to 3.11, pointed to by the interpreter from 3.12 on. None in a
+    free-threaded build that runs without (one that PYTHON_GIL=1 or an extension made to run with it has one)."""
+    layout = runtime.layout
+    if layout.rt_gil >= 0:
+        return runtime.address + layout.rt_gil
+    address = memory.u64(interpreter + layout.is_gil)
+    if layout.gil_enabled >= 0 and not memory.u32(address + layout.gil_enabled):
+        return None
+    return address + layout.gil_start
 
 
 def switch_counter(image: Image) -> Tuple[int, float]:
@@ -241,6 +248,8 @@ def switch_counter(image: Image) -> Tuple[int, float]:
     runtime = find_runtime(image)
     interpreter = image.u64(runtime.address + runtime.layout.rt_interpreters_main)
     address = gil_address(image, runtime, interpreter)
+    if address is None:
+        raise Fault(interpreter, 8, "this interpreter runs without the interpreter lock (GIL)")
     interval = image.u64(address + L.GIL_INTERVAL)
     if not 0 < interval < 1 << 40:
         raise Fault(address, 8, "the interpreter lock's record is damaged")

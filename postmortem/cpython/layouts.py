@@ -9,6 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Tuple
 
+#: Places in builds with a GIL, stable since 3.8: PyObject, PyVarObject, PyTypeObject (Include/object.h,
+#: cpython/object.h).
+OB_TYPE, OB_SIZE = 8, 16
+TP_NAME, TP_BASICSIZE, TP_FLAGS, TP_BASE, TP_DICT, TP_DICTOFFSET = 24, 32, 168, 256, 264, 288
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -108,20 +113,65 @@ class Layout:
     dk_log2: bool = True  # PyDictKeysObject holds logarithms of its sizes; before 3.11 its number of slots
     func_code: int = 48
     func_qualname: int = 40
+    # objects whose places never moved until now; what an interpreter publishes of them counts
+    ob_extra: int = 0  # how much further back every field of an object lies: 16 in free-threaded builds
+    ob_type: int = OB_TYPE
+    ob_size: int = OB_SIZE
+    tp_name: int = TP_NAME
+    tp_basicsize: int = TP_BASICSIZE
+    tp_flags: int = TP_FLAGS
+    tp_base: int = TP_BASE
+    tp_dict: int = TP_DICT
+    tp_dictoffset: int = TP_DICTOFFSET
+    str_length: int = 16
+    str_state: int = 32
+    str_kind_bit: int = 2  # of the state; 8 in free-threaded builds since 3.14, where `interned` is a byte
+    long_value: int = 16  # lv_tag, or ob_size before 3.12
+    long_digits: int = 24
+    float_value: int = 16
+    bytes_data: int = 32
+    tuple_items: int = 24  # 32 since 3.14, which keeps a hash before them
+    list_items: int = 24  # a pointer to them
+    set_used: int = 24
+    set_mask: int = 32
+    set_table: int = 40
+    dict_keys: int = 32
+    dict_values: int = 40
+    managed_dict: int = -24  # MANAGED_DICT_OFFSET, from the object: -8 where no PyGC_Head lies before it
+    # struct _gil_runtime_state begins with an int `enabled` in free-threaded builds
+    gil_enabled: int = -1
+    gil_start: int = 0
+    # 3.14 on: _PyStackRef, a pointer with tags in its lowest bits; where a frame keeps its depth as a pointer
+    stackref_tags: int = 0
+    fr_stackpointer: int = -1
+    gen_executing: int = 0  # value of gi_frame_state
+    # free-threaded builds since 3.14: each thread has a copy of the bytecode
+    co_tlbc: int = -1
+    fr_tlbc_index: int = -1
+    # free-threaded builds: who holds the locks of objects, who stopped the world
+    ts_critical_section: int = -1
+    is_stoptheworld: int = -1
+    # 3.14 on: lists of tasks, linked through TaskObj.task_node
+    is_asyncio_tasks: int = -1
+    ts_asyncio_tasks: int = -1
+    task_node: int = -1
 
 
-#: struct _gil_runtime_state (Include/internal/pycore_gil.h, pycore_gil.h of 3.11-3.13 with FORCE_SWITCHING):
-#: interval in microseconds, holder, locked, count of switches, then the condition variable that waiters of the GIL
+#: struct _gil_runtime_state (Include/internal/pycore_gil.h of 3.8-3.15 with FORCE_SWITCHING), from Layout.gil_start
+#: on: interval in microseconds, holder, locked, count of switches, then the condition variable that waiters of the GIL
 #: sleep on, and the one on which a forced switch waits for the next holder to run.
 GIL_INTERVAL, GIL_LAST_HOLDER, GIL_LOCKED, GIL_SWITCH_NUMBER = 0, 8, 16, 24
 GIL_COND, GIL_SIZE = 32, 208
 
-#: Stable since 3.8: PyObject, PyVarObject, PyTypeObject (Include/object.h, cpython/object.h).
-OB_TYPE, OB_SIZE = 8, 16
-TP_NAME, TP_BASICSIZE, TP_FLAGS, TP_BASE, TP_DICTOFFSET = 24, 32, 168, 256, 288
+#: PyTypeObject.tp_flags (Include/object.h)
 FLAG_INLINE_VALUES, FLAG_MANAGED_DICT, FLAG_HEAPTYPE = 1 << 2, 1 << 4, 1 << 9
 FLAG_LONG, FLAG_LIST, FLAG_TUPLE, FLAG_BYTES, FLAG_UNICODE, FLAG_DICT = (1 << n for n in range(24, 30))
 FLAG_EXCEPTION, FLAG_TYPE = 1 << 30, 1 << 31
 
-#: _PyInterpreterFrame.owner (Include/internal/pycore_frame.h)
-OWNED_BY_GENERATOR, OWNED_BY_CSTACK = 1, 3
+#: _PyInterpreterFrame.owner (Include/internal/pycore_frame.h; pycore_interpframe_structs.h of 3.14): whoever is above
+#: OWNED_BY_FRAME_OBJECT stands for C code, FRAME_OWNED_BY_CSTACK of 3.12 and FRAME_OWNED_BY_INTERPRETER alike.
+OWNED_BY_GENERATOR, OWNED_BY_FRAME_OBJECT = 1, 2
+
+#: PyThreadState.state (Include/internal/pycore_pystate.h): suspended threads wait for a world that was stopped. 3.15
+#: has more of them, which are as much suspended and detached.
+THREAD_DETACHED, THREAD_ATTACHED, THREAD_SUSPENDED = 0, 1, 2

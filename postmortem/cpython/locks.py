@@ -50,7 +50,7 @@ class Locks:
         try:
             name = objects.type_of(address).name
             if name in ("builtin_function_or_method", "method"):
-                return self.at(objects.memory.u64(address + _SELF))
+                return self.at(objects.field(address, _SELF))
             if name == "_thread.lock":
                 word, _weak, locked = objects.memory.words(address + _WORD, 3)
                 return LockState(address, "lock", word, bool(locked & 0xFF), None)
@@ -129,7 +129,7 @@ class Locks:
             callbacks = attribute(self._objects, manager, "_exit_callbacks")
             pairs = list(self._objects.deque_items(callbacks, 100)) if callbacks else []
             exits = [self._objects.items(pair)[1] for pair in pairs]
-            return [self._objects.memory.u64(e + _SELF) for e in exits if self._objects.type_name(e) == "method"]
+            return [self._objects.field(e, _SELF) for e in exits if self._objects.type_name(e) == "method"]
         except (Fault, NotThat, IndexError):
             return []
 
@@ -139,7 +139,7 @@ class Locks:
         for slot, value in enumerate(self._frames.value_stack(frame)[:kept] if kept else ()):
             if self._is_exit(value):
                 try:
-                    manager = self._objects.memory.u64(value + _SELF)
+                    manager = self._objects.field(value, _SELF)
                 except Fault:
                     continue
                 yield slot, manager, self._frames.with_line(frame, slot)
@@ -150,9 +150,9 @@ class Locks:
         name = objects.type_name(value) if value else None
         try:
             if name == "builtin_function_or_method":
-                return objects.memory.cstring(objects.memory.u64(objects.memory.u64(value + _FUNC)), 16) == b"__exit__"
+                return objects.memory.cstring(objects.memory.u64(objects.field(value, _FUNC)), 16) == b"__exit__"
             if name == "method":
-                function = objects.memory.u64(value + _FUNC)
+                function = objects.field(value, _FUNC)
                 if objects.type_name(function) != "function":
                     return False
                 qualname = objects.optional_text(objects.memory.u64(function + objects.layout.func_qualname))

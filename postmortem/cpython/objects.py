@@ -38,13 +38,18 @@ class Objects:
         self.layout = layout
         self._types: Dict[int, TypeInfo] = {}
         self._texts: Dict[int, str] = {}
+        self._type_size = max(layout.tp_dictoffset, layout.tp_base, layout.tp_flags) + 8
+
+    def field(self, address: int, offset: int) -> int:
+        """A word of an object, at its offset in builds with a GIL (free-threaded ones have a larger header)."""
+        return self.memory.u64(address + self.layout.ob_extra + offset)
 
     # ------------------------------------------------------------------ types
 
     def type_of(self, address: int) -> TypeInfo:
         if not 0x1000 <= address < 1 << 48 or address & 7:
             raise NotThat(f"{address:#x} is no object")
-        return self.type_at(self.memory.u64(address + L.OB_TYPE))
+        return self.type_at(self.memory.u64(address + self.layout.ob_type))
 
     def type_at(self, address: int) -> TypeInfo:
         """The type object at an address. One that does not look like a type is NotThat."""
@@ -53,17 +58,17 @@ class Objects:
             return known
         if not 0x1000 <= address < 1 << 48 or address & 7:
             raise NotThat(f"{address:#x} is no type")
-        words = self.memory.words(address, L.TP_DICTOFFSET // 8 + 1)
-        basicsize = words[L.TP_BASICSIZE // 8]
+        layout, words = self.layout, self.memory.words(address, self._type_size // 8)
+        basicsize = words[layout.tp_basicsize // 8]
         if not 16 <= basicsize < 1 << 20:
             raise NotThat(f"no type at {address:#x}")
-        name = self.memory.cstring(words[L.TP_NAME // 8], 200).decode("utf-8", "backslashreplace")
+        name = self.memory.cstring(words[layout.tp_name // 8], 200).decode("utf-8", "backslashreplace")
         if not name or not name.isprintable():
             raise NotThat(f"no type at {address:#x}")
-        offset = words[L.TP_DICTOFFSET // 8]
+        offset = words[layout.tp_dictoffset // 8]
         info = TypeInfo(
-            address, name, words[L.TP_FLAGS // 8], basicsize, offset - (1 << 64 if offset >> 63 else 0),
-            words[L.TP_BASE // 8],
+            address, name, words[layout.tp_flags // 8], basicsize, offset - (1 << 64 if offset >> 63 else 0),
+            words[layout.tp_base // 8],
         )  # fmt: skip
         self._types[address] = info
         return info
@@ -98,15 +103,17 @@ class Objects:
             return known
         if not self.type_of(address).flags & L.FLAG_UNICODE:
             raise NotThat("not a str")
-        length, state = self.memory.u64(address + 16), self.memory.u32(address + 32)
-        kind, compact, ascii_ = state >> 2 & 7, state >> 5 & 1, state >> 6 & 1
+        layout = self.layout
+        length = self.memory.u64(address + layout.str_length)
+        state = self.memory.u32(address + layout.str_state) >> layout.str_kind_bit
+        kind, compact, ascii_ = state & 7, state >> 3 & 1, state >> 4 & 1
         if kind not in (1, 2, 4) or length > 1 << 40:
             raise NotThat("damaged str")
         length = min(length, MAX_TEXT)
         if compact:
-            start = address + (self.layout.ascii_size if ascii_ else self.layout.compact_size)
+            start = address + (layout.ascii_size if ascii_ else layout.compact_size)
         else:
-            start = self.memory.u64(address + self.layout.unicode_data)
+            start = self.memory.u64(address + layout.unicode_data)
         raw = self.memory.read(start, length * kind)
         codec = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}[kind]
         text = raw.decode(codec, "surrogatepass" if kind != 1 else "strict")
@@ -126,39 +133,40 @@ class Objects:
         if not self.type_of(address).flags & L.FLAG_LONG:
             raise NotThat("not an int")
         if self.layout.long_tag:
-            tag = self.memory.u64(address + 16)
+            tag = self.memory.u64(address + self.layout.long_value)
             count, sign = tag >> 3, 1 - (tag & 3)
         else:
-            size = self.memory.i64(address + 16)
+            size = self.memory.i64(address + self.layout.long_value)
             count, sign = abs(size), (size > 0) - (size < 0)
         if count > 4:
             raise NotThat("a very large int")
-        digits = [self.memory.u32(address + 24 + 4 * i) for i in range(count)]
+        digits = [self.memory.u32(address + self.layout.long_digits + 4 * i) for i in range(count)]
         return sign * sum(d << 30 * i for i, d in enumerate(digits))
 
     def number(self, address: int) -> float:
         """A float or an int, as a float."""
         if self.type_of(address).name == "float":
-            return self.memory.f64(address + 16)
+            return self.memory.f64(address + self.layout.float_value)
         return float(self.integer(address))
 
     def bytes_(self, address: int, limit: int = 1 << 20) -> bytes:
         if not self.type_of(address).flags & L.FLAG_BYTES:
             raise NotThat("not bytes")
-        return self.memory.read(address + 32, min(self.memory.u64(address + L.OB_SIZE), limit))
+        size = self.memory.u64(address + self.layout.ob_size)
+        return self.memory.read(address + self.layout.bytes_data, min(size, limit))
 
     # ------------------------------------------------------------------ containers
 
     def items(self, address: int) -> Tuple[int, ...]:
         """Addresses of the items of a tuple or list."""
         flags = self.type_of(address).flags
-        count = self.memory.u64(address + L.OB_SIZE)
+        count = self.memory.u64(address + self.layout.ob_size)
         if count > MAX_ITEMS:
             raise NotThat("longer than can be believed")
         if flags & L.FLAG_TUPLE:
-            return self.memory.words(address + 24, count)
+            return self.memory.words(address + self.layout.tuple_items, count)
         if flags & L.FLAG_LIST:
-            return self.memory.words(self.memory.u64(address + 24), count)
+            return self.memory.words(self.memory.u64(address + self.layout.list_items), count)
         raise NotThat("neither tuple nor list")
 
     def set_items(self, address: int) -> Iterator[int]:
@@ -166,7 +174,8 @@ class Objects:
         dummy whose hash is -1 (Objects/setobject.c)."""
         if self.type_of(address).name not in ("set", "frozenset"):
             raise NotThat("not a set")
-        mask, table = self.memory.u64(address + 32), self.memory.u64(address + 40)
+        mask = self.memory.u64(address + self.layout.set_mask)
+        table = self.memory.u64(address + self.layout.set_table)
         if mask > 4 * MAX_ITEMS:
             raise NotThat("larger than can be believed")
         words = self.memory.words(table, 2 * (mask + 1))
@@ -179,7 +188,7 @@ class Objects:
         (Modules/_collectionsmodule.c, BLOCKLEN 64)."""
         if self.type_of(address).name != "collections.deque":
             raise NotThat("not a deque")
-        count, block, _right, index = self.memory.words(address + L.OB_SIZE, 4)
+        count, block, _right, index = self.memory.words(address + self.layout.ob_size, 4)
         for _ in range(min(count, limit)):
             if index >= 64:
                 block, index = self.memory.u64(block + 8 + 64 * 8), 0
@@ -187,11 +196,11 @@ class Objects:
             index += 1
 
     def length(self, address: int) -> int:
-        """ob_size of a list, tuple or deque; ma_used of a dict; fill of a set."""
+        """ob_size of a list, tuple or deque; ma_used of a dict; used of a set."""
         info = self.type_of(address)
         if info.name in ("set", "frozenset"):
-            return self.memory.u64(address + 24)
-        size = self.memory.u64(address + L.OB_SIZE)
+            return self.memory.u64(address + self.layout.set_used)
+        size = self.memory.u64(address + self.layout.ob_size)
         if size > 1 << 40:
             raise NotThat("longer than can be believed")
         return size
@@ -200,7 +209,8 @@ class Objects:
         """(key, value) addresses of a dict (Objects/dictobject.c: combined and split tables)."""
         if not self.type_of(address).flags & L.FLAG_DICT:
             raise NotThat("not a dict")
-        keys, values = self.memory.words(address + 32, 2)
+        keys = self.memory.u64(address + self.layout.dict_keys)
+        values = self.memory.u64(address + self.layout.dict_values)
         return self._table_items(keys, values + self.layout.dict_values_start if values else 0)
 
     def _table_items(self, keys: int, values: int) -> Iterator[Tuple[int, int]]:

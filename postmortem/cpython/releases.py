@@ -1,13 +1,15 @@
-"""One row of offsets per minor version.
+"""One row of offsets per minor version, and one for the free-threaded build of it.
 
-Source of every number: ``offsetof``/``sizeof`` compiled against the headers of 3.11.7, 3.12.1 and 3.13.0 on
-x86-64 Linux (Include/internal/pycore_{runtime,interp,frame,dict,gil,code}.h, Include/cpython/*.h), and DWARF of
-the same builds for the structs that live in .c files (Modules/_asynciomodule.c, _threadmodule.c,
-_collectionsmodule.c, Objects/genobject.c).
+Source of every number: ``offsetof``/``sizeof`` compiled against the headers of 3.11.7, 3.12.1, 3.13.0 and 3.13.18,
+3.14.10 and 3.15.2 on x86-64 Linux, since 3.13 with Py_GIL_DISABLED too
+(Include/internal/pycore_{runtime,interp,interp_structs,interpframe_structs,frame,dict,gil,code,tstate}.h,
+Include/cpython/*.h), and DWARF of the same builds for the structs that live in .c files
+(Modules/_asynciomodule.c, _threadmodule.c, _collectionsmodule.c, Objects/genobject.c).
 """
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from typing import Dict, Tuple
 
 from .layouts import Layout
@@ -64,9 +66,77 @@ _V313 = {
     ),
 }  # fmt: skip
 
+_V314 = {
+    **_V313,
+    **dict(
+        version=(3, 14),
+        rt_interpreters_head=808, rt_interpreters_main=816, rt_finalizing=784,
+        is_next=7272, is_id=7280, is_modules=7688, is_sysdict=7672, is_builtins=7680,
+        ts_state=44,
+        fr_owner=74, fr_localsplus=80, fr_stacktop=-1, fr_stackpointer=64, stackref_tags=3,
+        co_firsttraceable=192, co_code=208, tuple_items=32,
+        fut_state=104, task_fut_waiter=120, task_coro=128, task_name=136, task_node=152,
+        is_asyncio_tasks=10880, ts_asyncio_tasks=880,
+    ),
+}  # fmt: skip
+
+_V315 = {
+    **_V314,
+    **dict(
+        version=(3, 15),
+        rt_interpreters_head=936, rt_interpreters_main=944, rt_finalizing=912,
+        is_next=7264, is_id=7272, is_threads_head=7336, is_modules=7592, is_sysdict=7576, is_builtins=7584,
+        is_gc_collecting=7512,
+        ts_thread_id=176, ts_native_thread_id=184, ts_exc_info=144, ts_raised=136, ts_state=48,
+        ht_cached_keys=888,
+        gen_created=0, gen_executing=4, gen_completed=5,
+        is_asyncio_tasks=10856, ts_asyncio_tasks=1048,
+    ),
+}  # fmt: skip
+
 LAYOUTS: Dict[Tuple[int, int], Layout] = {
     **HEAP_LAYOUTS,
     (3, 11): Layout(**_V311),  # type: ignore[arg-type]
     (3, 12): Layout(**_V312),  # type: ignore[arg-type]
     (3, 13): Layout(**_V313),  # type: ignore[arg-type]
+    (3, 14): Layout(**_V314),  # type: ignore[arg-type]
+    (3, 15): Layout(**_V315),  # type: ignore[arg-type]
 }
+
+#: What free-threaded builds have elsewhere, beside the larger header of their objects (``_OF_OBJECTS``).
+_FREE_THREADED: Dict[Tuple[int, int], Dict[str, int]] = {
+    (3, 13): dict(
+        is_modules=7664, is_sysdict=7648, is_builtins=7656, ts_critical_section=176,
+        is_stoptheworld=10744,
+    ),
+    (3, 14): dict(
+        is_modules=7712, is_sysdict=7696, is_builtins=7704, ts_critical_section=176,
+        is_stoptheworld=10848, fr_owner=78, fr_tlbc_index=72, co_tlbc=224, co_code=232, str_kind_bit=8,
+        is_asyncio_tasks=17304,
+    ),
+    (3, 15): dict(
+        ts_critical_section=200, is_stoptheworld=10800, fr_owner=78, fr_tlbc_index=72,
+        co_tlbc=224, co_code=232, str_kind_bit=8, is_asyncio_tasks=17256,
+    ),
+}  # fmt: skip
+#: struct _object of free-threaded builds (Include/object.h): ob_tid, ob_flags, ob_mutex, ob_gc_bits, ob_ref_local and
+#: ob_ref_shared before ob_type, where others have ob_refcnt alone.
+_EXTRA = 16
+#: Fields of Layout that are places in objects: by struct, and whatever looks so but is none.
+_OF_OBJECTS = ("co_", "be_", "tb_", "fo_", "func_", "ht_", "gen_frame_state", "gen_iframe", "fut_", "task_", "ob_", "tp_",
+               "str_length", "str_state", "ascii_", "compact_", "unicode_", "long_value", "long_digits", "float_",
+               "bytes_", "tuple_", "list_", "set_", "dict_keys", "dict_values")  # fmt: skip
+_NO_PLACES = ("dict_values_start", "co_local_names")
+
+
+def _free_threaded(row: Layout) -> Layout:
+    shifted = {
+        field.name: getattr(row, field.name) + _EXTRA
+        for field in fields(row)
+        if field.name.startswith(_OF_OBJECTS) and field.name not in _NO_PLACES and getattr(row, field.name) >= 0
+    }
+    known = _FREE_THREADED[row.version]
+    return replace(row, **{**shifted, "managed_dict": -8, "gil_enabled": 0, "gil_start": 8, **known})  # type: ignore[arg-type]
+
+
+FREE_THREADED: Dict[Tuple[int, int], Layout] = {minor: _free_threaded(LAYOUTS[minor]) for minor in _FREE_THREADED}

@@ -46,7 +46,7 @@ def _of_socket(frames: Frames, sock: int) -> Optional[int]:
     if not frames.objects.is_instance(sock, "_socket.socket"):
         return None
     try:
-        number = frames.objects.memory.i32(sock + _SOCK_FD)
+        number = frames.objects.memory.i32(sock + frames.objects.layout.ob_extra + _SOCK_FD)
     except Fault:
         return None
     return number if 0 <= number < 1 << 30 else None

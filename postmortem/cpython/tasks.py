@@ -88,7 +88,7 @@ class Asyncio:
         data = attributes(objects, held)["data"] if weak else held
         for item in objects.set_items(data):
             try:
-                target = objects.memory.u64(item + 16) if weak else item  # PyWeakReference.wr_object
+                target = objects.field(item, 16) if weak else item  # PyWeakReference.wr_object
                 if objects.is_instance(target, "_asyncio.Task"):
                     yield target
             except Fault:
@@ -99,7 +99,7 @@ class Asyncio:
         coroutine = memory.u64(address + layout.task_coro)
         waiter = memory.u64(address + layout.task_fut_waiter)
         state = _STATES.get(memory.u32(address + layout.fut_state), "unknown")
-        task = TaskState(address, self._task_name(address), state, memory.u64(address + _FUT_LOOP) or None)
+        task = TaskState(address, self._task_name(address), state, self._objects.field(address, _FUT_LOOP) or None)
         if state == "pending":
             running = self._follow(coroutine, task)
             if running:
@@ -123,7 +123,6 @@ class Asyncio:
     def _follow(self, awaitable: Optional[int], task: TaskState) -> bool:
         """Adds the frames of a chain of awaits, outermost first, and turns them round; True when the chain is
         being executed right now."""
-        memory = self._objects.memory
         seen: Set[int] = set()
         running = False
         while awaitable and awaitable not in seen and len(seen) < MAX_CHAIN:
@@ -140,9 +139,9 @@ class Asyncio:
                 suspended = generator.state == "suspended"
                 awaitable = self._python.frames.stack_top(generator.frame) if suspended else None
             elif kind in ("coroutine_wrapper", "async_generator_asend", "async_generator_athrow"):
-                awaitable = memory.u64(awaitable + 16)
+                awaitable = self._objects.field(awaitable, 16)
             elif kind == "_asyncio.FutureIter":
-                task.awaiting = self._future_name(memory.u64(awaitable + 16))
+                task.awaiting = self._future_name(self._objects.field(awaitable, 16))
                 break
             else:
                 break
@@ -238,5 +237,5 @@ class Asyncio:
                 return self._objects.memory.u64(address + self._objects.layout.func_code)
             if kind not in ("method", "functools.partial"):
                 return None
-            address = self._objects.memory.u64(address + 16)  # im_func, partial.fn
+            address = self._objects.field(address, 16)  # im_func, partial.fn
         return None

@@ -109,7 +109,7 @@ class Values:
 
     def _word(self, address: int, index: int) -> int:
         """A word of an object, counted from behind its header."""
-        return self._objects.memory.u64(address + L.OB_SIZE + 8 * index)
+        return self._objects.field(address, L.OB_SIZE + 8 * index)
 
     # ------------------------------------------------------------------ scalars
 
@@ -127,11 +127,11 @@ class Values:
         return f"<int of about {math.ceil(digits * 30 * math.log10(2)):,} digits>"
 
     def _float(self, _reading: _Reading, address: int) -> str:
-        return repr(self._objects.memory.f64(address + L.OB_SIZE))
+        return repr(self._objects.memory.f64(address + self._objects.layout.float_value))
 
     def _complex(self, _reading: _Reading, address: int) -> str:
-        memory = self._objects.memory
-        return repr(complex(memory.f64(address + L.OB_SIZE), memory.f64(address + L.OB_SIZE + 8)))
+        memory, start = self._objects.memory, address + self._objects.layout.ob_size
+        return repr(complex(memory.f64(start), memory.f64(start + 8)))
 
     def _str(self, reading: _Reading, address: int) -> str:
         text = masked(self._objects.text(address))
@@ -167,7 +167,7 @@ class Values:
         if reading.depth == 0 and length:
             return f"<{info.name} of {length:,}>"
         if kind in ("tuple", "list"):
-            start = address + L.OB_SIZE + 8 if kind == "tuple" else self._word(address, 1)
+            start = address + objects.layout.tuple_items if kind == "tuple" else self._word(address, 1)
             members: Iterable[int] = objects.memory.words(start, min(length, ITEMS))
         elif length > MAX_OPENED:
             return f"<{info.name} of {length:,}>"
