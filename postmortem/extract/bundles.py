@@ -15,7 +15,7 @@ from .cores import open_core, read_core
 from .descriptors import DescriptorBook, Descriptors
 from .process import Raw, last_call
 from .sources import read_sources
-from .window import counters, number, read_json, read_samples, read_window
+from .window import assigned, counters, number, read_json, read_samples, read_window
 
 
 def from_bundle(
@@ -97,19 +97,26 @@ def _process(
         try:
             return read_core(open_core(path, sysroot), pid, raw, exe, sysroot, progress, with_locals)
         except PostmortemError as exc:
-            return _without_core(pid, raw), [Gap("core", f"process {pid}", str(exc), exc.next or None)]
-    return _without_core(pid, raw), []
+            process, gaps = _without_core(pid, raw)
+            return process, [Gap("core", f"process {pid}", str(exc), exc.next or None), *gaps]
+    return _without_core(pid, raw)
 
 
-def _without_core(pid: int, raw: Raw) -> Process:
+def _without_core(pid: int, raw: Raw) -> Tuple[Process, List[Gap]]:
     facts = raw.process
     listed = facts.get("threads")
-    tids = set(raw.window.threads) | set(raw.samples)
+    tids = set(raw.window.threads)
     tids |= {int(t) for t in listed if t.isdigit()} if isinstance(listed, dict) else set()
+    samples = assigned(raw.samples, tids)
+    gaps = []
+    if len(samples) < len(raw.samples):
+        lost = "only its core tells which thread each of py-spy's stacks belongs to (Python 3.8 to 3.10)"
+        gaps.append(Gap("py-spy", f"samples of process {pid}", lost, "see the gap of its core"))
+    raw, tids = raw._replace(samples=samples), tids | set(samples)
     argv = facts.get("argv")
     book = DescriptorBook(raw.descriptors)
     threads = tuple(_bare_thread(tid, pid, raw, book) for tid in sorted(tids, key=lambda t: (t != pid, t)))
-    return Process(
+    process = Process(
         pid=pid,
         ppid=facts.get("ppid") if isinstance(facts.get("ppid"), int) else None,
         argv=tuple(map(str, argv)) if isinstance(argv, list) else (),
@@ -122,6 +129,7 @@ def _without_core(pid: int, raw: Raw) -> Process:
         io=raw.window.io,
         rss_growth=raw.window.rss_growth,
     )
+    return process, gaps
 
 
 def _bare_thread(tid: int, pid: int, raw: Raw, book: DescriptorBook) -> Thread:

@@ -118,7 +118,7 @@ class Reader:
             wait=wait,
             stack=stack.frames,
             counters=counters(self.raw.window, thread.tid),
-            samples=self.raw.samples.get(thread.tid, ()),
+            samples=self.raw.samples.get(thread.tid) or (self.raw.samples.get(state.ident, ()) if state else ()),
             is_main=thread.tid == self.pid,
             daemon=state.daemon if state else None,
             ident=state.ident if state else None,

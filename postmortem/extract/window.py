@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Collection, Dict, List, NamedTuple, Optional, Tuple
 
 from ..evidence import Counters, PythonFrame, Sample
 
@@ -17,7 +17,10 @@ from ..evidence import Counters, PythonFrame, Sample
 MAX_STACKS = 40
 #: Share of a thread's samples that must agree on the outermost function.
 _MOSTLY = 0.6
-_TRACK = re.compile(r"thread \((\d+)\)(?:: (.*))?$", re.S)
+#: A thread by its tid; where the interpreter's thread state has none (up to 3.10), by its pthread_t.
+_TRACK = re.compile(r"thread \((?:(\d+)|0x([0-9A-Fa-f]+))\)(?:: (.*))?$", re.S)
+#: PID_MAX_LIMIT of Linux. A pthread_t is an address, far above it.
+_LARGEST_TID = 1 << 22
 
 
 class Window(NamedTuple):
@@ -93,8 +96,9 @@ def _counts(value: Any) -> Dict[str, int]:
 
 
 def read_samples(path: Path, rate: float = 50.0) -> Dict[int, Tuple[Sample, ...]]:
-    """tid → the distinct stacks seen, most frequent first. ``rate`` (samples a second) turns the time that a stack
-    lasted back into a count: the trace only notes changes."""
+    """tid, or pthread_t up to Python 3.10 → the distinct stacks seen, most frequent first (``assigned`` tells the two
+    apart). ``rate`` (samples a second) turns the time that a stack lasted back into a count: the trace only notes
+    changes."""
     events = read_json(path)
     if isinstance(events, dict):
         events = events.get("traceEvents")
@@ -112,8 +116,16 @@ def read_samples(path: Path, rate: float = 50.0) -> Dict[int, Tuple[Sample, ...]
     return found
 
 
+def assigned(samples: Dict[int, Tuple[Sample, ...]], tids: Collection[int]) -> Dict[int, Tuple[Sample, ...]]:
+    """The samples whose tid is known when no interpreter tells which pthread_t is which: all that have one, and what
+    the only thread of a process did."""
+    if len(samples) == 1 and len(tids) == 1:
+        return dict(zip(tids, samples.values()))
+    return {tid: found for tid, found in samples.items() if tid <= _LARGEST_TID}
+
+
 def _read_track(events: List[Dict[str, Any]], rate: float) -> Tuple[Optional[int], Tuple[Sample, ...]]:
-    """Replays one thread's B and E events; a stack stands from one moment of change to the next."""
+    """(its number, samples): replays one thread's B and E events; a stack stands from one moment of change to the next."""
     tid: Optional[int] = None
     stack: List[Optional[PythonFrame]] = []
     seen: Dict[Tuple[PythonFrame, ...], List[float]] = {}  # frames → [seconds, first, last]
@@ -129,7 +141,7 @@ def _read_track(events: List[Dict[str, Any]], rate: float) -> Tuple[Optional[int
             continue
         match = _TRACK.match(str(event.get("name"))) if not stack else None
         if match:
-            tid = int(match[1])
+            tid = int(match[1]) if match[1] else int(match[2], 16)
             stack.append(None)
         else:
             stack.append(_frame(event))

@@ -8,7 +8,7 @@ from typing import Any, Dict, List
 
 from postmortem.evidence import Process, PythonFrame, Thread
 from postmortem.extract.sources import read_sources
-from postmortem.extract.window import NO_WINDOW, counters, read_samples, read_window
+from postmortem.extract.window import NO_WINDOW, assigned, counters, read_samples, read_window
 
 
 def event(kind: str, name: str, seconds: float, line: int = 0, tid: int = 9) -> Dict[str, Any]:
@@ -35,10 +35,28 @@ def test_torn_stacks_are_left_out(tmp_path: Path) -> None:
     """A sample that lost its outer frames is no stack of its own."""
     events: List[Dict[str, Any]] = [event("B", "thread (42): Main", 0.0)]
     for begin, end, *names in ((0.0, 0.5, "<module>", "run"), (0.5, 0.6, "run"), (0.6, 1.0, "<module>", "run")):
-        events += [event("B", name, begin, 1) for name in names] + [event("E", name, end, 1) for name in reversed(names)]
+        events += [event("B", name, begin, 1) for name in names] + [
+            event("E", name, end, 1) for name in reversed(names)
+        ]
     path = tmp_path / "trace.json"
     path.write_text(json.dumps([*events, event("E", "thread (42): Main", 1.0)]))
     assert [[f.function for f in s.frames] for s in read_samples(path)[42]] == [["run", "<module>"]]
+
+
+def test_tracks_named_by_pthread_t(tmp_path: Path) -> None:
+    """Up to Python 3.10 py-spy knows a thread by its pthread_t only: kept as that, and given to nobody where the process
+    has several threads and no interpreter tells which is which."""
+    ident = 0x7F7CF67FC6C0
+    name = f"thread (0x{ident:X}): MainThread"
+    events = [event("B", name, 0.0), event("B", "<module>", 0.0, 1), event("E", "<module>", 1.0), event("E", name, 1.0)]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(events))
+    samples = read_samples(path)
+    assert list(samples) == [ident] and len(samples[ident]) == 1
+    assert assigned(samples, {42, 43}) == {}
+    assert assigned(samples, {42}) == {42: samples[ident]}
+    both = {42: samples[ident], ident: samples[ident]}
+    assert assigned(both, {42, 43}) == {42: samples[ident]}
 
 
 def test_damaged_files_are_no_window(tmp_path: Path) -> None:
@@ -67,4 +85,6 @@ def test_only_python_sources_are_quoted(tmp_path: Path) -> None:
     (tmp_path / "pipe.py").symlink_to("/dev/zero")
     names = [str(source), str(secret), str(tmp_path / "pipe.py"), "relative.py", "/etc/passwd"]
     frames = tuple(PythonFrame(name, 2, "f") for name in names)
-    assert read_sources([Process(1, threads=(Thread(1, stack=frames),))]).lines == {str(source): {1: "one", 2: "two", 3: "three"}}
+    assert read_sources([Process(1, threads=(Thread(1, stack=frames),))]).lines == {
+        str(source): {1: "one", 2: "two", 3: "three"}
+    }
