@@ -134,3 +134,124 @@ def test_symbols_and_build_id_of_a_real_program() -> None:
     elves = [Elf(p) for p in sorted(paths) if Path(p).read_bytes()[:4] == b"\x7fELF"]
     assert any(elf.symbol("_PyRuntime") for elf in elves)
     assert all(elf.symbol("no_such_symbol_anywhere") is None for elf in elves)
+
+
+def shared_object(path: Path, build_id: bytes, data: bytes, filesz: int, memsz: int) -> Path:
+    """An ELF file whose one PT_LOAD, of offset 0, has ``filesz`` bytes of the file and ``memsz`` in memory."""
+    built = note(3, build_id, b"GNU\0")
+    head = struct.pack(
+        "<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01" + b"\0" * 9, 3, 62, 1, 0, 64, 0, 0, 64, 56, 2, 0, 0, 0
+    )
+    head += struct.pack("<IIQQQQQQ", 1, 6, 0, 0, 0, filesz, memsz, 4096)
+    head += struct.pack("<IIQQQQQQ", 4, 4, 176, 176, 176, len(built), len(built), 4)
+    path.write_bytes((head + built).ljust(4096, b"\0") + data)
+    return path
+
+
+def test_what_the_loader_clears_is_zero(tmp_path: Path) -> None:
+    """Past p_filesz a mapped page is .bss, though the file has section headers and debug data there."""
+    library = shared_object(tmp_path / "lib.so", b"\1" * 20, b"D" * 4096, 4096 + 1000, 4096 + 3000)
+    mapped = note(0x46494C45, files((0x4000, 0x6000, 0, str(library))))
+    read = ElfCore(str(core(tmp_path / "core", mapped, [(0x4000, b"", 0x2000)])))
+    assert read.read(0x5000, 1200) == b"D" * 1000 + bytes(200)
+    assert read.read(0x5000 + 3000, 8) == b"D" * 8  # beyond the segment it is a plain mapping of the file
+
+
+def test_a_core_without_written_pages_does_not_pass_initial_data_for_them(tmp_path: Path) -> None:
+    """coredump_filter can leave out all that was written: then the file's .data is not what memory had."""
+    library = shared_object(tmp_path / "lib.so", b"\1" * 20, b"D" * 4096, 8192, 8192)
+    mapped = note(0x46494C45, files((0x4000, 0x6000, 0, str(library))))
+    loads = [(0x4000, b"", 0x2000), (0x10000, b"", 0x1000)]
+    with pytest.raises(Fault, match="at the start"):
+        ElfCore(str(core(tmp_path / "without", mapped, loads))).read(0x5000, 8)
+    loads[1] = (0x10000, b"heap", 0x1000)
+    assert ElfCore(str(core(tmp_path / "with", mapped, loads))).read(0x5000, 8) == b"D" * 8
+
+
+@pytest.mark.parametrize(("in_core", "usable"), [(b"\1" * 20, True), (b"\2" * 20, False), (None, False)])
+def test_a_deleted_file_is_taken_by_build_id_alone(tmp_path: Path, in_core: bytes, usable: bool) -> None:
+    """The kernel appends " (deleted)"; the file that is there now counts only when the core shows that it is the same."""
+    library = shared_object(tmp_path / "lib.so", b"\1" * 20, b"D" * 4096, 8192, 8192)
+    name = f"{library} (deleted)"
+    page = shared_object(tmp_path / "old.so", in_core, b"", 8192, 8192).read_bytes() if in_core else b""
+    mapped = note(0x46494C45, files((0x4000, 0x6000, 0, name)))
+    read = ElfCore(str(core(tmp_path / "core", mapped, [(0x4000, page, 0x2000), (0x10000, b"heap", 4)])))
+    assert (read.elf(name) is not None) is usable
+    assert (read.unusable.get(name) is None) is usable
+
+
+def test_a_given_file_stands_for_a_mapped_one(tmp_path: Path) -> None:
+    """A program that moved is read from where it is now, if it is the same build."""
+    page = shared_object(tmp_path / "old", b"\1" * 20, b"", 8192, 8192).read_bytes()
+    moved = shared_object(tmp_path / "moved", b"\1" * 20, b"D" * 4096, 8192, 8192)
+    other = shared_object(tmp_path / "other", b"\2" * 20, b"D" * 4096, 8192, 8192)
+    mapped = note(0x46494C45, files((0x4000, 0x6000, 0, "/gone/prog")))
+    read = ElfCore(str(core(tmp_path / "core", mapped, [(0x4000, page, 0x2000), (0x10000, b"heap", 4)])))
+    assert read.elf("/gone/prog") is None
+    read.stand_in("/gone/prog", str(moved))
+    assert read.read(0x5000, 4) == b"DDDD" and read.unusable == {}
+    read.stand_in("/gone/prog", str(other))
+    assert read.elf("/gone/prog") is None and "build-ids differ" in read.unusable["/gone/prog"]
+
+
+def test_more_segments_than_the_header_can_count(tmp_path: Path) -> None:
+    """Above 65534 mappings e_phnum is 0xFFFF, and section header 0 has the count (PN_XNUM)."""
+    count = 70_000
+    headers = struct.pack("<IIQQQQQQ", 4, 0, 0, 0, 0, 0, 0, 4)
+    data_at = 64 + 56 * (count + 1) + 64
+    headers += b"".join(
+        struct.pack("<IIQQQQQQ", 1, 6, data_at + 8 * i, 0x10000 + 0x1000 * i, 0, 8, 8, 4096) for i in range(count)
+    )
+    section = struct.pack("<IIQQQQIIQQ", 0, 0, 0, 0, 0, 0, 0, count + 1, 0, 0)
+    ident = b"\x7fELF" + bytes([2, 1, 1]) + b"\0" * 9
+    section_at = 64 + len(headers)
+    head = struct.pack("<16sHHIQQQIHHHHHH", ident, 4, 62, 1, 0, 64, section_at, 0, 64, 56, 0xFFFF, 64, 1, 0)
+    path = tmp_path / "core"
+    path.write_bytes(head + headers + section + b"".join(struct.pack("<Q", i) for i in range(count)))
+    read = ElfCore(str(path))
+    assert not read.truncated
+    assert [read.u64(0x10000 + 0x1000 * i) for i in (0, 65_535, count - 1)] == [0, 65_535, count - 1]
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.1, 0.5, 0.9])
+def test_a_core_cut_anywhere_keeps_what_is_left(tmp_path: Path, keep: float) -> None:
+    """In its headers, its notes or its memory: it opens, says that it is cut, and reads what is there."""
+    notes = note(1, prstatus(5)) + note(1, prstatus(6))
+    whole = core(tmp_path / "core", notes, [(0x1000 * i, bytes([i]) * 4096, 4096) for i in range(1, 9)]).read_bytes()
+    head = 64 + 56 * 9
+    for at in (head - 30, head + 100, head + len(notes) - 4, head + len(notes) + int(keep * 8 * 4096)):
+        path = tmp_path / f"cut{at}"
+        path.write_bytes(whole[:at])
+        read = ElfCore(str(path))
+        assert read.truncated
+        assert len(read.threads) == max(0, min(2, (at - head) // (len(notes) // 2)))
+        for i in range(1, 9):
+            begin = head + len(notes) + (i - 1) * 4096
+            if begin + 4096 <= at:
+                assert read.read(0x1000 * i, 4096) == bytes([i]) * 4096
+            elif begin < at:
+                assert read.read(0x1000 * i, at - begin) == bytes([i]) * (at - begin)
+            else:
+                with pytest.raises(Fault):
+                    read.read(0x1000 * i, 1)
+
+
+def test_notes_of_nothing_but_zeros_end(tmp_path: Path) -> None:
+    """A hostile PT_NOTE of many GB of holes is given up after a bounded number of empty notes."""
+    path = tmp_path / "core"
+    size = 20 << 30
+    headers = struct.pack("<IIQQQQQQ", 4, 0, 120, 0, 0, size - 120, 0, 4)
+    ident = b"\x7fELF" + bytes([2, 1, 1]) + b"\0" * 9
+    with path.open("wb") as stream:
+        stream.write(struct.pack("<16sHHIQQQIHHHHHH", ident, 4, 62, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0) + headers)
+        stream.truncate(size)
+    assert ElfCore(str(path)).threads == []
+
+
+@pytest.mark.parametrize(("width", "order", "what"), [(1, 1, "32-bit little-endian"), (2, 2, "64-bit big-endian")])
+def test_cores_of_other_kinds_of_machines_are_named(tmp_path: Path, width: int, order: int, what: str) -> None:
+    """A 32-bit or big-endian core is refused with what it is."""
+    path = tmp_path / "core"
+    path.write_bytes(b"\x7fELF" + bytes([width, order, 1]) + b"\0" * 100)
+    with pytest.raises(NotElf, match=what):
+        ElfCore(str(path))

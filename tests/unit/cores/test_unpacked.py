@@ -1,0 +1,239 @@
+"""Compressed cores: every codec, by library and by tool, cut and hostile; nothing is left behind."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Callable, Dict, List
+
+import pytest
+
+from postmortem.cores import codecs, unpacked
+from postmortem.cores.codecs import CODECS, Codec
+from postmortem.errors import NotACore, PostmortemError, ToolMissing, UsageError
+
+#: 24 MB of which one in eight is not zero, in runs that begin and end within pages.
+HOLE = 3 << 20
+
+
+def content() -> bytes:
+    chance = random.Random(1)
+    parts = [b"\x7fELF" + chance.getrandbits(8 * 5000).to_bytes(5000, "little")]
+    for _ in range(8):
+        parts += [bytes(HOLE - 777), chance.getrandbits(8 * 400_000).to_bytes(400_000, "little")]
+    return b"".join([*parts, bytes(5000)])
+
+
+DATA = content()
+
+
+def by_zstd(data: bytes) -> bytes:
+    try:
+        from compression import zstd  # noqa: PLC0415 - Python 3.14
+    except ImportError:
+        return pytest.importorskip("zstandard").ZstdCompressor(write_checksum=True).compress(data)
+    return zstd.compress(data)
+
+
+PACK: Dict[str, Callable[[bytes], bytes]] = {
+    "zstd": by_zstd,
+    "lz4": lambda data: pytest.importorskip("lz4.frame").compress(data, store_size=False),
+    "xz": lambda data: lzma.compress(data, preset=0),
+    "gzip": lambda data: gzip.compress(data, 1),
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A temporary folder of its own, which must be empty afterwards."""
+    place = tmp_path / "tmp"
+    place.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    yield place
+    assert list(place.iterdir()) == []
+
+
+@pytest.fixture(params=["library", "tool"])
+def way(request, monkeypatch):
+    """The library, or, with none installed, the command-line tool."""
+    if request.param == "tool":
+        without = [codec._replace(make=lambda: None) for codec in CODECS]
+        monkeypatch.setattr(codecs, "CODECS", tuple(without))
+    return request.param
+
+
+@pytest.fixture(params=CODECS, ids=lambda codec: codec.name)
+def codec(request, way) -> Codec:
+    if way == "tool" and shutil.which(request.param.tool) is None:
+        pytest.skip(f"{request.param.tool} is not installed")
+    return request.param
+
+
+def unpack(path: Path, told: List[str]) -> bytes:
+    with unpacked.unpacked(path, told.append) as plain:
+        assert plain.short is None
+        assert plain.path.stat().st_mode & 0o777 == 0o600
+        assert plain.size == plain.path.stat().st_size
+        return plain.path.read_bytes()
+
+
+def test_every_codec_gives_the_core_back(codec, tmp_path):
+    """By the first bytes, whatever the file is called; byte for byte; with progress up to the end."""
+    path, told = tmp_path / "no-suffix", []
+    path.write_bytes(PACK[codec.name](DATA))
+    assert unpacked.compressed(path).name == codec.name
+    assert unpack(path, told) == DATA
+    assert told
+
+
+def test_zeros_become_holes(tmp_path):
+    """The temporary file takes the room of what is not zero, no more than a page for each run's ends."""
+    path = tmp_path / "core.gz"
+    path.write_bytes(PACK["gzip"](DATA))
+    with unpacked.unpacked(path, lambda text: None) as plain:
+        assert plain.path.stat().st_blocks * 512 < 8 * (400_000 + 2 * 4096) + 64 * 1024
+
+
+def test_what_is_cut_is_kept_up_to_there(codec, tmp_path):
+    """A file that was copied half: what comes out is a beginning of the core, and it is said why the end is missing."""
+    packed = PACK[codec.name](DATA)
+    path = tmp_path / "core"
+    for share in (0.5, 0.9):
+        path.write_bytes(packed[: int(len(packed) * share)])
+        with unpacked.unpacked(path, lambda text: None) as plain:
+            data = plain.path.read_bytes()
+            assert plain.short
+            assert DATA.startswith(data)
+            assert len(data) > len(DATA) * (share - 0.25)
+
+
+def test_damage_is_told_and_never_another_exception(codec, tmp_path):
+    """Flipped bytes: the file is unpacked up to there, or refused with a sentence; no traceback, no silent short file."""
+    packed = PACK[codec.name](DATA)
+    chance, path = random.Random(3), tmp_path / "core"
+    for _ in range(6):
+        damaged = bytearray(packed)
+        for _ in range(20):
+            damaged[chance.randrange(10, len(damaged))] ^= 1 << chance.randrange(8)
+        path.write_bytes(damaged)
+        try:
+            with unpacked.unpacked(path, lambda text: None) as plain:
+                assert plain.short or plain.path.read_bytes()
+        except PostmortemError as exc:
+            assert str(path) in str(exc)
+
+
+def test_several_streams_in_a_row_are_one_core(tmp_path):
+    """gzip, xz and zstd files may be concatenated; padding behind them is no damage."""
+    for name in ("gzip", "xz", "zstd"):
+        path = tmp_path / name
+        path.write_bytes(PACK[name](DATA[:100_000]) + PACK[name](DATA[100_000:]) + bytes(512 if name != "zstd" else 0))
+        assert unpack(path, []) == DATA
+
+
+def test_what_is_no_core_is_refused_at_once(tmp_path):
+    """A compressed text, or bomb, is no core: one sentence, before it fills a disk."""
+    path = tmp_path / "text.gz"
+    path.write_bytes(gzip.compress(bytes(50 << 20)))
+    with pytest.raises(NotACore, match="holds no ELF file"), unpacked.unpacked(path, lambda text: None):
+        pass
+
+
+@pytest.mark.parametrize("name", sorted(PACK))
+def test_a_bomb_is_stopped(name, tmp_path, monkeypatch):
+    """More than the limit is refused with the limit and how to raise it."""
+    path = tmp_path / "bomb"
+    path.write_bytes(PACK[name](b"\x7fELF" + bytes(64 << 20)))
+    monkeypatch.setenv(unpacked.VARIABLE, "32M")
+    with pytest.raises(NotACore, match="more than 33554432 bytes") as caught:  # noqa: SIM117
+        with unpacked.unpacked(path, lambda text: None):
+            pass
+    assert unpacked.VARIABLE in caught.value.next
+
+
+def test_a_full_temporary_folder_is_told_of(tmp_path, monkeypatch):
+    """What does not fit into the room that is left is refused before the disk is full."""
+    path = tmp_path / "core.gz"
+    path.write_bytes(PACK["gzip"](DATA))
+    place = os.statvfs(tmp_path)
+    monkeypatch.setattr(unpacked, "SPARE", place.f_bavail * place.f_frsize - (1 << 20))
+    with pytest.raises(NotACore, match="does not fit") as caught, unpacked.unpacked(path, lambda text: None):
+        pass
+    assert "TMPDIR" in caught.value.next
+
+
+def test_a_limit_that_is_no_size_is_wrong_usage(tmp_path, monkeypatch):
+    """A mistyped limit is not ignored."""
+    monkeypatch.setenv(unpacked.VARIABLE, "lots")
+    with pytest.raises(UsageError, match="lots"):
+        unpacked.most()
+    for text, size in (("10", 10), ("2k", 2048), ("3 GB", 3 << 30), ("1TiB", 1 << 40)):
+        monkeypatch.setenv(unpacked.VARIABLE, text)
+        assert unpacked.most() == size
+
+
+def test_without_library_and_tool_it_is_said_what_to_install(tmp_path, monkeypatch):
+    """Neither is there: one sentence with both ways out."""
+    path = tmp_path / "core.zst"
+    path.write_bytes(b"\x28\xb5\x2f\xfd" + bytes(20))
+    monkeypatch.setattr(codecs, "CODECS", tuple(codec._replace(make=lambda: None) for codec in CODECS))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolMissing, match="zstd") as caught, unpacked.unpacked(path, lambda text: None):
+        pass
+    assert "pip install zstandard" in caught.value.next
+
+
+def test_plain_files_are_not_compressed(tmp_path):
+    """A core, an empty file, a folder, a missing file: none is compressed."""
+    for name, data in (("core", DATA[:100]), ("empty", b"")):
+        (tmp_path / name).write_bytes(data)
+        assert unpacked.compressed(tmp_path / name) is None
+    assert unpacked.compressed(tmp_path) is None
+    assert unpacked.compressed(tmp_path / "missing") is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_no_end_leaves_a_file(number, tmp_path, folder):
+    """Ended in the middle by any signal, the process leaves nothing in the temporary folder."""
+    path = tmp_path / "core.gz"
+    path.write_bytes(PACK["gzip"](DATA))
+    program = (
+        "import sys, time; from pathlib import Path; from postmortem.cores.unpacked import unpacked\n"
+        "with unpacked(Path(sys.argv[1]), lambda text: None) as plain:\n"
+        "    print(plain.size, flush=True); time.sleep(600)\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        env={**os.environ, "TMPDIR": str(folder)},
+    )  # fmt: skip
+    assert int(child.stdout.readline()) == len(DATA)
+    child.send_signal(number)
+    child.wait(60)
+    child.stdout.close()
+    assert list(folder.iterdir()) == []
+
+
+def test_memory_stays_flat(tmp_path):
+    """Half a gigabyte of zeros is unpacked in the memory that a megabyte takes, by every codec."""
+    program = (
+        "import sys; from pathlib import Path; from postmortem.cores.unpacked import unpacked\n"
+        "with unpacked(Path(sys.argv[1]), lambda text: None) as plain:\n"
+        "    peak = next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
+        "    print(plain.size, plain.path.stat().st_blocks, peak)\n"
+    )
+    size = 512 << 20
+    for name, pack in PACK.items():
+        (tmp_path / name).write_bytes(pack(b"\x7fELF" + bytes(size - 4)))
+        said = subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path / name)], capture_output=True, text=True, check=True
+        ).stdout.split()
+        assert int(said[0]) == size
+        assert int(said[1]) * 512 < 1 << 20
+        assert int(said[2]) < 150 << 10, name  # KB
