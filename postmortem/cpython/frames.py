@@ -174,7 +174,12 @@ class Frames:
                 top = memory.i32(frame.address + layout.fr_stacktop)
             if not frame.code.nlocalsplus < top <= frame.code.nlocalsplus + frame.code.stacksize:
                 return None
-            return self._slot(frame, top - 1) or None
+            # 3.15 has a second slot on top for whatever is iterated over, which has an index or NULL (SEND)
+            for index in range(top - 1, max(top - 3, frame.code.nlocalsplus - 1), -1):
+                value = self._slot(frame, index)
+                if value or not layout.stackref_tags:
+                    return value or None
+            return None
         except Fault:
             return None
 

@@ -66,7 +66,7 @@ class Python:
 
     def __init__(self, image: Image) -> None:
         self.runtime: Runtime = find_runtime(image)
-        self.memory: Memory = image
+        self.memory: Image = image
         self.layout = self.runtime.layout
         self.objects = Objects(image, self.layout)
         self.frames = frames_of(self.objects)

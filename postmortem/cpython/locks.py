@@ -2,25 +2,34 @@
 
 A plain ``_thread.lock`` records no owner. But ``with lock:`` leaves the bound ``__exit__`` of the context manager
 on the frame's value stack for as long as the body runs, below the depth that the exception table gives for the
-current instruction (Python/compile.c of 3.11-3.13, compiler_with; objects from Modules/_threadmodule.c). An
-RLock records its owner. Up to 3.13 the lock's semaphore is malloc'ed: the futex word that a thread sleeps on is
-the address that the lock object holds.
+current instruction (Python/compile.c of 3.11-3.13, compiler_with; objects from Modules/_threadmodule.c). Since 3.14
+it is the function ``__exit__`` and, in the next slot, its context manager (Python/codegen.c, LOAD_SPECIAL). An RLock
+records its owner. The futex word that a thread sleeps on is a malloc'ed semaphore whose address the lock object holds,
+or, where a lock is a byte in its object (``PyMutex``: 3.14, and late releases of 3.13), one that ``parking`` explains.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..memory import Fault
 from .attributes import attribute, attributes, class_value, class_values
 from .frames import Frame, Frames
-from .objects import NotThat
+from .objects import NotThat, Objects
+from .parking import parked_on
 
-#: lockobject: lock_lock, in_weakreflist, locked. rlockobject: rlock_lock, rlock_owner, rlock_count (3.11-3.13).
-_WORD, _LOCKED, _OWNER, _COUNT = 16, 32, 24, 32
+#: lockobject: lock_lock, in_weakreflist, locked; or a PyMutex alone. rlockobject: rlock_lock, rlock_owner, rlock_count,
+#: in_weakreflist; or a _PyRecursiveMutex, which is a PyMutex, thread, level (Modules/_threadmodule.c, pycore_lock.h).
+#: Which one it is tells the size of its type.
+_WORD = 16
+_MUTEX_SIZE, _RECURSIVE_MUTEX_SIZE = 24, 40
+#: PyMutex (Include/internal/pycore_lock.h): _Py_LOCKED, beside _Py_HAS_PARKED
+_LOCKED = 1
 #: m_self of PyCFunctionObject and im_self of PyMethodObject lie at the same place; im_func/m_ml as well.
 _SELF, _FUNC = 24, 16
+#: PyDescrObject.d_name (Include/cpython/descrobject.h)
+_DESCRIBED = 24
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,26 @@ class LockState:
     locked: Optional[bool]
     owner_ident: Optional[int]  # RLock only
     through: Optional[str] = None  # type of the object that wraps it: "Condition"
+
+
+def _lock(objects: Objects, address: int) -> LockState:
+    start = address + objects.layout.ob_extra + _WORD
+    if objects.type_of(address).basicsize - objects.layout.ob_extra <= _MUTEX_SIZE:
+        return LockState(address, "lock", start, bool(objects.memory.u8(start) & _LOCKED), None)
+    word, _weak, locked = objects.memory.words(start, 3)
+    return LockState(address, "lock", word, bool(locked & 0xFF), None)
+
+
+def _rlock(objects: Objects, address: int) -> LockState:
+    start = address + objects.layout.ob_extra + _WORD
+    first, owner, count = objects.memory.words(start, 3)
+    if objects.type_of(address).basicsize - objects.layout.ob_extra <= _RECURSIVE_MUTEX_SIZE:
+        locked = bool(first & _LOCKED)
+        return LockState(address, "rlock", start, locked, owner if locked else None)
+    return LockState(address, "rlock", first, count > 0, owner if count else None)
+
+
+_READERS: Dict[str, Callable[[Objects, int], LockState]] = {"_thread.lock": _lock, "_thread.RLock": _rlock}
 
 
 class HeldLock(NamedTuple):
@@ -51,12 +80,8 @@ class Locks:
             name = objects.type_of(address).name
             if name in ("builtin_function_or_method", "method"):
                 return self.at(objects.field(address, _SELF))
-            if name == "_thread.lock":
-                word, _weak, locked = objects.memory.words(address + _WORD, 3)
-                return LockState(address, "lock", word, bool(locked & 0xFF), None)
-            if name == "_thread.RLock":
-                word, owner, count = objects.memory.words(address + _WORD, 3)
-                return LockState(address, "rlock", word, count > 0, owner if count else None)
+            if name in _READERS:
+                return _READERS[name](objects, address)
             if objects.is_instance(address, "Condition"):
                 inner = attribute(objects, address, "_lock")
                 found = self.at(inner) if inner else None
@@ -136,30 +161,38 @@ class Locks:
     def _managers(self, frame: Frame) -> Iterator[Tuple[int, int, Optional[int]]]:
         """(slot, context manager, line of its `with`) of the active `with` statements of a frame."""
         kept = self._frames.kept_depth(frame)
-        for slot, value in enumerate(self._frames.value_stack(frame)[:kept] if kept else ()):
-            if self._is_exit(value):
-                try:
-                    manager = self._objects.field(value, _SELF)
-                except Fault:
-                    continue
-                yield slot, manager, self._frames.with_line(frame, slot)
+        values = self._frames.value_stack(frame)[:kept] if kept else ()
+        for slot, value in enumerate(values):
+            manager, last = self._bound(value), slot
+            if manager is None and slot + 1 < kept and values[slot + 1] and self._is_exit(value):
+                manager, last = values[slot + 1], slot + 1
+            if manager:
+                yield last, manager, self._frames.with_line(frame, last)
 
-    def _is_exit(self, value: int) -> bool:
-        """Is it a bound ``__exit__``?"""
+    def _bound(self, value: int) -> Optional[int]:
+        """The context manager of a bound ``__exit__``."""
         objects = self._objects
         name = objects.type_name(value) if value else None
         try:
             if name == "builtin_function_or_method":
-                return objects.memory.cstring(objects.memory.u64(objects.field(value, _FUNC)), 16) == b"__exit__"
-            if name == "method":
-                function = objects.field(value, _FUNC)
-                if objects.type_name(function) != "function":
-                    return False
-                qualname = objects.optional_text(objects.memory.u64(function + objects.layout.func_qualname))
-                return qualname is not None and qualname.split(".")[-1] == "__exit__"
+                found = objects.memory.cstring(objects.memory.u64(objects.field(value, _FUNC)), 16) == b"__exit__"
+            else:
+                found = name == "method" and self._is_exit(objects.field(value, _FUNC))
+            return objects.field(value, _SELF) if found else None
         except Fault:
-            pass
-        return False
+            return None
+
+    def _is_exit(self, value: int) -> bool:
+        """Is it a function, or an unbound method of a built-in type, called ``__exit__``?"""
+        objects = self._objects
+        name = objects.type_name(value) if value else None
+        try:
+            if name == "function":
+                qualname = objects.optional_text(objects.memory.u64(value + objects.layout.func_qualname))
+                return qualname is not None and qualname.split(".")[-1] == "__exit__"
+            return name == "method_descriptor" and objects.optional_text(objects.field(value, _DESCRIBED)) == "__exit__"
+        except Fault:
+            return False
 
     def generator_frame(self, manager: int) -> Optional[Frame]:
         """The suspended frame of a ``contextlib.contextmanager``."""
@@ -177,7 +210,10 @@ class Locks:
 
     def awaited(self, frames: Sequence[Frame], word: int) -> Optional[LockState]:
         """The lock whose semaphore a thread sleeps on: it is on the value stack or among the locals of one of the
-        innermost frames. Slots may be stale, so only a lock with this very semaphore counts."""
+        innermost frames. Slots may be stale, so only a lock with this very semaphore counts. A thread that is parked
+        says itself for which byte it waits, and the lock is the object around it."""
+        parked = parked_on(self._objects.memory, word)
+        word = word if parked is None else parked
         for frame in frames[:3]:
             candidates = list(self._frames.value_stack(frame))
             candidates += [value for _name, value in self._frames.locals(frame)]
@@ -185,7 +221,7 @@ class Locks:
                 lock = self.at(value) if value else None
                 if lock is not None and lock.word == word:
                     return lock
-        return None
+        return None if parked is None else self.at(parked - self._objects.layout.ob_extra - _WORD)
 
     # ------------------------------------------------------------------ names
 

@@ -1,8 +1,7 @@
 """asyncio: every task with its chain of coroutines down to the innermost frame, and the loops they run on.
 
-Where tasks are kept: ``asyncio.tasks._all_tasks`` up to 3.11, ``_scheduled_tasks`` and ``_eager_tasks`` in 3.12
-and 3.13 (Lib/asyncio/tasks.py, Modules/_asynciomodule.c). What a suspended coroutine awaits is the topmost value
-of its frame (Objects/genobject.c, _PyGen_yf).
+What a suspended coroutine awaits is the topmost value of its frame (Objects/genobject.c, _PyGen_yf). ``tasklists`` knows
+where the tasks are kept.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from .attributes import attribute, attributes, slot
 from .frames import Frame
 from .interpreter import InterpreterState, Python
 from .objects import NotThat
+from .tasklists import MAX_TASKS, TASK, task_addresses, task_layout
 
-MAX_TASKS = 200_000
 MAX_CHAIN = 2_000
 _BASE_EVENTS = "asyncio/base_events.py"
 _FUT_LOOP = 16
@@ -54,6 +53,7 @@ class Asyncio:
         self._python = python
         self._interpreter = interpreter
         self._objects = python.objects
+        self._layout = task_layout(python.memory, python.layout)
         self.problems: List[str] = []
 
     # ------------------------------------------------------------------ tasks
@@ -61,7 +61,7 @@ class Asyncio:
     def tasks(self) -> List[TaskState]:
         found: List[TaskState] = []
         seen: Set[int] = set()
-        for address in self._task_addresses():
+        for address in task_addresses(self._python, self._interpreter, self._layout, self.problems):
             if address in seen or len(found) >= MAX_TASKS:
                 continue
             seen.add(address)
@@ -71,31 +71,8 @@ class Asyncio:
                 self.problems.append(f"task at {address:#x}: {exc}")
         return found
 
-    def _task_addresses(self) -> Iterator[int]:
-        for name in ("_scheduled_tasks", "_all_tasks", "_eager_tasks"):
-            held = self._python.module_value(self._interpreter, "asyncio.tasks", name)
-            if held is None:
-                continue
-            try:
-                yield from self._members(held)
-            except (Fault, NotThat) as exc:
-                self.problems.append(f"asyncio.tasks.{name}: {exc}")
-
-    def _members(self, held: int) -> Iterator[int]:
-        """Of a WeakSet (a set of weak references in ``data``) or a set."""
-        objects = self._objects
-        weak = objects.is_instance(held, "WeakSet")
-        data = attributes(objects, held)["data"] if weak else held
-        for item in objects.set_items(data):
-            try:
-                target = objects.field(item, 16) if weak else item  # PyWeakReference.wr_object
-                if objects.is_instance(target, "_asyncio.Task"):
-                    yield target
-            except Fault:
-                continue
-
     def _task(self, address: int) -> TaskState:
-        memory, layout = self._objects.memory, self._objects.layout
+        memory, layout = self._objects.memory, self._layout
         coroutine = memory.u64(address + layout.task_coro)
         waiter = memory.u64(address + layout.task_fut_waiter)
         state = _STATES.get(memory.u32(address + layout.fut_state), "unknown")
@@ -114,7 +91,7 @@ class Asyncio:
     def _task_name(self, address: int) -> Optional[str]:
         """A str, or from 3.12 on an int until somebody asks for it."""
         try:
-            name = self._objects.memory.u64(address + self._objects.layout.task_name)
+            name = self._objects.memory.u64(address + self._layout.task_name)
             text = self._objects.optional_text(name)
             return text if text is not None else f"Task-{self._objects.integer(name)}"
         except (Fault, NotThat):
@@ -149,7 +126,7 @@ class Asyncio:
         return running
 
     def _future_name(self, address: int) -> Optional[str]:
-        if self._objects.is_instance(address, "_asyncio.Task"):
+        if self._objects.is_instance(address, TASK):
             return f"Task:{self._task_name(address) or '?'}"
         kind = self._objects.type_name(address)
         return kind.split(".")[-1] if kind else None
