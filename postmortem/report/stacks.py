@@ -152,9 +152,10 @@ def _frames(
     above = _above(stack)
     if above:
         page.line(f"native: {' < '.join(above[:_FEW_FRAMES])}", 6, "dim")
+    own = next((f for f in python[:limit] if wording.short_path(f.file) == f.file), None)
     for number, frame in enumerate(python[:limit]):
         _frame(page, frame.function, f"{wording.short_path(frame.file)}:{_number(frame.line)}")
-        if number == 0:
+        if number == 0 or frame is own:
             details.source(page, evidence, frame, 10)
         details.variables(page, frame.locals, 10)
     if thread is not None and thread.recursion is not None and len(python) > limit:
