@@ -25,14 +25,9 @@ def find(version: str) -> Optional[str]:
     return str(found) if found is not None else shutil.which(f"python{version}")
 
 
-#: Of versions that the reader has a layout of, those that may differ from it: free-threaded builds have a larger object
-#: header, debug builds more fields, and late releases of 3.13 have 3.14's locks (24 bytes instead of 40).
-UNREAD = ("3.13-stripped", "3.13t", "3.14t", "3.15t", "3.14-debug")
-
-
 def is_read(interpreter: wanted.Wanted) -> bool:
-    """Whether the reader knows its layout: from the reader's own table, and what that does not say."""
-    return interpreter.version in LAYOUTS and interpreter.id not in UNREAD
+    """Whether the reader knows its layout."""
+    return interpreter.version in LAYOUTS
 
 
 def matrix(every: bool = False) -> List[object]:

@@ -125,7 +125,9 @@ def main():
     python = Python(memory)
     assert python.runtime.version == sys.version_info[:3], python.runtime.version
     assert not python.problems, python.problems
-    assert abs(python.interpreters[0].gil.interval_s - sys.getswitchinterval()) < 1e-9
+    gil = python.interpreters[0].gil
+    assert (gil is not None) == getattr(sys, "_is_gil_enabled", lambda: True)()
+    assert gil is None or abs(gil.interval_s - sys.getswitchinterval()) < 1e-9
     check_objects(python.objects)
     check_attributes(python.objects)
     check_lines(python.objects)
