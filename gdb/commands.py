@@ -11,6 +11,7 @@ import gdb
 from postmortem.cpython.frames import Frame
 from postmortem.cpython.locks import LockState
 from postmortem.cpython.objects import NotThat
+from postmortem.cpython.secrets import MASK, is_secret
 from postmortem.cpython.tasks import Asyncio, TaskState
 from postmortem.cpython.values import Values
 from postmortem.memory import Fault
@@ -169,7 +170,8 @@ class Locals(PmCommand):
         values = Values(session.python.frames, names)
         found = list(session.python.frames.locals(frame))
         for name, address in found[:MAX_LOCALS]:
-            yield f"  {clean(name, 60)} = {clean(values.describe(address, MAX_VALUE), MAX_VALUE)}"
+            text = MASK if is_secret(name) else values.describe(address, MAX_VALUE)
+            yield f"  {clean(name, 60)} = {clean(text, MAX_VALUE)}"
         if not found:
             yield "  (no local variable is bound)"
         if len(found) > MAX_LOCALS:
