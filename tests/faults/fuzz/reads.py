@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+import traceback
 from typing import Any, Dict, List, NamedTuple, Set, Tuple
 
 from postmortem.memory.elfcore import ElfCore
@@ -80,6 +81,8 @@ def trace(base: Base, layout: Map) -> Trace:
             with os.fdopen(writer, "wb") as stream:
                 pickle.dump(recorder.seen, stream)
             status = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(status)
     os.close(writer)
