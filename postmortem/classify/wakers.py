@@ -14,11 +14,11 @@ def peers_only(process: Process) -> Dict[str, str]:
     connection."""
     resources = {r.id: r for r in process.resources}
     found: Dict[str, str] = {}
+    busy = {t.tid for t in process.threads if (t.wait is None or t.wait.kind != "socket") and t.python}
     for loop in process.loops:
         sockets = [resources[s] for s in loop.sockets if resources[s].remote or resources[s].listening]
-        others = [t for t in process.threads if t.python and t.tid != loop.tid]
-        busy = any(t.wait is None or t.wait.kind != "socket" for t in others)
-        if busy or loop.scheduled != 0 or not sockets or any(s.listening or s.accepted is not False for s in sockets):
+        serves = any(s.listening or s.accepted is not False for s in sockets)
+        if busy - {loop.tid} or loop.scheduled != 0 or not sockets or serves:
             continue
         for task in process.tasks:
             own = bool(task.stack) and not knowledge.is_stdlib(task.stack[0])

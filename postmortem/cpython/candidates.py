@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from typing import Callable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ..memory import Elf, Fault, Image
 from .published import DEBUG_COOKIE
@@ -29,12 +29,10 @@ class Candidate(NamedTuple):
     version: Optional[Tuple[int, int, int]] = None  # as the file says, when it does
 
 
-def candidates(image: Image, head: Callable[[], Tuple[int, ...]]) -> Iterator[Candidate]:
-    """Lazily, each kind for every file before the next kind. ``head``: the offsets at which the known versions keep
-    ``interpreters.head``, asked only when pointers have to be scanned."""
-    bases = {f.path: f.start for f in reversed(image.files) if f.offset == 0}
-    ordered = sorted(bases, key=lambda path: (not _PYTHON_FILE.search(path), bases[path]))
-    opened = [(path, elf) for path, elf in ((p, image.elf(p)) for p in ordered) if elf is not None]
+def named(image: Image) -> Iterator[Candidate]:
+    """Those that a file names: first by symbol, in every file, then by section."""
+    bases = _bases(image)
+    opened = _opened(image)
     for path, elf in opened:
         value = elf.symbol("_PyRuntime")
         if value is not None:
@@ -43,13 +41,29 @@ def candidates(image: Image, head: Callable[[], Tuple[int, ...]]) -> Iterator[Ca
         section = elf.section(_SECTION)
         if section is not None and section.address:
             yield _in_file(image, path, elf, bases[path] - elf.first_vaddr, section.address, "section")
+
+
+def scanned(image: Image, heads: Tuple[int, ...]) -> Iterator[Candidate]:
+    """Those that data looks like. ``heads``: the offsets at which the known versions keep ``interpreters.head``."""
     for area in data_areas(image):
         for address in _find(image, area, DEBUG_COOKIE):
             yield Candidate(address, area.path, "cookie", name_version(area.path))
+    opened = dict(_opened(image))
     for area in data_areas(image):
-        if _may_be_python(image, area.path, opened):
-            for address in _twins(image, area, head()):
+        if _may_be_python(opened.get(area.path)):
+            for address in _twins(image, area, heads):
                 yield Candidate(address, area.path, "pointers", name_version(area.path))
+
+
+def _bases(image: Image) -> Dict[str, int]:
+    return {f.path: f.start for f in reversed(image.files) if f.offset == 0}
+
+
+def _opened(image: Image) -> List[Tuple[str, Elf]]:
+    """The mapped programs and libraries that are at hand, those called like an interpreter first."""
+    bases = _bases(image)
+    ordered = sorted(bases, key=lambda path: (not _PYTHON_FILE.search(path), bases[path]))
+    return [(path, elf) for path, elf in ((p, image.elf(p)) for p in ordered) if elf is not None]
 
 
 def _in_file(image: Image, path: str, elf: Elf, bias: int, value: int, found_by: str) -> Candidate:
@@ -97,9 +111,8 @@ def data_areas(image: Image) -> List[Area]:
     return sorted(found, key=lambda area: (not _PYTHON_FILE.search(area.path), area.start))
 
 
-def _may_be_python(image: Image, path: str, opened: List[Tuple[str, Elf]]) -> bool:
+def _may_be_python(elf: Optional[Elf]) -> bool:
     """The C library's data is full of neighbouring equal pointers; it is asked only when nothing is known of a file."""
-    elf = next((e for p, e in opened if p == path), None)
     return elf is None or elf.data.find(b"PYTHONHOME") >= 0
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Iterator, List, NamedTuple, Optional, Tuple
 
 from ..memory import Fault, Image
-from .candidates import Candidate, candidates, hex_version, name_version
+from .candidates import Candidate, hex_version, name_version, named, scanned
 from .layouts import Layout
 from .objects import NotThat, Objects
 from .published import describe
@@ -60,16 +60,17 @@ def find_runtime(image: Image) -> Runtime:
     Raises NoInterpreter with what was tried."""
     tried: List[str] = []
     found: List[Runtime] = []
-    for candidate in islice(candidates(image, _heads), MAX_CANDIDATES):
-        if found and candidate.found_by in ("cookie", "pointers"):
-            break  # those are for files that say nothing themselves
+    for candidate in named(image):
         if any(candidate.address == runtime.address for runtime in found):
             continue
         runtime = _believed(image, candidate)
         if runtime is not None:
             found.append(runtime)
-        elif candidate.found_by != "pointers":
+        else:
             tried.append(_doubt(image, candidate))
+    if not found:  # the files say nothing: look at what is there
+        looks = (_believed(image, candidate) for candidate in islice(scanned(image, _heads()), MAX_CANDIDATES))
+        found = list(islice((runtime for runtime in looks if runtime is not None), 1))
     if found:
         return _with_others(found)
     suspect = next((f.path for f in image.files if name_version(f.path)), None)
@@ -84,6 +85,8 @@ def _heads() -> Tuple[int, ...]:
 
 def _believed(image: Image, candidate: Candidate) -> Optional[Runtime]:
     for reading in _readings(image, candidate):
+        if candidate.found_by == "pointers" and not _are_twins(image, candidate.address, reading.layout):
+            continue
         exact = _checked(image, candidate.address, reading)
         if exact is not None:
             text = "{}.{}.{}".format(*exact)
@@ -126,6 +129,14 @@ def _checked(image: Image, address: int, reading: _Reading) -> Optional[Version]
     if said is None:
         return reading.version if reading.certain else None
     return said if said[:2] == reading.version[:2] else None
+
+
+def _are_twins(image: Image, address: int, layout: Layout) -> bool:
+    """Is the pair that the scan found where this layout has it? Versions keep it 8 bytes apart from each other."""
+    try:
+        return image.u64(address + layout.rt_interpreters_head) == image.u64(address + layout.rt_interpreters_main)
+    except Fault:
+        return False
 
 
 def _said(image: Image, interpreter: int, layout: Layout) -> Optional[Version]:

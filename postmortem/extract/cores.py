@@ -17,7 +17,7 @@ from ..memory import CoreThread, ElfCore, NotElf
 from ..native import NativeStacks, Unwinding, start
 from .process import Raw, Reader
 from .scripts import located, script_directory
-from .sources import read_lines, read_sources
+from .sources import parsed, read_lines, read_sources
 from .window import NO_WINDOW
 
 #: Signals whose default is a core and that the process itself causes or a watchdog sends.
@@ -94,16 +94,18 @@ def read_core(
     unwinding = _start_gdb(core, program, sysroot, gaps)
     python = _python(core, gaps)
     _replace_lost_threads(core, python, gaps)
-    native = _collect(unwinding, gaps)
     root = str(sysroot) if sysroot else ""
-    stacks = native.stacks if native else {}
     directory = script_directory(python, lambda file: read_lines(root + file)) if python else None
 
     def lines(file: str) -> Optional[List[str]]:
         return read_lines(root + located(file, directory))
 
-    reader = Reader(core, python, stacks, raw, pid, lines, with_locals)
-    process = changed(reader.process(), directory=directory)
+    reader = Reader(core, python, raw, pid, lines, with_locals)
+    reader.read()
+    for file in reader.files:
+        parsed(root + located(file, directory))
+    native = _collect(unwinding, gaps)
+    process = changed(reader.process(native.stacks if native else {}), directory=directory)
     if process.exe is None and program is not None:
         process = changed(process, exe=str(program))
     gaps.extend(reader.gaps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..cpython.frames import Frame
+from ..cpython.freethreading import FreeThreading
 from ..cpython.interpreter import Python, ThreadState
 from ..cpython.locks import Locks, LockState
 from ..evidence import HeldLock, PythonFrame, Resource
@@ -41,6 +42,7 @@ class LockBook:
         self._python = python
         self._acquires = Acquires(python.frames, lines)
         self._locks = Locks(python.frames)
+        self._free = FreeThreading(python)
         self._threads = threads
         self._ids: Dict[int, str] = {}  # lock object → resource id
         self._states: Dict[int, LockState] = {}
@@ -56,7 +58,10 @@ class LockBook:
 
     def wait(self, word: int, tid: int, frames: Sequence[Frame]) -> Optional[FutexFacts]:
         """What a futex word means to a thread with these frames (most recent first)."""
-        lock = self._locks.awaited(frames, word)
+        world = self._world(word, tid)
+        if world is not None:
+            return FutexFacts("mutex", None, world)
+        lock = self._locks.awaited(frames, word) or self._free.awaited(word)
         primitive = self._primitive(frames)
         if lock is None:
             # from 3.13 on Thread.join waits in C, on a word of its own; any other unknown word stays unknown
@@ -67,7 +72,23 @@ class LockBook:
             return FutexFacts(primitive[0], None, primitive[1])
         ident = self._know(lock, frames[:4])
         self._waiters.setdefault(lock.address, []).append(tid)
-        return FutexFacts(lock.kind, ident, None)
+        return FutexFacts(lock.kind, ident, self._section(lock))
+
+    def _world(self, word: int, tid: int) -> Optional[str]:
+        """What a wait for a stopped world is to people; None when it is none."""
+        state = self._threads.get(tid)
+        what = self._free.world_wait(word, state) if state is not None else None
+        if what != "stopped":
+            return None if what is None else "waits for the other threads to pause, to stop the world"
+        worlds = [self._free.stop_the_world(interpreter) for interpreter in self._python.interpreters]
+        requesters = [tid for tid, s in self._threads.items() if any(w and w.requester == s.address for w in worlds)]
+        return f"waits until thread {requesters[0]} lets the world go on" if requesters else "waits for a stopped world"
+
+    def _section(self, lock: LockState) -> Optional[str]:
+        if lock.what is None:
+            return None
+        owner = next((tid for tid, s in self._threads.items() if s.ident == lock.owner_ident), None)
+        return f"waits for the {lock.what}" + (f", held by thread {owner}" if owner is not None else "")
 
     @staticmethod
     def _primitive(frames: Sequence[Frame]) -> Optional[Tuple[str, str]]:
@@ -215,7 +236,7 @@ class LockBook:
         lock = self._states[address]
         name = self._locks.name(address, self._users.get(address, ()))
         kind = self._kinds.get(address, lock.kind)
-        what = {"lock": "Lock", "rlock": "RLock", "condition": "Condition"}.get(kind, kind)
+        what = lock.what or {"lock": "Lock", "rlock": "RLock", "condition": "Condition"}.get(kind, kind)
         owner, basis = self._owners.get(address, (None, None))
         return Resource(
             id=ident,

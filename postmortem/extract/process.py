@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..cpython.calls import first_number
 from ..cpython.frames import Frame as PyFrame
@@ -51,7 +51,6 @@ class Reader:
         self,
         core: ElfCore,
         python: Optional[Python],
-        native: Dict[int, Tuple[NativeFrame, ...]],
         raw: Raw,
         pid: int,
         lines: Lines,
@@ -59,7 +58,6 @@ class Reader:
     ) -> None:
         self.core = core
         self.python = python
-        self.native = native
         self.raw = raw
         self.pid = pid
         self.gaps: List[Gap] = []
@@ -68,7 +66,9 @@ class Reader:
         self.locks = LockBook(python, self.by_tid, lines) if python else None
         self.variables = Variables(python, self.gaps) if python and with_locals else None
         self.stacks = Stacks(python, self.variables, self.gaps)
-        self.collectors = collectors(python, self.by_tid, native) if python else {}
+        self._drafts: List[Tuple[Thread, Sequence[PyFrame]]] = []
+        self._loops: Tuple[Loop, ...] = ()
+        self._tasks: Tuple[Task, ...] = ()
         self.descriptors = DescriptorBook(raw.descriptors)
 
     # ------------------------------------------------------------------ threads
@@ -88,20 +88,43 @@ class Reader:
                 found[thread.tid] = state
         return found
 
-    def threads(self) -> List[Thread]:
-        found = [self._thread(thread) for thread in self.core.threads]
-        if self.locks is None:
-            return found
-        self.locks.settle()
-        return [changed(t, holds=self._holds(t.tid)) for t in found]
+    def read(self) -> None:
+        """All that needs no native stack: gdb unwinds meanwhile. To be called once, before ``process``."""
+        if self.python:
+            self._loops, self._tasks = read_tasks(self.python, self, self.gaps)
+        # after the tasks: what a suspended coroutine holds, its loop's thread holds
+        self._drafts = [self._draft(thread) for thread in self.core.threads]
+        if self.locks is not None:
+            self.locks.settle()
+
+    @property
+    def files(self) -> List[str]:
+        """The source files of every Python frame that was read."""
+        frames = [frame for _thread, frames in self._drafts for frame in frames]
+        return sorted({frame.code.filename for frame in frames} | {f.file for task in self._tasks for f in task.stack})
+
+    def _threads(self, native: Mapping[int, Tuple[NativeFrame, ...]]) -> Tuple[Thread, ...]:
+        running = collectors(self.python, self.by_tid, native) if self.python else {}
+        found = [self._finished(draft, native.get(draft.tid, ())) for draft, _frames in self._drafts]
+        return tuple(changed(t, holds=self._holds(t.tid), gc=running.get(t.tid)) for t in found)
+
+    def _finished(self, draft: Thread, native: Tuple[NativeFrame, ...]) -> Thread:
+        state = self.by_tid.get(draft.tid)
+        stack = self.stacks.of(state.chain if state else None, native, draft.tid)
+        return changed(
+            draft,
+            gil=self._gil(state, draft.wait, native),
+            stack=stack.frames,
+            recursion=stack.recursion,
+            left_out=stack.left_out,
+        )
 
     def _holds(self, tid: int) -> Tuple[HeldLock, ...]:
         held = self.locks.held_by(tid) if self.locks else ()
         return tuple(changed(lock, depth=self.stacks.depth(tid, lock.depth)) for lock in held)
 
-    def _thread(self, thread: CoreThread) -> Thread:
+    def _draft(self, thread: CoreThread) -> Tuple[Thread, Sequence[PyFrame]]:
         state = self.by_tid.get(thread.tid)
-        native = self.native.get(thread.tid, ())
         call = waits.in_core(thread.regs, self._call_before(thread.tid))
         frames = state.frames if state else []
         wait = self._wait(call, thread.tid, frames)
@@ -109,14 +132,13 @@ class Reader:
             self.gaps.append(Gap("cpython", f"Python stack of thread {thread.tid}", state.cut))
         facts = self.raw.window.threads.get(thread.tid, {})
         joins = joined_thread(self.python, frames) if self.python and state else None
-        stack = self.stacks.of(state.chain if state else None, native, thread.tid)
-        return Thread(
+        if state is not None and state.chain is not None:
+            self.stacks.prepare(state.chain)
+        draft = Thread(
             tid=thread.tid,
             name=(state.name if state else None) or facts.get("name") or self._comm(thread.tid),
             state=facts.get("state"),
-            gil=self._gil(state, wait, native),
             wait=wait,
-            stack=stack.frames,
             counters=counters(self.raw.window, thread.tid),
             samples=self.raw.samples.get(thread.tid) or (self.raw.samples.get(state.ident, ()) if state else ()),
             is_main=thread.tid == self.pid,
@@ -125,10 +147,8 @@ class Reader:
             interpreter=state.interpreter if state else None,
             joins=self.tid_of_ident.get(joins) if joins is not None else None,
             exceptions=thread_exceptions(self.python, state, self.variables) if self.python and state else (),
-            gc=self.collectors.get(thread.tid),
-            recursion=stack.recursion,
-            left_out=stack.left_out,
         )
+        return draft, frames
 
     def _comm(self, tid: int) -> Optional[str]:
         threads = self.raw.process.get("threads")
@@ -196,13 +216,10 @@ class Reader:
 
     # ------------------------------------------------------------------ the whole
 
-    def process(self) -> Process:
+    def process(self, native: Mapping[int, Tuple[NativeFrame, ...]]) -> Process:
+        """What was read, with the native stacks by tid."""
         raw, python = self.raw.process, self.python
-        loops: Tuple[Loop, ...] = ()
-        tasks: Tuple[Task, ...] = ()
-        if python:
-            loops, tasks = read_tasks(python, self, self.gaps)
-        threads = self.threads()  # after the tasks: what a suspended coroutine holds, its loop's thread holds
+        threads = self._threads(native)
         for problem in python.problems if python else []:
             self.gaps.append(Gap("cpython", f"process {self.pid}", problem))
         return Process(
@@ -213,10 +230,10 @@ class Reader:
             state=raw.get("state") if isinstance(raw.get("state"), str) else None,
             python=_info(python) if python else None,
             interpreters=tuple(self._interpreter(i) for i in python.interpreters) if python else (),
-            threads=tuple(threads),
+            threads=threads,
             resources=(self.locks.resources() if self.locks else ()) + self.descriptors.resources(),
-            loops=loops,
-            tasks=tasks,
+            loops=self._loops,
+            tasks=self._tasks,
             age_s=number(raw.get("age_s")),
             cpus_allowed=_cpus(raw.get("cpus_allowed")),
             io=self.raw.window.io,

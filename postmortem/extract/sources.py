@@ -11,14 +11,15 @@ import os
 import re
 import stat
 import tokenize
+from functools import lru_cache
 from io import BytesIO
+from pathlib import Path
 from typing import Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from ..evidence import Process, PythonFrame
 from .scripts import located
 
 _SUFFIXES = (".py", ".pyw", ".pyi", ".pyx")
-#: Nobody changes a loop of the standard library.
 _STDLIB = re.compile(r"/lib(64)?/python3\.\d+t?/(?!site-packages/|dist-packages/)")
 _MAX_FILE = 8 << 20
 _MAX_LINE = 400
@@ -47,7 +48,8 @@ def read_sources(processes: Iterable[Process], root: str = "") -> Sources:
         texts = read_lines(root + min(found_at)) if len(found_at) == 1 else None
         if texts is None:
             continue
-        around = {} if _STDLIB.search(file) else _loops_around(texts, cited[file])
+        tree = parsed(root + min(found_at))
+        around = _loops_around(tree, cited[file]) if tree is not None else {}
         wanted = {n for line in cited[file] for n in range(line - _CONTEXT, line + _CONTEXT + 1)}
         wanted |= {n for headers in around.values() for n in headers}
         found.lines[file] = {n: texts[n - 1][:_MAX_LINE] for n in sorted(wanted) if 1 <= n <= len(texts)}
@@ -56,26 +58,23 @@ def read_sources(processes: Iterable[Process], root: str = "") -> Sources:
     return found
 
 
-def _loops_around(texts: List[str], lines: Set[int]) -> Dict[int, Tuple[int, ...]]:
-    """The `for` and `while` statements of the same function that enclose each line. The source may have changed, or
-    be for another version of Python: then nothing is known."""
-    try:
-        tree = ast.parse("\n".join(texts))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}
+def _loops_around(tree: ast.Module, lines: Set[int]) -> Dict[int, Tuple[int, ...]]:
+    """The `for` and `while` statements of the same function that enclose each line."""
     around: Dict[int, Tuple[int, ...]] = {}
     waiting: List[Tuple[ast.AST, Tuple[int, ...]]] = [(tree, ())]
     while waiting:
         node, headers = waiting.pop()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            headers = ()
-        elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
-            headers = (node.lineno, *headers)
         if isinstance(node, ast.stmt):
             last = getattr(node, "end_lineno", None) or node.lineno
-            for line in lines.intersection(range(node.lineno, last + 1)):
-                around[line] = headers  # what lies further in comes later
-        waiting.extend((child, headers) for child in ast.iter_child_nodes(node))
+            inside = [line for line in lines if node.lineno <= line <= last]
+            if not inside:
+                continue  # nor does any statement within hold one
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                headers = ()
+            elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+                headers = (node.lineno, *headers)
+            around.update((line, headers) for line in inside)  # what lies further in comes later
+        waiting.extend((child, headers) for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
     return {line: headers for line, headers in sorted(around.items()) if headers}
 
 
@@ -93,19 +92,49 @@ def _cited(process: Process) -> Iterable[Tuple[str, int]]:
 
 def read_lines(path: str) -> Optional[List[str]]:
     """The lines of a Python source file; None for anything else, or when it is not here."""
+    key = _key(path)
+    return _read(*key) if key is not None else None
+
+
+def parsed(path: str) -> Optional[ast.Module]:
+    """The syntax tree of a program's own source file. The source may have changed, or be for another version of
+    Python: None where it is none here. Nobody changes the standard library: it is not parsed."""
+    key = _key(path)
+    return _parse(*key) if key is not None and not _STDLIB.search(path) else None
+
+
+def _key(path: str) -> Optional[Tuple[str, int, int]]:
+    """What a file's content is remembered by."""
     if not path.startswith("/") or not path.endswith(_SUFFIXES):
         return None
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        info = Path(path).stat()
     except (OSError, ValueError):
         return None
+    if not stat.S_ISREG(info.st_mode) or info.st_size > _MAX_FILE:
+        return None
+    return path, info.st_mtime_ns, info.st_size
+
+
+@lru_cache(maxsize=256)
+def _read(path: str, _changed: int, _size: int) -> Optional[List[str]]:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
     with os.fdopen(fd, "rb") as stream:
-        info = os.fstat(fd)
-        if not stat.S_ISREG(info.st_mode) or info.st_size > _MAX_FILE:
-            return None
-        data = stream.read()
+        data = stream.read(_MAX_FILE)
     try:
         encoding, _lines = tokenize.detect_encoding(BytesIO(data).readline)
         return data.decode(encoding, "backslashreplace").splitlines()
     except (SyntaxError, LookupError):
         return data.decode("utf-8", "backslashreplace").splitlines()
+
+
+@lru_cache(maxsize=64)
+def _parse(path: str, changed: int, size: int) -> Optional[ast.Module]:
+    texts = _read(path, changed, size)
+    try:
+        return ast.parse("\n".join(texts)) if texts is not None else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None

@@ -14,7 +14,7 @@ from ..native.merge import merge
 from .variables import Variables
 
 #: Frames of one thread that evidence keeps: the innermost and the outermost; what lies between is counted.
-KEEP_INNER, KEEP_OUTER = 400, 100
+KEEP_INNER, KEEP_OUTER = 1_600, 400
 
 
 class Stack(NamedTuple):
@@ -30,13 +30,14 @@ class Stacks:
         self._python = python
         self._variables = variables
         self._gaps = gaps
+        self._calls: Dict[int, List[Tuple[PythonFrame, int]]] = {}  # by id of the chain
         self._holes: Dict[int, Tuple[int, int]] = {}  # tid → (Python frames before the hole, how many it swallowed)
 
     def of(self, chain: Optional[Chain], native: Sequence[NativeFrame], tid: int) -> Stack:
         """The stack of a thread; ``chain`` is None for one that no interpreter knows."""
         if chain is None:
             return Stack(tuple(native))
-        merged = merge(self._calls(chain), native)
+        merged = merge(self.prepare(chain), native)
         unread = chain.left_out.frames if chain.left_out else 0
         left_out: Optional[LeftOut] = None
         if len(merged) > KEEP_INNER + KEEP_OUTER:
@@ -65,12 +66,15 @@ class Stacks:
         before, swallowed = self._holes.get(tid, (depth + 1, 0))
         return depth if depth < before else max(before, depth - swallowed)
 
-    def _calls(self, chain: Chain) -> List[Tuple[PythonFrame, int]]:
-        """For merging: what was only counted ends at the last frame before it as many native loops as it had."""
-        calls: List[Tuple[PythonFrame, int]] = [(self._shown(frame), int(frame.entry)) for frame in chain.frames]
-        if chain.left_out is not None and 0 < chain.left_out.behind <= len(calls):
-            shown, entries = calls[chain.left_out.behind - 1]
-            calls[chain.left_out.behind - 1] = shown, entries + chain.left_out.entries
+    def prepare(self, chain: Chain) -> List[Tuple[PythonFrame, int]]:
+        """What merging takes, ready before the native stacks are there. What was only counted ends at the last frame
+        before it as many native loops as it had."""
+        calls = self._calls.get(id(chain))
+        if calls is None:
+            calls = self._calls[id(chain)] = [(self._shown(frame), int(frame.entry)) for frame in chain.frames]
+            if chain.left_out is not None and 0 < chain.left_out.behind <= len(calls):
+                shown, entries = calls[chain.left_out.behind - 1]
+                calls[chain.left_out.behind - 1] = shown, entries + chain.left_out.entries
         return calls
 
     def _shown(self, frame: PyFrame) -> PythonFrame:
