@@ -187,17 +187,26 @@ class Gil(msgspec.Struct, frozen=True):
     handoffs_per_s: Optional[float] = None
 
 
+class StopTheWorld(msgspec.Struct, frozen=True):
+    """In a free-threaded build: somebody has every other thread pause, to collect garbage for instance."""
+
+    requested: bool
+    stopped: bool  # all of them have
+    requester_tid: Optional[int] = None
+
+
 class Interpreter(msgspec.Struct, frozen=True):
     id: int
     gil: Optional[Gil] = None
     collecting: Optional[bool] = None  # is a garbage collection in progress?
+    stop_the_world: Optional[StopTheWorld] = None
 
 
 class PythonInfo(msgspec.Struct, frozen=True):
     version: str
     implementation: str = "CPython"
     free_threaded: bool = False
-    debug: bool = False
+    debug: Optional[bool] = None
     finalizing: Optional[bool] = None
 
 
@@ -234,7 +243,9 @@ class Loop(msgspec.Struct, frozen=True):
     ready_callbacks: Tuple[PythonFrame, ...] = ()  # functions waiting in the ready queue, when not tasks
     readers: Optional[int] = None  # descriptors in the selector
     sockets: Tuple[str, ...] = ()  # ids in Process.resources of the sockets that it watches
-    watchers: Tuple[PythonFrame, ...] = ()  # functions called when a watched descriptor is ready, the loop's own left out
+    watchers: Tuple[
+        PythonFrame, ...
+    ] = ()  # functions called when a watched descriptor is ready, the loop's own left out
 
 
 class Task(msgspec.Struct, frozen=True):

@@ -83,6 +83,17 @@ class Python:
         except Fault:
             return None
 
+    @property
+    def debug(self) -> Optional[bool]:
+        """Is it a debug build (Py_DEBUG), as ``sys.abiflags`` says? None when that cannot be read."""
+        try:
+            flags = self.objects.lookup(
+                self.memory.u64(self.interpreters[0].address + self.layout.is_sysdict), "abiflags"
+            )
+            return "d" in self.objects.text(flags) if flags else None
+        except (Fault, NotThat, IndexError):
+            return None
+
     # ------------------------------------------------------------------ interpreters
 
     def _read_interpreters(self) -> List[InterpreterState]:

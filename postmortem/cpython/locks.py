@@ -35,11 +35,12 @@ _DESCRIBED = 24
 @dataclass(frozen=True)
 class LockState:
     address: int
-    kind: str  # "lock" | "rlock"
+    kind: str  # "lock" | "rlock" | "mutex": of an object in a free-threaded build
     word: int  # address of the semaphore, 0 when unknown
     locked: Optional[bool]
-    owner_ident: Optional[int]  # RLock only
+    owner_ident: Optional[int]  # where it is recorded: of an RLock, and of a mutex
     through: Optional[str] = None  # type of the object that wraps it: "Condition"
+    what: Optional[str] = None  # to people, of a "mutex": "critical section of list"
 
 
 def _lock(objects: Objects, address: int) -> LockState:

@@ -6,9 +6,9 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..cpython.frames import Frame
 from ..cpython.freethreading import FreeThreading
-from ..cpython.interpreter import Python, ThreadState
+from ..cpython.interpreter import InterpreterState, Python, ThreadState
 from ..cpython.locks import Locks, LockState
-from ..evidence import HeldLock, PythonFrame, Resource
+from ..evidence import HeldLock, PythonFrame, Resource, StopTheWorld
 from ..evidence import replace as changed
 from .acquires import Acquires, Lines
 from .waits import FutexFacts
@@ -80,9 +80,19 @@ class LockBook:
         what = self._free.world_wait(word, state) if state is not None else None
         if what != "stopped":
             return None if what is None else "waits for the other threads to pause, to stop the world"
-        worlds = [self._free.stop_the_world(interpreter) for interpreter in self._python.interpreters]
-        requesters = [tid for tid, s in self._threads.items() if any(w and w.requester == s.address for w in worlds)]
-        return f"waits until thread {requesters[0]} lets the world go on" if requesters else "waits for a stopped world"
+        worlds = [self.stop_the_world(interpreter) for interpreter in self._python.interpreters]
+        requester = next((world.requester_tid for world in worlds if world and world.requester_tid is not None), None)
+        return (
+            "waits for a stopped world" if requester is None else f"waits until thread {requester} lets the world go on"
+        )
+
+    def stop_the_world(self, interpreter: InterpreterState) -> Optional[StopTheWorld]:
+        """Who has every thread of a free-threaded interpreter pause; None when it is unknown, and in other builds."""
+        found = self._free.stop_the_world(interpreter)
+        if found is None:
+            return None
+        requester = next((tid for tid, s in self._threads.items() if s.address == found.requester), None)
+        return StopTheWorld(found.requested, found.stopped, requester)
 
     def _section(self, lock: LockState) -> Optional[str]:
         if lock.what is None:
@@ -128,7 +138,9 @@ class LockBook:
                 else:
                     self._owners[address] = (claims[0].tid, "with-slot")
                     self._hold(address, claims, "with-slot")
-        self._infer([a for a, lock in self._states.items() if self._waiters.get(a) and a not in self._owners and lock.locked])
+        self._infer(
+            [a for a, lock in self._states.items() if self._waiters.get(a) and a not in self._owners and lock.locked]
+        )
         for address, claims in doubted.items():
             if address not in self._owners:
                 self._owners[address] = (claims[0].tid, "inferred")

@@ -242,12 +242,13 @@ class Reader:
         )
 
     def _interpreter(self, interpreter: InterpreterState) -> Interpreter:
+        world = self.locks.stop_the_world(interpreter) if self.locks else None
         if interpreter.gil is None:
-            return Interpreter(interpreter.id, collecting=interpreter.collecting)
+            return Interpreter(interpreter.id, None, interpreter.collecting, world)
         holder = next((tid for tid, s in self.by_tid.items() if s.address == interpreter.gil.holder), None)
         handoffs, rate = _handoffs(self.raw.window) if interpreter.id == 0 else (None, None)
         gil = Gil(interpreter.gil.locked, holder, interpreter.gil.interval_s, handoffs, rate)
-        return Interpreter(interpreter.id, gil, interpreter.collecting)
+        return Interpreter(interpreter.id, gil, interpreter.collecting, world)
 
 
 def last_call(window: Window, tid: int) -> Optional[waits.SystemCall]:
@@ -275,7 +276,7 @@ def _handoffs(window: Window) -> Tuple[Optional[int], Optional[float]]:
 
 def _info(python: Python) -> PythonInfo:
     runtime = python.runtime
-    return PythonInfo(runtime.version_text, "CPython", runtime.free_threaded, False, python.finalizing)
+    return PythonInfo(runtime.version_text, "CPython", runtime.free_threaded, python.debug, python.finalizing)
 
 
 def _words(value: Any) -> Tuple[str, ...]:
