@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Optional
 
@@ -58,8 +59,6 @@ def test_version_is_exact(python: object, tmp_path: Path) -> None:
 
 def test_a_program_without_python_is_none(tmp_path: Path) -> None:
     """`sleep` has no interpreter, and nothing in it is taken for one by the scans."""
-    import subprocess
-
     with subprocess.Popen(["sleep", "60"]) as process:
         try:
             with ProcMem(process.pid) as memory, pytest.raises(NoInterpreter):
