@@ -57,7 +57,7 @@ def from_core(
 def open_core(path: Path, sysroot: Optional[Path]) -> ElfCore:
     def locate(name: str) -> Optional[str]:
         if sysroot is not None:
-            inside = Path(str(sysroot) + name)
+            inside = Path(f"{str(sysroot).rstrip('/')}{name}")
             return str(inside) if inside.exists() else None
         return name
 

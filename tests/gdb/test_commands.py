@@ -123,6 +123,7 @@ def debug(target: Any, *words: str, status: int = 0) -> str:
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     assert "defect of postmortem" not in done.stdout + done.stderr
+    assert "\x1b" not in done.stdout  # colours are for terminals
     return done.stdout + done.stderr
 
 

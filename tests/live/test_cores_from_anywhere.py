@@ -232,3 +232,32 @@ def test_a_program_that_moved_is_named_with_exe(tmp_path: Path) -> None:
     assert sorted(map(len, python_stacks(with_exe).values()))[-1] > 5
     assert not any("main program" in gap["subject"] for gap in with_exe["gaps"])
     assert any("build-ids differ" in gap["reason"] for gap in analyze(core, "--exe", shutil.which("cat"))["gaps"])
+
+
+def test_a_core_of_another_architecture_is_named(taken: Taken, tmp_path: Path) -> None:
+    """An aarch64 core is no error: its threads are listed, and a gap says what is read and what helps."""
+    path = tmp_path / "core"
+    shutil.copyfile(str(taken.path), str(path))
+    with path.open("r+b") as stream:
+        stream.seek(18)  # e_machine
+        stream.write((183).to_bytes(2, "little"))
+    report = analyze(path)
+    assert sorted(python_stacks(report)) == sorted(python_stacks(taken.report))
+    gap = next(gap for gap in report["gaps"] if "aarch64" in gap["reason"])
+    assert "x86-64" in gap["reason"]
+    assert "gdb-multiarch" in gap["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"\x7fELF\x01\x01" + bytes(100), "32-bit"),
+        (gzip.compress(b"some text"), "holds no ELF file"),
+        (b"x" * 200, "no ELF magic"),
+    ],
+)
+def test_what_is_no_core_of_ours_is_one_sentence(data: bytes, sentence: str, tmp_path: Path) -> None:
+    """Status 1, and what the file is instead."""
+    path = tmp_path / "core"
+    path.write_bytes(data)
+    assert sentence in analyze(path, status=1)["stderr"]

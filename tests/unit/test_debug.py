@@ -1,0 +1,117 @@
+"""`postmortem debug`, up to the moment when gdb starts: which core is meant, and what gdb is given."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+import pytest
+
+from postmortem import cli, debug
+from postmortem.native import interactive
+from postmortem.native.interactive import Opened
+
+from .cores.elves import core, program
+
+Started = List[Tuple[Opened, Tuple[str, ...], Dict[str, str]]]
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Started:
+    """What gdb would have been started with."""
+    calls: Started = []
+
+    def interact(opened: Opened, more: Any, variables: Dict[str, str]) -> int:
+        assert opened.core.stat().st_size > 0
+        calls.append((opened, tuple(more), variables))
+        return 7
+
+    monkeypatch.setattr(debug, "interact", interact)
+    return calls
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A core that names its program."""
+    (tmp_path / "prog").write_bytes(program(b"\1" * 20))
+    path = tmp_path / "core"
+    path.write_bytes(
+        core([(0x400000, 0x401000, 0, str(tmp_path / "prog"))], {3: 0x400040}, {0x400000: program(b"\1" * 20)})
+    )
+    return path
+
+
+@pytest.fixture
+def bundle(tmp_path: Path, file: Path) -> Path:
+    """Two processes, a core of each."""
+    folder = tmp_path / "bundle"
+    (folder / "raw" / "cores").mkdir(parents=True)
+    (folder / "manifest.json").write_text(json.dumps({"processes": [20, 10]}))
+    for pid in (10, 20):
+        (folder / "raw" / "cores" / f"{pid}.core").write_bytes(file.read_bytes())
+    return folder
+
+
+def test_gdb_gets_the_core_its_program_and_the_users_arguments(started: Started, file: Path, tmp_path: Path) -> None:
+    """Options of ours may stand anywhere, what else follows the target goes to gdb in its order; gdb's status is ours."""
+    status = cli.main(["debug", str(file), "-ex", "pm-bt all", "-batch", "--sysroot", "/", "-x", "script"])
+    assert status == 7
+    ((opened, more, variables),) = started
+    assert opened == Opened(file, tmp_path / "prog", Path("/"))
+    assert more == ("-ex", "pm-bt all", "-batch", "-x", "script")
+    assert variables == {}  # nothing asks for the diagnosis
+
+
+@pytest.mark.parametrize("words", [[], ["-ex", "pm-why", "--batch"]])
+def test_the_diagnosis_is_made_for_who_may_ask(started: Started, file: Path, words: List[str]) -> None:
+    """A person may ask at any time, a batch when it says so."""
+    cli.main(["debug", str(file), *words])
+    assert list(started[0][2]) == ["POSTMORTEM_WHY"]
+
+
+def test_the_first_process_of_a_bundle_or_the_one_named(started: Started, bundle: Path, capsys: Any) -> None:
+    """The manifest's first; with several, a remark names the others; --pid chooses."""
+    cli.main(["debug", str(bundle), "--batch"])
+    assert "--pid chooses among 20, 10" in capsys.readouterr().err
+    cli.main(["debug", str(bundle), "--pid", "10", "--batch"])
+    assert [call[0].core.name for call in started] == ["20.core", "10.core"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence", "status"),
+    [
+        ([], "wants a core or bundle first", 2),
+        (["-ex", "pm-bt"], "wants a core or bundle first", 2),
+        (["/no/such/core"], "there is no file /no/such/core", 1),
+        (["{file}", "--pid", "3"], "--pid chooses a core of a bundle", 2),
+        (["{bundle}", "--pid", "3"], "it has those of 20, 10", 2),
+    ],
+)
+def test_wrong_targets_are_sentences(
+    started: Started, file: Path, bundle: Path, words: List[str], sentence: str, status: int, capsys: Any
+) -> None:
+    """One line, the status that errors.py gives it, and no gdb."""
+    assert cli.main(["debug", *(word.format(file=file, bundle=bundle) for word in words)]) == status
+    assert sentence in capsys.readouterr().err
+    assert started == []
+
+
+def test_gdb_is_set_up_for_untrusted_files(file: Path) -> None:
+    """No start-up files, no auto-loaded scripts, no debuginfod, before anything is opened; our commands before the
+    user's."""
+    words = interactive.command(Path("/bin/gdb"), Opened(file, None, None), ["-ex", "pm-bt"])
+    assert words[1] == "-nx"
+    settings = [word for flag, word in zip(words, words[1:]) if flag == "-iex"]
+    assert {"set auto-load off", "set debuginfod enabled off"} <= set(settings)
+    assert words.index("-x") < words.index("-ex")
+    assert Path(words[words.index("-x") + 1]) == interactive.script()
+
+
+def test_help_and_script_are_printed(capsys: Any) -> None:
+    """-h and --help explain; --print-script names a file that is there, with no target at all."""
+    for flag in ("-h", "--help"):
+        assert cli.main(["debug", flag]) == 0
+        assert "--print-script" in capsys.readouterr().out
+    assert cli.main(["debug", "--print-script"]) == 0
+    assert Path(capsys.readouterr().out.strip()).is_file()
