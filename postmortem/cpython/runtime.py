@@ -15,8 +15,8 @@ from ..memory import Fault, Image
 from .candidates import Candidate, hex_version, name_version, named, scanned
 from .layouts import Layout
 from .objects import NotThat, Objects
-from .published import describe
-from .releases import LAYOUTS
+from .published import Garbage, describe, read
+from .releases import FREE_THREADED, LAYOUTS
 
 Version = Tuple[int, int, int]
 #: A pointer scan of a hostile core finds as many candidates as its author likes.
@@ -76,7 +76,9 @@ def find_runtime(image: Image) -> Runtime:
     suspect = next((f.path for f in image.files if name_version(f.path)), None)
     if suspect is not None and not tried:
         tried.append(f"{suspect}: no _PyRuntime in it, or the file is not here")
-    raise NoInterpreter("; ".join(tried[:5]) or "no Python interpreter is mapped", suspect or (tried and tried[0]) or None)
+    raise NoInterpreter(
+        "; ".join(tried[:5]) or "no Python interpreter is mapped", suspect or (tried and tried[0]) or None
+    )
 
 
 def _heads() -> Tuple[int, ...]:
@@ -107,6 +109,8 @@ def _readings(image: Image, candidate: Candidate) -> Iterator[_Reading]:
         warnings: Tuple[str, ...] = ()
         if candidate.version >= (3, 13):
             warnings = ("the interpreter's own table of offsets could not be read; those of the release were used",)
+        if candidate.version[:2] in FREE_THREADED:
+            yield _Reading(candidate.version, FREE_THREADED[candidate.version[:2]], True, warnings, False)
         # A pair of pointers is too little to go by without the interpreter's own word on its version.
         certain = candidate.found_by != "pointers"
         yield _Reading(candidate.version, LAYOUTS[candidate.version[:2]], False, warnings, certain)
@@ -153,7 +157,11 @@ def _doubt(image: Image, candidate: Candidate) -> str:
     """Why a candidate was not believed, for people."""
     where = candidate.path or f"{candidate.address:#x}"
     version = candidate.version
-    if version is not None and version[:2] not in LAYOUTS and describe(image, candidate.address) is None:
+    try:
+        account = read(image, candidate.address)
+    except Garbage as exc:
+        return f"{where}: {exc}"
+    if version is not None and version[:2] not in LAYOUTS and account is None:
         return f"{where}: CPython {version[0]}.{version[1]} is not supported"
     return f"{where}: _PyRuntime leads to no thread state (not initialised, or its page missing)"
 

@@ -72,7 +72,7 @@ class LockBook:
             return FutexFacts(primitive[0], None, primitive[1])
         ident = self._know(lock, frames[:4])
         self._waiters.setdefault(lock.address, []).append(tid)
-        return FutexFacts(lock.kind, ident, self._section(lock))
+        return FutexFacts(lock.kind, ident, "waits for the lock of an object" if lock.kind == "mutex" else None)
 
     def _world(self, word: int, tid: int) -> Optional[str]:
         """What a wait for a stopped world is to people; None when it is none."""
@@ -93,12 +93,6 @@ class LockBook:
             return None
         requester = next((tid for tid, s in self._threads.items() if s.address == found.requester), None)
         return StopTheWorld(found.requested, found.stopped, requester)
-
-    def _section(self, lock: LockState) -> Optional[str]:
-        if lock.what is None:
-            return None
-        owner = next((tid for tid, s in self._threads.items() if s.ident == lock.owner_ident), None)
-        return f"waits for the {lock.what}" + (f", held by thread {owner}" if owner is not None else "")
 
     @staticmethod
     def _primitive(frames: Sequence[Frame]) -> Optional[Tuple[str, str]]:
