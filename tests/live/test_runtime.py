@@ -49,6 +49,27 @@ def test_without_symbols_sections_or_files_it_is_the_same_runtime(
     assert blind.found_by in (("section", "cookie", "pointers") if sections else ("cookie", "pointers"))
 
 
+class _Mute(ProcMem):
+    """A process whose interpreter says nothing of itself: the cookie of its table of offsets is not there."""
+
+    def read(self, address: int, size: int) -> bytes:
+        return super().read(address, size).replace(b"xdebugpy", b"\0" * 8)
+
+
+@pytest.mark.parametrize("python", [p for p in matrix() if p.id.startswith(("3.13", "3.14", "3.15"))])  # type: ignore[attr-defined]
+def test_without_its_own_offsets_it_is_read_as_its_release(python: object, tmp_path: Path) -> None:
+    """The release's row leads to the same interpreter, free-threaded or not, and a warning says so."""
+    with Program(str(python), IDLE, tmp_path) as program:
+        with ProcMem(program.pid) as memory:
+            seen = find_runtime(memory)
+        with _Mute(program.pid) as memory:
+            mute = Python(memory)
+    assert (mute.runtime.address, mute.runtime.version) == (seen.address, seen.version)
+    assert mute.runtime.free_threaded == seen.free_threaded
+    assert len(mute.problems) == 1 and "could not be read" in mute.problems[0]
+    assert mute.interpreters[0].threads[0].frames[-1].function == "<module>"
+
+
 @pytest.mark.parametrize("python", matrix())
 def test_version_is_exact(python: object, tmp_path: Path) -> None:
     """The micro version comes from the interpreter itself, not from a file's name."""
