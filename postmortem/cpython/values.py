@@ -263,10 +263,10 @@ class Values:
         return self._objects.type_at(address).name
 
     def _suspended(self, _reading: _Reading, address: int) -> str:
-        frame = self._frames.frame(address + self._objects.layout.gen_iframe)
+        name, (state, frame) = self._objects.type_of(address).name, self._frames.generator(address)
         if frame is None:
-            raise NotThat("not begun")
-        return f"<{self._objects.type_of(address).name} {frame.function} {frame.code.filename}:{frame.line}>"
+            return f"<{name}, {state}>"
+        return f"<{name} {frame.function} {frame.code.filename}:{frame.line}, {state}>"
 
     # ------------------------------------------------------------------ instances
 

@@ -27,7 +27,9 @@ class Level(enum.IntEnum):
 
 class Account:
     def __init__(self):
-        self.name, self.balance, self.password = "ann", 3, "hunter2"
+        self.balance = 3  # in the order of the alphabet: 3.14 shares keys in an order of its own
+        self.name = "ann"
+        self.password = "hunter2"
 
     def pay(self):
         """A method."""
@@ -62,7 +64,7 @@ EXACT = [
     (Text("t"), "Text('t')"), (collections.OrderedDict(a=1), "collections.OrderedDict({'a': 1})"),
     (ValueError("no"), "ValueError(no)"), (KeyError("k", 2), "KeyError('k', 2)"), (Broken(), "Broken()"),
     (os, "<module os>"), (Account, "<class Account>"), (int, "<class int>"), (len, "<built-in len>"),
-    (Account(), "<Account name='ann', balance=3, password=<redacted>>"),
+    (Account(), "<Account balance=3, name='ann', password=<redacted>>"),
     (list(range(12)), "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … 2 more]"),
     ({"token": "hunter2", "user": "ann"}, "{'token': <redacted>, 'user': 'ann'}"),
     ({b"Cookie": b"hunter2"}, "{b'Cookie': <redacted>}"),
