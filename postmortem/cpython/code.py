@@ -13,7 +13,9 @@ from .linetable import FORMATS, Location
 from .objects import NotThat, Objects
 
 #: Tables longer than this belong to no code that anybody wrote.
-MAX_TABLE = 4 << 20
+MAX_TABLE = 1 << 20
+#: Groups of six bits of a number in an exception table: Python/assemble.c, assemble_emit_exception_table_item.
+_MAX_GROUPS = 5
 
 
 class Handler(NamedTuple):
@@ -75,7 +77,18 @@ class Code:
             table = self._objects.bytes_(memory.u64(self.address + layout.co_linetable), MAX_TABLE)
         except (Fault, NotThat):
             return []
-        return list(FORMATS[layout.line_table](table, self.firstlineno, len(self.bytecode())))
+        return list(FORMATS[layout.line_table](table, self.firstlineno, self.size()))
+
+    def size(self) -> int:
+        """Bytes of its instructions, 0 when unknown: since 3.11 they lie behind the object, which counts them in units
+        of two (Include/cpython/code.h, _PyCode_NBYTES). Tables that say more are damaged."""
+        layout = self._objects.layout
+        if layout.heap_frames:
+            return len(self.bytecode())
+        try:
+            return min(self._objects.memory.u64(self.address + layout.ob_size) * 2, MAX_TABLE)
+        except Fault:
+            return 0
 
     def bytecode(self) -> bytes:
         """The instructions up to 3.10, two bytes each; empty when they cannot be read, and since 3.11, where they are
@@ -94,7 +107,7 @@ class Code:
             memory = self._objects.memory
             try:
                 address = memory.u64(self.address + self._objects.layout.co_exceptiontable)
-                self._handlers = list(parse_exception_table(self._objects.bytes_(address, MAX_TABLE)))
+                self._handlers = list(parse_exception_table(self._objects.bytes_(address, MAX_TABLE), self.size()))
             except (Fault, NotThat):
                 self._handlers = []
         return self._handlers
@@ -127,22 +140,23 @@ class Code:
         return self._used
 
 
-def parse_exception_table(table: bytes) -> Iterator[Handler]:
-    """Rows of 6-bit varints: start, length, target (in code units), depth << 1 | lasti."""
-    at = 0
-    while at < len(table):
+def parse_exception_table(table: bytes, size: int = 0) -> Iterator[Handler]:
+    """Rows of 6-bit varints: start, length, target (in code units), depth << 1 | lasti. No more of them
+    than ``size`` bytes of code have units (0: unknown): each covers another stretch of it."""
+    at = rows = 0
+    while at < len(table) and not 0 < size // 2 <= rows:
         start, at = _varint(table, at)
         length, at = _varint(table, at)
         target, at = _varint(table, at)
         depth, at = _varint(table, at)
+        rows += 1
         yield Handler(start * 2, (start + length) * 2, target * 2, depth >> 1)
 
 
 def _varint(table: bytes, at: int) -> Tuple[int, int]:
     """Big-endian groups of six bits, bit 6 says that more follow; bit 7 marks the start of a row."""
     value = 0
-    while at < len(table):
-        byte = table[at]
+    for byte in table[at : at + _MAX_GROUPS]:
         at += 1
         value = value << 6 | byte & 63
         if not byte & 64:

@@ -21,10 +21,15 @@ class Location(NamedTuple):
     end_column: Optional[int] = None
 
 
-def locations(table: bytes, firstlineno: int) -> Iterator[Location]:
-    """The entries of a table of 3.11 and later. A damaged one gives wrong places, never an error."""
+#: Groups of six bits that a number of the tables has at most: none is larger than an int of C.
+_MAX_GROUPS = 6
+
+
+def locations(table: bytes, firstlineno: int, size: int) -> Iterator[Location]:
+    """The entries of a table of 3.11 and later. A damaged one gives wrong places, never an error, and never more of
+    them than fit into ``size`` bytes of code (0: unknown)."""
     line, end, at = firstlineno, 0, 0
-    while at < len(table):
+    while at < len(table) and not 0 < size <= end:
         first = table[at]
         kind = first >> 3 & 15
         end += ((first & 7) + 1) * 2
@@ -54,11 +59,13 @@ def locations(table: bytes, firstlineno: int) -> Iterator[Location]:
             yield Location(end, line, line, column, column + (byte & 15))
 
 
-def _ranges(table: bytes, firstlineno: int, _size: int) -> Iterator[Location]:
+def _ranges(table: bytes, firstlineno: int, size: int) -> Iterator[Location]:
     """3.10, co_linetable: pairs of a length in bytes of code and a signed difference of lines, -128 for code that has
     no line. Empty stretches only move the line."""
     line, end = firstlineno, 0
     for at in range(0, len(table) - 1, 2):
+        if 0 < size <= end:
+            break
         length, delta = table[at], _signed_byte(table[at + 1])
         end += length
         if delta != -128:
@@ -72,6 +79,8 @@ def _lnotab(table: bytes, firstlineno: int, size: int) -> Iterator[Location]:
     Longer ways than a byte holds are several pairs; the last line reaches to the end of the code."""
     line, start, end = firstlineno, 0, 0
     for at in range(0, len(table) - 1, 2):
+        if 0 < size < end:
+            break
         end += table[at]
         delta = _signed_byte(table[at + 1])
         if delta and end > start:
@@ -89,18 +98,16 @@ def _signed_byte(byte: int) -> int:
 FORMATS: Dict[str, Callable[[bytes, int, int], Iterator[Location]]] = {
     "lnotab": _lnotab,
     "ranges": _ranges,
-    "locations": lambda table, firstlineno, _size: locations(table, firstlineno),
+    "locations": locations,
 }
 
 
 def varint(table: bytes, at: int) -> Tuple[int, int]:
     """(value, offset behind it): little-endian groups of six bits; bit 6 says that more follow."""
-    value = shift = 0
-    while at < len(table):
-        byte = table[at]
+    value = 0
+    for group, byte in enumerate(table[at : at + _MAX_GROUPS]):
         at += 1
-        value |= (byte & 63) << shift
-        shift += 6
+        value |= (byte & 63) << 6 * group
         if not byte & 64:
             break
     return value, at

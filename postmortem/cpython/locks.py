@@ -165,7 +165,7 @@ class Locks:
         values = self._frames.value_stack(frame)[:kept] if kept else ()
         for slot, value in enumerate(values):
             manager, last = self._bound(value), slot
-            if manager is None and slot + 1 < kept and values[slot + 1] and self._is_exit(value):
+            if manager is None and slot + 1 < len(values) and values[slot + 1] and self._is_exit(value):
                 manager, last = values[slot + 1], slot + 1
             if manager:
                 yield last, manager, self._frames.with_line(frame, last)

@@ -230,14 +230,14 @@ class Objects:
         4 or 8 bytes by that number (DK_IXSIZE), and every entry keeps a hash.
         """
         if self.layout.dk_log2:
-            log2_index_bytes, kind = self.memory.u8(keys + 9), self.memory.u8(keys + 10)
-            count = self.memory.u64(keys + 24)
-            if log2_index_bytes > 32 or count > MAX_ITEMS * 10 or kind > 2:
+            sizes, _usable, count = self.memory.words(keys + 8, 3)
+            log2_size, log2_index_bytes, kind = sizes & 0xFF, sizes >> 8 & 0xFF, sizes >> 16 & 0xFF
+            if not log2_size <= log2_index_bytes <= log2_size + 3 or kind > 2 or _overfull(log2_size, count):
                 raise NotThat("damaged dict")
             # a general table keeps the hash first
             return keys + 32 + (1 << log2_index_bytes), 3 if kind == 0 else 2, count
         size, count = self.memory.u64(keys + 8), self.memory.u64(keys + 32)
-        if size > 1 << 32 or size & (size - 1) or count > min(size, MAX_ITEMS * 10):
+        if size & (size - 1) or _overfull(size.bit_length() - 1, count):
             raise NotThat("damaged dict")
         return keys + 40 + size * (1 if size <= 0xFF else 2 if size <= 0xFFFF else 4), 3, count
 
@@ -256,3 +256,8 @@ class Objects:
             if self.optional_text(key) == name:
                 return value
         return None
+
+
+def _overfull(log2_size: int, count: int) -> bool:
+    """More entries than a table of so many slots takes (USABLE_FRACTION, two thirds), or than is believed?"""
+    return log2_size > 32 or count > min((2 << log2_size) // 3, MAX_ITEMS * 10)

@@ -8,9 +8,11 @@ from typing import Iterable, List, Optional, Tuple
 from ..cpython.exceptions import exceptions
 from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
+from ..cpython.objects import NotThat
 from ..cpython.secrets import MASK, is_secret
 from ..cpython.values import Values
 from ..evidence import Gap, Local, ThreadException
+from ..memory import Fault
 
 #: Of one frame, and of one process; the seconds are for a core whose containers are large or damaged.
 PER_FRAME, PER_PROCESS, SECONDS = 50, 50_000, 20.0
@@ -31,11 +33,15 @@ class Variables:
         self._said = False
 
     def of(self, frame: Frame) -> Optional[Tuple[Local, ...]]:
-        """The bound variables of a frame; None when no more are read."""
+        """The bound variables of a frame; None when no more are read, or they cannot be."""
         if self._left <= 0 or time.monotonic() > self._until:
             self._stop()
             return None
-        found = tuple(self._local(name, address) for name, address in self._named(frame))
+        try:
+            found = tuple(self._local(name, address) for name, address in self._named(frame))
+        except (Fault, NotThat) as exc:
+            self._gaps.append(Gap("cpython", f"local variables of {frame.function}", str(exc)))
+            return None
         self._left -= len(found)
         return found
 

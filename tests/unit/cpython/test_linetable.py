@@ -59,3 +59,17 @@ def test_damaged_tables_give_stretches_in_order(kind: str) -> None:
         table = bytes(chance.randrange(256) for _ in range(chance.randrange(40)))
         ends = [end for end, _line in stretches(kind, table, size=64)]
         assert ends == sorted(set(ends))
+
+
+@pytest.mark.parametrize("kind", sorted(FORMATS))
+def test_no_more_stretches_than_code(kind: str) -> None:
+    """A table that is too long for its code is damaged: what it says of code that is not there is not read."""
+    found = stretches(kind, bytes([2, 1]) * 100_000, size=40)
+    assert 0 < len(found) <= 22
+    assert found[-1][0] <= 60
+
+
+def test_numbers_take_no_more_than_an_int() -> None:
+    """Since 3.11: a number that never ends is damaged, and must not grow with the table."""
+    found = stretches("locations", bytes([0xF0 | 0, *[0x7F] * 60_000]))
+    assert all(line is None or abs(line) < 1 << 48 for _end, line in found)

@@ -75,6 +75,14 @@ def test_exception_table_rows() -> None:
     assert list(parse_exception_table(b"")) == []
 
 
+def test_a_damaged_exception_table_ends() -> None:
+    """It has no more rows than its code has units, and its numbers take no more than an int."""
+    row = bytes([0x80 | 2, 4, 9, 3])
+    assert len(list(parse_exception_table(row * 1000, size=40))) == 20
+    endless = list(parse_exception_table(b"\x7f" * 100_000))
+    assert all(handler.target < 1 << 32 for handler in endless)
+
+
 def test_numbers() -> None:
     """Signs and digits of 3.12's long layout; one with more digits than anybody sleeps is refused."""
     read, memory = objects(1 << 24, b"int")
