@@ -6,9 +6,12 @@ is treated as absent. Layout: System V ABI, chapters 4 and 5; <elf.h>.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
+import stat
 import struct
+from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 EHDR = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -27,6 +30,7 @@ PF_W = 2
 PN_XNUM = 0xFFFF
 NT_GNU_BUILD_ID = 3
 MAX_NOTE = 64 << 20  # bytes: NT_FILE of a million mappings is as large
+MAX_SEGMENTS = 1_000_000  # vm.max_map_count is 65530 unless somebody raised it
 SHT_SYMTAB, SHT_DYNSYM = 2, 11
 
 MACHINES = {3: "i386", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv64", 21: "ppc64", 22: "s390x"}
@@ -79,14 +83,13 @@ def count_segments(data: Blob, phnum: int, shoff: int) -> int:
 
 
 def parse_segments(data: Blob, phoff: int, phnum: int) -> List[Segment]:
-    """Program headers that lie within ``data``."""
+    """Program headers that lie within ``data``, empty ones left out; at most MAX_SEGMENTS are looked at."""
     found = []
-    for index in range(phnum):
-        at = phoff + index * PHDR.size
-        if at + PHDR.size > len(data):
-            break
-        kind, flags, offset, vaddr, _p, filesz, memsz, _a = PHDR.unpack_from(data, at)
-        found.append(Segment(kind, flags, offset, vaddr, filesz, memsz))
+    fitting = max(0, len(data) - phoff) // PHDR.size
+    for index in range(min(phnum, fitting, MAX_SEGMENTS)):
+        kind, flags, offset, vaddr, _p, filesz, memsz, _a = PHDR.unpack_from(data, phoff + index * PHDR.size)
+        if kind:
+            found.append(Segment(kind, flags, offset, vaddr, filesz, memsz))
     return found
 
 
@@ -112,8 +115,14 @@ def build_id_of(notes: bytes) -> Optional[str]:
 
 
 def map_file(path: str) -> mmap.mmap:
-    """A file that may be ELF, mapped read-only. Raises OSError, or NotElf when it is too short."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    """A file that may be ELF, mapped read-only. Raises OSError, or NotElf for what is too short or no plain file: a core
+    may name a FIFO, which nobody ever opens at its other end, or a device, which does things when it is opened."""
+    mode = Path(path).stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(mode):
+        raise NotElf("not a plain file")
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         if os.fstat(fd).st_size < EHDR.size:
             raise NotElf("too short for an ELF header")

@@ -17,6 +17,7 @@ from .elf import (
     ET_CORE,
     MACHINES,
     PF_W,
+    PHDR,
     PT_LOAD,
     PT_NOTE,
     Elf,
@@ -54,7 +55,9 @@ class ElfCore(Image):
         segments = parse_segments(self._data, phoff, wanted)
         size = len(self._data)
         #: The file ends before what its headers announce.
-        self.truncated = len(segments) < wanted or any(s.filesz and s.offset + s.filesz > size for s in segments)
+        self.truncated = phoff + wanted * PHDR.size > size or any(
+            s.filesz and s.offset + s.filesz > size for s in segments
+        )
         self._index(segments, size)
         notes = Notes(self.machine)
         for segment in segments:

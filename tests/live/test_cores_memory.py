@@ -50,7 +50,9 @@ def gcore(program: Program, folder: Path) -> Path:
     return folder / "gcore"
 
 
-@pytest.fixture(scope="module", params=["process", kernel_core, sparse_core, gcore], ids=str)
+@pytest.fixture(
+    scope="module", params=["process", kernel_core, sparse_core, gcore], ids=["process", "kernel", "sparse", "gcore"]
+)
 def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     folder = tmp_path_factory.mktemp("target")
     before = Path.cwd()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import struct
 import sys
+import time
 from pathlib import Path
 from typing import List, Tuple
 
@@ -255,3 +257,30 @@ def test_cores_of_other_kinds_of_machines_are_named(tmp_path: Path, width: int, 
     path.write_bytes(b"\x7fELF" + bytes([width, order, 1]) + b"\0" * 100)
     with pytest.raises(NotElf, match=what):
         ElfCore(str(path))
+
+
+def test_a_count_of_headers_that_nobody_can_have_is_bounded(tmp_path: Path) -> None:
+    """Four billion program headers, all holes of a sparse file: given up after a bounded number."""
+    path = tmp_path / "core"
+    section = struct.pack("<IIQQQQIIQQ", 0, 0, 0, 0, 0, 0, 0, 0xFFFFFFFF, 0, 0)
+    ident = b"\x7fELF" + bytes([2, 1, 1]) + b"\0" * 9
+    with path.open("wb") as stream:
+        head = struct.pack("<16sHHIQQQIHHHHHH", ident, 4, 62, 1, 0, 128, 64, 0, 64, 56, 0xFFFF, 64, 1, 0)
+        stream.write(head + section)
+        stream.truncate(400 << 30)
+    began = time.monotonic()
+    read = ElfCore(str(path))
+    assert read.threads == [] and read.writable == []
+    assert time.monotonic() - began < 30
+
+
+def test_files_that_are_no_plain_files_are_not_opened(tmp_path: Path) -> None:
+    """A core that names a FIFO or a device as a mapped file must not stop or touch anything."""
+    os.mkfifo(tmp_path / "fifo")
+    mapped = note(0x46494C45, files((0x4000, 0x5000, 0, str(tmp_path / "fifo")), (0x6000, 0x7000, 0, "/dev/zero")))
+    read = ElfCore(str(core(tmp_path / "core", mapped, [(0x4000, b"", 0x1000), (0x6000, b"", 0x1000)])))
+    for address in (0x4000, 0x6000):
+        with pytest.raises(Fault):
+            read.read(address, 8)
+    with pytest.raises(NotElf, match="plain file"):
+        ElfCore(str(tmp_path / "fifo"))
