@@ -160,7 +160,9 @@ class Reader:
         return last_call(self.raw.window, tid)
 
     def frame(self, frame: PyFrame) -> PythonFrame:
-        return self.stacks.frame(frame)
+        """Of a suspended coroutine."""
+        shown = self.stacks.frame(frame)
+        return changed(shown, locals=self.variables.of(frame)) if self.variables else shown
 
     # ------------------------------------------------------------------ waits
 
