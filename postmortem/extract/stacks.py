@@ -31,6 +31,7 @@ class Stacks:
         self._variables = variables
         self._gaps = gaps
         self._calls: Dict[int, List[Tuple[PythonFrame, int]]] = {}  # by id of the chain
+        self._made: Dict[Tuple[int, int, Optional[int]], PythonFrame] = {}
         self._holes: Dict[int, Tuple[int, int]] = {}  # tid → (Python frames before the hole, how many it swallowed)
 
     def of(self, chain: Optional[Chain], native: Sequence[NativeFrame], tid: int) -> Stack:
@@ -51,6 +52,15 @@ class Stacks:
         return Stack(self._with_variables(merged, frames), left_out, self._recursion(chain))
 
     def frame(self, frame: PyFrame) -> PythonFrame:
+        """A frame as evidence; equal ones are one object, for threads of a kind have most of theirs in common."""
+        namespace = self._python.frames.globals(frame) if self._python else None
+        key = (frame.code.address, frame.lasti, namespace)
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = self._make(frame)
+        return made
+
+    def _make(self, frame: PyFrame) -> PythonFrame:
         python, code, place = self._python, frame.code, frame.code.location(frame.lasti)
         return PythonFrame(
             code.filename, place.line if place else None, code.name, code.qualname,

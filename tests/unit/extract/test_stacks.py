@@ -16,6 +16,7 @@ class FakeCode:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.address = hash(name)
 
     def location(self, offset: int) -> Location:
         return Location(offset + 2, offset, offset, 4, 9)
