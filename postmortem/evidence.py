@@ -324,7 +324,22 @@ class Evidence(msgspec.Struct, frozen=True):
 
 def encode(evidence: Evidence) -> bytes:
     """JSON, one value, keys in the order of the classes, so that equal evidence gives equal bytes."""
-    return msgspec.json.format(msgspec.json.encode(evidence), indent=1)
+    try:
+        encoded = msgspec.json.encode(evidence)
+    except UnicodeEncodeError:  # a path that is no UTF-8; rare, so the walk is paid for only then
+        encoded = msgspec.json.encode(_spelled_out(msgspec.to_builtins(evidence)))
+    return msgspec.json.format(encoded, indent=1)
+
+
+def _spelled_out(value: Any) -> Any:
+    """The same JSON-like value with lone surrogates as backslash escapes."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_spelled_out(key): _spelled_out(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_spelled_out(item) for item in value]
+    return value
 
 
 def decode(data: bytes) -> Evidence:

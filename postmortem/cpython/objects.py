@@ -116,7 +116,10 @@ class Objects:
             start = self.memory.u64(address + layout.unicode_data)
         raw = self.memory.read(start, length * kind)
         codec = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}[kind]
-        text = raw.decode(codec, "surrogatepass" if kind != 1 else "strict")
+        try:
+            text = raw.decode(codec, "surrogatepass" if kind != 1 else "strict")
+        except UnicodeDecodeError:
+            raise NotThat("damaged str") from None
         text = text.encode("utf-8", "backslashreplace").decode("utf-8")
         if len(self._texts) < MAX_ITEMS:
             self._texts[address] = text
@@ -125,7 +128,7 @@ class Objects:
     def optional_text(self, address: int) -> Optional[str]:
         try:
             return self.text(address)
-        except (Fault, NotThat, UnicodeDecodeError):
+        except (Fault, NotThat):
             return None
 
     def integer(self, address: int) -> int:

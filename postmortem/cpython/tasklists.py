@@ -99,7 +99,9 @@ def _members(python: Python, held: int) -> Iterator[int]:
     """Of a WeakSet (a set of weak references in ``data``) or a set."""
     objects = python.objects
     weak = objects.is_instance(held, "WeakSet")
-    data = attributes(objects, held)["data"] if weak else held
+    data = attributes(objects, held).get("data") if weak else held
+    if data is None:
+        raise NotThat("a WeakSet without its set")
     for item in objects.set_items(data):
         try:
             target = objects.field(item, 16) if weak else item  # PyWeakReference.wr_object
