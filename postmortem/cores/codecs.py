@@ -8,6 +8,7 @@ Formats are told by their magic bytes, never by the file's name: RFC 8878 (zstd)
 from __future__ import annotations
 
 import lzma
+import os
 import subprocess
 import zlib
 from importlib import import_module
@@ -109,16 +110,32 @@ CODECS = (
     Codec("xz", b"\xfd7zXZ\0", lambda: cast(Decoder, lzma.LZMADecompressor(lzma.FORMAT_XZ)), "xz"),
     Codec("gzip", b"\x1f\x8b", _Gzip, "gzip"),
 )
-LONGEST_MAGIC = max(len(codec.magic) for codec in CODECS)
+_LONGEST_MAGIC = max(len(codec.magic) for codec in CODECS)
+_MAX_SKIPPED = 10_000  # frames in a row
 
 
-def recognise(head: bytes) -> Optional[Codec]:
-    """The codec of a file that begins like this; None for anything else."""
+def recognise(source: BinaryIO) -> Optional[Codec]:
+    """The codec of a file, by its beginning; None for anything else. Leaves the file where the compressed data begin."""
+    _skip_frames(source)
+    at = source.tell()
+    head = source.read(_LONGEST_MAGIC)
+    source.seek(at)
     return next((codec for codec in CODECS if head.startswith(codec.magic)), None)
 
 
+def _skip_frames(source: BinaryIO) -> None:
+    """Past zstd's and lz4's skippable frames, in which tools (pzstd) keep notes of their own."""
+    for _ in range(_MAX_SKIPPED):
+        at = source.tell()
+        head = source.read(8)
+        if len(head) < 8 or head[0] & 0xF0 != 0x50 or head[1:4] != b"\x2a\x4d\x18":
+            source.seek(at)
+            return
+        source.seek(int.from_bytes(head[4:], "little"), os.SEEK_CUR)
+
+
 def pieces(codec: Codec, source: BinaryIO) -> Iterator[bytes]:
-    """What a compressed file holds, in pieces of at most 40 MB.
+    """What a compressed file, open unbuffered, holds from where it stands: pieces of at most 40 MB.
 
     Raises Damaged where it ends early or is damaged: what came before was good. Raises ToolMissing.
     """
@@ -139,7 +156,9 @@ def _by_library(codec: Codec, source: BinaryIO) -> Iterator[bytes]:
             data = b""
             if piece:
                 yield piece
-        data = decoder.unused_data or source.read(_CHUNK)
+        source.seek(-len(decoder.unused_data or b""), os.SEEK_CUR)
+        _skip_frames(source)
+        data = source.read(_CHUNK)
 
 
 def _decompressed(decoder: Decoder, data: bytes) -> bytes:

@@ -14,10 +14,10 @@ import re
 import stat
 import tempfile
 from pathlib import Path
-from typing import BinaryIO, Callable, Iterator, NamedTuple, Optional, cast
+from typing import BinaryIO, Callable, Iterator, NamedTuple, Optional, Tuple, cast
 
-from ..errors import NotACore, TargetNotFound, UsageError
-from .codecs import LONGEST_MAGIC, Codec, Damaged, pieces, recognise
+from ..errors import NotACore, PostmortemError, UsageError
+from .codecs import Codec, Damaged, pieces, recognise
 
 #: Names the most that a core may become: bytes, or with a suffix K, M, G, T. Holes count.
 VARIABLE = "POSTMORTEM_MAX_UNPACKED"
@@ -44,8 +44,8 @@ def compressed(path: Path) -> Optional[Codec]:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             return None
-        with path.open("rb") as stream:
-            return recognise(stream.read(LONGEST_MAGIC))
+        with path.open("rb", buffering=0) as stream:
+            return recognise(cast(BinaryIO, stream))
     except OSError:
         return None
 
@@ -54,18 +54,17 @@ def compressed(path: Path) -> Optional[Codec]:
 def unpacked(path: Path, progress: Progress) -> Iterator[Unpacked]:
     """The core inside a compressed file. Damaged ends are kept up to there and told in ``short``.
 
-    Raises TargetNotFound, NotACore (also for what outgrows the limit or the temporary folder), UsageError for a
-    limit that is no size, ToolMissing.
+    Raises OSError, NotACore (also for what outgrows the limit or the temporary folder), UsageError for a limit that is
+    no size, ToolMissing.
     """
-    codec = compressed(path)
-    if codec is None:
-        raise TargetNotFound(f"{path} is no compressed file that can be read", "check the path")
     limit = most()
-    folder = tempfile.gettempdir()
-    with tempfile.TemporaryFile(prefix="postmortem-core-", dir=folder, buffering=0) as plain, path.open("rb") as source:
-        sink = _Sparse(cast(BinaryIO, plain).fileno(), path, folder, limit)
-        short = None
-        told = _Teller(path, source, progress)
+    with contextlib.ExitStack() as files:
+        source = cast(BinaryIO, files.enter_context(path.open("rb", buffering=0)))
+        codec = recognise(source)
+        if codec is None:
+            raise NotACore(f"{path} is not compressed in a way that is known here", "unpack it first")
+        folder, plain = _unnamed(files)
+        sink, told, short = _Sparse(plain, path, folder, limit), _Teller(path, source, progress), None
         try:
             for piece in pieces(codec, source):
                 sink.write(piece)
@@ -75,8 +74,19 @@ def unpacked(path: Path, progress: Progress) -> Iterator[Unpacked]:
         sink.finish()
         if not sink.size:
             raise NotACore(f"{path}: nothing can be unpacked: {short or 'it is empty'}", "copy the file again")
-        here = Path(f"/proc/{os.getpid()}/fd/{cast(BinaryIO, plain).fileno()}")
-        yield Unpacked(here, codec.name, sink.size, short)
+        yield Unpacked(Path(f"/proc/{os.getpid()}/fd/{plain}"), codec.name, sink.size, short)
+
+
+def _unnamed(files: contextlib.ExitStack) -> Tuple[str, int]:
+    """(the temporary folder, a descriptor of a new file in it that has no name)."""
+    try:
+        folder = tempfile.gettempdir()
+        unnamed = tempfile.TemporaryFile(prefix="postmortem-core-", dir=folder, buffering=0)  # noqa: SIM115 - files closes it
+    except OSError as exc:
+        raise PostmortemError(
+            f"no temporary file can be made: {exc.strerror}", "name a writable folder in TMPDIR"
+        ) from None
+    return folder, cast(BinaryIO, files.enter_context(unnamed)).fileno()
 
 
 def most() -> int:

@@ -138,6 +138,16 @@ def test_several_streams_in_a_row_are_one_core(tmp_path):
         assert unpack(path, []) == DATA
 
 
+@pytest.mark.parametrize("name", ["zstd", "lz4"])
+def test_skippable_frames_are_skipped(name, tmp_path):
+    """pzstd begins its files with a frame of its own, and may put more of them between the streams."""
+    note = b"\x50\x2a\x4d\x18" + (12).to_bytes(4, "little") + b"twelve bytes"
+    path = tmp_path / "core"
+    path.write_bytes(note + PACK[name](DATA[:100_000]) + note + PACK[name](DATA[100_000:]) + note)
+    assert unpacked.compressed(path).name == name
+    assert unpack(path, []) == DATA
+
+
 def test_what_is_no_core_is_refused_at_once(tmp_path):
     """A compressed text, or bomb, is no core: one sentence, before it fills a disk."""
     path = tmp_path / "text.gz"
@@ -165,6 +175,16 @@ def test_a_full_temporary_folder_is_told_of(tmp_path, monkeypatch):
     place = os.statvfs(tmp_path)
     monkeypatch.setattr(unpacked, "SPARE", place.f_bavail * place.f_frsize - (1 << 20))
     with pytest.raises(NotACore, match="does not fit") as caught, unpacked.unpacked(path, lambda text: None):
+        pass
+    assert "TMPDIR" in caught.value.next
+
+
+def test_no_temporary_folder_is_one_sentence(tmp_path, monkeypatch):
+    """A TMPDIR that cannot be written to is named as such, not as a defect."""
+    path = tmp_path / "core.gz"
+    path.write_bytes(PACK["gzip"](DATA[:5000]))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    with pytest.raises(PostmortemError, match="no temporary file") as caught, unpacked.unpacked(path, print):
         pass
     assert "TMPDIR" in caught.value.next
 
