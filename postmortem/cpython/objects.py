@@ -240,7 +240,7 @@ class Objects:
             # a general table keeps the hash first
             return keys + 32 + (1 << log2_index_bytes), 3 if kind == 0 else 2, count
         size, count = self.memory.u64(keys + 8), self.memory.u64(keys + 32)
-        if size & (size - 1) or _overfull(size.bit_length() - 1, count):
+        if not size or size & (size - 1) or _overfull(size.bit_length() - 1, count):
             raise NotThat("damaged dict")
         return keys + 40 + size * (1 if size <= 0xFF else 2 if size <= 0xFFFF else 4), 3, count
 
