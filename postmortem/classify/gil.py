@@ -38,6 +38,11 @@ class Rates(NamedTuple):
         return self.handoffs if self.fast else self.wakes
 
 
+def runs_without(process: Process) -> bool:
+    """A free-threaded build at work without the GIL: its threads use as many cores as there are."""
+    return process.python is not None and process.python.free_threaded and process.gil is None
+
+
 def rates_of(view: View, process: Process) -> Optional[Rates]:
     """None when the interpreter's own count was not taken over a window."""
     gil = process.gil

@@ -17,7 +17,7 @@ from typing import Iterator, List, Optional, Set, Tuple
 
 from ...evidence import Process, PythonFrame, Thread
 from ...findings import Culprit
-from ..gil import rates_of
+from ..gil import rates_of, runs_without
 from ..knowledge import is_library, short
 from ..pattern import Answer, CannotTell, Match, No, Pattern
 from ..view import View, label, plural
@@ -47,6 +47,9 @@ def match(view: View) -> Iterator[Answer]:
     for process in view.pythons:
         threads = [t for t in process.threads if t.python]
         if len(threads) < 2:
+            continue
+        if runs_without(process):
+            yield No(f"process {process.pid} is a free-threaded Python that runs without the GIL")
             continue
         if view.cpu(process) is None:
             if sum(t.gil == "waits" for t in threads) >= 2:
@@ -91,7 +94,9 @@ def _match(view: View, process: Process, threads: List[Thread], hot: List[Thread
     shares = ", ".join(f"{label(t)} {view.cpu_share(t) or 0:.0%}" for t in hot[:6])
     facts = [f"{len(hot)} threads together use {total:.2f} cores: {shares}"]
     if rate is not None:
-        facts.append(f"the GIL changes hands {rate:.0f} times a second: the pace of the switch timer, not of the program")
+        facts.append(
+            f"the GIL changes hands {rate:.0f} times a second: the pace of the switch timer, not of the program"
+        )
     facts.append(f"{sum(t.gil == 'waits' for t in threads)} threads were waiting for the GIL at the moment of capture")
     for thread in starved[:3]:
         facts.append(f"{label(thread)} has little to compute, but has to queue for the GIL behind them")

@@ -19,7 +19,7 @@ from typing import Iterator, List, Tuple
 
 from ...evidence import Process, Thread
 from ...findings import Culprit
-from ..gil import RATIO, Rates, rates_of
+from ..gil import RATIO, Rates, rates_of, runs_without
 from ..knowledge import short
 from ..pattern import Answer, CannotTell, Match, No, Pattern
 from ..polling import Poller, pollers, polling_threads
@@ -51,6 +51,9 @@ def match(view: View) -> Iterator[Answer]:
     for process in view.pythons:
         threads = [t for t in process.threads if t.python]
         if len(threads) < 2:
+            continue
+        if runs_without(process):
+            yield No(f"process {process.pid} is a free-threaded Python that runs without the GIL")
             continue
         rates = rates_of(view, process)
         if rates is None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from postmortem.classify.engine import classify
-from postmortem.evidence import Gil, Process
+from postmortem.evidence import Gil, Interpreter, Process, PythonInfo
 from postmortem.evidence import replace as changed
 
 from .make import (
@@ -106,3 +108,14 @@ def test_native_work_outside_the_gil_is_no_contention() -> None:
     wide = computing(3, 20)
     wide = changed(wide, threads=tuple(changed(t, counters=counters(0.9, 5)) if t.tid > 1 else t for t in wide.threads))
     assert "gil-contention" not in found(evidence(wide))
+
+
+@pytest.mark.parametrize("handoffs", [150.0, 9000.0])
+def test_a_free_threaded_program_has_no_gil_to_fight_for(handoffs: float) -> None:
+    """Busy threads that get one core together, in a build without the GIL: it is ruled out, not called unknown."""
+    busy = changed(
+        computing(4, handoffs), python=PythonInfo("3.13.5", free_threaded=True), interpreters=(Interpreter(0),)
+    )
+    report = classify(evidence(busy))
+    assert not {"gil-contention", "gil-thrash"} & {f.pattern for f in report.findings}
+    assert {"gil-contention", "gil-thrash"} <= {r.pattern for r in report.ruled_out}
