@@ -21,6 +21,8 @@ from .releases import FREE_THREADED, LAYOUTS
 Version = Tuple[int, int, int]
 #: A pointer scan of a hostile core finds as many candidates as its author likes.
 MAX_CANDIDATES = 10_000
+#: Sub-interpreters that nobody runs anything in, one after the other.
+MAX_WITHOUT_THREADS = 1_000
 
 
 class NoInterpreter(Exception):
@@ -123,11 +125,10 @@ def _checked(image: Image, address: int, reading: _Reading) -> Optional[Version]
     """The exact version when the reading leads to an interpreter, else None."""
     layout = reading.layout
     try:
-        interpreter = image.u64(address + layout.rt_interpreters_head)
-        tstate = image.u64(interpreter + layout.is_threads_head)
-        if not interpreter or image.u64(tstate + layout.ts_interp) != interpreter:
-            return None
+        interpreter = _at_work(image, image.u64(address + layout.rt_interpreters_head), layout)
     except Fault:
+        return None
+    if interpreter is None:
         return None
     said = _said(image, interpreter, layout)
     if said is None:
@@ -141,6 +142,19 @@ def _are_twins(image: Image, address: int, layout: Layout) -> bool:
         return image.u64(address + layout.rt_interpreters_head) == image.u64(address + layout.rt_interpreters_main)
     except Fault:
         return False
+
+
+def _at_work(image: Image, interpreter: int, layout: Layout) -> Optional[int]:
+    """The first of a list of interpreters with a thread state that points back to it: a sub-interpreter may have none,
+    and the newest one comes first. Raises Fault."""
+    for _ in range(MAX_WITHOUT_THREADS):
+        if not interpreter:
+            return None
+        tstate = image.u64(interpreter + layout.is_threads_head)
+        if tstate:
+            return interpreter if image.u64(tstate + layout.ts_interp) == interpreter else None
+        interpreter = image.u64(interpreter + layout.is_next)
+    return None
 
 
 def _said(image: Image, interpreter: int, layout: Layout) -> Optional[Version]:
