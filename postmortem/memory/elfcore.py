@@ -29,6 +29,7 @@ from .elf import (
     parse_header,
     parse_segments,
 )
+from .linkmap import linked_files
 from .notes import CoreThread, Notes
 
 _U64 = struct.Struct("<Q")
@@ -67,15 +68,20 @@ class ElfCore(Image):
         self.auxv = notes.auxv
         self.argv, self.pid, self.ppid = notes.argv, notes.pid, notes.ppid
         self.siginfo, self.fault_address = notes.siginfo, notes.fault_address
-        self._files = notes.files
-        self._file_starts = [f.start for f in self._files]
-        self._bases = {f.path: f.start for f in reversed(self._files) if f.offset == 0}
+        self._know_files(notes.files)
+        if not notes.files:
+            self._know_files(linked_files(self, self._starts, self._locate))
         self._elves: Dict[str, Optional[Elf]] = {}
         #: Files that were needed and are not usable here: path → why.
         self.unusable: Dict[str, str] = {}
         # Without bit 0 of coredump_filter a core holds no written page: then a file's data are not what memory had.
         anonymous = [s for s in self._loads if s.flags & PF_W and self.mapped_file(s.vaddr) is None]
         self._drops_written = bool(anonymous) and not any(s.filesz for s in anonymous)
+
+    def _know_files(self, files: List[MappedFile]) -> None:
+        self._files = files
+        self._file_starts = [f.start for f in files]
+        self._bases = {f.path: f.start for f in reversed(files) if f.offset == 0}
 
     def _index(self, segments: List[Segment], size: int) -> None:
         """Parallel lists by address: where a segment starts, where what the file holds of it ends, and what to add to

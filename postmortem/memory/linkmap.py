@@ -1,0 +1,79 @@
+"""Which files were mapped, as the dynamic loader's own list says: for a core whose notes are cut off.
+
+The main program's dynamic section leads to the list (DT_DEBUG → r_debug.r_map → link_map, <link.h>, unchanged since
+glibc 2.0; musl has the same). The main program itself has no name in it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Callable, Iterable, Iterator, List, Optional, Set, Tuple
+
+from .base import Fault, MappedFile, Memory
+from .elf import PT_LOAD, Elf, NotElf, parse_header, parse_segments
+
+PT_DYNAMIC, DT_DEBUG = 2, 21
+MAX_LIBRARIES, MAX_DYNAMIC = 10_000, 512
+_PAGE = 4096
+_R_MAP = 8  # of struct r_debug
+
+
+def linked_files(memory: Memory, starts: Iterable[int], locate: Callable[[str], Optional[str]]) -> List[MappedFile]:
+    """Ordered by address. starts: where segments begin. locate: a path of the target on this machine, or None."""
+    found: List[MappedFile] = []
+    for start in starts:
+        try:
+            head = _r_debug(memory, start)
+            if head:
+                for bias, name in _libraries(memory, memory.u64(head + _R_MAP)):
+                    found += _pieces(bias, name, locate(name))
+        except (Fault, NotElf):
+            continue
+        if found:
+            break
+    return sorted(found)
+
+
+def _r_debug(memory: Memory, start: int) -> Optional[int]:
+    """Of the program whose first page lies here; None for anything else. Raises Fault or NotElf."""
+    page = memory.read(start, _PAGE)
+    _kind, _machine, _entry, phoff, phnum, _s, _n, _x = parse_header(page)
+    segments = parse_segments(page, phoff, phnum)
+    first = min((s.vaddr - s.offset for s in segments if s.type == PT_LOAD), default=0) & ~(_PAGE - 1)
+    for segment in segments:
+        if segment.type == PT_DYNAMIC:
+            words = memory.words(start - first + segment.vaddr, 2 * min(segment.memsz // 16, MAX_DYNAMIC))
+            return dict(zip(words[::2], words[1::2])).get(DT_DEBUG)
+    return None
+
+
+def _libraries(memory: Memory, link: int) -> Iterator[Tuple[int, str]]:
+    """(load bias, path) of each library; the list may be cut or circular."""
+    seen: Set[int] = set()
+    while link and link not in seen and len(seen) < MAX_LIBRARIES:
+        seen.add(link)
+        try:
+            bias, name_at, _dynamic, following = memory.words(link, 4)
+            name = os.fsdecode(memory.cstring(name_at, 4096))
+        except Fault:
+            return
+        if name.startswith("/"):
+            yield bias, name
+        link = following
+
+
+def _pieces(bias: int, name: str, here: Optional[str]) -> Iterator[MappedFile]:
+    """As the loader maps the file; when it is not at hand, its first page, so that it has a name at least."""
+    try:
+        elf = Elf(here) if here is not None else None
+    except (OSError, NotElf, ValueError):
+        elf = None
+    if elf is None:
+        yield MappedFile(bias, bias + _PAGE, 0, name)
+        return
+    for segment in elf.segments:
+        if segment.type == PT_LOAD and segment.filesz:
+            start = bias + (segment.vaddr & ~(_PAGE - 1))
+            end = bias + segment.vaddr + segment.filesz
+            yield MappedFile(start, -(-end // _PAGE) * _PAGE, segment.offset & ~(_PAGE - 1), name)
+    elf.close()
