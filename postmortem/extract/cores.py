@@ -125,13 +125,19 @@ def _executable(core: ElfCore, gaps: List[Gap]) -> Optional[Path]:
 
 
 def _replace_lost_threads(core: ElfCore, python: Optional[Python], gaps: List[Gap]) -> None:
-    """A core whose notes are cut off (gcore writes them last) lists no thread; the interpreter may."""
-    if core.threads:
+    """A core whose notes are cut off (gcore writes them last) lists too few threads or none; the interpreter knows its
+    own, from 3.11 on by their numbers."""
+    if core.threads and not core.truncated:
         return
+    listed = len(core.threads)
+    known = {thread.tid for thread in core.threads} | {thread.regs.get("fs_base") for thread in core.threads}
     states = [state for one in python.interpreters for state in one.threads] if python else []
-    core.threads += [CoreThread(state.native_id, 0, {}) for state in states if state.native_id]
-    found = f"{len(core.threads)} are known from the interpreter" if core.threads else "so no stack can be shown"
-    gaps.append(Gap("core", core.path, f"it lists no thread, its notes are missing or cut off: {found}",
+    lost = [s.native_id for s in states if s.native_id and s.native_id not in known and s.ident not in known]
+    core.threads += [CoreThread(tid, 0, {}) for tid in dict.fromkeys(lost)]
+    if listed and not lost:
+        return
+    found = f"{len(lost)} more are known from the interpreter" if lost else "so no stack can be shown"
+    gaps.append(Gap("core", core.path, f"it lists {listed or 'no'} threads, its notes are missing or cut off: {found}",
                     "take a core that is not cut short (ulimit -c unlimited, room on the disk)"))  # fmt: skip
 
 
