@@ -30,6 +30,7 @@ from .descriptors import DescriptorBook, Descriptors
 from .joins import joined_thread
 from .locks import LockBook
 from .stacks import Stacks
+from .states import match_states
 from .tasks import read_tasks
 from .variables import Variables, thread_exceptions
 from .window import Window, counters, number
@@ -61,7 +62,7 @@ class Reader:
         self.raw = raw
         self.pid = pid
         self.gaps: List[Gap] = []
-        self.by_tid = self._match_threads()
+        self.by_tid = match_states(python, core) if python else {}
         self.tid_of_ident = {state.ident: tid for tid, state in self.by_tid.items()}
         self.locks = LockBook(python, self.by_tid, lines) if python else None
         self.variables = Variables(python, self.gaps) if python and with_locals else None
@@ -72,21 +73,6 @@ class Reader:
         self.descriptors = DescriptorBook(raw.descriptors)
 
     # ------------------------------------------------------------------ threads
-
-    def _match_threads(self) -> Dict[int, ThreadState]:
-        """Kernel thread → Python thread state: by the thread pointer (pthread_self is fs_base on x86-64 glibc), else
-        by the id that the interpreter noted, which is stale after a fork."""
-        if self.python is None:
-            return {}
-        states = [t for i in self.python.interpreters for t in i.threads]
-        by_ident = {t.ident: t for t in reversed(states)}
-        by_native = {t.native_id: t for t in reversed(states) if t.native_id is not None}
-        found: Dict[int, ThreadState] = {}
-        for thread in self.core.threads:
-            state = by_ident.get(thread.regs.get("fs_base", -1)) or by_native.get(thread.tid)
-            if state is not None:
-                found[thread.tid] = state
-        return found
 
     def read(self) -> None:
         """All that needs no native stack: gdb unwinds meanwhile. To be called once, before ``process``."""
@@ -174,8 +160,11 @@ class Reader:
         )
         if wait.fd is not None:
             wait = changed(wait, resource=self.descriptors.note(wait.fd, tid))
-        if wait.kind == "sleep" and wait.timeout_s is None and self.python and frames:
-            return changed(wait, timeout_s=first_number(self.python.frames, frames[0], "sleep"))
+        if wait.kind == "sleep" and self.python and frames:
+            asked = first_number(self.python.frames, frames[0], "sleep")
+            # the kernel overwrites select's timeout with what remains of it
+            if asked is not None and asked >= (wait.timeout_s or 0.0):
+                return changed(wait, timeout_s=asked)
         return wait
 
     def _futex(self, word: int, tid: int, frames: Sequence[PyFrame]) -> Optional[waits.FutexFacts]:

@@ -303,3 +303,11 @@ def test_bad_targets_get_one_sentence(make: Any, says: str, tmp_path: Path) -> N
     done = postmortem("analyze", "target", cwd=tmp_path)
     assert done.returncode == 1 and done.stdout == ""
     assert len(done.stderr.strip().splitlines()) == 1 and says in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("python", matrix())
+def test_a_sleep_is_as_long_as_the_program_asked_for(python: str, tmp_path: Path) -> None:
+    """Whichever system call sleeps: up to 3.10 it is select, in whose memory the kernel leaves what remains."""
+    found = capture(tmp_path, "import time\ntime.sleep(3600)\n", python)
+    (thread,) = found["processes"][0]["threads"]
+    assert (thread["wait"]["kind"], thread["wait"]["timeout_s"]) == ("sleep", 3600.0)
