@@ -3,6 +3,8 @@
 In, by environment:
   POSTMORTEM_STACKS         the file to write (made anew)
   POSTMORTEM_STACKS_UNTIL   CLOCK_MONOTONIC seconds after which no further frame is unwound
+  POSTMORTEM_STACKS_FILES   optional: JSON, [[start, end, file, bias], ...] of libraries that the core's own list of
+                            them may lack; the names are plain enough to be words of a command
 
 Out, one JSON value a line, each flushed, so that a gdb that is killed or crashes leaves what it had:
   {"gdb": version, "threads": N}
@@ -44,14 +46,17 @@ OUT_OF_TIME = "out of time"
 class Libraries:
     """Loads the symbols and unwind tables of shared libraries when a stack reaches them."""
 
-    def __init__(self):
+    def __init__(self, files):
+        self.files = files
         self.tried = {objfile.filename for objfile in gdb.objfiles()}
         self.all = False
 
     def load_for(self, pc):
         """The path of the library that owns pc, and whether it was loaded just now: then frames are stale."""
         name = gdb.solib_name(pc)
-        if name is None or name in self.tried or self.all:
+        if name is None:
+            return self.load_unlisted(pc)
+        if name in self.tried or self.all:
             return name, False
         self.tried.add(name)
         if any(ord(char) > 127 for char in name):
@@ -60,6 +65,17 @@ class Libraries:
             # The name comes from the core, and gdb.execute() runs every line of its text as a command.
             gdb.execute("sharedlibrary ^" + re.sub(r"[^A-Za-z0-9/_-]", ".", name) + "$", to_string=True)
         return name, True
+
+    def load_unlisted(self, pc):
+        """The same for a library that gdb cannot know of."""
+        for start, end, file, bias in self.files:
+            if start <= pc < end:
+                stale = file not in self.tried
+                if stale:
+                    self.tried.add(file)
+                    gdb.execute(f"add-symbol-file {file} -o {bias:#x}", to_string=True)
+                return file, stale
+        return None, False
 
     def load_all(self):
         self.all = True
@@ -181,7 +197,7 @@ def write_stack(thread, walker, output):
 
 
 def write_all(threads, output, until):
-    libraries = Libraries()
+    libraries = Libraries(json.loads(os.environ.get("POSTMORTEM_STACKS_FILES", "[]")))
     walker = Walker(libraries, until)
     failed = []
     for thread in threads:

@@ -8,6 +8,7 @@ runs none of the target's code. What it had unwound until then is kept.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import resource
 import shutil
@@ -25,6 +26,7 @@ from .. import places
 from ..errors import ToolFailed, ToolMissing
 from .assess import Ending, assess
 from .locate import REMEDY, find_gdb
+from .mapped import unlisted
 from .settings import environment, settings
 from .stacks import NativeStacks, read_transcript
 
@@ -72,7 +74,10 @@ class Unwinding:
         try:
             self._process = subprocess.Popen(
                 arguments,
-                env=_environment(self._output, self._began + deadline_s * _OWN_SHARE),
+                env={
+                    **_environment(self._output, self._began + deadline_s * _OWN_SHARE),
+                    "POSTMORTEM_STACKS_FILES": json.dumps(unlisted(self._core, self._sysroot)),
+                },
                 cwd=str(folder),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

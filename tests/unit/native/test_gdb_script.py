@@ -20,11 +20,13 @@ SCRIPT = places.shipped("gdb") / "stacks.py"
 def run(tmp_path, monkeypatch):
     """Runs the script over a fake gdb; gives the lines that it wrote."""
 
-    def run(gdb, seconds=60.0):
+    def run(gdb, seconds=60.0, files=None):
         path = tmp_path / "out"
         monkeypatch.setitem(sys.modules, "gdb", gdb)
         monkeypatch.setenv("POSTMORTEM_STACKS", str(path))
         monkeypatch.setenv("POSTMORTEM_STACKS_UNTIL", repr(time.monotonic() + seconds))
+        if files is not None:
+            monkeypatch.setenv("POSTMORTEM_STACKS_FILES", json.dumps(files))
         runpy.run_path(str(SCRIPT))
         return [json.loads(line) for line in path.read_text().splitlines()]
 
@@ -137,6 +139,18 @@ def test_a_broken_stack_gets_a_second_look_with_all_libraries(run):
     assert (names(first), first["error"]) == (["a"], "lost")
     assert (names(second), second["error"]) == (["a", "b"], None)
     assert end["end"] is True
+
+
+def test_libraries_that_the_core_does_not_list_are_told(run):
+    """A core that lost the loader's list: what gdb knows no library for is looked up among the files it is given, each
+    loaded once; what gdb does know stays as it is."""
+    gdb = Gdb(
+        {11: chain(Frame(0x15, "a"), Frame(0x25, "b"), Frame(0x99, None)), 12: Frame(0x16, "c")}, {0x25: "/b.so"}.get
+    )
+    _head, first, second, end = run(gdb, files=[[0x10, 0x20, "/lib/a.so", 0x10], [0x20, 0x30, "/lib/b.so", 0x20]])
+    assert gdb.commands == ["add-symbol-file /lib/a.so -o 0x10", "sharedlibrary ^/b.so$"]
+    assert [frame["module"] for frame in first["frames"]] == ["/lib/a.so", "/b.so", None]
+    assert (names(first), names(second), end["end"]) == (["a", "b", None], ["c"], True)
 
 
 def test_a_core_without_threads_is_a_head_and_an_end(run):
