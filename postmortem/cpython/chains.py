@@ -72,6 +72,17 @@ def read_chain(frames: Frames, address: int) -> Chain:
     return walk.chain(cut, _recursion(frames, walk))
 
 
+def joined(inner: Chain, outer: Chain) -> Chain:
+    """Two stacks of one thread, the inner one called by the outer one."""
+    behind = outer.left_out
+    if behind is not None:
+        behind = behind._replace(behind=behind.behind + len(inner.frames))
+    return Chain(
+        [*inner.frames, *outer.frames], inner.cut or outer.cut, inner.depth + outer.depth,
+        inner.left_out or behind, inner.recursion or outer.recursion,
+    )  # fmt: skip
+
+
 def _recursion(frames: Frames, walk: _Walk) -> Optional[Recursion]:
     """By function and line; where the lines differ from turn to turn, by function alone."""
     if len(walk.addresses) < DEEP:

@@ -1,0 +1,87 @@
+"""Which thread states of the interpreters belong to which thread of the kernel.
+
+A thread that runs code of several interpreters has a state in each: the caller's stack is in one, what it called
+(``run_string`` and the like) in the next. They are one stack. Up to 3.12 ``_xxsubinterpreters.run_string`` runs the
+state that ``create`` made, whichever thread calls it (Modules/_xxsubinterpretersmodule.c, _run_script_in_interpreter):
+such a state bears the creator's id, and only the C stack of the thread that really runs it tells.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from dataclasses import replace
+from typing import Dict, List, Optional
+
+from ..cpython.chains import Chain, joined
+from ..cpython.interpreter import Python, ThreadState
+from ..memory import CoreThread, ElfCore, Fault
+
+#: Of a C stack this much is searched, from its top on.
+_MOST_STACK = 1 << 20
+_MOST_THREADS = 200
+
+
+def match_states(python: Python, core: ElfCore) -> Dict[int, ThreadState]:
+    """tid → its state: by the thread pointer (pthread_self is fs_base on x86-64 glibc), else by the id that the
+    interpreter noted, which is stale after a fork."""
+    by_ident: Dict[int, List[ThreadState]] = {}
+    by_native: Dict[int, List[ThreadState]] = {}
+    for interpreter in python.interpreters:
+        for state in interpreter.threads:
+            by_ident.setdefault(state.ident, []).append(state)
+            if state.native_id is not None:
+                by_native.setdefault(state.native_id, []).append(state)
+    own: Dict[int, List[ThreadState]] = {}
+    for thread in core.threads:
+        states = by_ident.get(thread.regs.get("fs_base", -1)) or by_native.get(thread.tid)
+        if states:
+            own[thread.tid] = [*states]
+    if len(python.interpreters) > 1:
+        _give_back(core, own)
+    return {tid: _nested(states) for tid, states in own.items()}
+
+
+def _give_back(core: ElfCore, own: Dict[int, List[ThreadState]]) -> None:
+    """Moves states that another thread runs to that thread."""
+    for tid, states in list(own.items()):
+        running = [state for state in states if state.frames]
+        for state in running[1:]:
+            runner = _runner(core, state, tid)
+            if runner is not None and runner != tid:
+                own[tid].remove(state)
+                own.setdefault(runner, []).append(state)
+
+
+def _runner(core: ElfCore, state: ThreadState, first: int) -> Optional[int]:
+    """The thread on whose C stack the innermost frame of a state is: the interpreter loop keeps it there."""
+    needle = struct.pack("<Q", state.frames[0].address)
+    threads = sorted(core.threads[:_MOST_THREADS], key=lambda thread: thread.tid != first)
+    return next((thread.tid for thread in threads if needle in _stack(core, thread)), None)
+
+
+def _stack(core: ElfCore, thread: CoreThread) -> bytes:
+    top, areas = thread.regs.get("rsp", 0), core.writable
+    index = bisect_right([start for start, _end in areas], top) - 1
+    if index < 0 or top >= areas[index][1]:
+        return b""
+    try:
+        return core.read(top, min(areas[index][1] - top, _MOST_STACK))
+    except Fault:
+        return b""
+
+
+def _nested(states: List[ThreadState]) -> ThreadState:
+    """One state of those that a thread has, main interpreter first. Interpreters are numbered as they are made, so the
+    later one was entered from the earlier; states without frames are waiting to be entered."""
+    running = [state for state in states if state.frames] or states[:1]
+    inner, named = running[-1], next((s for s in running if s.name is not None), running[0])
+    if len(running) == 1:
+        return inner
+    chain = running[0].chain or Chain([], None, 0)
+    for state in running[1:]:
+        chain = joined(state.chain or Chain([], None, 0), chain)
+    return replace(
+        inner, ident=running[0].ident, chain=chain, frames=chain.frames, cut=chain.cut,
+        name=named.name, daemon=named.daemon, object=named.object,
+    )  # fmt: skip

@@ -1,0 +1,79 @@
+"""Several interpreters in one process: every thread's whole stack, whichever interpreter it runs."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+from pathlib import Path
+from typing import Dict, List
+
+import pytest
+
+from postmortem.extract.cores import from_core
+
+from .interpreters import matrix
+
+pytestmark = [pytest.mark.live, pytest.mark.parametrize("python", matrix())]
+
+PROGRAM = """
+import os, sys, threading, time
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+idle, first, second = interpreters.create(), interpreters.create(), interpreters.create()
+def code(name, fd):
+    return f"def {name}():\\n    import os, time\\n    os.write({fd}, b'x')\\n    time.sleep(1000)\\n{name}()\\n"
+reading, writing = os.pipe()
+def called_by_worker():
+    interpreters.run_string(second, code("in_second", writing))
+def plain():
+    os.write(writing, b"x")
+    time.sleep(1000)
+def called_by_main():
+    interpreters.run_string(first, code("in_first", writing))
+def announce():
+    while len(os.read(reading, 1)) and announce.left > 1:
+        announce.left -= 1
+    time.sleep(0.3)  # for the last steps into sleep(), which no handshake can see
+    print("ready", flush=True)
+announce.left = 3
+for target in (called_by_worker, plain, announce):
+    threading.Thread(target=target, name=target.__name__, daemon=True).start()
+called_by_main()
+"""
+
+
+def _core(python: object, folder: Path) -> Path:
+    (folder / "program.py").write_text(PROGRAM)
+    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    with subprocess.Popen(
+        [os.fspath(python), "program.py"],  # type: ignore[call-overload]
+        stdout=subprocess.PIPE, cwd=folder, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, unlimited),  # noqa: PLW1509
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            process.send_signal(signal.SIGABRT)
+            process.wait(60)
+        finally:
+            process.kill()
+    found = list(folder.glob("core*"))
+    assert found, "the kernel wrote no core into the working directory; see /proc/sys/kernel/core_pattern"
+    return found[0]
+
+
+def test_every_thread_shows_what_it_runs_in_every_interpreter(python: object, tmp_path: Path) -> None:
+    """The main thread stands beside the others, with its own frames below those of the sub-interpreter; a worker's
+    sub-interpreter is the worker's, although the main thread made it. Interpreters are listed, the main one first."""
+    process = from_core(_core(python, tmp_path)).processes[0]
+    stacks: Dict[str, List[str]] = {t.name or "?": [f.function for f in t.python] for t in process.threads}
+    assert process.interpreters[0].id == 0
+    assert len(process.interpreters) == 4
+    assert stacks["MainThread"] == ["in_first", "<module>", "called_by_main", "<module>"]
+    assert stacks["called_by_worker"][:3] == ["in_second", "<module>", "called_by_worker"]
+    assert stacks["plain"][0] == "plain"
+    main = next(t for t in process.threads if t.is_main)
+    assert main.name == "MainThread"
