@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Callable, Dict, Iterator, Optional, Sequence, TextIO, Tuple
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence, TextIO, Tuple
 
-from . import __version__, evidence, extract, publish, report
+from . import __version__, evidence, publish, report
 from .bundle import Bundle
-from .classify.engine import classify
 from .cores.unpacked import compressed, unpacked
 from .errors import PostmortemError, UsageError
 from .evidence import Evidence, Gap
+from .extract.cores import from_core
 from .findings import Diagnosis
 from .memory import ElfCore, NotElf
 
@@ -42,7 +42,7 @@ def analyze_target(
         return _analyze_bundle(path, exe, sysroot, progress, with_locals)
     if compressed(path):
         return _classified(_from_compressed(path, exe, sysroot, progress, with_locals))
-    found = extract.from_core(
+    found = from_core(
         path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress, with_locals=with_locals
     )
     return _classified(found)
@@ -58,7 +58,7 @@ def _from_compressed(
             return text.replace(str(plain.path), str(path))
 
         try:
-            found = extract.from_core(
+            found = from_core(
                 plain.path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress,
                 with_locals=with_locals,
             )  # fmt: skip
@@ -76,7 +76,7 @@ def load_bundle(path: Path) -> Tuple[Evidence, Diagnosis]:
     with Bundle.open(path) as bundle:
         recorded = _recorded(bundle.path)
         if recorded is None:
-            recorded = extract.from_bundle(bundle.path, tool_version=__version__)
+            recorded = _from_bundle(bundle.path, tool_version=__version__)
     return _classified(recorded)
 
 
@@ -88,7 +88,7 @@ def _analyze_bundle(
         recorded = _recorded(bundle.path)
         if recorded is not None and not (exe or sysroot) and not _files_at_hand(bundle.path):
             return _classified(_without_locals(recorded) if with_locals else recorded)
-        found = extract.from_bundle(
+        found = _from_bundle(
             bundle.path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress, with_locals=with_locals
         )
     if recorded is not None:
@@ -135,7 +135,15 @@ def _usable(path: Path) -> Iterator[bool]:
         yield core.elf(name) is not None or core.unusable.get(name) == "not an ELF file"
 
 
+def _from_bundle(folder: Path, **options: Any) -> Evidence:
+    from .extract.bundles import from_bundle  # noqa: PLC0415 - cores need none of it
+
+    return from_bundle(folder, **options)
+
+
 def _classified(found: Evidence) -> Tuple[Evidence, Diagnosis]:
+    from .classify.engine import classify  # noqa: PLC0415 - gdb starts sooner without the patterns
+
     began = time.monotonic()
     diagnosis = classify(found)
     timings = evidence.replace(found.timings, classify_s=round(time.monotonic() - began, 4))
@@ -157,7 +165,7 @@ def diagnose_captured(
     """
     plan = publish.plan(format, reports)
     with Bundle.open(path) as bundle:
-        found = extract.from_bundle(bundle.path, tool_version=__version__, progress=progress, with_locals=with_locals)
+        found = _from_bundle(bundle.path, tool_version=__version__, progress=progress, with_locals=with_locals)
         bundle.write("evidence.json", evidence.encode(found))
         found, diagnosis = _classified(found)
         for known in report.FORMATS.values():

@@ -5,24 +5,20 @@ from __future__ import annotations
 import signal
 import time
 from pathlib import Path
-from typing import Callable, List, Optional, Tuple
+from typing import TYPE_CHECKING, Callable, List, Optional, Tuple
 
 from ..cores.executable import find_executable, take_executable
-from ..cpython.interpreter import Python
-from ..cpython.runtime import NoInterpreter
 from ..errors import NotACore, TargetNotFound, ToolFailed, ToolMissing
 from ..evidence import Evidence, Gap, Process, Timings, Trigger
 from ..evidence import replace as changed
-from ..memory import CoreThread, ElfCore, NotElf
+from ..memory import ElfCore, NotElf
 from ..native import NativeStacks, Unwinding, start
-from .process import Raw, Reader
-from .scripts import located, script_directory
-from .sources import parsed, read_lines, read_sources
-from .window import NO_WINDOW
+
+if TYPE_CHECKING:
+    from .process import Raw
 
 #: Signals whose default is a core and that the process itself causes or a watchdog sends.
 _FATAL = {"SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGQUIT", "SIGSYS", "SIGTRAP"}
-NO_RAW = Raw({}, NO_WINDOW, {}, None)
 GDB_DEADLINE_S = 60.0
 
 
@@ -39,7 +35,9 @@ def from_core(
     began = time.monotonic()
     core = open_core(path, sysroot)
     pid = core.pid or (core.threads[0].tid if core.threads else 0)
-    process, gaps = read_core(core, pid, NO_RAW, exe, sysroot, progress, with_locals)
+    process, gaps = read_core(core, pid, None, exe, sysroot, progress, with_locals)
+    from .sources import read_sources  # noqa: PLC0415 - as in read_core
+
     sources = read_sources([process], str(sysroot) if sysroot else "")
     name = _fatal_signal(core)
     process = changed(process, fatal_signal=signal.Signals[name].value if name else None)
@@ -76,13 +74,14 @@ def open_core(path: Path, sysroot: Optional[Path]) -> ElfCore:
 def read_core(
     core: ElfCore,
     pid: int,
-    raw: Raw,
+    raw: Optional[Raw],
     exe: Optional[Path],
     sysroot: Optional[Path],
     progress: Callable[[str], None],
     with_locals: bool = False,
 ) -> Tuple[Process, List[Gap]]:
-    """A process out of its core: gdb unwinds native stacks while Python's are read here."""
+    """A process out of its core: gdb unwinds native stacks while Python's are read here. ``raw`` is what a capture
+    wrote beside the core, None when there was none."""
     gaps: List[Gap] = []
     if core.truncated:
         gaps.append(Gap("core", core.path, "the file ends before its segments do: it was cut short",
@@ -92,18 +91,9 @@ def read_core(
     program = exe or _executable(core, gaps)
     progress(f"native stacks of {len(core.threads)} threads with gdb")
     unwinding = _start_gdb(core, program, sysroot, gaps)
-    python = _python(core, gaps)
-    _replace_lost_threads(core, python, gaps)
-    root = str(sysroot) if sysroot else ""
-    directory = script_directory(python, lambda file: read_lines(root + file)) if python else None
+    from .reading import read  # noqa: PLC0415 - gdb works while the reader is imported: 40 ms
 
-    def lines(file: str) -> Optional[List[str]]:
-        return read_lines(root + located(file, directory))
-
-    reader = Reader(core, python, raw, pid, lines, with_locals)
-    reader.read()
-    for file in reader.files:
-        parsed(root + located(file, directory))
+    reader, directory = read(core, pid, raw, str(sysroot) if sysroot else "", gaps, with_locals)
     native = _collect(unwinding, gaps)
     process = changed(reader.process(native.stacks if native else {}), directory=directory)
     if process.exe is None and program is not None:
@@ -122,37 +112,6 @@ def _executable(core: ElfCore, gaps: List[Gap]) -> Optional[Path]:
     if gap is not None:
         gaps.append(gap)
     return path
-
-
-def _replace_lost_threads(core: ElfCore, python: Optional[Python], gaps: List[Gap]) -> None:
-    """A core whose notes are cut off (gcore writes them last) lists too few threads or none; the interpreter knows its
-    own, from 3.11 on by their numbers."""
-    if core.threads and not core.truncated:
-        return
-    listed = len(core.threads)
-    known = {thread.tid for thread in core.threads} | {thread.regs.get("fs_base") for thread in core.threads}
-    states = [state for one in python.interpreters for state in one.threads] if python else []
-    lost = [s.native_id for s in states if s.native_id and s.native_id not in known and s.ident not in known]
-    core.threads += [CoreThread(tid, 0, {}) for tid in dict.fromkeys(lost)]
-    if listed and not lost:
-        return
-    found = f"{len(lost)} more are known from the interpreter" if lost else "so no stack can be shown"
-    gaps.append(Gap("core", core.path, f"it lists {listed or 'no'} threads, its notes are missing or cut off: {found}",
-                    "take a core that is not cut short (ulimit -c unlimited, room on the disk)"))  # fmt: skip
-
-
-def _python(core: ElfCore, gaps: List[Gap]) -> Optional[Python]:
-    if core.machine_name != "x86-64":
-        gaps.append(Gap("cpython", core.path, f"a core of {core.machine_name}: only x86-64 is read so far",
-                        "`postmortem debug` with gdb-multiarch shows its native stacks"))  # fmt: skip
-        return None
-    try:
-        return Python(core)
-    except NoInterpreter as exc:
-        if exc.python_file is not None:
-            remedy = "see the README for the versions that are read"
-            gaps.append(Gap("cpython", f"process {core.pid}", str(exc), remedy))
-        return None
 
 
 def _start_gdb(core: ElfCore, exe: Optional[Path], sysroot: Optional[Path], gaps: List[Gap]) -> Optional[Unwinding]:

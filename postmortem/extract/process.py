@@ -33,7 +33,7 @@ from .stacks import Stacks
 from .states import match_states
 from .tasks import read_tasks
 from .variables import Variables, thread_exceptions
-from .window import Window, counters, number
+from .window import NO_WINDOW, Window, counters, number
 
 
 class Raw(NamedTuple):
@@ -43,6 +43,9 @@ class Raw(NamedTuple):
     window: Window
     samples: Dict[int, Tuple[Any, ...]]
     descriptors: Optional[Descriptors]
+
+
+NO_RAW = Raw({}, NO_WINDOW, {}, None)
 
 
 class Reader:

@@ -215,8 +215,8 @@ def test_a_huge_sparse_core_takes_little_memory(taken: Taken, tmp_path: Path) ->
     shutil.copyfile(str(taken.path), str(path))
     os.truncate(str(path), 20 << 30)
     program = (
-        "import sys\nfrom pathlib import Path\nfrom postmortem import extract\n"
-        "found = extract.from_core(Path(sys.argv[1]))\n"
+        "import sys\nfrom pathlib import Path\nfrom postmortem.extract.cores import from_core\n"
+        "found = from_core(Path(sys.argv[1]))\n"
         "print(len(found.processes[0].threads), next(li.split()[1] for li in open('/proc/self/status') if 'VmHWM' in li))\n"
     )
     done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)

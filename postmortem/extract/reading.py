@@ -1,0 +1,63 @@
+"""All of a core that is read without gdb: interpreter, threads, locks, tasks, and the sources that they name."""
+
+from __future__ import annotations
+
+from typing import List, Optional, Tuple
+
+from ..cpython.interpreter import Python
+from ..cpython.runtime import NoInterpreter
+from ..evidence import Gap
+from ..memory import CoreThread, ElfCore
+from .process import NO_RAW, Raw, Reader
+from .scripts import located, script_directory
+from .sources import parsed, read_lines
+
+
+def read(
+    core: ElfCore, pid: int, raw: Optional[Raw], root: str, gaps: List[Gap], with_locals: bool
+) -> Tuple[Reader, Optional[str]]:
+    """(a reader that has read and waits for the native stacks, the directory of the program's script or None).
+    ``root`` stands before the paths of sources."""
+    python = _python(core, gaps)
+    _replace_lost_threads(core, python, gaps)
+    directory = script_directory(python, lambda file: read_lines(root + file)) if python else None
+
+    def lines(file: str) -> Optional[List[str]]:
+        return read_lines(root + located(file, directory))
+
+    reader = Reader(core, python, raw or NO_RAW, pid, lines, with_locals)
+    reader.read()
+    for file in reader.files:
+        parsed(root + located(file, directory))  # remembered for when the sources are cited
+    return reader, directory
+
+
+def _replace_lost_threads(core: ElfCore, python: Optional[Python], gaps: List[Gap]) -> None:
+    """A core whose notes are cut off (gcore writes them last) lists too few threads or none; the interpreter knows its
+    own, from 3.11 on by their numbers."""
+    if core.threads and not core.truncated:
+        return
+    listed = len(core.threads)
+    known = {thread.tid for thread in core.threads} | {thread.regs.get("fs_base") for thread in core.threads}
+    states = [state for one in python.interpreters for state in one.threads] if python else []
+    lost = [s.native_id for s in states if s.native_id and s.native_id not in known and s.ident not in known]
+    core.threads += [CoreThread(tid, 0, {}) for tid in dict.fromkeys(lost)]
+    if listed and not lost:
+        return
+    found = f"{len(lost)} more are known from the interpreter" if lost else "so no stack can be shown"
+    gaps.append(Gap("core", core.path, f"it lists {listed or 'no'} threads, its notes are missing or cut off: {found}",
+                    "take a core that is not cut short (ulimit -c unlimited, room on the disk)"))  # fmt: skip
+
+
+def _python(core: ElfCore, gaps: List[Gap]) -> Optional[Python]:
+    if core.machine_name != "x86-64":
+        gaps.append(Gap("cpython", core.path, f"a core of {core.machine_name}: only x86-64 is read so far",
+                        "`postmortem debug` with gdb-multiarch shows its native stacks"))  # fmt: skip
+        return None
+    try:
+        return Python(core)
+    except NoInterpreter as exc:
+        if exc.python_file is not None:
+            remedy = "see the README for the versions that are read"
+            gaps.append(Gap("cpython", f"process {core.pid}", str(exc), remedy))
+        return None
