@@ -7,7 +7,6 @@ from typing import Callable, Dict, NamedTuple, Sequence, Tuple
 
 from ..evidence import Evidence
 from ..findings import Diagnosis
-from . import json_report, text
 
 Result = Tuple[str, Evidence, Diagnosis]  # the target as the user named it, and what was found
 
@@ -24,19 +23,28 @@ class Format(NamedTuple):
     render_many: Callable[[Sequence[Result], bool, int], str]
 
 
+# A renderer is imported when it renders: whoever only checks a format's name should not wait for all of them.
 def _text(evidence: Evidence, diagnosis: Diagnosis, color: bool, width: int) -> str:
+    from . import text  # noqa: PLC0415
+
     return text.render(evidence, diagnosis, color=color, width=width)
 
 
 def _json(evidence: Evidence, diagnosis: Diagnosis, color: bool, width: int) -> str:
+    from . import json_report  # noqa: PLC0415
+
     return json_report.render(evidence, diagnosis)
 
 
 def _text_many(results: Sequence[Result], color: bool, width: int) -> str:
+    from . import text  # noqa: PLC0415
+
     return text.render_many(results, color=color, width=width)
 
 
 def _json_many(results: Sequence[Result], color: bool, width: int) -> str:
+    from . import json_report  # noqa: PLC0415
+
     return json_report.render_many([(evidence, diagnosis) for _, evidence, diagnosis in results])
 
 
