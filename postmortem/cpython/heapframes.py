@@ -118,7 +118,8 @@ class HeapFrames(Frames):
         return max((block.level for block in self._blocks(frame)), default=0)
 
     def with_line(self, frame: Frame, slot: int) -> Optional[int]:
-        """The block that keeps slot + 1 values and whose handler is a `with`'s tells which instruction set it up."""
+        """The block that keeps slot + 1 values and whose handler is a `with`'s tells which instruction set it up. The
+        line is that of the manager, as since 3.11: a `with` of several lines has one for each."""
         withs = self._with_handlers(frame.code)
         for block in self._blocks(frame):
             if block.level == slot + 1 and block.handler in withs:
@@ -141,7 +142,7 @@ class HeapFrames(Frames):
             return
 
     def _with_handlers(self, code: Code) -> Dict[int, int]:
-        """Offset of the handler of each `with` statement → offset of the instruction that sets it up."""
+        """Offset of the handler of each `with` statement → offset of the instruction that leaves its manager."""
         found = self._withs.get(code.address)
         if found is None:
             found = self._withs[code.address] = dict(with_handlers(code.bytecode(), self.objects.layout.instr_unit))
@@ -149,12 +150,12 @@ class HeapFrames(Frames):
 
 
 def with_handlers(code: bytes, unit: int) -> Iterator[Tuple[int, int]]:
-    """(offset of the handler, offset of SETUP_WITH or SETUP_ASYNC_WITH) in bytes; jumps count in units of ``unit``
-    bytes from the following instruction on."""
-    argument = 0
+    """(offset of the handler, offset of the instruction before SETUP_WITH or SETUP_ASYNC_WITH) in bytes; jumps count in
+    units of ``unit`` bytes from the following instruction on."""
+    argument = before = 0
     for at in range(0, len(code) - 1, 2):
         argument = (argument << 8 | code[at + 1]) & 0xFFFFFFFF
         if code[at] in (_SETUP_WITH, _SETUP_ASYNC_WITH):
-            yield at + 2 + argument * unit, at
+            yield at + 2 + argument * unit, before
         if code[at] != _EXTENDED_ARG:
-            argument = 0
+            argument, before = 0, at
