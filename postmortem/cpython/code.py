@@ -14,6 +14,8 @@ from .objects import NotThat, Objects
 
 #: Tables longer than this belong to no code that anybody wrote.
 MAX_TABLE = 1 << 20
+#: Variables, and values on the stack, of one frame.
+MAX_SLOTS = 10_000
 #: Groups of six bits of a number in an exception table: Python/assemble.c, assemble_emit_exception_table_item.
 _MAX_GROUPS = 5
 
@@ -42,7 +44,7 @@ class Code:
         if layout.co_qualname >= 0:
             self.qualname = objects.optional_text(memory.u64(address + layout.co_qualname))
         self.firstlineno = memory.i32(address + layout.co_firstlineno)
-        self.stacksize = min(max(memory.i32(address + layout.co_stacksize), 0), 10_000)
+        self.stacksize = min(max(memory.i32(address + layout.co_stacksize), 0), MAX_SLOTS)
         self.firsttraceable = memory.i32(address + layout.co_firsttraceable) * 2 if layout.co_firsttraceable >= 0 else 0
         self.start = address + layout.co_code  # up to 3.10 a pointer to the bytes is there
         self._lines: Optional[List[Location]] = None
@@ -51,7 +53,7 @@ class Code:
         self._names: Optional[Tuple[str, ...]] = None
         self._used: Optional[Tuple[str, ...]] = None
         if layout.co_nlocalsplus >= 0:
-            self.nlocalsplus = min(max(memory.i32(address + layout.co_nlocalsplus), 0), 10_000)
+            self.nlocalsplus = min(max(memory.i32(address + layout.co_nlocalsplus), 0), MAX_SLOTS)
         else:
             self.nlocalsplus = len(self.local_names())
 
@@ -121,8 +123,11 @@ class Code:
         if self._names is None:
             objects = self._objects
             try:
-                offsets = objects.layout.co_local_names or (objects.layout.co_localsplusnames,)
-                tuples = [objects.items(objects.memory.u64(self.address + offset)) for offset in offsets]
+                layout = objects.layout
+                offsets = layout.co_local_names or (layout.co_localsplusnames,)
+                tuples = [objects.items(objects.memory.u64(self.address + offset), MAX_SLOTS) for offset in offsets]
+                if layout.co_nlocalsplus >= 0 and len(tuples[0]) != self.nlocalsplus:
+                    raise NotThat("as many names as no frame has slots")
                 self._names = tuple(objects.optional_text(item) or "?" for items in tuples for item in items)
             except (Fault, NotThat):
                 self._names = ()

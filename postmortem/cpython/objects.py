@@ -160,11 +160,11 @@ class Objects:
 
     # ------------------------------------------------------------------ containers
 
-    def items(self, address: int) -> Tuple[int, ...]:
-        """Addresses of the items of a tuple or list."""
+    def items(self, address: int, limit: int = MAX_ITEMS) -> Tuple[int, ...]:
+        """Addresses of the items of a tuple or list; one of more than ``limit`` is NotThat."""
         flags = self.type_of(address).flags
         count = self.memory.u64(address + self.layout.ob_size)
-        if count > MAX_ITEMS:
+        if count > limit:
             raise NotThat("longer than can be believed")
         if flags & L.FLAG_TUPLE:
             return self.memory.words(address + self.layout.tuple_items, count)

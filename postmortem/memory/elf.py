@@ -94,14 +94,14 @@ def parse_segments(data: Blob, phoff: int, phnum: int) -> List[Segment]:
 
 
 def iter_notes(data: Blob, at: int = 0, end: Optional[int] = None) -> Iterator[Tuple[bytes, int, bytes]]:
-    """(name, type, descriptor) of each whole note between two offsets of ``data``."""
+    """(name, type, descriptor) of each whole note between two offsets of ``data``; zeros end them."""
     end = len(data) if end is None else min(end, len(data))
     while at + NHDR.size <= end:
         namesz, descsz, kind = NHDR.unpack_from(data, at)
         name_at = at + NHDR.size
         desc_at = name_at + (namesz + 3 & ~3)
-        if desc_at + descsz > end or max(namesz, descsz) > MAX_NOTE:
-            return
+        if desc_at + descsz > end or max(namesz, descsz) > MAX_NOTE or not (namesz or descsz or kind):
+            return  # cut off, damaged, or padding: a segment that is none may be gigabytes of it
         yield data[name_at : name_at + namesz].rstrip(b"\0"), kind, data[desc_at : desc_at + descsz]
         at = desc_at + (descsz + 3 & ~3)
 

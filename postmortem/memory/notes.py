@@ -12,13 +12,17 @@ import struct
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from .base import MappedFile
-from .elf import Blob, iter_notes
+from .elf import MAX_NOTE, Blob, iter_notes
 
 EM_X86_64 = 62
 NT_PRSTATUS, NT_PRPSINFO, NT_AUXV = 1, 3, 6
 NT_FILE, NT_SIGINFO = 0x46494C45, 0x53494749
 #: Eight a thread for 100,000 threads; a hostile core has as many empty ones as its size allows.
 MAX_NOTES = 1_000_000
+#: Notes that neither the kernel nor gdb writes: where there are many, what is read are no notes.
+MAX_FOREIGN = 1_000
+#: Bytes of all notes: NT_FILE alone may be as large as one note may be.
+MAX_BYTES = 2 * MAX_NOTE
 
 #: Indices in user_regs_struct of what the classification needs.
 _X86_REGS = {
@@ -40,7 +44,7 @@ class Notes:
 
     def __init__(self, machine: int) -> None:
         self._machine = machine
-        self._left = MAX_NOTES
+        self._left, self._foreign, self._room = MAX_NOTES, MAX_FOREIGN, MAX_BYTES
         self.threads: List[CoreThread] = []
         self.files: List[MappedFile] = []
         self.auxv: Dict[int, int] = {}
@@ -52,11 +56,16 @@ class Notes:
 
     def add(self, data: Blob, start: int, end: int) -> None:
         """The notes between two offsets of ``data``."""
+        if min(self._left, self._foreign, self._room) < 0:
+            return
         for name, kind, desc in iter_notes(data, start, end):
+            known = name in (b"CORE", b"LINUX")
             self._left -= 1
-            if self._left < 0:
+            self._foreign -= not known
+            self._room -= len(desc)
+            if min(self._left, self._foreign, self._room) < 0:
                 break
-            if name in (b"CORE", b"LINUX"):
+            if known:
                 self._note(kind, desc)
         self.files.sort()
 
