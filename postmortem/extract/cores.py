@@ -13,6 +13,7 @@ from ..evidence import Evidence, Gap, Process, Timings, Trigger
 from ..evidence import replace as changed
 from ..memory import ElfCore, NotElf
 from ..native import NativeStacks, Unwinding, start
+from ..native.evalloop import named
 
 if TYPE_CHECKING:
     from .process import Raw
@@ -95,7 +96,7 @@ def read_core(
 
     reader, directory = read(core, pid, raw, str(sysroot) if sysroot else "", gaps, with_locals)
     native = _collect(unwinding, gaps)
-    process = changed(reader.process(native.stacks if native else {}), directory=directory)
+    process = changed(reader.process(named(native.stacks, core) if native else {}), directory=directory)
     if process.exe is None and program is not None:
         process = changed(process, exe=str(program))
     gaps.extend(reader.gaps)

@@ -27,7 +27,7 @@ _LOOPS = (
 )
 #: Where a thread's stack begins: a native stack that reaches one of these is whole.
 _OUTERMOST = re.compile(r"(main|_start|clone\d*|__clone\d*|start_thread|__libc_start_\w+|__libc_start_call_main)$")
-_PYTHON_MODULE = re.compile(r"(libpython\d[^/]*\.so[^/]*|python\d*(\.\d+)?[a-z]*)( \(deleted\))?$")
+PYTHON_MODULE = re.compile(r"(libpython\d[^/]*\.so[^/]*|python\d*(\.\d+)?[a-z]*)( \(deleted\))?$")
 
 if TYPE_CHECKING:
     PythonCall = Tuple[PythonFrame, int]
@@ -87,7 +87,7 @@ def _is_whole(native: Sequence[NativeFrame]) -> bool:
 def _without_loops(python: Sequence[PythonCall], native: Sequence[NativeFrame]) -> Tuple[Frame, ...]:
     """No loop has a name here: the Python frames follow the first stretch of frames inside the interpreter, which
     is what they called; without any such frame they are older than all."""
-    inside = [frame.module is not None and _PYTHON_MODULE.search(frame.module) is not None for frame in native]
+    inside = [frame.module is not None and PYTHON_MODULE.search(frame.module) is not None for frame in native]
     at = len(native)
     if True in inside:
         at = inside.index(True)

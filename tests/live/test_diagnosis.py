@@ -105,6 +105,39 @@ def test_a_lock_cycle_from_capture_core_and_bundle(python: str, tmp_path: Path) 
     assert all(text and "with" in text for text in source)
 
 
+NEST = """
+import threading
+lock = threading.Lock()
+def inner():
+    with lock: pass
+def key(x): return inner()
+def middle(): return sorted([1, 2], key=key)
+def outer(): return list(map(lambda f: f(), [middle]))
+with lock:
+    thread = threading.Thread(target=outer, name="nested")
+    thread.start()
+    thread.join()
+"""
+
+
+@pytest.mark.parametrize("python", matrix())
+def test_python_frames_stand_at_the_loop_that_runs_them(python: str, tmp_path: Path) -> None:
+    """Through calls from C back into Python: each native interpreter loop is right behind the Python frames that it runs,
+    stripped or not, and all of them belong to one."""
+    found = capture(tmp_path, NEST, python, "1")
+    stack = next(t["stack"] for t in found["processes"][0]["threads"] if t["name"] == "nested")
+    kinds = [f["function"] if f["kind"] == "python" else "*" if _is_loop(f) else "-" for f in stack]
+    shown = "".join(f" {kind} " if kind not in "*-" else kind for kind in kinds)
+    assert "- inner " in shown and "-*" not in shown, shown
+    for caller in ("key", "<lambda>"):
+        assert f" {caller} *-" in shown, shown
+    assert shown.index(" inner ") < shown.index(" middle ") < shown.index(" outer ")
+
+
+def _is_loop(frame: Dict[str, Any]) -> bool:
+    return str(frame["function"]).startswith("_PyEval_EvalFrameDefault")
+
+
 EXPLICIT = """
 import threading
 class Ledger:

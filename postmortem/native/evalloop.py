@@ -1,0 +1,132 @@
+"""The interpreter loop of a stripped program whose compiler has split it.
+
+Distributions build CPython with profiles: what the profile calls cold is moved away, and of a loop of computed gotos that
+is nearly all of it (``_PyEval_EvalFrameDefault.cold``, 84 KB in Debian's 3.14, of which the exported function keeps one).
+The symbol of that part is local, and gone from a stripped file. What remains is its shape: the table of 256 jump targets,
+one an opcode (Python/opcode_targets.h), points into it, and the exported function jumps there. Functions are told apart by
+the table that unwinding needs (.eh_frame_hdr: Linux Standard Base, Exception Frames).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from array import array
+from bisect import bisect_right
+from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ..evidence import NativeFrame
+from ..evidence import replace as changed
+from ..memory import Elf, Fault, Image
+from .merge import PYTHON_MODULE
+
+LOOP = "_PyEval_EvalFrameDefault"
+#: .eh_frame_hdr: version 1, a pointer of 4 bytes, a count of 4 bytes, a table of pairs relative to its own address.
+_HEADER = struct.Struct("<BBBBiI")
+_ENCODINGS = (1, 0x1B, 0x03, 0x3B)
+#: Opcodes, and the least bytes of code that implement them.
+_TARGETS, _LEAST = 256, 16 << 10
+_TABLES = (".rodata", ".data.rel.ro", ".data.rel.ro.local", ".data")
+#: jmp and jcc with a distance of 32 bits (x86-64).
+_JUMP = re.compile(rb"(?:\xe9|\x0f[\x80-\x8f])(....)", re.DOTALL)
+
+
+class Range(NamedTuple):
+    """Addresses of code: [start, end)."""
+
+    start: int
+    end: int
+
+
+def named(stacks: Mapping[int, Tuple[NativeFrame, ...]], image: Image) -> Dict[int, Tuple[NativeFrame, ...]]:
+    """The stacks, with the loop's name on frames of it that have none."""
+    nameless = {f.module for frames in stacks.values() for f in frames if f.function is None and f.module}
+    loops = [loop for module in nameless if PYTHON_MODULE.search(module) for loop in find_loop(image, module)]
+    return (
+        {tid: tuple(_named(frame, loops) for frame in frames) for tid, frames in stacks.items()}
+        if loops
+        else dict(stacks)
+    )
+
+
+def _named(frame: NativeFrame, loops: Sequence[Range]) -> NativeFrame:
+    if frame.function is None and any(loop.start <= frame.address < loop.end for loop in loops):
+        return changed(frame, function=f"{LOOP}.cold")
+    return frame
+
+
+def find_loop(image: Image, path: str) -> List[Range]:
+    """Where the part of the interpreter loop lies in a process that the exported function is without; empty when it was
+    not split, when that cannot be told, or the file is not here."""
+    elf = image.elf(path)
+    base = next((f.start for f in image.files if f.path == path and f.offset == 0), None)
+    exported = elf.symbol(LOOP) if elf is not None else None
+    if elf is None or base is None or exported is None:
+        return []
+    bias = base - elf.first_vaddr
+    functions = _functions(elf)
+    own = _function_at(functions, exported)
+    if own is None:
+        return []
+    jumped = set(_jumps(image, own, bias, functions)) - {own}
+    aimed = set(_aimed(image, elf, bias, [f for f in jumped if f.end - f.start >= _LEAST]))
+    return [Range(f.start + bias, f.end + bias) for f in sorted(aimed)]
+
+
+def _functions(elf: Elf) -> List[int]:
+    """Link-time addresses at which functions begin, ordered."""
+    section = elf.section(".eh_frame_hdr")
+    if section is None or section.size < _HEADER.size:
+        return []
+    raw = elf.data[section.offset : section.offset + section.size]
+    if len(raw) < _HEADER.size:
+        return []
+    *encodings, _frames, count = _HEADER.unpack_from(raw)
+    if tuple(encodings) != _ENCODINGS or _HEADER.size + 8 * count > len(raw):
+        return []
+    table = raw[_HEADER.size : _HEADER.size + 8 * count]
+    return [section.address + start for start, _entry in struct.iter_unpack("<ii", table)]
+
+
+def _function_at(functions: List[int], address: int) -> Optional[Range]:
+    index = bisect_right(functions, address)
+    return Range(functions[index - 1], functions[index]) if 0 < index < len(functions) else None
+
+
+def _jumps(image: Image, function: Range, bias: int, functions: List[int]) -> Iterator[Range]:
+    """Where else the code of a function jumps to: what is no jump leads to nothing that the next check believes."""
+    try:
+        code = image.read(function.start + bias, min(function.end - function.start, 1 << 20))
+    except Fault:
+        return
+    for jump in _JUMP.finditer(code):
+        target = function.start + jump.end() + int.from_bytes(jump[1], "little", signed=True)
+        found = _function_at(functions, target)
+        if found is not None:
+            yield found
+
+
+def _aimed(image: Image, elf: Elf, bias: int, wanted: List[Range]) -> Iterator[Range]:
+    """Those of some ranges that a table of as many pointers as there are opcodes leads into."""
+    for section in map(elf.section, _TABLES) if wanted else ():
+        if section is None or section.size > 64 << 20:
+            continue
+        try:
+            raw = image.read(section.address + bias, section.size // 8 * 8)
+        except Fault:
+            continue
+        words = array("Q", raw)
+        for index in range(0, len(words), _TARGETS // 2):
+            for range_ in wanted:
+                if _is_table(words, index, Range(range_.start + bias, range_.end + bias)):
+                    yield range_
+
+
+def _is_table(words: array[int], index: int, range_: Range) -> bool:
+    """Does a run of _TARGETS pointers into a range go through an index?"""
+    first = last = index
+    while first >= 0 and range_.start <= words[first] < range_.end:
+        first -= 1
+    while last < len(words) and range_.start <= words[last] < range_.end:
+        last += 1
+    return last - first - 1 >= _TARGETS
