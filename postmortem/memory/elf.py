@@ -29,6 +29,7 @@ PF_W = 2
 #: e_phnum when the count does not fit: it is then sh_info of section header 0 (<elf.h>, PN_XNUM).
 PN_XNUM = 0xFFFF
 NT_GNU_BUILD_ID = 3
+MAX_NOTE_NAME = 256  # bytes; "CORE", "GNU"
 MAX_NOTE = 64 << 20  # bytes: NT_FILE of a million mappings is as large
 MAX_SEGMENTS = 1_000_000  # vm.max_map_count is 65530 unless somebody raised it
 SHT_SYMTAB, SHT_DYNSYM = 2, 11
@@ -100,7 +101,7 @@ def iter_notes(data: Blob, at: int = 0, end: Optional[int] = None) -> Iterator[T
         namesz, descsz, kind = NHDR.unpack_from(data, at)
         name_at = at + NHDR.size
         desc_at = name_at + (namesz + 3 & ~3)
-        if desc_at + descsz > end or max(namesz, descsz) > MAX_NOTE or not (namesz or descsz or kind):
+        if desc_at + descsz > end or namesz > MAX_NOTE_NAME or descsz > MAX_NOTE or not (namesz or descsz or kind):
             return  # cut off, damaged, or padding: a segment that is none may be gigabytes of it
         yield data[name_at : name_at + namesz].rstrip(b"\0"), kind, data[desc_at : desc_at + descsz]
         at = desc_at + (descsz + 3 & ~3)

@@ -254,7 +254,8 @@ def test_notes_that_are_none_are_given_up(tmp_path: Path) -> None:
     """Damaged headers make notes of anything: a few thousand that nobody writes, or many of the same bytes, end it."""
     note = struct.pack("<III4s", 4, 0, 1, b"NONE")
     large = struct.pack("<III8s", 5, 8 << 20, 1, b"CORE") + bytes(8 << 20)
-    for number, (one, times, segments) in enumerate(((note, 500_000, 20), (large, 4, 4_000))):
+    named = struct.pack("<III", 8 << 20, 0, 1) + bytes(8 << 20)
+    for number, (one, times, segments) in enumerate(((note, 500_000, 20), (large, 4, 4_000), (named, 4, 4_000))):
         path, size = tmp_path / f"core{number}", len(one) * times
         headers = struct.pack("<IIQQQQQQ", 4, 0, 64 + 56 * segments, 0, 0, size, 0, 4) * segments
         ident = b"\x7fELF" + bytes([2, 1, 1]) + b"\0" * 9
