@@ -38,8 +38,10 @@ class Code:
             raise NotThat("not a code object")
         self.address = address
         self._objects = objects
-        self.filename = objects.optional_text(memory.u64(address + layout.co_filename)) or "<unknown>"
-        self.name = objects.optional_text(memory.u64(address + layout.co_name)) or "<unknown>"
+        #: What stands in a core and is damaged, or is missing from it: "file", "name", "lines".
+        self.unread: List[str] = []
+        self.filename = self._text("file", layout.co_filename)
+        self.name = self._text("name", layout.co_name)
         self.qualname: Optional[str] = None  # 3.11+
         if layout.co_qualname >= 0:
             self.qualname = objects.optional_text(memory.u64(address + layout.co_qualname))
@@ -56,6 +58,12 @@ class Code:
             self.nlocalsplus = min(max(memory.i32(address + layout.co_nlocalsplus), 0), MAX_SLOTS)
         else:
             self.nlocalsplus = len(self.local_names())
+
+    def _text(self, what: str, offset: int) -> str:
+        text = self._objects.optional_text(self._objects.memory.u64(self.address + offset))
+        if not text:
+            self.unread.append(what)
+        return text or "<unknown>"
 
     def line(self, offset: int) -> Optional[int]:
         """The source line of the instruction at a byte offset; None for instructions without one."""
@@ -78,6 +86,7 @@ class Code:
         try:
             table = self._objects.bytes_(memory.u64(self.address + layout.co_linetable), MAX_TABLE)
         except (Fault, NotThat):
+            self.unread.append("lines")
             return []
         return list(FORMATS[layout.line_table](table, self.firstlineno, self.size()))
 

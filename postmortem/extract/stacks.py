@@ -39,6 +39,7 @@ class Stacks:
         if chain is None:
             return Stack(tuple(native))
         merged = merge(self.prepare(chain), native)
+        self._say_unread(chain, tid)
         unread = chain.left_out.frames if chain.left_out else 0
         left_out: Optional[LeftOut] = None
         if len(merged) > KEEP_INNER + KEEP_OUTER:
@@ -108,6 +109,14 @@ class Stacks:
             return None
         cycle = tuple(self.frame(frame) for frame in found.frames)
         return Recursion(chain.depth, found.times, cycle, found.same_lines)
+
+    def _say_unread(self, chain: Chain, tid: int) -> None:
+        """Frames that are known to be there, though not what they are called or at which line they stand."""
+        unread = [frame.code.unread for frame in chain.frames if frame.code.unread]
+        if unread:
+            what = " and ".join(sorted({word for words in unread for word in words}))
+            reason = f"{what} of {len(unread)} frames: not in the core, or damaged"
+            self._gaps.append(Gap("cpython", f"Python stack of thread {tid}", reason))
 
     def _say(self, left_out: LeftOut, tid: int) -> None:
         reason = (
