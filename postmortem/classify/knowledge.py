@@ -1,7 +1,7 @@
 """What is known about frames of the standard library and of common frameworks: one table, so that patterns
 need not know it each.
 
-Files are matched by their ending, functions by name; both are stable over 3.8-3.13 unless a row says otherwise.
+Files are matched by their ending, functions by name; both are stable over 3.8-3.15 unless a row says otherwise.
 """
 
 from __future__ import annotations
@@ -62,12 +62,14 @@ EXIT = (("threading.py", "_shutdown"), ("concurrent/futures/thread.py", "_python
 #: Python code that runs when an object goes away, called by nobody: (file ending or any, function).
 FINALIZERS = (("", "__del__"), ("/weakref.py", "__call__"))
 
-#: CPython's own functions below such code (Objects/typeobject.c, weakrefobject.c, Modules/gcmodule.c) and below a
-#: Python signal handler (Modules/signalmodule.c); only seen where the interpreter has symbols.
+#: CPython's own functions below such code (Objects/typeobject.c, weakrefobject.c, Modules/gcmodule.c; since 3.13
+#: Python/gc.c, gc_free_threading.c and brc.c, whose queues of objects are emptied between two instructions) and below a
+#: Python signal handler (Modules/signalmodule.c); only seen where the interpreter has symbols. 3.8 to 3.15.
 NATIVE_FINALIZER = frozenset((
     "subtype_dealloc", "slot_tp_finalize", "PyObject_CallFinalizer", "PyObject_CallFinalizerFromDealloc",
     "PyObject_ClearWeakRefs", "handle_callback", "handle_weakrefs", "finalize_garbage", "gc_collect_main",
-    "invoke_gc_callback",
+    "invoke_gc_callback", "_Py_RunGC", "_PyGC_Collect", "_PyGC_CollectNoFail", "gc_collect_internal",
+    "call_weakref_callbacks", "_Py_brc_merge_refcounts", "merge_queued_objects",
 ))  # fmt: skip
 NATIVE_SIGNAL = frozenset(("_PyErr_CheckSignalsTstate", "_PyErr_CheckSignals", "PyErr_CheckSignals"))
 

@@ -47,9 +47,10 @@ def _via(thread: Thread, depth: int) -> Tuple[str, Optional[PythonFrame]]:
     above: Optional[PythonFrame] = None
     for frame in thread.stack:
         if isinstance(frame, NativeFrame):
-            if frame.function in knowledge.NATIVE_SIGNAL and above is not None:
+            name = (frame.function or "").partition(".")[0]  # without what compilers add: .lto_priv.0, .part.1
+            if name in knowledge.NATIVE_SIGNAL and above is not None:
                 return "signal", above
-            if frame.function in knowledge.NATIVE_FINALIZER and above is not None:
+            if name in knowledge.NATIVE_FINALIZER and above is not None:
                 return "finalizer", above
             continue
         seen += 1
