@@ -12,6 +12,7 @@ from postmortem.cpython.calls import first_number
 from postmortem.cpython.freethreading import FreeThreading
 from postmortem.cpython.interpreter import Python, ThreadState
 from postmortem.cpython.locks import Locks
+from postmortem.cpython.tasks import Asyncio
 from postmortem.extract.joins import joined_thread
 from postmortem.memory import ProcMem
 
@@ -206,3 +207,42 @@ def test_who_stops_the_world_and_who_waits_for_it(python: str, tmp_path: Path) -
         assert world.requester == threads["collects"].address
         assert free.world_wait(futex(program, threads["late"]), threads["late"]) == "stopped"
         assert threads["spins"].attached
+
+
+EAGER = (
+    """
+import asyncio, sys, threading, time
+async def inner(event): await event.wait()            # inner
+async def outer(event): await inner(event)            # outer
+async def main(name):
+    asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+    kept = asyncio.create_task(outer(asyncio.Event()), name=name)
+    await asyncio.Event().wait()                      # main
+def run(name): asyncio.run(main(name))
+threads = [threading.Thread(target=run, args=(name,), daemon=True) for name in ("left", "right")]
+for t in threads: t.start()
+"""
+    + SETTLED.replace('"270"', '"270", "232", "281"')
+    + """
+settled(len(threads))
+print("ready", flush=True)
+sys.stdin.read()
+"""
+)
+
+
+@pytest.mark.parametrize("python", [p for p in matrix() if not p.id.startswith(("3.8", "3.9", "3.10", "3.11"))])  # type: ignore[attr-defined]
+def test_eager_tasks_of_several_loops(python: str, tmp_path: Path) -> None:
+    """Each thread's loop with its two tasks, those that began to run before they were scheduled included."""
+    with Program(python, EAGER, tmp_path) as program, ProcMem(program.pid) as memory:
+        reader = Python(memory)
+        asyncio = Asyncio(reader, reader.interpreters[0])
+        tasks = asyncio.tasks()
+        loops = asyncio.loops(tasks)
+        assert asyncio.problems == [] and len(loops) == 2 and len(tasks) == 4
+        assert len({loop.ident for loop in loops}) == 2
+        for name in ("left", "right"):
+            task = next(t for t in tasks if t.name == name)
+            assert [f.function for f in task.frames] == ["wait", "inner", "outer"] and task.awaiting == "Future"
+            assert [f.line for f in task.frames[1:]] == [program.line_of("inner"), program.line_of("outer")]
+            assert sum(t.loop == task.loop for t in tasks) == 2
