@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Callable, Dict, List, Optional
 
 from ..bundle import Bundle
-from . import refusal
+from . import refusal, sampling
 from .command import Command
 
 RATE_HZ = 50
@@ -38,21 +38,23 @@ def find() -> Optional[str]:
 
 
 class Sampler:
-    """One running py-spy."""
+    """One running py-spy, or what stands in for it where it cannot read the interpreter."""
 
-    def __init__(self, program: str, pid: int, seconds: float, folder: Path, command: Command) -> None:
+    def __init__(self, program: Optional[str], pid: int, seconds: float, folder: Path, command: Command) -> None:
         self.pid = pid
         self.output = folder / f"{pid}.json"
         self.log = folder / f"{pid}.log"
         self._command = command
-        arguments = [
-            program, "record", "--pid", str(pid), "--nonblocking", "--idle", "--threads", "--full-filenames",
-            "--format", "chrometrace", "--rate", str(RATE_HZ),
-            "--duration", str(max(1, int(seconds + 0.999))), "--output", str(self.output),
-        ]  # fmt: skip
+        arguments = stand_in(pid, seconds, self.output)
+        if program is not None:
+            arguments = [
+                program, "record", "--pid", str(pid), "--nonblocking", "--idle", "--threads", "--full-filenames",
+                "--format", "chrometrace", "--rate", str(RATE_HZ),
+                "--duration", str(max(1, int(seconds + 0.999))), "--output", str(self.output),
+            ]  # fmt: skip
         log_flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         self.helper = os.posix_spawn(
-            program,
+            arguments[0],
             arguments,
             {**os.environ, "NO_COLOR": "1"},
             file_actions=[
@@ -86,6 +88,13 @@ class Sampler:
         return " ".join((reasons or said)[-2:])[:300] or f"it ended with status {self.status}"
 
 
+def stand_in(pid: int, seconds: float, output: Path) -> List[str]:
+    """Isolated: the folder that the command runs in may have a ``json.py`` of its own."""
+    ours = str(Path(__file__).resolve().parents[2])
+    start = f"import sys; sys.path.append({ours!r}); from {sampling.__name__} import main; sys.exit(main(sys.argv[1:]))"
+    return [sys.executable, "-I", "-c", start, str(pid), str(seconds), str(RATE_HZ), str(output)]
+
+
 class Samplers:
     """py-spy for each Python process of the tree, at most ``MOST``; a failed step for those that have none."""
 
@@ -99,7 +108,8 @@ class Samplers:
     def start(self, pids: List[int], seconds: float) -> None:
         program = find()
         for position, pid in enumerate(pids):
-            if program is None:
+            stand_in = sampling.wanted_for(pid)
+            if program is None and not stand_in:
                 self._refuse(pid, _MISSING, _REMEDY)
             elif position >= MOST:
                 self._refuse(
@@ -107,7 +117,9 @@ class Samplers:
                 )
             else:
                 try:
-                    self._running[pid] = Sampler(program, pid, seconds, self._folder, self._command)
+                    self._running[pid] = Sampler(
+                        None if stand_in else program, pid, seconds, self._folder, self._command
+                    )
                 except OSError as exc:
                     self._refuse(pid, f"py-spy could not be started: {exc}", _REMEDY)
 

@@ -96,6 +96,13 @@ class Python:
 
     # ------------------------------------------------------------------ interpreters
 
+    def look(self) -> List[InterpreterState]:
+        """The interpreters of a running process once more, as they are now. What was learnt of types, names and code
+        is kept, so it is for looks that follow each other closely. Raises Fault or NotThat."""
+        self.problems = list(self.runtime.warnings)
+        self.interpreters = self._read_interpreters()
+        return self.interpreters
+
     def _read_interpreters(self) -> List[InterpreterState]:
         """The main one first (the list itself is newest first)."""
         found: List[InterpreterState] = []

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from pathlib import Path
-from typing import Dict
+from typing import Dict, List
 
 import pytest
 
+from postmortem.capture import pyspy, sampling
 from postmortem.cpython.calls import first_number
 from postmortem.cpython.freethreading import FreeThreading
 from postmortem.cpython.interpreter import Python, ThreadState
 from postmortem.cpython.locks import Locks
 from postmortem.cpython.tasks import Asyncio
 from postmortem.extract.joins import joined_thread
+from postmortem.extract.window import read_samples
 from postmortem.memory import ProcMem
 
 from .interpreters import Program, matrix
@@ -246,3 +249,37 @@ def test_eager_tasks_of_several_loops(python: str, tmp_path: Path) -> None:
             assert [f.function for f in task.frames] == ["wait", "inner", "outer"] and task.awaiting == "Future"
             assert [f.line for f in task.frames[1:]] == [program.line_of("inner"), program.line_of("outer")]
             assert sum(t.loop == task.loop for t in tasks) == 2
+
+
+POLLS = """
+import sys, threading
+def turn(n): return n + 1
+def polls():
+    n = 0
+    while True:
+        n = turn(n)
+threading.Thread(target=polls, name="polls", daemon=True).start()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("python", FREE)
+def test_samples_of_a_free_threaded_program(python: str, tmp_path: Path) -> None:
+    """Where py-spy gives up, a busy thread's stacks are seen all the same, most of them whole."""
+    (tmp_path / "json.py").write_text("raise SystemExit('not this one')")
+    with Program(python, POLLS, tmp_path) as program:
+        assert sampling.wanted_for(program.pid)
+        output = tmp_path / "trace.json"
+        words = pyspy.stand_in(program.pid, 1.0, output)
+        subprocess.run(words, cwd=str(tmp_path), check=True, timeout=60)
+        name = next(t.native_id for t in _threads(program) if t.name == "polls")
+    samples = read_samples(output)[name or 0]
+    busy = [s for s in samples if s.frames[-1].function == "_bootstrap"]
+    assert sum(s.count for s in busy) >= 10
+    assert {s.frames[0].function for s in busy} <= {"polls", "turn"}
+
+
+def _threads(program: Program) -> List[ThreadState]:
+    with ProcMem(program.pid) as memory:
+        return Python(memory).interpreters[0].threads
