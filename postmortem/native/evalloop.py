@@ -26,6 +26,8 @@ _HEADER = struct.Struct("<BBBBiI")
 _ENCODINGS = (1, 0x1B, 0x03, 0x3B)
 #: Opcodes, and the least bytes of code that implement them.
 _TARGETS, _LEAST = 256, 16 << 10
+#: A function is split in two, or a few.
+_MOST_PARTS = 16
 _TABLES = (".rodata", ".data.rel.ro", ".data.rel.ro.local", ".data")
 #: jmp and jcc with a distance of 32 bits (x86-64).
 _JUMP = re.compile(rb"(?:\xe9|\x0f[\x80-\x8f])(....)", re.DOTALL)
@@ -68,8 +70,8 @@ def find_loop(image: Image, path: str) -> List[Range]:
     own = _function_at(functions, exported)
     if own is None:
         return []
-    jumped = set(_jumps(image, own, bias, functions)) - {own}
-    aimed = set(_aimed(image, elf, bias, [f for f in jumped if f.end - f.start >= _LEAST]))
+    jumped = {f for f in _jumps(image, own, bias, functions) if f != own and f.end - f.start >= _LEAST}
+    aimed = set(_aimed(image, elf, bias, sorted(jumped)[:_MOST_PARTS]))
     return [Range(f.start + bias, f.end + bias) for f in sorted(aimed)]
 
 
@@ -125,8 +127,9 @@ def _aimed(image: Image, elf: Elf, bias: int, wanted: List[Range]) -> Iterator[R
 def _is_table(words: array[int], index: int, range_: Range) -> bool:
     """Does a run of _TARGETS pointers into a range go through an index?"""
     first = last = index
-    while first >= 0 and range_.start <= words[first] < range_.end:
+    least, most = max(-1, index - _TARGETS), min(len(words), index + _TARGETS)
+    while first > least and range_.start <= words[first] < range_.end:
         first -= 1
-    while last < len(words) and range_.start <= words[last] < range_.end:
+    while last < most and range_.start <= words[last] < range_.end:
         last += 1
     return last - first - 1 >= _TARGETS

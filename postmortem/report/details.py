@@ -48,6 +48,17 @@ def collecting(process: Process) -> str:
     return "A garbage collection is in progress; which thread runs it is not known."
 
 
+def stopped_world(process: Process) -> str:
+    """A sentence on a free-threaded program whose threads have to pause; "" without one."""
+    for world in (i.stop_the_world for i in process.interpreters):
+        if world is not None and (world.requested or world.stopped):
+            who = f"Thread {world.requester_tid}" if world.requester_tid is not None else "Some thread"
+            if world.stopped:
+                return f"{who} has stopped the world: every other thread pauses until it is done."
+            return f"{who} wants to stop the world: it waits for the threads that still run, the others pause already."
+    return ""
+
+
 def recursion(page: Page, thread: Thread, shown: int, indent: int) -> None:
     """The rest of a deep stack behind its first frames: what it repeats, and where it began."""
     found, python = thread.recursion, thread.python

@@ -28,6 +28,7 @@ def show(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: wording.Glo
         if process.gil is not None:
             page.text(wording.gil_line(process.gil, process, term), 2)
         page.text(details.collecting(process), 2)
+        page.text(details.stopped_world(process), 2)
         _threads(page, evidence, process, diagnosis, term)
         _loops(page, process, term)
         _tasks(page, evidence, process, diagnosis)

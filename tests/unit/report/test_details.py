@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Optional
+
 import pytest
 
 from postmortem import evidence as ev
@@ -124,3 +126,21 @@ def test_a_collection_that_no_thread_is_known_to_run() -> None:
         evidence = ev.Evidence(ev.Trigger("core"), (ev.replace(process, threads=threads),))
         report = text.render(evidence, fi.Diagnosis(None, "n"), color=False)
         assert ("which thread runs it is not known" in " ".join(report.split())) is said
+
+
+@pytest.mark.parametrize(
+    ("world", "said"),
+    [
+        (ev.StopTheWorld(True, False, 12), "Thread 12 wants to stop the world"),
+        (ev.StopTheWorld(True, True, None), "Some thread has stopped the world"),
+        (ev.StopTheWorld(False, False), None),
+    ],
+)
+def test_a_stopped_world_is_said_of_the_process(world: ev.StopTheWorld, said: Optional[str]) -> None:
+    """Who stops a free-threaded program, when anybody does; the JSON report keeps the record."""
+    interpreter = ev.Interpreter(0, stop_the_world=world)
+    process = ev.Process(1, python=ev.PythonInfo("3.14.0", free_threaded=True), interpreters=(interpreter,))
+    evidence = ev.Evidence(ev.Trigger("core"), (process,))
+    shown = " ".join(text.render(evidence, fi.Diagnosis(None, "n"), color=False).split())
+    assert said in shown if said else "the world" not in shown
+    assert ev.decode(ev.encode(evidence)) == evidence
