@@ -19,6 +19,8 @@ from .tasklists import MAX_TASKS, TASK, task_addresses, task_layout
 MAX_CHAIN = 2_000
 _BASE_EVENTS = "asyncio/base_events.py"
 _FUT_LOOP = 16
+_COROUTINES = ("coroutine", "generator", "async_generator")
+_MOST_TASK = 4096  # bytes of a task object
 _STATES = {0: "pending", 1: "done", 2: "done"}
 
 
@@ -78,7 +80,7 @@ class Asyncio:
         state = _STATES.get(memory.u32(address + layout.fut_state), "unknown")
         task = TaskState(address, self._task_name(address), state, self._objects.field(address, _FUT_LOOP) or None)
         if state == "pending":
-            running = self._follow(coroutine, task)
+            running = self._follow(self._coroutine(address, coroutine), task)
             if running:
                 task.state = "running"
             task.ready = not running and not waiter
@@ -87,6 +89,15 @@ class Asyncio:
             if not waiter and task.frames and task.frames[0].is_in("__sleep0", "asyncio/tasks.py"):
                 task.awaiting = "sleep(0)"
         return task
+
+    def _coroutine(self, task: int, expected: int) -> int:
+        """What a task runs: where its layout says, or, when that is no coroutine, the only one that it refers to."""
+        objects = self._objects
+        if objects.type_name(expected) in _COROUTINES:
+            return expected
+        words = objects.memory.words(task, min(objects.type_of(task).basicsize, _MOST_TASK) // 8)
+        found = {word for word in words if objects.type_name(word) == "coroutine"}
+        return found.pop() if len(found) == 1 else expected
 
     def _task_name(self, address: int) -> Optional[str]:
         """A str, or from 3.12 on an int until somebody asks for it."""
@@ -105,7 +116,7 @@ class Asyncio:
         while awaitable and awaitable not in seen and len(seen) < MAX_CHAIN:
             seen.add(awaitable)
             kind = self._objects.type_name(awaitable)
-            if kind in ("coroutine", "generator", "async_generator"):
+            if kind in _COROUTINES:
                 generator = self._python.frames.generator(awaitable)
                 if generator.frame is None:
                     break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Dict, List
 
@@ -249,6 +250,11 @@ def test_eager_tasks_of_several_loops(python: str, tmp_path: Path) -> None:
             assert [f.function for f in task.frames] == ["wait", "inner", "outer"] and task.awaiting == "Future"
             assert [f.line for f in task.frames[1:]] == [program.line_of("inner"), program.line_of("outer")]
             assert sum(t.loop == task.loop for t in tasks) == 2
+
+            # with offsets of another release the coroutine is still found: no other one is in the task
+            asyncio._layout = replace(asyncio._layout, task_coro=asyncio._layout.fut_state)
+            again = next(t for t in asyncio.tasks() if t.name == name)
+            assert [f.function for f in again.frames] == ["wait", "inner", "outer"]
 
 
 POLLS = """
