@@ -4,6 +4,7 @@
 #   make test                  run all tests           make test ARGS='-k report'
 #   make interpreters          find or set up every CPython that the tests run on, outside the tree (2 minutes, once)
 #   make lint                  ruff and mypy
+#   make fuzz                  10,000 damaged cores  make fuzz ARGS='--count 500 --python 3.12'
 #   make corpora               record the corpus anew  make corpora ARGS='--cases sleeping/*'
 #   make clean                 remove .venv and what builds leave
 #
@@ -28,7 +29,7 @@ MADE := $(VENV)/.made-$(TAG)
 INSTALLED := $(VENV)/.installed-$(TAG)
 TESTABLE := $(VENV)/.testable-$(TAG)
 
-.PHONY: help demo test lint corpora interpreters gdb clean
+.PHONY: help demo test lint fuzz corpora interpreters gdb clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -42,6 +43,10 @@ test: $(TESTABLE) gdb
 lint: $(TESTABLE)
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
+
+# Cores of the interpreters that are set up, kept outside the tree; POSTMORTEM_FUZZ chooses the folder.
+fuzz: $(TESTABLE)
+	@$(RUN) -m tests.faults.fuzz $(ARGS)
 
 corpora: $(TESTABLE) gdb
 	$(RUN) -m tests.corpora.record $(ARGS)

@@ -73,12 +73,15 @@ def read_chain(frames: Frames, address: int) -> Chain:
 
 
 def joined(inner: Chain, outer: Chain) -> Chain:
-    """Two stacks of one thread, the inner one called by the outer one."""
+    """Two stacks of one thread, the inner one called by the outer one. Behind an inner one that ends early nobody knows
+    the place of the outer one's frames."""
+    if inner.cut is not None:
+        return inner
     behind = outer.left_out
     if behind is not None:
         behind = behind._replace(behind=behind.behind + len(inner.frames))
     return Chain(
-        [*inner.frames, *outer.frames], inner.cut or outer.cut, inner.depth + outer.depth,
+        [*inner.frames, *outer.frames], outer.cut, inner.depth + outer.depth,
         inner.left_out or behind, inner.recursion or outer.recursion,
     )  # fmt: skip
 

@@ -73,8 +73,8 @@ def _stack(core: ElfCore, thread: CoreThread) -> bytes:
 
 def _nested(states: List[ThreadState]) -> ThreadState:
     """One state of those that a thread has, main interpreter first. Interpreters are numbered as they are made, so the
-    later one was entered from the earlier; states without frames are waiting to be entered."""
-    running = [state for state in states if state.frames] or states[:1]
+    later one was entered from the earlier; states without frames are waiting to be entered, unless theirs are lost."""
+    running = [state for state in states if state.frames or state.cut] or states[:1]
     inner, named = running[-1], next((s for s in running if s.name is not None), running[0])
     if len(running) == 1:
         return inner

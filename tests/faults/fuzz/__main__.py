@@ -100,14 +100,14 @@ def _show(done: Done, whole: bool) -> None:
 
 
 def _tell(tally: Tally) -> None:
-    slowest = tally.slowest
     print(
         f"{len(tally.failures)} failures; {tally.refused} refused in one sentence; {tally.same} with the clean verdict"
     )
-    if slowest is not None:
-        case = slowest.case
-        print(f"slowest {slowest.outcome.seconds:.2f} s (seed {case.seed}, {case.base.python} {case.base.kind}); "
-              f"peak memory {tally.memory >> 20} MB")  # fmt: skip
+    for what, done in (("slowest", tally.slowest), ("largest", tally.largest)):
+        if done is not None:
+            case, outcome = done.case, done.outcome
+            where = f"seed {case.seed}, {case.base.python} {case.base.kind}"
+            print(f"{what}: {outcome.seconds:.2f} s, {outcome.memory >> 20} MB ({where})")
 
 
 def _flips(over: Sequence[Base], count: int, first: int, jobs: int) -> int:

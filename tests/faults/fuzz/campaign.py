@@ -83,16 +83,16 @@ class Tally:
         return max(self.done, key=lambda done: done.outcome.seconds, default=None)
 
     @property
-    def memory(self) -> int:
-        return max((done.outcome.memory for done in self.done), default=0)
+    def largest(self) -> Optional[Done]:
+        return max(self.done, key=lambda done: done.outcome.memory, default=None)
 
 
-def keep(done: Done) -> Path:
+def keep(done: Done, ready: Optional[Prepared] = None) -> Path:
     """Writes down a failing case so that it can be had again whatever the reader then reads."""
     case = done.case
     folder = bases.home() / "failures"
     folder.mkdir(parents=True, exist_ok=True)
-    ready = prepared(case.base)
+    ready = ready or prepared(case.base)
     damage = flips.flipped(ready, case.seed) if case.run == "flips" else ready.mutator.damage(case.seed)
     path = folder / f"{case.base.python}-{case.base.kind}-{case.seed}.json"
     told = {"core": str(case.base.core), "python": case.base.python, "kind": case.base.kind,

@@ -182,6 +182,6 @@ def _answer(found: Evidence, diagnosis: Diagnosis) -> Dict[str, Any]:
     }
 
 
-def seeded(prepared: Prepared, seed: int, gdb: bool = False) -> Outcome:
+def seeded(prepared: Prepared, seed: int, gdb: bool = False, seconds: float = SECONDS) -> Outcome:
     """The case of a seed. Every third reads local variables too."""
-    return run(prepared.base, prepared.mutator.damage(seed), with_locals=seed % 3 == 0, gdb=gdb)
+    return run(prepared.base, prepared.mutator.damage(seed), with_locals=seed % 3 == 0, gdb=gdb, seconds=seconds)

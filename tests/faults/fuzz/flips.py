@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from .cases import Outcome, Prepared, run
+from .cases import SECONDS, Outcome, Prepared, run
 from .damage import Damage
 
 BYTES = 20
@@ -22,9 +22,9 @@ def flipped(prepared: Prepared, seed: int) -> Damage:
     return made
 
 
-def trial(prepared: Prepared, seed: int) -> Outcome:
+def trial(prepared: Prepared, seed: int, seconds: float = SECONDS) -> Outcome:
     """A failure is only what no damage may cause; compare with ``same``."""
-    return run(prepared.base, flipped(prepared, seed))
+    return run(prepared.base, flipped(prepared, seed), seconds=seconds)
 
 
 def same(prepared: Prepared, outcome: Outcome) -> bool:

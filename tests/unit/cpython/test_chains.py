@@ -103,3 +103,14 @@ def test_recursion_whose_lines_differ() -> None:
     found = read_chain(Wandering(1_000), 1)  # type: ignore[arg-type]
     assert found.recursion is not None
     assert (len(found.recursion.frames), found.recursion.times, found.recursion.same_lines) == (2, 500, False)
+
+
+def test_stacks_of_two_interpreters_are_one() -> None:
+    """The caller's frames follow, and a caller's stack that ends early ends the whole; where the inner one ends early
+    they are left out, for their places are not known."""
+    inner, outer = read_chain(FakeFrames(3), 1), read_chain(FakeFrames(2), 1)  # type: ignore[arg-type]
+    whole = chains.joined(inner, outer)
+    assert (len(whole.frames), whole.depth, whole.cut) == (5, 5, None)
+    damaged = outer._replace(frames=[], depth=0, cut="not in the core")
+    assert chains.joined(inner, damaged).cut == "not in the core"
+    assert chains.joined(damaged, outer) == damaged
