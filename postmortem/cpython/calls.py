@@ -1,7 +1,7 @@
 """Arguments of C functions that a frame is calling right now: they lie on its value stack.
 
 Around a call the stack holds the callable, and its arguments behind it with at most one slot for *self* or NULL
-between them (Python/bytecodes.c of 3.11-3.13, CALL). Slots further up may be stale, so this is only asked when
+between them (Python/bytecodes.c of 3.11-3.15, CALL). Slots further up may be stale, so this is only asked when
 something else (a system call) says that the call is going on.
 """
 
