@@ -15,6 +15,7 @@ from . import layouts as L
 from .attributes import class_value
 from .code import Code
 from .frames import Frames
+from .links import linked
 from .objects import NotThat, Objects
 
 #: Handlers within handlers, and frames that an exception came through; deeper is damaged.
@@ -111,11 +112,8 @@ def _raised_at(frames: Frames, traceback: int) -> Tuple[Optional[Code], Optional
     memory = objects.memory
     if not traceback or objects.type_of(traceback).name != "traceback":
         return None, None
-    for _ in range(MAX_TRACEBACK):
-        inner = memory.u64(traceback + layout.tb_next)
-        if not inner:
-            break
-        traceback = inner
+    for entry in linked(traceback, lambda entry: memory.u64(entry + layout.tb_next), MAX_TRACEBACK):
+        traceback = entry
     frame = memory.u64(traceback + layout.tb_frame)
     made = frames.frame(memory.u64(frame + layout.fo_frame) if layout.fo_frame >= 0 else frame)
     if made is None:

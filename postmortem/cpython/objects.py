@@ -179,7 +179,7 @@ class Objects:
             raise NotThat("not a set")
         mask = self.memory.u64(address + self.layout.set_mask)
         table = self.memory.u64(address + self.layout.set_table)
-        if mask > 4 * MAX_ITEMS:
+        if mask > 4 * MAX_ITEMS or mask & (mask + 1):
             raise NotThat("larger than can be believed")
         words = self.memory.words(table, 2 * (mask + 1))
         for key, hash_ in zip(words[::2], words[1::2]):

@@ -81,3 +81,15 @@ def test_a_str_that_decodes_to_nothing_is_none() -> None:
     with pytest.raises(NotThat):
         target.objects.text(OBJECT)
     assert target.objects.optional_text(OBJECT) is None
+
+
+@pytest.mark.parametrize("mask", [2, 6, 1 << 20, (1 << 64) - 1])
+def test_a_set_that_cannot_be_is_none(mask: int) -> None:
+    """A set's table has a power of two of slots, and no more than anybody has."""
+    target = Target((3, 12), "set", 0)
+    target.memory.put_words(OBJECT + target.layout.set_mask, mask)
+    target.memory.put_words(OBJECT + target.layout.set_table, TABLE)
+    with pytest.raises(NotThat):
+        list(target.objects.set_items(OBJECT))
+    target.memory.put_words(OBJECT + target.layout.set_mask, 7)
+    assert list(target.objects.set_items(OBJECT)) == []
