@@ -202,6 +202,25 @@ def test_a_seed_is_a_damage(bases: Bases, tmp_path: Path) -> None:
     assert run(copy, Damage(), seconds=PATIENCE).answer == run(ready.base, damage, seconds=PATIENCE).answer
 
 
+def test_damage_goes_where_the_reader_reads(bases: Bases) -> None:
+    """What the clean run noted has every part of the reader in it, and lists, of which damage can make rings."""
+    slots = bases("3.12", "own").mutator.trace.slots
+    readers = {label.partition(".")[0] for label in slots}
+    assert readers >= {
+        "attributes",
+        "code",
+        "exceptions",
+        "frames",
+        "interpreter",
+        "locks",
+        "objects",
+        "runtime",
+        "tasks",
+    }
+    for function in ("_read_threads", "visit", "set_items", "deque_items", "type_at", "_entries", "bytes_", "_handled"):
+        assert any(f".{function}:" in label and len(rows) > 1 for label, rows in slots.items()), function
+
+
 def _raises(*_words: Any, **_more: Any) -> None:
     raise KeyError("planted")
 

@@ -27,7 +27,7 @@ class Mutator:
 
     def __init__(self, layout: Map, trace: Trace, data: mmap) -> None:
         self._map = layout
-        self._trace = trace
+        self.trace = trace
         self._labels = sorted(trace.slots)
         self._data = data  # the clean core
 
@@ -53,7 +53,7 @@ class Mutator:
     def _slots(self, rng: random.Random) -> Tuple[str, List[Slot]]:
         """Any line of the reader is as likely as any other, however often it reads."""
         label = rng.choice(self._labels)
-        return label, self._trace.slots[label]
+        return label, self.trace.slots[label]
 
     def _word(self, rng: random.Random, slot: Slot) -> Slot:
         """One word of a read that may be larger."""
@@ -70,7 +70,7 @@ class Mutator:
         if choice == 3:
             return slot.address - 8 * rng.choice((0, 0, 1, 2, 3, rng.randrange(64)))
         if choice == 4:
-            return rng.choice(self._trace.pointers)
+            return rng.choice(self.trace.pointers)
         if choice == 5:
             load = rng.choice(self._map.loads)
             return load.vaddr + rng.choice((0, load.filesz - 8, load.filesz, rng.randrange(load.filesz) & ~7))
@@ -190,7 +190,7 @@ class Mutator:
                 patches.append((at, struct.pack("<Q", rng.choice(EXTREMES))))
             elif choice == 2:
                 at = note.start + 20 + 8 * rng.randrange(max(1, (len(note) - 20) // 8))
-                value = rng.choice((rng.choice(EXTREMES), rng.choice(self._trace.pointers), rng.getrandbits(64)))
+                value = rng.choice((rng.choice(EXTREMES), rng.choice(self.trace.pointers), rng.getrandbits(64)))
                 patches.append((at, struct.pack("<Q", value)))
             else:
                 at = rng.randrange(note.start, note.stop)
