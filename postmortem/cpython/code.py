@@ -16,6 +16,7 @@ from .objects import NotThat, Objects
 MAX_TABLE = 1 << 20
 #: Variables, and values on the stack, of one frame.
 MAX_SLOTS = 10_000
+_WORD = 8
 #: Groups of six bits of a number in an exception table: Python/assemble.c, assemble_emit_exception_table_item.
 _MAX_GROUPS = 5
 
@@ -85,6 +86,7 @@ class Code:
         memory, layout = self._objects.memory, self._objects.layout
         try:
             table = self._objects.bytes_(memory.u64(self.address + layout.co_linetable), MAX_TABLE)
+            self._objects.spend(len(table))
         except (Fault, NotThat):
             self.unread.append("lines")
             return []
@@ -118,7 +120,9 @@ class Code:
             memory = self._objects.memory
             try:
                 address = memory.u64(self.address + self._objects.layout.co_exceptiontable)
-                self._handlers = list(parse_exception_table(self._objects.bytes_(address, MAX_TABLE), self.size()))
+                table = self._objects.bytes_(address, MAX_TABLE)
+                self._objects.spend(len(table))
+                self._handlers = list(parse_exception_table(table, self.size()))
             except (Fault, NotThat):
                 self._handlers = []
         return self._handlers
@@ -135,6 +139,7 @@ class Code:
                 layout = objects.layout
                 offsets = layout.co_local_names or (layout.co_localsplusnames,)
                 tuples = [objects.items(objects.memory.u64(self.address + offset), MAX_SLOTS) for offset in offsets]
+                objects.spend(_WORD * sum(map(len, tuples)))
                 if layout.co_nlocalsplus >= 0 and len(tuples[0]) != self.nlocalsplus:
                     raise NotThat("as many names as no frame has slots")
                 self._names = tuple(objects.optional_text(item) or "?" for items in tuples for item in items)

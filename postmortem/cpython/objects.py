@@ -15,6 +15,9 @@ from .layouts import Layout
 #: More characters than any name worth showing; longer strings are cut, not refused.
 MAX_TEXT = 4096
 MAX_ITEMS = 100_000
+#: Bytes of tables and words of names that the code objects of one process may have in all; those on the stacks of a large
+#: program have a tenth. When all are damaged, each within its own bounds, this ends it within a second or two.
+MAX_SPENT = 4 << 20
 
 
 class NotThat(Exception):
@@ -38,11 +41,19 @@ class Objects:
         self.layout = layout
         self._types: Dict[int, TypeInfo] = {}
         self._texts: Dict[int, str] = {}
+        self._left = MAX_SPENT
         self._type_size = max(layout.tp_dictoffset, layout.tp_base, layout.tp_flags) + 8
 
     def field(self, address: int, offset: int) -> int:
         """A word of an object, at its offset in builds with a GIL (free-threaded ones have a larger header)."""
         return self.memory.u64(address + self.layout.ob_extra + offset)
+
+    def spend(self, size: int) -> None:
+        """Asks for leave to work through so many bytes of what a code object brings along. Raises NotThat when all of
+        them together have had more than can be believed."""
+        self._left -= size
+        if self._left < 0:
+            raise NotThat("larger, with all others, than can be believed")
 
     # ------------------------------------------------------------------ types
 

@@ -8,7 +8,7 @@ from typing import List, Tuple
 import pytest
 
 from postmortem.cpython import layouts as L
-from postmortem.cpython.objects import NotThat, Objects
+from postmortem.cpython.objects import MAX_SPENT, NotThat, Objects
 from postmortem.cpython.releases import LAYOUTS
 from postmortem.memory import Segments
 
@@ -93,3 +93,11 @@ def test_a_set_that_cannot_be_is_none(mask: int) -> None:
         list(target.objects.set_items(OBJECT))
     target.memory.put_words(OBJECT + target.layout.set_mask, 7)
     assert list(target.objects.set_items(OBJECT)) == []
+
+
+def test_all_tables_together_have_a_bound() -> None:
+    """Each of them may be as large as a table can be; many such are damaged."""
+    objects = Target((3, 12), "code", 0).objects
+    objects.spend(MAX_SPENT)
+    with pytest.raises(NotThat):
+        objects.spend(1)
