@@ -164,7 +164,14 @@ class Watch(Command):
         super().__init__(pid, False, False, block_signals())
 
     def reap(self) -> None:
-        return None
+        """Our own helpers alone: other children belong to whoever started them."""
+        for pid in [pid for pid, status in self.helpers.items() if status is None]:
+            try:
+                ended, status = os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                continue
+            if ended:
+                self._note(ended, status)
 
 
 def _next_signal(seconds: float) -> signal.struct_siginfo | None:

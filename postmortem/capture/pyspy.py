@@ -24,6 +24,7 @@ RATE_HZ = 50
 MOST = 4
 #: How long one may take to write its file after the window.
 _PATIENCE_S = 3.0
+_NOTHING_YET = "it had found no interpreter in it by the end of the window"
 _MISSING = "py-spy is not installed, so there are no Python stacks of the window"
 _REMEDY = "pip install py-spy, into the environment of postmortem"
 
@@ -85,7 +86,8 @@ class Sampler:
             lines = []
         said = [line for line in lines if line and "Sampling process" not in line and "Wrote" not in line]
         reasons = [line for line in said if line.startswith(("Error", "Reason"))]
-        return " ".join((reasons or said)[-2:])[:300] or f"it ended with status {self.status}"
+        silent = _NOTHING_YET if self.status == 128 + signal.SIGINT else f"it ended with status {self.status}"
+        return " ".join((reasons or said)[-2:])[:300] or silent
 
 
 def stand_in(pid: int, seconds: float, output: Path) -> List[str]:
