@@ -10,15 +10,22 @@ from __future__ import annotations
 
 import re
 from array import array
+from itertools import islice
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ..memory import Elf, Fault, Image
 from .published import DEBUG_COOKIE
 
-_PYTHON_FILE = re.compile(r"(?:^|/)(?:lib)?python(\d)\.(\d+)")
+#: The file itself: modules lie in a folder of that name, and so does what was mapped right behind them.
+_PYTHON_FILE = re.compile(r"(?:^|/)(?:lib)?python(\d)\.(\d+)[^/]*$")
+#: A file, or a folder that it lies in.
+_OF_PYTHON = re.compile(r"(?:^|/)(?:lib)?python3\.\d+")
 #: A program's data and bss: python's are 3 MB. Larger areas behind a file are somebody's heap.
 _MAX_AREA = 64 << 20
 _PIECE = 1 << 20
+#: Pairs of pointers in one area. An interpreter's own data have less than a hundred; a heap that happens to lie behind
+#: a file's data has any number, and must not use up what the others may have.
+_MAX_TWINS = 500
 _SECTION = ".PyRuntime"
 
 
@@ -51,7 +58,7 @@ def scanned(image: Image, heads: Tuple[int, ...]) -> Iterator[Candidate]:
     opened = dict(_opened(image))
     for area in data_areas(image):
         if _may_be_python(opened.get(area.path)):
-            for address in _twins(image, area, heads):
+            for address in islice(_twins(image, area, heads), _MAX_TWINS * len(heads)):
                 yield Candidate(address, area.path, "pointers", name_version(area.path))
 
 
@@ -88,6 +95,11 @@ def name_version(path: str) -> Optional[Tuple[int, int, int]]:
     """What a file called ``python3.9`` or ``libpython3.9.so.1.0`` is by its name; the micro version is not in it."""
     match = _PYTHON_FILE.search(path)
     return (int(match[1]), int(match[2]), 0) if match else None
+
+
+def is_of_python(path: str) -> bool:
+    """Does a mapped file suggest that the process runs Python: an interpreter, its library, one of its modules?"""
+    return _OF_PYTHON.search(path) is not None
 
 
 class Area(NamedTuple):
@@ -152,5 +164,3 @@ def _twins(image: Image, area: Area, heads: Tuple[int, ...]) -> Iterator[int]:
                 if not place - 64 <= word <= place + 64:
                     for offset in heads:
                         yield place - offset
-
-

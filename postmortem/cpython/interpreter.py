@@ -14,6 +14,7 @@ from .frames import Frame
 from .heapframes import frames_of
 from .objects import NotThat, Objects
 from .runtime import Runtime, find_runtime
+from .typenames import read_type_names
 
 MAX_THREADS = 100_000
 MAX_INTERPRETERS = 1_000
@@ -69,11 +70,22 @@ class Python:
         self.memory: Image = image
         self.layout = self.runtime.layout
         self.objects = Objects(image, self.layout)
+        self._learn_types()
         self.frames = frames_of(self.objects)
         self.problems: List[str] = list(self.runtime.warnings)
         self.interpreters = self._read_interpreters()
         for interpreter in self.interpreters:
             self._name_threads(interpreter)
+
+    def _learn_types(self) -> None:
+        """Where the file with the names of types is not at hand, the interpreter's modules know most of them."""
+        try:
+            main = self.memory.u64(self.runtime.address + self.layout.rt_interpreters_main)
+            modules = self.memory.u64(main + self.layout.is_modules)
+            if self.objects.type_name(modules) is None:
+                self.objects.type_names = read_type_names(self.objects, modules)
+        except Fault:
+            pass  # what is unreadable there has its gap as the list of interpreters
 
     @property
     def finalizing(self) -> Optional[bool]:

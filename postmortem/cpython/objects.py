@@ -26,7 +26,7 @@ class NotThat(Exception):
 
 class TypeInfo(NamedTuple):
     address: int
-    name: str  # tp_name: "str", "_thread.lock", "Account"
+    name: str  # tp_name: "str", "_thread.lock", "Account"; "" when it is lost (see ``typenames``)
     flags: int
     basicsize: int
     dictoffset: int
@@ -40,6 +40,8 @@ class Objects:
         self.memory = memory
         self.layout = layout
         self._types: Dict[int, TypeInfo] = {}
+        #: Types whose names are lost with their file, by address: what the interpreter itself calls them.
+        self.type_names: Dict[int, str] = {}
         self._texts: Dict[int, str] = {}
         self._left = MAX_SPENT
         self._type_size = max(layout.tp_dictoffset, layout.tp_base, layout.tp_flags) + 8
@@ -73,21 +75,33 @@ class Objects:
         basicsize = words[layout.tp_basicsize // 8]
         if not 16 <= basicsize < 1 << 20:
             raise NotThat(f"no type at {address:#x}")
-        name = self.memory.cstring(words[layout.tp_name // 8], 200).decode("utf-8", "backslashreplace")
-        if not name or not name.isprintable():
-            raise NotThat(f"no type at {address:#x}")
+        name = self._name(address, words)
         offset = words[layout.tp_dictoffset // 8]
         info = TypeInfo(
             address, name, words[layout.tp_flags // 8], basicsize, offset - (1 << 64 if offset >> 63 else 0),
             words[layout.tp_base // 8],
         )  # fmt: skip
-        self._types[address] = info
+        if name:
+            self._types[address] = info
         return info
 
-    def type_name(self, address: int) -> Optional[str]:
-        """tp_name of an object's type, or None when it is no object."""
+    def _name(self, type_: int, words: Tuple[int, ...]) -> str:
+        """tp_name. A type whose name is lost must be an object of a type of types: too much looks like one by chance."""
         try:
-            return self.type_of(address).name
+            name = self.memory.cstring(words[self.layout.tp_name // 8], 200).decode("utf-8", "backslashreplace")
+        except Fault:
+            metatype = words[self.layout.ob_type // 8]
+            if not self.memory.u64(metatype + self.layout.tp_flags) & L.FLAG_TYPE:
+                raise NotThat(f"no type at {type_:#x}") from None
+            return self.type_names.get(type_, "")
+        if not name or not name.isprintable():
+            raise NotThat(f"no type at {type_:#x}")
+        return name
+
+    def type_name(self, address: int) -> Optional[str]:
+        """tp_name of an object's type, or None when it is no object, or its type's name is lost."""
+        try:
+            return self.type_of(address).name or None
         except (Fault, NotThat):
             return None
 

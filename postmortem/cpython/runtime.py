@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Iterator, List, NamedTuple, Optional, Tuple
 
 from ..memory import Fault, Image
-from .candidates import Candidate, hex_version, name_version, named, scanned
+from .candidates import Candidate, hex_version, is_of_python, named, scanned
 from .layouts import Layout
 from .objects import NotThat, Objects
 from .published import Garbage, describe, read
@@ -75,7 +75,7 @@ def find_runtime(image: Image) -> Runtime:
         found = list(islice((runtime for runtime in looks if runtime is not None), 1))
     if found:
         return _with_others(found)
-    suspect = next((f.path for f in image.files if name_version(f.path)), None)
+    suspect = next((f.path for f in image.files if is_of_python(f.path)), None)
     if suspect is not None and not tried:
         tried.append(f"{suspect}: no _PyRuntime in it, or the file is not here")
     raise NoInterpreter(
