@@ -73,6 +73,8 @@ class Python:
         self._learn_types()
         self.frames = frames_of(self.objects)
         self.problems: List[str] = list(self.runtime.warnings)
+        #: False when a thread may run Python in a state that is not among those read.
+        self.all_threads = self.runtime.alone
         self.interpreters = self._read_interpreters()
         for interpreter in self.interpreters:
             self._name_threads(interpreter)
@@ -126,6 +128,7 @@ class Python:
                 found.append(self._read_interpreter(address))
                 address = self.memory.u64(address + self.layout.is_next)
         except Fault as exc:
+            self.all_threads = False
             self.problems.append(f"the list of interpreters: {exc}")
         return sorted(found, key=lambda i: i.id)
 
@@ -166,6 +169,7 @@ class Python:
                 found.append(self._read_thread(address, ident))
                 address = self.memory.u64(address + self.layout.ts_next)
         except Fault as exc:
+            self.all_threads = False
             self.problems.append(f"the list of threads of interpreter {ident} ends early: {exc}")
         return found[::-1]
 

@@ -7,15 +7,16 @@ whose layout led there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Iterator, List, NamedTuple, Optional, Tuple
 
 from ..memory import Fault, Image
-from .candidates import Candidate, hex_version, is_of_python, named, scanned
+from .absence import explain
+from .candidates import Candidate, hex_version, named, scanned
 from .layouts import Layout
 from .objects import NotThat, Objects
-from .published import Garbage, describe, read
+from .published import describe
 from .releases import FREE_THREADED, LAYOUTS
 
 Version = Tuple[int, int, int]
@@ -26,11 +27,13 @@ MAX_WITHOUT_THREADS = 1_000
 
 
 class NoInterpreter(Exception):
-    """No CPython was found. ``python_file`` names the mapped file that suggests there is one, if any."""
+    """No CPython was found. ``python_file`` names the mapped file that suggests there is one, if any; ``remedy`` says
+    what would help."""
 
-    def __init__(self, message: str, python_file: Optional[str] = None) -> None:
+    def __init__(self, message: str, python_file: Optional[str] = None, remedy: Optional[str] = None) -> None:
         super().__init__(message)
         self.python_file = python_file
+        self.remedy = remedy
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class Runtime:
     free_threaded: bool
     found_by: str  # "symbol" | "section" | "cookie" | "pointers"
     warnings: Tuple[str, ...] = ()
+    alone: bool = True  # no other interpreter was found in the process
 
 
 class _Reading(NamedTuple):
@@ -60,7 +64,7 @@ class _Reading(NamedTuple):
 def find_runtime(image: Image) -> Runtime:
     """The interpreter of the process; where it has several, the first that runs, the others named in the warnings.
     Raises NoInterpreter with what was tried."""
-    tried: List[str] = []
+    doubted: List[Candidate] = []
     found: List[Runtime] = []
     for candidate in named(image):
         if any(candidate.address == runtime.address for runtime in found):
@@ -69,18 +73,14 @@ def find_runtime(image: Image) -> Runtime:
         if runtime is not None:
             found.append(runtime)
         else:
-            tried.append(_doubt(image, candidate))
+            doubted.append(candidate)
     if not found:  # the files say nothing: look at what is there
         looks = (_believed(image, candidate) for candidate in islice(scanned(image, _heads()), MAX_CANDIDATES))
         found = list(islice((runtime for runtime in looks if runtime is not None), 1))
     if found:
         return _with_others(found)
-    suspect = next((f.path for f in image.files if is_of_python(f.path)), None)
-    if suspect is not None and not tried:
-        tried.append(f"{suspect}: no _PyRuntime in it, or the file is not here")
-    raise NoInterpreter(
-        "; ".join(tried[:5]) or "no Python interpreter is mapped", suspect or (tried and tried[0]) or None
-    )
+    absence = explain(image, doubted)
+    raise NoInterpreter(absence.reason, absence.python_file, absence.remedy)
 
 
 def _heads() -> Tuple[int, ...]:
@@ -167,19 +167,6 @@ def _said(image: Image, interpreter: int, layout: Layout) -> Optional[Version]:
         return None
 
 
-def _doubt(image: Image, candidate: Candidate) -> str:
-    """Why a candidate was not believed, for people."""
-    where = candidate.path or f"{candidate.address:#x}"
-    version = candidate.version
-    try:
-        account = read(image, candidate.address)
-    except Garbage as exc:
-        return f"{where}: {exc}"
-    if version is not None and version[:2] not in LAYOUTS and account is None:
-        return f"{where}: CPython {version[0]}.{version[1]} is not supported"
-    return f"{where}: _PyRuntime leads to no thread state (not initialised, or its page missing)"
-
-
 def _with_others(found: List[Runtime]) -> Runtime:
     """Two interpreters can live in one process, each in a library of its own."""
     first = found[0]
@@ -187,4 +174,4 @@ def _with_others(found: List[Runtime]) -> Runtime:
     if not others:
         return first
     warning = f"more than one interpreter runs in this process; not shown: {others}"
-    return Runtime(**{**first.__dict__, "warnings": (*first.warnings, warning)})
+    return replace(first, alone=False, warnings=(*first.warnings, warning))

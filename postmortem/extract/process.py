@@ -185,7 +185,7 @@ class Reader:
         if self.python is None:
             return "unknown"
         if state is None:
-            return "detached"
+            return "detached" if self.python.all_threads else "unknown"
         if any(i.gil and i.gil.holder == state.address for i in self.python.interpreters):
             return "holds"
         if (wait is not None and wait.kind == "gil") or any(f.function == "take_gil" for f in native[:6]):

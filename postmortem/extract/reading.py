@@ -58,6 +58,5 @@ def _python(core: ElfCore, gaps: List[Gap]) -> Optional[Python]:
         return Python(core)
     except NoInterpreter as exc:
         if exc.python_file is not None:
-            remedy = "see the README for the versions that are read"
-            gaps.append(Gap("cpython", f"process {core.pid}", str(exc), remedy))
+            gaps.append(Gap("cpython", f"process {core.pid}", str(exc), exc.remedy))
         return None
