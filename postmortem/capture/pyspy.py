@@ -24,7 +24,8 @@ RATE_HZ = 50
 MOST = 4
 #: How long one may take to write its file after the window.
 _PATIENCE_S = 3.0
-_NOTHING_YET = "it had found no interpreter in it by the end of the window"
+_NOTHING_YET = "it had not begun by the end of the window: it finds no interpreter, or has much to look through"
+_INTERRUPTED = 128 + signal.SIGINT
 _MISSING = "py-spy is not installed, so there are no Python stacks of the window"
 _REMEDY = "pip install py-spy, into the environment of postmortem"
 
@@ -86,7 +87,7 @@ class Sampler:
             lines = []
         said = [line for line in lines if line and "Sampling process" not in line and "Wrote" not in line]
         reasons = [line for line in said if line.startswith(("Error", "Reason"))]
-        silent = _NOTHING_YET if self.status == 128 + signal.SIGINT else f"it ended with status {self.status}"
+        silent = _NOTHING_YET if self.status == _INTERRUPTED else f"it ended with status {self.status}"
         return " ".join((reasons or said)[-2:])[:300] or silent
 
 
@@ -157,9 +158,10 @@ class Samplers:
         elif status is None:
             fail(f"py-spy did not end in time on process {pid}", f"try py-spy dump --pid {pid} by hand")
         else:
+            late = status == _INTERRUPTED
             fail(
                 f"py-spy could not sample process {pid}: {sampler.complaint()}",
-                "postmortem doctor says what is missing",
+                "watch it for longer: --observe SECONDS" if late else "postmortem doctor says what is missing",
             )
 
     def _refuse(self, pid: int, error: str, remedy: str) -> None:

@@ -62,9 +62,10 @@ class Code:
 
     def _text(self, what: str, offset: int) -> str:
         text = self._objects.optional_text(self._objects.memory.u64(self.address + offset))
-        if not text:
+        if text is None:
             self.unread.append(what)
-        return text or "<unknown>"
+            return "<unknown>"
+        return text  # which compile() takes empty, too
 
     def line(self, offset: int) -> Optional[int]:
         """The source line of the instruction at a byte offset; None for instructions without one."""
