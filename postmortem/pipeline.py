@@ -43,8 +43,9 @@ def analyze_target(
     if compressed(path):
         return _classified(_from_compressed(path, exe, sysroot, progress, with_locals))
     found = from_core(
-        path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress, with_locals=with_locals
-    )
+        path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress, with_locals=with_locals,
+        meanwhile=_get_ready,
+    )  # fmt: skip
     return _classified(found)
 
 
@@ -133,6 +134,14 @@ def _usable(path: Path) -> Iterator[bool]:
         return
     for name in {f.path for f in core.files if f.offset == 0}:
         yield core.elf(name) is not None or core.unusable.get(name) == "not an ELF file"
+
+
+def _get_ready() -> None:
+    """Imports what comes after the extraction, while that waits for gdb."""
+    from .classify.engine import all_patterns  # noqa: PLC0415
+    from .report import text  # noqa: PLC0415, F401
+
+    all_patterns()
 
 
 def _from_bundle(folder: Path, **options: Any) -> Evidence:

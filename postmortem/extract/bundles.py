@@ -11,7 +11,7 @@ from ..evidence import Evidence, Gap, Process, PythonFrame, Thread, Timings, Tri
 from ..evidence import replace as changed
 from ..memory import Segments
 from . import waits
-from .cores import open_core, read_core
+from .cores import How, open_core, read_core
 from .descriptors import DescriptorBook, Descriptors
 from .process import Raw, last_call
 from .sources import read_sources
@@ -36,10 +36,11 @@ def from_bundle(
         manifest = {}
     raws = {pid: _raw(folder, pid) for pid in _pids(folder, manifest)}
     gaps = _step_gaps(manifest)
+    how = How(exe, sysroot, with_locals, progress)
     processes: List[Process] = []
     for pid, raw in raws.items():
         progress(f"process {pid}")
-        process, more = _process(folder, pid, raw, exe, sysroot, progress, with_locals)
+        process, more = _process(folder, pid, raw, how)
         processes.append(process)
         gaps += more
     noted = manifest.get("timings")
@@ -82,20 +83,12 @@ def _raw(folder: Path, pid: int) -> Raw:
     )
 
 
-def _process(
-    folder: Path,
-    pid: int,
-    raw: Raw,
-    exe: Optional[Path],
-    sysroot: Optional[Path],
-    progress: Callable[[str], None],
-    with_locals: bool,
-) -> Tuple[Process, List[Gap]]:
+def _process(folder: Path, pid: int, raw: Raw, how: How) -> Tuple[Process, List[Gap]]:
     """From its core, or without one from what /proc and py-spy said."""
     path = folder / "raw" / "cores" / f"{pid}.core"
     if path.is_file():
         try:
-            return read_core(open_core(path, sysroot), pid, raw, exe, sysroot, progress, with_locals)
+            return read_core(open_core(path, how.sysroot), pid, raw, how)
         except PostmortemError as exc:
             process, gaps = _without_core(pid, raw)
             return process, [Gap("core", f"process {pid}", str(exc), exc.next or None), *gaps]

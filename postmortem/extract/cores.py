@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, List, Optional, Tuple
+from typing import TYPE_CHECKING, Callable, List, NamedTuple, Optional, Tuple
 
 from ..cores.executable import find_executable, take_executable
 from ..errors import NotACore, TargetNotFound, ToolFailed, ToolMissing
@@ -31,12 +31,14 @@ def from_core(
     tool_version: str = "",
     progress: Callable[[str], None] = lambda text: None,
     with_locals: bool = False,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Evidence:
-    """Evidence of a lone core file. Raises TargetNotFound, NotACore."""
+    """Evidence of a lone core file. ``meanwhile`` is called when there is nothing left to do but to wait for gdb.
+    Raises TargetNotFound, NotACore."""
     began = time.monotonic()
     core = open_core(path, sysroot)
     pid = core.pid or (core.threads[0].tid if core.threads else 0)
-    process, gaps = read_core(core, pid, None, exe, sysroot, progress, with_locals)
+    process, gaps = read_core(core, pid, None, How(exe, sysroot, with_locals, progress, meanwhile))
     from .sources import read_sources  # noqa: PLC0415 - as in read_core
 
     sources = read_sources([process], str(sysroot) if sysroot else "")
@@ -51,6 +53,16 @@ def from_core(
         timings=Timings(extract_s=round(time.monotonic() - began, 3)),
         tool_version=tool_version,
     )  # fmt: skip
+
+
+class How(NamedTuple):
+    """How a core is to be read."""
+
+    exe: Optional[Path] = None
+    sysroot: Optional[Path] = None
+    with_locals: bool = False
+    progress: Callable[[str], None] = lambda text: None
+    meanwhile: Callable[[], object] = lambda: None
 
 
 def open_core(path: Path, sysroot: Optional[Path]) -> ElfCore:
@@ -72,29 +84,22 @@ def open_core(path: Path, sysroot: Optional[Path]) -> ElfCore:
         raise NotACore(f"{path} is not a core file: {exc}", "name a core file or a bundle") from None
 
 
-def read_core(
-    core: ElfCore,
-    pid: int,
-    raw: Optional[Raw],
-    exe: Optional[Path],
-    sysroot: Optional[Path],
-    progress: Callable[[str], None],
-    with_locals: bool = False,
-) -> Tuple[Process, List[Gap]]:
+def read_core(core: ElfCore, pid: int, raw: Optional[Raw], how: How) -> Tuple[Process, List[Gap]]:
     """A process out of its core: gdb unwinds native stacks while Python's are read here. ``raw`` is what a capture
     wrote beside the core, None when there was none."""
     gaps: List[Gap] = []
     if core.truncated:
         gaps.append(Gap("core", core.path, "the file ends before its segments do: it was cut short",
                         "raise the limit on core size (ulimit -c unlimited) or free disk space"))  # fmt: skip
-    if exe is not None:
-        take_executable(core, exe)
-    program = exe or _executable(core, gaps)
-    progress(f"native stacks of {len(core.threads)} threads with gdb")
-    unwinding = _start_gdb(core, program, sysroot, gaps)
+    if how.exe is not None:
+        take_executable(core, how.exe)
+    program = how.exe or _executable(core, gaps)
+    how.progress(f"native stacks of {len(core.threads)} threads with gdb")
+    unwinding = _start_gdb(core, program, how.sysroot, gaps)
     from .reading import read  # noqa: PLC0415 - gdb works while the reader is imported: 40 ms
 
-    reader, directory = read(core, pid, raw, str(sysroot) if sysroot else "", gaps, with_locals)
+    reader, directory = read(core, pid, raw, str(how.sysroot) if how.sysroot else "", gaps, how.with_locals)
+    how.meanwhile()
     native = _collect(unwinding, gaps)
     process = changed(reader.process(named(native.stacks, core) if native else {}), directory=directory)
     if process.exe is None and program is not None:
