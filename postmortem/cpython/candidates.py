@@ -27,6 +27,8 @@ _PIECE = 1 << 20
 #: a file's data has any number, and must not use up what the others may have.
 _MAX_TWINS = 500
 _SECTION = ".PyRuntime"
+#: Stands for the third number of a version of which only two are known.
+UNKNOWN_MICRO = -1
 
 
 class Candidate(NamedTuple):
@@ -92,9 +94,9 @@ def hex_version(value: int) -> Optional[Tuple[int, int, int]]:
 
 
 def name_version(path: str) -> Optional[Tuple[int, int, int]]:
-    """What a file called ``python3.9`` or ``libpython3.9.so.1.0`` is by its name; the micro version is not in it."""
+    """What a file called ``python3.9`` or ``libpython3.9.so.1.0`` is by its name, in which the micro version is not."""
     match = _PYTHON_FILE.search(path)
-    return (int(match[1]), int(match[2]), 0) if match else None
+    return (int(match[1]), int(match[2]), UNKNOWN_MICRO) if match else None
 
 
 def is_of_python(path: str) -> bool:

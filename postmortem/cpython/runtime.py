@@ -13,7 +13,7 @@ from typing import Iterator, List, NamedTuple, Optional, Tuple
 
 from ..memory import Fault, Image
 from .absence import explain
-from .candidates import Candidate, hex_version, named, scanned
+from .candidates import UNKNOWN_MICRO, Candidate, hex_version, named, scanned
 from .layouts import Layout
 from .objects import NotThat, Objects
 from .published import describe
@@ -41,8 +41,8 @@ class Runtime:
     """Where the interpreter is and how to read it."""
 
     address: int  # of _PyRuntime
-    version: Version
-    version_text: str
+    version: Version  # the last number may be UNKNOWN_MICRO: early at start-up, late at the end, or its page is missing
+    version_text: str  # as far as it is known
     layout: Layout
     path: str  # the file that holds it
     free_threaded: bool
@@ -93,7 +93,7 @@ def _believed(image: Image, candidate: Candidate) -> Optional[Runtime]:
             continue
         exact = _checked(image, candidate.address, reading)
         if exact is not None:
-            text = "{}.{}.{}".format(*exact)
+            text = ".".join(str(number) for number in exact if number != UNKNOWN_MICRO)
             return Runtime(
                 candidate.address, exact, text, reading.layout, candidate.path, reading.free_threaded,
                 candidate.found_by, reading.warnings,
@@ -118,7 +118,7 @@ def _readings(image: Image, candidate: Candidate) -> Iterator[_Reading]:
         yield _Reading(candidate.version, LAYOUTS[candidate.version[:2]], False, warnings, certain)
     for minor in sorted(LAYOUTS, reverse=True):
         if candidate.version is None or minor != candidate.version[:2]:
-            yield _Reading((*minor, 0), LAYOUTS[minor], False, (), False)
+            yield _Reading((*minor, UNKNOWN_MICRO), LAYOUTS[minor], False, (), False)
 
 
 def _checked(image: Image, address: int, reading: _Reading) -> Optional[Version]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..cpython.calls import is_signal_handler
@@ -15,6 +16,7 @@ from .variables import Variables
 
 #: Frames of one thread that evidence keeps: the innermost and the outermost; what lies between is counted.
 KEEP_INNER, KEEP_OUTER = 1_600, 400
+_GREENLET = re.compile(r"/_?greenlet\.[^/]*so[^/]*$")
 
 
 class Stack(NamedTuple):
@@ -39,6 +41,7 @@ class Stacks:
         if chain is None:
             return Stack(tuple(native))
         merged = merge(self.prepare(chain), native)
+        self._say_greenlets(native, tid)
         self._say_unread(chain, tid)
         unread = chain.left_out.frames if chain.left_out else 0
         left_out: Optional[LeftOut] = None
@@ -109,6 +112,13 @@ class Stacks:
             return None
         cycle = tuple(self.frame(frame) for frame in found.frames)
         return Recursion(chain.depth, found.times, cycle, found.same_lines)
+
+    def _say_greenlets(self, native: Sequence[NativeFrame], tid: int) -> None:
+        """What runs inside a greenlet was entered through its library, and has a stack of its own."""
+        if any(frame.module is not None and _GREENLET.search(frame.module) for frame in native):
+            reason = "it runs a greenlet: those that are suspended, and what stands below this one, are not shown"
+            remedy = "with gevent, gevent.util.print_run_info() shows all of them"
+            self._gaps.append(Gap("cpython", f"stack of thread {tid}", reason, remedy))
 
     def _say_unread(self, chain: Chain, tid: int) -> None:
         """Frames that are known to be there, though not what they are called or at which line they stand."""

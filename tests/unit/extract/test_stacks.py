@@ -77,3 +77,17 @@ def test_the_outermost_frames_stay_beside_their_native_loops() -> None:
     names = [frame.function for frame in found]
     assert names[-4:] == ["outer", "_PyEval_EvalFrameDefault", "builtin_sorted", "main"]
     assert names[:3] == ["inner", "_PyEval_EvalFrameDefault", "builtin_sorted"]
+
+
+def test_a_greenlet_is_not_the_whole_story() -> None:
+    """The frames of suspended greenlets are on none of the stacks that are read: that is said, with what shows them."""
+    made, gaps = stacks()
+    entered = NativeFrame(
+        None, "/venv/lib/python3.12/site-packages/greenlet/_greenlet.cpython-312-x86_64-linux-gnu.so", 2
+    )
+    made.of(Chain(frames(1), None, 1), (native("main"),), 1)
+    assert not gaps
+    made.of(Chain(frames(1), None, 1), (native("time_sleep"), entered), 7)
+    (gap,) = gaps
+    assert gap.subject == "stack of thread 7"
+    assert "print_run_info" in (gap.remedy or "")
