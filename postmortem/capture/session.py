@@ -4,6 +4,7 @@ begins; one that fails leaves a sentence and a remedy, and the others go on.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import shutil
@@ -14,7 +15,7 @@ from typing import Any, BinaryIO, ContextManager, Dict, List, Optional
 from .. import __version__
 from ..bundle import Bundle
 from ..errors import TargetNotFound
-from . import core, facts, freeze, network, probes, procfs, ptrace, pyspy, room, tree, window
+from . import core, facts, freeze, network, probes, procfs, programs, ptrace, pyspy, room, tree, window
 from .command import Command, Watch
 from .options import Options
 
@@ -44,6 +45,7 @@ class Session:
         self.bundle = bundle
         self.facts: Dict[int, Dict[str, Any]] = {}
         self._timings: Dict[str, Optional[float]] = {}
+        self._programs = programs.LostPrograms(bundle)
 
     # ------------------------------------------------------------------ the steps
 
@@ -96,6 +98,8 @@ class Session:
             return  # gone between two looks
         self.facts[pid] = known
         self.bundle.write_json(f"raw/proc/{pid}/process.json", known)
+        with contextlib.suppress(OSError):  # without it the analysis says what it lacks
+            self._programs.keep(pid)
         self.bundle.manifest["processes"] = list(self.facts)
 
     # ------------------------------------------------------------------ watch

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from ..cores.executable import take_executable
 from ..errors import NotABundle, PostmortemError
 from ..evidence import Evidence, Gap, Process, PythonFrame, Thread, Timings, Trigger, Wait
 from ..evidence import replace as changed
@@ -88,7 +89,11 @@ def _process(folder: Path, pid: int, raw: Raw, how: How) -> Tuple[Process, List[
     path = folder / "raw" / "cores" / f"{pid}.core"
     if path.is_file():
         try:
-            return read_core(open_core(path, how.sysroot), pid, raw, how)
+            core = open_core(path, how.sysroot)
+            kept = folder / "raw" / "exe" / str(pid)
+            if kept.is_file():  # the file was gone while the program ran: nobody else has it
+                take_executable(core, kept)
+            return read_core(core, pid, raw, how)
         except PostmortemError as exc:
             process, gaps = _without_core(pid, raw)
             return process, [Gap("core", f"process {pid}", str(exc), exc.next or None), *gaps]

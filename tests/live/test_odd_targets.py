@@ -12,10 +12,11 @@ from typing import Dict, List, Tuple
 import pytest
 
 from postmortem.evidence import Process, PythonFrame
+from postmortem.extract.bundles import from_bundle
 from postmortem.extract.cores import from_core
 
 from .interpreters import Program, find, matrix
-from .test_cores_memory import kernel_core
+from .test_cores_memory import kernel_core, sparse_core
 
 pytestmark = pytest.mark.live
 
@@ -131,6 +132,20 @@ def test_a_library_without_an_interpreter(host: Path, mode: str, folder: Path) -
     (gap,) = [gap for gap in evidence.gaps if gap.source == "cpython"]
     assert "not initialised" in gap.reason and gap.reason.count("libpython3.12") == 1
     assert gap.remedy
+
+
+def test_a_program_that_was_deleted_while_it_runs(host: Path, folder: Path) -> None:
+    """A capture takes along what nobody else has: native stacks are whole, and no remedy asks for a file."""
+    server = folder / "upgraded server"
+    shutil.copy(host, server)
+    with Program(server, EMBEDDED, folder, _library("3.12")) as program:
+        server.unlink()
+        sparse_core(program, folder)
+    evidence = from_bundle(folder / "b")
+    (process,) = evidence.processes
+    main = next(thread for thread in process.threads if thread.is_main)
+    assert "main" in [frame.function for frame in main.native]
+    assert not [gap for gap in evidence.gaps if "deleted" in gap.reason or "main program" in gap.subject]
 
 
 ODD = """

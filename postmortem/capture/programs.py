@@ -1,0 +1,42 @@
+"""Programs whose file is gone: upgraded or deleted while they run. The kernel keeps it as /proc/PID/exe until they end, and
+without it neither native stacks nor symbols are read from a core, so the bundle takes a copy."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Dict, Tuple
+
+from ..bundle import Bundle
+from . import procfs
+
+#: Larger programs are not python; Debian's has 7 MB.
+LARGEST = 64 << 20
+_PIECE = 1 << 20
+_DELETED = " (deleted)"
+
+
+class LostPrograms:
+    """Copies of one capture: processes of one program share one."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self._bundle = bundle
+        self._kept: Dict[Tuple[int, int], str] = {}  # (device, inode) → name in the bundle
+
+    def keep(self, pid: int) -> None:
+        """Nothing for a process whose file is in its place. Raises OSError."""
+        link = f"/proc/{pid}/task/{procfs.living_thread(pid)}/exe"
+        if not os.readlink(link).endswith(_DELETED):
+            return
+        name = f"raw/exe/{pid}"
+        with open(link, "rb") as program:
+            status = os.fstat(program.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
+                return
+            first = self._kept.setdefault((status.st_dev, status.st_ino), name)
+            if first != name:
+                os.link(self._bundle.path / first, self._bundle.path / name)
+                return
+            with self._bundle.writing(name) as copy:
+                for piece in iter(lambda: program.read(_PIECE), b""):
+                    copy.write(piece)
