@@ -216,6 +216,12 @@ class Reader:
         threads = self._threads(native)
         for problem in python.problems if python else []:
             self.gaps.append(Gap("cpython", f"process {self.pid}", problem))
+        forgotten = len(threads) - len(self.by_tid)
+        if python and python.finalizing and forgotten:
+            reason = (
+                f"the interpreter is ending and knows {forgotten} threads no longer: whether they ran Python is lost"
+            )
+            self.gaps.append(Gap("cpython", f"process {self.pid}", reason, "capture it before it ends"))
         return Process(
             pid=self.pid,
             ppid=_integer(raw.get("ppid")) if raw else self.core.ppid,

@@ -204,9 +204,12 @@ def test_names_that_are_no_names(python: object, folder: Path) -> None:
 
 @pytest.mark.parametrize("python", matrix())
 def test_a_finalizer_that_the_end_of_the_interpreter_runs(python: object, folder: Path) -> None:
-    """Its modules are being torn down, the names of types and threads with them: the frames are all there."""
+    """Its modules are being torn down, the names of types and threads with them: its frames are all there, and
+    that the states of daemon threads have been removed is a gap."""
     with Program(os.fspath(python), ODD, folder, "late") as program:  # type: ignore[call-overload]
         evidence = from_core(kernel_core(program, folder))
     process = evidence.processes[0]
     assert process.python is not None and process.python.finalizing is True
     assert _odd_files(process) == _ODD_FILES
+    lost = [thread for thread in process.threads if not thread.python]
+    assert not lost or [gap.remedy for gap in evidence.gaps if f"knows {len(lost)} threads no longer" in gap.reason]
