@@ -13,6 +13,7 @@ from postmortem.cpython.locks import LockState
 from postmortem.cpython.objects import NotThat
 from postmortem.cpython.secrets import MASK, is_secret
 from postmortem.cpython.tasks import Asyncio, TaskState
+from postmortem.cpython.tracked import counts
 from postmortem.cpython.values import Values
 from postmortem.memory import Fault
 
@@ -291,6 +292,30 @@ class Tasks(PmCommand):
             yield f"      … {len(task.frames) - MAX_TASK_FRAMES} frames are not shown"
 
 
+class Objects(PmCommand):
+    """Count the objects that the garbage collector knows, by type, most frequent first.
+
+    Usage: pm-objects [COUNT]
+
+    COUNT types are shown, 20 without it. Strings, numbers and other objects without references are not among them."""
+
+    name = "pm-objects"
+
+    def run(self, arguments: Sequence[str]) -> Iterator[str]:
+        if len(arguments) > 1 or not all(word.isdecimal() for word in arguments):
+            raise gdb.GdbError("Usage: pm-objects [COUNT]")
+        session = Store.get()
+        for interpreter in session.python.interpreters:
+            try:
+                found = counts(session.python, interpreter)
+            except NotThat as exc:
+                yield f"Interpreter {interpreter.id}: {exc}"
+                continue
+            rows = sorted(found.items(), key=lambda item: (-item[1], item[0]))[: int(arguments[0]) if arguments else 20]
+            yield styled(f"Interpreter {interpreter.id}: {sum(found.values())} objects of {len(found)} types", "bold")
+            yield from table(("COUNT", "TYPE"), [(str(number), clean(name)) for name, number in rows])
+
+
 class Why(PmCommand):
     """Show the diagnosis: what the program waits for, whose fault that is, and which line to change.
 
@@ -356,7 +381,7 @@ def _problems(session: Session) -> Iterator[str]:
 def register() -> None:
     """Makes the commands known to gdb, and forgets what was read whenever the target moves."""
     Store.forget()
-    for command in (Threads, Backtrace, Locals, GilRecord, LockTable, Tasks, Why):
+    for command in (Threads, Backtrace, Locals, GilRecord, LockTable, Tasks, Objects, Why):
         command()
     for event in ("stop", "cont", "exited", "new_objfile", "memory_changed", "inferior_deleted"):
         registry = getattr(gdb.events, event, None)

@@ -172,7 +172,8 @@ def debug(
     pid: Optional[int],
     print_script: bool,
 ) -> int:
-    """An interactive gdb on a core or bundle, with pm-why, pm-threads, pm-bt, pm-locals, pm-locks, pm-tasks, pm-gil.
+    """An interactive gdb on a core or bundle, with pm-why, pm-threads, pm-bt, pm-locals, pm-locks, pm-tasks, pm-gil,
+    pm-objects.
 
     What follows TARGET and is no option of ours goes to gdb: `debug core -ex pm-threads --batch`.
     """

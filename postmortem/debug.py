@@ -26,7 +26,7 @@ __all__ = ["run", "script"]
 #: gdb's side of it is in gdb/commands.py.
 _WHY = "POSTMORTEM_WHY"
 _BATCH = ("-batch", "--batch", "-batch-silent", "--batch-silent")
-_HINT = "pm-why, pm-threads, pm-bt, pm-locals, pm-locks, pm-tasks and pm-gil are there; `help pm-bt` explains one"
+_HINT = "pm-why, pm-threads, pm-bt, pm-locals, pm-locks, pm-tasks, pm-gil and pm-objects are there; `help pm-bt` explains one"
 
 
 class _Found(NamedTuple):

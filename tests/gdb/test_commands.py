@@ -196,6 +196,21 @@ def test_locks_have_holders_and_waiters(core):
     assert {core.tids["holder"], core.tids["deep"]} == {int(t) for t in re.findall(r"\d+", second.split("record")[1])}
 
 
+def test_objects_are_counted_by_type(core):
+    """pm-objects: as many rows as asked for, the most frequent first; a free-threaded build says why it has none."""
+    shown = commands(core.path, "pm-objects 3")["pm-objects 3"]
+    if "free-threaded" in shown:
+        return
+    head, titles, *rows = shown.splitlines()
+    assert re.match(r"Interpreter 0: \d{4,} objects of \d+ types$", head)
+    assert titles.split() == ["COUNT", "TYPE"]
+    rows = [row for row in rows if re.match(r"\d+ +\w", row)]
+    numbers = [int(row.split()[0]) for row in rows]
+    assert len(numbers) == 3
+    assert numbers == sorted(numbers, reverse=True)
+
+
+
 def test_tasks_have_their_chain(core):
     """pm-tasks: each task with its coroutines down to the innermost await."""
     shown = commands(core.path, "pm-tasks")["pm-tasks"]
