@@ -184,7 +184,7 @@ def record(mode, others):
     names[me.native_id] = me.name
     seen[me.native_id] = own
     threads = {tid: {"name": names[tid], "frames": stack} for tid, stack in seen.items()}
-    text = json.dumps({"threads": threads, "recorder": me.native_id}) + "\n"
+    text = json.dumps({"threads": threads, "recorder": me.native_id}) + "\nready\n"
     os.write(1, text.encode())
     if mode == "gil":
         LIBC.pause()  # LINE_GIL

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import resource
-import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set
 
 import pytest
 
-from ..live.interpreters import matrix
+from ..live.interpreters import Program, kernel_core, matrix
 from . import peers
 from .known import expected
 
@@ -49,28 +46,16 @@ def observe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Any,
 
 
 def _observe(python: Any, mode: str, folder: Path) -> Target:
-    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-    process = subprocess.Popen(
-        [os.fspath(python), str(PROGRAM), mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, unlimited),  # noqa: PLW1509 - no other thread here
-    )  # fmt: skip
-    try:
-        assert process.stdout is not None
-        told = json.loads(process.stdout.readline())
-        _until_parked(process.pid, told["recorder"])
-        exe = Path(os.readlink(f"/proc/{process.pid}/exe"))
-        ours = {"live": peers.ours_live(process.pid)}
+    with Program(python, PROGRAM.read_text(encoding="utf-8"), folder, mode, cwd=folder) as program:
+        told = json.loads(program.lines[0])
+        _until_parked(program.pid, told["recorder"])
+        exe = Path(os.readlink(f"/proc/{program.pid}/exe"))
+        ours = {"live": peers.ours_live(program.pid)}
         theirs: Dict[str, Any] = {}
         for name, (live, _core) in PEERS.items():
-            theirs[f"{name} live"] = _answer(live, process.pid)
-            _until_parked(process.pid, told["recorder"])
-        process.send_signal(signal.SIGABRT)
-        process.wait(60)
-    finally:
-        process.kill()
-        process.communicate()
-    core = next(iter(folder.glob("core*")), None)
-    assert core is not None, "the kernel wrote no core into the working directory; see /proc/sys/kernel/core_pattern"
+            theirs[f"{name} live"] = _answer(live, program.pid)
+            _until_parked(program.pid, told["recorder"])
+        core = kernel_core(program, folder)
     ours["core"] = peers.ours_core(core)
     for name, (_live, of_core) in PEERS.items():
         theirs[f"{name} core"] = _answer(of_core, core, exe)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -83,12 +85,13 @@ class Program:
         folder: Path,
         *args: str,
         env: Optional[Dict[str, str]] = None,
+        cwd: Optional[Path] = None,
     ) -> None:
         self.path = folder / "program.py"
         self.path.write_text(source)
         self.process = subprocess.Popen(
             [os.fspath(python), str(self.path), *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, **(env or {})}, start_new_session=True,
+            env={**os.environ, **(env or {})}, start_new_session=True, cwd=cwd,
         )  # fmt: skip
         self.lines: List[str] = []
 
@@ -114,3 +117,15 @@ class Program:
             if text.rstrip().endswith(f"# {marker}"):
                 return number
         raise AssertionError(f"no line is marked {marker}")
+
+
+def kernel_core(program: Program, folder: Path) -> Path:
+    """Aborts a program whose working directory is ``folder``; the core that the kernel writes there."""
+    pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
+    if pattern != "core":
+        complaint = f"the kernel's core_pattern is {pattern!r}: cores do not land in the working directory"
+        pytest.fail(complaint) if os.environ.get("CI") else pytest.skip(complaint)
+    resource.prlimit(program.pid, resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    program.process.send_signal(signal.SIGABRT)
+    program.process.wait(60)
+    return next(folder.glob("core*"))

@@ -19,8 +19,8 @@ from postmortem.memory.elf import Segment, parse_header, parse_segments
 from postmortem.native import find_gdb
 
 from .capturing import HANG_S, finished, start
-from .interpreters import Program
-from .test_cores_memory import gcore, kernel_core, sparse_core
+from .interpreters import Program, kernel_core
+from .test_cores_memory import gcore, sparse_core
 
 pytestmark = pytest.mark.live
 
@@ -64,13 +64,7 @@ def analyze(*words: Any, status: int = 0, **env: str) -> Dict[str, Any]:
 def taken(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Taken:
     """A core of each kind, with the report of the whole one."""
     folder = tmp_path_factory.mktemp("taken")
-    before = Path.cwd()
-    os.chdir(folder)  # where the kernel writes it
-    try:
-        program = Program(sys.executable, PROGRAM, folder)
-    finally:
-        os.chdir(before)
-    with program:
+    with Program(sys.executable, PROGRAM, folder, cwd=folder) as program:
         path = request.param(program, folder)
     return Taken(path, analyze(path))
 

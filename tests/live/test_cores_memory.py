@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import resource
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,23 +13,12 @@ from postmortem.memory import ElfCore, Image, ProcMem
 from postmortem.native import find_gdb
 
 from ..memory_contract import CHECKS, PROGRAM, Facts, image_checks
-from .capturing import HANG_S, finished, start
-from .interpreters import Program
+from .capturing import finished, start
+from .interpreters import Program, kernel_core
 
 pytestmark = pytest.mark.live
 
 Target = Tuple[Image, Facts]
-
-
-def kernel_core(program: Program, folder: Path) -> Path:
-    """The program dies of a signal where the kernel writes the core."""
-    pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
-    if pattern != "core":
-        pytest.skip(f"the kernel's core_pattern is {pattern!r}: cores do not land in the working directory")
-    resource.prlimit(program.pid, resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    os.kill(program.pid, signal.SIGABRT)
-    program.process.wait(HANG_S)
-    return next(folder.glob("core*"))
 
 
 def sparse_core(program: Program, folder: Path) -> Path:
@@ -55,13 +41,7 @@ def gcore(program: Program, folder: Path) -> Path:
 )
 def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     folder = tmp_path_factory.mktemp("target")
-    before = Path.cwd()
-    os.chdir(folder)  # where the kernel writes it
-    try:
-        program = Program(sys.executable, PROGRAM, folder)
-    finally:
-        os.chdir(before)
-    with program:
+    with Program(sys.executable, PROGRAM, folder, cwd=folder) as program:
         facts = Facts(program.lines[-1])
         if request.param == "process":
             with ProcMem(program.pid) as memory:

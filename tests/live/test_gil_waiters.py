@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import resource
-import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +10,7 @@ import pytest
 
 from postmortem.extract.cores import from_core
 
-from .interpreters import matrix
+from .interpreters import Program, kernel_core, matrix
 
 pytestmark = [pytest.mark.live]
 
@@ -50,22 +46,12 @@ def _all_want(pid: int) -> bool:
 def test_holder_waiters_and_those_who_do_without(python: Any, tmp_path: Path) -> None:
     """One thread holds it, four want it, and one that waits for a lock is neither; also where every symbol is
     stripped. A free-threaded build has no such lock, and nobody waits for it."""
-    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-    with subprocess.Popen(
-        [os.fspath(python), "-c", PROGRAM], stdout=subprocess.PIPE, cwd=tmp_path,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, unlimited),  # noqa: PLW1509 - no threads here
-    ) as process:  # fmt: skip
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"ready\n"
-            deadline = time.monotonic() + 30
-            while not python.free_threaded and not _all_want(process.pid):
-                assert time.monotonic() < deadline, "the threads never came to want the GIL"
-            process.send_signal(signal.SIGABRT)
-            process.wait(60)
-        finally:
-            process.kill()
-    threads = from_core(next(tmp_path.glob("core*"))).processes[0].threads
+    with Program(python, PROGRAM, tmp_path, cwd=tmp_path) as program:
+        deadline = time.monotonic() + 30
+        while not python.free_threaded and not _all_want(program.pid):
+            assert time.monotonic() < deadline, "the threads never came to want the GIL"
+        core = kernel_core(program, tmp_path)
+    threads = from_core(core).processes[0].threads
     said = {(t.python[0].function if t.python else "?"): [] for t in threads}
     for thread in threads:
         said[thread.python[0].function].append(thread.gil)

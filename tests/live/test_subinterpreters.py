@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import resource
-import signal
-import subprocess
 from pathlib import Path
-from typing import Dict, List
+from typing import Any, Dict, List
 
 import pytest
 
 from postmortem.extract.cores import from_core
 
-from .interpreters import matrix
+from .interpreters import Program, kernel_core, matrix
 
 pytestmark = [pytest.mark.live, pytest.mark.parametrize("python", matrix())]
 
@@ -46,29 +42,12 @@ called_by_main()
 """
 
 
-def _core(python: object, folder: Path) -> Path:
-    (folder / "program.py").write_text(PROGRAM)
-    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-    with subprocess.Popen(
-        [os.fspath(python), "program.py"],  # type: ignore[call-overload]
-        stdout=subprocess.PIPE, cwd=folder, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, unlimited),  # noqa: PLW1509
-    ) as process:  # fmt: skip
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"ready\n"
-            process.send_signal(signal.SIGABRT)
-            process.wait(60)
-        finally:
-            process.kill()
-    found = list(folder.glob("core*"))
-    assert found, "the kernel wrote no core into the working directory; see /proc/sys/kernel/core_pattern"
-    return found[0]
-
-
-def test_every_thread_shows_what_it_runs_in_every_interpreter(python: object, tmp_path: Path) -> None:
+def test_every_thread_shows_what_it_runs_in_every_interpreter(python: Any, tmp_path: Path) -> None:
     """The main thread stands beside the others, with its own frames below those of the sub-interpreter; a worker's
     sub-interpreter is the worker's, although the main thread made it. Interpreters are listed, the main one first."""
-    process = from_core(_core(python, tmp_path)).processes[0]
+    with Program(python, PROGRAM, tmp_path, cwd=tmp_path) as program:
+        core = kernel_core(program, tmp_path)
+    process = from_core(core).processes[0]
     stacks: Dict[str, List[str]] = {t.name or "?": [f.function for f in t.python] for t in process.threads}
     assert process.interpreters[0].id == 0
     assert len(process.interpreters) == 4
