@@ -4,7 +4,8 @@
 #   make test                  run all tests           make test ARGS='-k report'
 #   make interpreters          find or set up every CPython that the tests run on, outside the tree (2 minutes, once)
 #   make lint                  ruff and mypy
-#   make fuzz                  10,000 damaged cores  make fuzz ARGS='--count 500 --python 3.12'
+#   make fuzz                  10,000 damaged cores      make fuzz ARGS='--count 500 --python 3.12'
+#   make bench                 full stacks beside pystack's
 #   make corpora               record the corpus anew  make corpora ARGS='--cases sleeping/*'
 #   make clean                 remove .venv and what builds leave
 #
@@ -29,7 +30,7 @@ MADE := $(VENV)/.made-$(TAG)
 INSTALLED := $(VENV)/.installed-$(TAG)
 TESTABLE := $(VENV)/.testable-$(TAG)
 
-.PHONY: help demo test lint fuzz corpora interpreters gdb clean
+.PHONY: bench help demo test lint fuzz corpora interpreters gdb clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -45,6 +46,9 @@ lint: $(TESTABLE)
 	$(RUN) -m mypy
 
 # Cores of the interpreters that are set up, kept outside the tree; POSTMORTEM_FUZZ chooses the folder.
+bench: $(TESTABLE) gdb
+	@$(RUN) -m bench.stacks $(ARGS)
+
 fuzz: $(TESTABLE)
 	@$(RUN) -m tests.faults.fuzz $(ARGS)
 
