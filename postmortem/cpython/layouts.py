@@ -25,7 +25,6 @@ class Layout:
     rt_interpreters_main: int
     rt_finalizing: int
     rt_gil: int  # struct itself in _PyRuntime up to 3.11; -1 from 3.12 on
-    rt_tstate_current: int
     # PyInterpreterState
     is_next: int
     is_id: int
@@ -164,7 +163,7 @@ GIL_INTERVAL, GIL_LAST_HOLDER, GIL_LOCKED, GIL_SWITCH_NUMBER = 0, 8, 16, 24
 GIL_COND, GIL_SIZE = 32, 208
 
 #: PyTypeObject.tp_flags (Include/object.h)
-FLAG_INLINE_VALUES, FLAG_MANAGED_DICT, FLAG_HEAPTYPE = 1 << 2, 1 << 4, 1 << 9
+FLAG_INLINE_VALUES, FLAG_MANAGED_DICT = 1 << 2, 1 << 4
 FLAG_LONG, FLAG_LIST, FLAG_TUPLE, FLAG_BYTES, FLAG_UNICODE, FLAG_DICT = (1 << n for n in range(24, 30))
 FLAG_EXCEPTION, FLAG_TYPE = 1 << 30, 1 << 31
 

@@ -17,7 +17,7 @@ from .releases_heap import HEAP_LAYOUTS
 
 _V311 = dict(
     version=(3, 11),
-    rt_interpreters_head=40, rt_interpreters_main=48, rt_finalizing=24, rt_gil=360, rt_tstate_current=576,
+    rt_interpreters_head=40, rt_interpreters_main=48, rt_finalizing=24, rt_gil=360,
     is_next=0, is_id=48, is_threads_head=16, is_modules=888, is_sysdict=904, is_builtins=912, is_gil=-1,
     is_gc_collecting=848,
     ts_next=8, ts_interp=16, ts_cframe=56, ts_current_frame=8, ts_thread_id=152, ts_native_thread_id=160, ts_state=-1,
@@ -37,7 +37,7 @@ _V312 = {
     **_V311,
     **dict(
         version=(3, 12),
-        rt_gil=-1, rt_tstate_current=-1,
+        rt_gil=-1,
         is_id=8, is_threads_head=72, is_modules=944, is_sysdict=352, is_builtins=360, is_gil=384,
         is_gc_collecting=312,
         ts_current_frame=0, ts_thread_id=136, ts_native_thread_id=144, ts_exc_info=104, ts_raised=96,

@@ -14,7 +14,7 @@ from .layouts import Layout
 
 _V308 = dict(
     version=(3, 8), heap_frames=True,
-    rt_interpreters_head=32, rt_interpreters_main=40, rt_finalizing=16, rt_gil=1152, rt_tstate_current=1368,
+    rt_interpreters_head=32, rt_interpreters_main=40, rt_finalizing=16, rt_gil=1152,
     rt_gc_collecting=544,
     is_next=0, is_id=16, is_threads_head=8, is_modules=56, is_sysdict=72, is_builtins=80, is_gil=-1,
     is_gc_collecting=-1,
@@ -37,7 +37,7 @@ _V309 = {
     **_V308,
     **dict(
         version=(3, 9),
-        rt_gil=352, rt_tstate_current=568, rt_gc_collecting=-1,
+        rt_gil=352, rt_gc_collecting=-1,
         is_id=24, is_modules=856, is_sysdict=872, is_builtins=880, is_gc_collecting=816,
         ht_cached_keys=864,
         fut_state=80, task_fut_waiter=144, task_coro=152, task_name=160,
