@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Dict, List, Optional, Union
 
@@ -18,6 +19,7 @@ from postmortem.cpython.releases import LAYOUTS
 from ..interpreters import wanted
 
 ROOT = Path(__file__).resolve().parents[2]
+_REST_S = 0.2
 REQUIRED = tuple(filter(None, os.environ.get("POSTMORTEM_REQUIRE_PYTHONS", "").split(",")))
 
 
@@ -103,9 +105,28 @@ class Program:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if line.strip() == "ready":
+                self._await_rest()
                 return self
             self.lines.append(line.rstrip("\n"))
         raise AssertionError(f"the program ended with {self.process.wait()} before it was ready")
+
+    def _await_rest(self) -> None:
+        """What a program does after it said "ready" (going to sleep, mostly) takes it a moment that no handshake can see: until
+        all of its threads wait in the same calls at two looks, or for a short while, for it may be made not to rest."""
+        until, before = time.monotonic() + _REST_S, None
+        while time.monotonic() < until:
+            calls = [self._call(path) for path in Path(f"/proc/{self.pid}/task").iterdir()]
+            if calls == before and not any(call.startswith("running") for call in calls):
+                return
+            before = calls
+            time.sleep(0.003)
+
+    @staticmethod
+    def _call(task: Path) -> str:
+        try:
+            return (task / "syscall").read_text()
+        except OSError:
+            return ""
 
     def __exit__(self, *_: object) -> None:
         self.process.kill()
