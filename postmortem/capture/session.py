@@ -7,15 +7,13 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import shutil
 import signal
 import time
-from typing import Any, BinaryIO, ContextManager, Dict, List, Optional
+from typing import Any, Dict, List, Optional
 
 from .. import __version__
 from ..bundle import Bundle
-from ..errors import TargetNotFound
-from . import core, facts, freeze, network, probes, procfs, programs, ptrace, pyspy, room, tree, window
+from . import cores, facts, network, probes, procfs, programs, pyspy, tree, window
 from .command import Command, Watch
 from .options import Options
 
@@ -58,7 +56,9 @@ class Session:
             with self.bundle.step("net", "the tree"):
                 table = {pid: known["fds"] for pid, known in self.facts.items() if known["fds"]}
                 self.bundle.write_json("raw/proc/net.json", network.net_json(self.command.pid, table))
-            self._freeze()
+            self._timings["pause_s"] = cores.capture(
+                self.bundle, self.command, lambda: members_of(self.command), self._describe_new
+            )
         self._timings.setdefault("pause_s", None)
         self.bundle.manifest["timings"] = self._timings
         self.bundle.save_manifest()
@@ -133,6 +133,11 @@ class Session:
         root = tree.look(self.command.pid)
         return root is not None and root.alive
 
+    def _describe_new(self, pid: int) -> None:
+        """A process that began during the window."""
+        if pid not in self.facts:
+            self._describe(pid)
+
     # ------------------------------------------------------------------ freeze
 
     def _goes_on(self, step_name: str) -> bool:
@@ -142,56 +147,3 @@ class Session:
         with self.bundle.step(step_name, "the tree") as step:
             step.fail(f"{name} came before the processes were copied", "let the capture finish: it takes a few seconds")
         return False
-
-    def _freeze(self) -> None:
-        machine = platform.machine()
-        if machine not in ptrace.REGISTER_SETS:
-            with self.bundle.step("core", "the tree") as step:
-                step.fail(f"cores are not written on {machine} yet", "take one with gcore")
-            return
-        sources: Dict[int, core.Source] = {}
-        try:
-            for member in members_of(self.command):
-                if member.alive:
-                    self._prepare(member.pid, sources)
-            if sources:
-                with self.bundle.step("freeze", "the tree"):
-                    self._copy(sources, machine)
-        finally:
-            for source in sources.values():
-                source.close()
-
-    def _prepare(self, pid: int, sources: Dict[int, core.Source]) -> None:
-        with self.bundle.step("core", f"process {pid}", only_failure=True):
-            try:
-                sources[pid] = core.Source(pid)
-            except TargetNotFound:
-                if pid == self.command.pid:
-                    raise
-                # short-lived children end all the time: that one did is no shortcoming of the capture
-
-    def _copy(self, sources: Dict[int, core.Source], machine: str) -> None:
-        def work(freezer: freeze.Freezer) -> core.Frozen:
-            limits = core.Limits(room.memory_to_hold(), self._free_space(), self.command.asked_to_end)
-            return core.freeze_and_copy(freezer, sources, limits, self._open_core)
-
-        frozen = freeze.run(work, machine)
-        self._timings["pause_s"] = round(frozen.pause_s, 6)
-        for pid, error in frozen.refused.items():
-            with self.bundle.step("core", f"process {pid}"):
-                raise error
-        for pid, image in frozen.images.items():
-            if pid not in self.facts:
-                self._describe(pid)  # it began during the window
-            with self.bundle.step("core", f"process {pid}") as step:
-                if not image.on_disk:
-                    with self._open_core(pid) as stream:
-                        image.write(stream)
-                if image.shortcomings:
-                    step.fail("; ".join(image.shortcomings), "what else is in the core is right")
-
-    def _open_core(self, pid: int) -> ContextManager[BinaryIO]:
-        return self.bundle.writing(f"raw/cores/{pid}.core")
-
-    def _free_space(self) -> int:
-        return shutil.disk_usage(str(self.bundle.path)).free
