@@ -35,7 +35,7 @@ def from_bundle(
         if not (folder / "raw").is_dir():
             raise NotABundle(f"{folder} has no readable manifest.json", "name a bundle that `postmortem capture` wrote")
         manifest = {}
-    raws = {pid: _raw(folder, pid) for pid in _pids(folder, manifest)}
+    raws = {pid: raw_facts(folder, pid) for pid in _pids(folder, manifest)}
     gaps = _step_gaps(manifest)
     how = How(exe, sysroot, with_locals, progress)
     processes: List[Process] = []
@@ -71,7 +71,8 @@ def _pids(folder: Path, manifest: Dict[str, Any]) -> List[int]:
     return sorted(dict.fromkeys(pids), key=lambda pid: pid != root)
 
 
-def _raw(folder: Path, pid: int) -> Raw:
+def raw_facts(folder: Path, pid: int, with_samples: bool = True) -> Raw:
+    """What a capture noted of a process; what is missing or damaged is empty."""
     facts = read_json(folder / "raw" / "proc" / str(pid) / "process.json")
     facts = facts if isinstance(facts, dict) else {}
     net = read_json(folder / "raw" / "proc" / "net.json")
@@ -79,7 +80,7 @@ def _raw(folder: Path, pid: int) -> Raw:
     return Raw(
         facts,
         read_window(folder / "raw" / "proc" / str(pid) / "window.json"),
-        read_samples(folder / "raw" / "pyspy" / f"{pid}.chrometrace.json"),
+        read_samples(folder / "raw" / "pyspy" / f"{pid}.chrometrace.json") if with_samples else {},
         Descriptors(fds, net if isinstance(net, dict) else {}) if isinstance(fds, dict) else None,
     )
 
