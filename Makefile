@@ -6,6 +6,7 @@
 #   make lint                  ruff and mypy
 #   make fuzz                  10,000 damaged cores      make fuzz ARGS='--count 500 --python 3.12'
 #   make bench                 full stacks beside pystack's
+#   make bench-pause           how long a busy target stands still, beside py-spy, pystack, gcore
 #   make corpora               record the corpus anew  make corpora ARGS='--cases sleeping/*'
 #   make clean                 remove .venv and what builds leave
 #
@@ -30,7 +31,7 @@ MADE := $(VENV)/.made-$(TAG)
 INSTALLED := $(VENV)/.installed-$(TAG)
 TESTABLE := $(VENV)/.testable-$(TAG)
 
-.PHONY: bench help demo test lint fuzz corpora interpreters gdb clean
+.PHONY: bench bench-pause help demo test lint fuzz corpora interpreters gdb clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -45,10 +46,13 @@ lint: $(TESTABLE)
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
 
-# Cores of the interpreters that are set up, kept outside the tree; POSTMORTEM_FUZZ chooses the folder.
 bench: $(TESTABLE) gdb
 	@$(RUN) -m bench.stacks $(ARGS)
 
+bench-pause: $(TESTABLE) gdb
+	@$(RUN) -m bench.pause $(ARGS)
+
+# Cores of the interpreters that are set up, kept outside the tree; POSTMORTEM_FUZZ chooses the folder.
 fuzz: $(TESTABLE)
 	@$(RUN) -m tests.faults.fuzz $(ARGS)
 
