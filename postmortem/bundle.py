@@ -39,11 +39,17 @@ class Step:
         self.ok = True
         self.error: Optional[str] = None
         self.remedy: Optional[str] = None
+        self.left_out: Optional[str] = None
         self.seconds = 0.0
 
     def fail(self, error: str, remedy: str = "") -> None:
         if self.ok:
             self.ok, self.error, self.remedy = False, error, remedy or None
+
+    def leave_out(self, what: str, remedy: str) -> None:
+        """The step did as it was told, and what that leaves out is known."""
+        self.left_out = what
+        self.remedy = self.remedy or remedy
 
     def as_json(self) -> Dict[str, Any]:
         return {
@@ -53,6 +59,7 @@ class Step:
             "seconds": round(self.seconds, 4),
             "error": self.error,
             "remedy": self.remedy,
+            **({"left_out": self.left_out} if self.left_out else {}),
         }
 
 

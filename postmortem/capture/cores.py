@@ -1,74 +1,249 @@
-"""The cores of a tree: each process prepared while it runs, all stopped at once, copied, let go, written."""
+"""The cores of a tree: each process prepared while it runs, all stopped at once, copied, let go, written.
+
+What a core holds is its mode's business. ``sparse``: every private page that was ever written. ``python``: what the
+extraction reads, found by a rehearsal; when the copy turns out to lack pages, a further short stop takes the whole selection
+anew, so that a core is always of one moment. ``full``: files and shared memory too. ``auto``: sparse where that is small.
+"""
 
 from __future__ import annotations
 
 import platform
 import shutil
-from typing import BinaryIO, Callable, ContextManager, Dict, List, Optional
+import time
+from typing import BinaryIO, Callable, ContextManager, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from ..bundle import Bundle
 from ..errors import TargetNotFound
-from . import core, freeze, ptrace, room
+from . import core, freeze, image, ptrace, rehearsal, room
 from .command import Command
+from .freeze import Registers
+from .image import Image, Look, Source
+from .segments import PAGE, Range, plan
 from .tree import Member
+
+#: Up to so much of one process, and of a tree, "auto" takes every page.
+SMALL = 64 << 20
+SMALL_TREE = 256 << 20
+#: A selection is copied at most so often.
+_MOST_STOPS = 3
+#: For all rehearsals together, before anything is stopped; and for looking whether the cores are complete.
+_REHEARSE_S = 10.0
+_CHECK_S = 10.0
+_MORE = "postmortem capture --core sparse takes all of it"
+
+Pages = Set[int]
 
 
 def capture(
-    bundle: Bundle, command: Command, members: Callable[[], List[Member]], note: Callable[[int], None]
+    bundle: Bundle,
+    command: Command,
+    members: Callable[[], List[Member]],
+    note: Callable[[int], None],
+    mode: str = "auto",
 ) -> Optional[float]:
-    """Returns how long the tree stood still, in seconds; None when it did not. ``note(pid)`` is called for each process
-    that has a core, once nothing is stopped any more."""
+    """Returns the longest time that the tree stood still, in seconds; None when it did not. ``note(pid)`` is called for each
+    process that has a core, once nothing is stopped any more."""
     machine = platform.machine()
+    if mode == "none":
+        with bundle.step("core", "the tree") as step:
+            step.leave_out("no cores were asked for (--core none)", "postmortem capture --core auto takes them")
+        return None
     if machine not in ptrace.REGISTER_SETS:
         with bundle.step("core", "the tree") as step:
             step.fail(f"cores are not written on {machine} yet", "take one with gcore")
         return None
-    sources: Dict[int, core.Source] = {}
-    pause: Optional[float] = None
-    try:
+    with Sources(bundle, command.pid) as sources:
         for member in members():
             if member.alive:
-                _prepare(bundle, member.pid, member.pid == command.pid, sources)
-        if sources:
-            with bundle.step("freeze", "the tree"):
-                pause = _copy(bundle, command, sources, machine, note)
-    finally:
-        for source in sources.values():
+                sources.open(member.pid)
+        if not sources.open_ones:
+            return None
+        return Capture(bundle, command, sources.open_ones, mode, machine).run(note)
+
+
+class Sources:
+    """Open views of the tree's processes; closes all of them."""
+
+    def __init__(self, bundle: Bundle, root: int) -> None:
+        self._bundle, self._root = bundle, root
+        self.open_ones: Dict[int, Source] = {}
+
+    def open(self, pid: int) -> None:
+        with self._bundle.step("core", f"process {pid}", only_failure=True):
+            try:
+                self.open_ones[pid] = Source(pid)
+            except TargetNotFound:
+                if pid == self._root:
+                    raise
+                # short-lived children end all the time: that one did is no shortcoming of the capture
+
+    def __enter__(self) -> Sources:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for source in self.open_ones.values():
             source.close()
-    return pause
 
 
-def _prepare(bundle: Bundle, pid: int, is_root: bool, sources: Dict[int, core.Source]) -> None:
-    with bundle.step("core", f"process {pid}", only_failure=True):
+class Chosen(NamedTuple):
+    """The mode of one process; ``pages`` of a selection: numbers of those that the extraction reads."""
+
+    mode: str
+    pages: Pages
+
+
+class Capture:
+    """One tree, stopped once or a few times."""
+
+    def __init__(self, bundle: Bundle, command: Command, sources: Dict[int, Source], mode: str, machine: str) -> None:
+        self._bundle, self._command, self._machine = bundle, command, machine
+        self._sources, self._mode = sources, mode
+        self._chosen: Dict[int, Chosen] = {}
+        self._small = 0  # bytes of those that "auto" takes whole
+        self._kin: Dict[Tuple[int, ...], Pages] = {}
+        self._rehearse_until = time.monotonic() + _REHEARSE_S
+        self._pauses: List[float] = []
+
+    def run(self, note: Callable[[int], None]) -> Optional[float]:
+        with self._bundle.step("freeze", "the tree"):
+            jobs = {pid: self._job(pid, look) for pid, look in core.looks(self._sources).items()}
+            frozen = self._stop(jobs, True)
+            for pid, error in frozen.refused.items():
+                with self._bundle.step("core", f"process {pid}"):
+                    raise error
+            for pid, each in frozen.images.items():
+                note(pid)
+                self._write(pid, each)
+            self._complete([pid for pid in frozen.images if self._chosen[pid].mode == "python"])
+        self._bundle.manifest["stops_s"] = self._pauses
+        return max(self._pauses, default=None)
+
+    # ------------------------------------------------------------------ before the stop
+
+    def _job(self, pid: int, look: Look, in_stop: bool = False) -> core.Job:
+        source = self._sources[pid]
+        mode = self._chosen[pid].mode if pid in self._chosen else self._mode_of(look)
+        if mode != "python":
+            self._chosen[pid] = Chosen(mode, set())
+            ranges = plan(look.mappings, look.touched, mode == "full").copies
+            return core.Job(source, look, ranges, _sparse(source, mode == "full"))
+        if pid not in self._chosen:
+            self._chosen[pid] = Chosen(mode, self._pages_of(source, look, in_stop))
+        wanted = image.wanted(look, self._chosen[pid].pages)
+        return core.Job(source, look, wanted.ranges, _selected(source, wanted))
+
+    def _mode_of(self, look: Look) -> str:
+        if self._mode != "auto":
+            return self._mode
+        self._small += look.bytes
+        if look.bytes <= SMALL and self._small <= SMALL_TREE:
+            return "sparse"
+        self._small -= look.bytes
+        return "python"
+
+    def _pages_of(self, source: Source, look: Look, in_stop: bool) -> Pages:
+        """What a rehearsal reads; where there is no time for one, what was read of a process that this one was forked with."""
+        kin = _layout(look)
+        if in_stop or time.monotonic() > self._rehearse_until:
+            return set(self._kin.get(kin, ()))
+        pages = rehearsal.rehearse(source, look, self._bundle.path, self._rehearse_until).pages
+        self._kin.setdefault(kin, set()).update(pages)
+        return pages
+
+    def _newcomer(self, pid: int) -> core.Job:
+        """During the stop: a process that began meanwhile, or runs another program now."""
+        self._chosen.pop(pid, None)
+        self._sources[pid] = Source(pid)
+        return self._job(pid, self._sources[pid].look(), in_stop=True)
+
+    # ------------------------------------------------------------------ the stop
+
+    def _stop(self, jobs: Dict[int, core.Job], also_children: bool) -> core.Frozen:
+        def work(freezer: freeze.Freezer) -> core.Frozen:
+            free = shutil.disk_usage(str(self._bundle.path)).free
+            limits = core.Limits(
+                room.memory_to_hold(most=room.HOLD_LIMIT if self._mode == "auto" else room.HOLD_ALL),
+                free,
+                self._command.asked_to_end,
+            )
+            return core.freeze_and_copy(
+                freezer, jobs, limits, self._open_core, self._newcomer if also_children else None
+            )
+
+        frozen = freeze.run(work, self._machine)
+        self._pauses.append(round(frozen.pause_s, 6))
+        return frozen
+
+    def _open_core(self, pid: int) -> ContextManager[BinaryIO]:
+        return self._bundle.writing(f"raw/cores/{pid}.core")
+
+    # ------------------------------------------------------------------ after it
+
+    def _write(self, pid: int, each: Image) -> None:
+        with self._bundle.step("core", f"process {pid}") as step:
+            if not each.on_disk:
+                with self._open_core(pid) as stream:
+                    each.write(stream)
+            if each.left_out:
+                step.leave_out(each.left_out, _MORE)
+            if each.shortcomings:
+                step.fail("; ".join(each.shortcomings), "what else is in the core is right")
+
+    def _complete(self, pids: List[int]) -> None:
+        """Stops again those whose cores lack pages that the extraction asks for, for as long as that leads on."""
+        until = time.monotonic() + _CHECK_S
+        for _stop in range(_MOST_STOPS - 1):
+            jobs: Dict[int, core.Job] = {}
+            for pid in pids:
+                if time.monotonic() > until:
+                    break
+                job = self._job_for_missed(pid)
+                if job is not None:
+                    jobs[pid] = job
+            if not jobs:
+                return
+            for pid, each in self._stop(jobs, False).images.items():
+                with self._bundle.step("core", f"process {pid}", only_failure=True), self._open_core(pid) as stream:
+                    each.write(stream)
+            pids = list(jobs)
+
+    def _job_for_missed(self, pid: int) -> Optional[core.Job]:
+        """None when nothing is missing that the process has, or it is gone."""
+        known = self._chosen[pid].pages
+        path = self._bundle.path / "raw" / "cores" / f"{pid}.core"
+        missed = rehearsal.missed(path, pid, self._bundle.path) - known
         try:
-            sources[pid] = core.Source(pid)
-        except TargetNotFound:
-            if is_root:
-                raise
-            # short-lived children end all the time: that one did is no shortcoming of the capture
+            look = self._sources[pid].look()
+        except OSError:
+            return None
+        there = [(m.start, m.end) for m in look.mappings if m.inode == 0 and "r" in m.perms]
+        missed = {page for page in missed if _lies_in(page * PAGE, there)}
+        if not missed:
+            return None
+        self._chosen[pid] = Chosen("python", known | missed)
+        return self._job(pid, look)
 
 
-def _copy(
-    bundle: Bundle, command: Command, sources: Dict[int, core.Source], machine: str, note: Callable[[int], None]
-) -> float:
-    def open_core(pid: int) -> ContextManager[BinaryIO]:
-        return bundle.writing(f"raw/cores/{pid}.core")
+def _sparse(source: Source, full: bool) -> core.Maker:
+    def make(threads: List[Registers], unstoppable: List[int]) -> Image:
+        return image.SparseImage(source, threads, unstoppable, full)
 
-    def work(freezer: freeze.Freezer) -> core.Frozen:
-        free = shutil.disk_usage(str(bundle.path)).free
-        limits = core.Limits(room.memory_to_hold(), free, command.asked_to_end)
-        return core.freeze_and_copy(freezer, sources, limits, open_core)
+    return make
 
-    frozen = freeze.run(work, machine)
-    for pid, error in frozen.refused.items():
-        with bundle.step("core", f"process {pid}"):
-            raise error
-    for pid, image in frozen.images.items():
-        note(pid)
-        with bundle.step("core", f"process {pid}") as step:
-            if not image.on_disk:
-                with open_core(pid) as stream:
-                    image.write(stream)
-            if image.shortcomings:
-                step.fail("; ".join(image.shortcomings), "what else is in the core is right")
-    return round(frozen.pause_s, 6)
+
+def _selected(source: Source, wanted: image.Wanted) -> core.Maker:
+    def make(threads: List[Registers], unstoppable: List[int]) -> Image:
+        return image.SelectedImage(source, threads, unstoppable, wanted)
+
+    return make
+
+
+def _layout(look: Look) -> Tuple[int, ...]:
+    """Where the program and its heap lie: forked processes have the same, others hardly ever (ASLR)."""
+    program = next((m.start for m in look.mappings if m.inode), 0)
+    heap = next((m.start for m in look.mappings if m.name == b"[heap]"), 0)
+    return program, heap
+
+
+def _lies_in(address: int, ranges: List[Range]) -> bool:
+    return any(start <= address < end for start, end in ranges)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+CORE_MODES = ("auto", "sparse", "python", "full", "none")
 _HINT = "see postmortem capture --help"
 
 
@@ -46,6 +47,7 @@ class Options:
         self.foreground = False
         self.pid: int | None = None
         self.observe = 1.0
+        self.core = "auto"
         self.locals = False
         self.format: str | None = None
         self.report: list[str] = []
@@ -81,6 +83,13 @@ def process_id(text: str) -> int:
     return int(text)
 
 
+def core_mode(text: str) -> str:
+    """Raises ValueError for what is none of the modes."""
+    if text not in CORE_MODES:
+        raise ValueError(f"one of {', '.join(CORE_MODES)} is wanted")
+    return text
+
+
 TABLE = (
     Option("-t", "--timeout", "DURATION", "How long COMMAND may take; a decimal, with s, m, h or d.", duration),
     Option("-o", "--output", "DIR", "The bundle's directory; it must not exist yet, or be empty."),
@@ -93,6 +102,7 @@ TABLE = (
     Option("", "--foreground", "", "Leave COMMAND in this process group, and its children alone when ending it."),
     Option("", "--pid", "PID", "Capture a process that already runs, and leave it running.", process_id),
     Option("", "--observe", "SECONDS", "How long to watch before anything is stopped [1].", duration),
+    Option("", "--core", "MODE", "How much memory to keep: sparse, python, full, none; auto (default) fits.", core_mode),
     Option("", "--locals", "", "Show local variables too; what looks like a secret is masked."),
     Option("-f", "--format", "FORMAT", "The report's form on stderr: text (default) or json."),
     Option("", "--report", "FILE", "Also write FILE; its suffix says the format. Repeatable.", multiple=True),

@@ -15,7 +15,7 @@ from .procfs import SystemCall
 class _Layout(NamedTuple):
     """Indices of 8-byte registers. ``thread_pointer`` is None where it is in a set of its own."""
 
-    count: int
+    words: int
     arguments: Tuple[int, ...]
     number: int
     sp: int
@@ -32,12 +32,12 @@ _LAYOUTS: Dict[str, _Layout] = {
 def from_syscall(machine: str, call: SystemCall) -> bytes:
     """The general registers of a thread in a system call, as far as /proc tells them; the others are 0."""
     layout = _LAYOUTS[machine]
-    words = [0] * layout.count
+    words = [0] * layout.words
     for index, value in zip(layout.arguments, call.args):
         words[index] = value
     words[layout.number] = call.number & (1 << 64) - 1
     words[layout.sp], words[layout.pc] = call.sp, call.pc
-    return struct.pack(f"<{layout.count}Q", *words)
+    return struct.pack(f"<{layout.words}Q", *words)
 
 
 class Places(NamedTuple):
@@ -51,8 +51,8 @@ class Places(NamedTuple):
 def places(machine: str, general: bytes) -> Places:
     """Out of a general register set. All 0 for one of another size (a 32-bit program)."""
     layout = _LAYOUTS[machine]
-    if len(general) != layout.count * 8:
+    if len(general) != layout.words * 8:
         return Places(0, 0, 0)
-    words = struct.unpack(f"<{layout.count}Q", general)
+    words = struct.unpack(f"<{layout.words}Q", general)
     pointer = words[layout.thread_pointer] if layout.thread_pointer is not None else 0
     return Places(words[layout.sp], words[layout.pc], pointer)

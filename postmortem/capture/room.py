@@ -9,16 +9,19 @@ from . import procfs
 
 #: Up to so much is held in memory while a tree is stopped.
 HOLD_LIMIT = 256 << 20
+#: Where the user asked for every page: a copy in memory takes a fraction of the pause that one to a file does.
+HOLD_ALL = 16 << 30
 #: Of what is free, we take this share at most: the target may be in the same container, and short of memory.
 _SHARE = 4
 
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
-def memory_to_hold(root: Path = Path("/")) -> int:
-    """Bytes that may be held; 0 when nothing says how much is free. ``root`` is where proc and sys are mounted."""
+def memory_to_hold(root: Path = Path("/"), most: int = HOLD_LIMIT) -> int:
+    """Bytes that may be held, ``most`` at the most; 0 when nothing says how much is free. ``root`` is where proc and sys are
+    mounted."""
     free = [amount for amount in (_available(root), *_left_in_cgroups(root)) if amount is not None]
-    return min(HOLD_LIMIT, max(min(free), 0) // _SHARE) if free else 0
+    return min(most, max(min(free), 0) // _SHARE) if free else 0
 
 
 def _available(root: Path) -> Optional[int]:

@@ -47,26 +47,34 @@ class Plan(NamedTuple):
         return sum(end - start for start, end in self.copies)
 
 
-def plan(mappings: Iterable[Mapping], touched: Sequence[Range]) -> Plan:
-    """``touched``: the process's anonymous pages that are present or swapped, in rising order."""
+def plan(mappings: Sequence[Mapping], touched: Sequence[Range], full: bool = False) -> Plan:
+    """``touched``: the process's anonymous pages that are present or swapped, in rising order. ``full``: also what files
+    and shared memory hold, devices apart."""
     result = Plan([], [])
-    pages = _Cursor(touched)
-    for mapping in mappings:
-        inside = pages.within(mapping.start, mapping.end)
-        for segment, copies in _parts(mapping, inside):
+    for mapping, inside in zip(mappings, within(touched, mappings)):
+        for segment, copies in _whole(mapping) if full and _has_file(mapping) else _parts(mapping, inside):
             result.segments.append(segment)
             result.copies.extend(copies)
     return result
 
 
+def _has_file(mapping: Mapping) -> bool:
+    return (mapping.inode != 0 or mapping.shared) and mapping.perms[:2] != "--" and not is_skipped(mapping)
+
+
+def _whole(mapping: Mapping) -> Iterator[Tuple[Segment, List[Range]]]:
+    flags = flags_of(mapping.perms)
+    yield Segment(mapping.start, mapping.end, mapping.size, flags), [(mapping.start, mapping.end)]
+
+
 def _parts(mapping: Mapping, touched: List[Range]) -> Iterator[Tuple[Segment, List[Range]]]:
-    flags = _flags(mapping.perms)
-    if _skipped(mapping):
+    flags = flags_of(mapping.perms)
+    if is_skipped(mapping):
         return
     whole = [(mapping.start, mapping.end)]
     if not flags & (_READ | _WRITE):
         yield Segment(mapping.start, mapping.end, 0, flags), []
-    elif mapping.name == b"[vdso]" or (mapping.shared and _kept_shared(mapping)):
+    elif mapping.name == b"[vdso]" or (mapping.shared and is_kept_shared(mapping)):
         yield Segment(mapping.start, mapping.end, mapping.size, flags), whole
     elif mapping.shared:
         yield Segment(mapping.start, mapping.end, 0, flags), []
@@ -84,7 +92,7 @@ def _parts(mapping: Mapping, touched: List[Range]) -> Iterator[Tuple[Segment, Li
         yield from _changed_pages(mapping, touched, flags)
 
 
-def _skipped(mapping: Mapping) -> bool:
+def is_skipped(mapping: Mapping) -> bool:
     """The kernel's own pages, and devices: reading a device's memory may do things to it."""
     if mapping.name.startswith((b"[vvar", b"[vsyscall", b"[uprobes")):
         return True
@@ -92,7 +100,7 @@ def _skipped(mapping: Mapping) -> bool:
     return name.startswith(b"/dev/") and not name.startswith((b"/dev/shm/", b"/dev/zero"))
 
 
-def _kept_shared(mapping: Mapping) -> bool:
+def is_kept_shared(mapping: Mapping) -> bool:
     if mapping.size > SHARED_LIMIT:
         return False
     volatile = mapping.name.startswith((b"/dev/shm/", b"/dev/zero", b"/memfd:", b"/SYSV"))
@@ -130,24 +138,20 @@ def _clusters(ranges: List[Range]) -> Iterator[List[Range]]:
         yield cluster
 
 
-def _flags(perms: str) -> int:
+def flags_of(perms: str) -> int:
     return (_READ if "r" in perms else 0) | (_WRITE if "w" in perms else 0) | (_EXEC if "x" in perms else 0)
 
 
-class _Cursor:
-    """Cuts rising ranges along rising mappings, in one pass over both."""
-
-    def __init__(self, ranges: Sequence[Range]) -> None:
-        self._ranges = ranges
-        self._next = 0
-
-    def within(self, start: int, end: int) -> List[Range]:
+def within(ranges: Sequence[Range], mappings: Iterable[Mapping]) -> Iterator[List[Range]]:
+    """What of rising ranges lies in each of rising mappings: one pass over both."""
+    position = 0
+    for mapping in mappings:
         found = []
-        while self._next < len(self._ranges) and self._ranges[self._next][1] <= start:
-            self._next += 1
-        position = self._next
-        while position < len(self._ranges) and self._ranges[position][0] < end:
-            low, high = self._ranges[position]
-            found.append((max(low, start), min(high, end)))
+        while position < len(ranges) and ranges[position][1] <= mapping.start:
             position += 1
-        return found
+        ahead = position
+        while ahead < len(ranges) and ranges[ahead][0] < mapping.end:
+            low, high = ranges[ahead]
+            found.append((max(low, mapping.start), min(high, mapping.end)))
+            ahead += 1
+        yield found

@@ -57,7 +57,7 @@ class Session:
                 table = {pid: known["fds"] for pid, known in self.facts.items() if known["fds"]}
                 self.bundle.write_json("raw/proc/net.json", network.net_json(self.command.pid, table))
             self._timings["pause_s"] = cores.capture(
-                self.bundle, self.command, lambda: members_of(self.command), self._describe_new
+                self.bundle, self.command, lambda: members_of(self.command), self._describe_new, self.options.core
             )
         self._timings.setdefault("pause_s", None)
         self.bundle.manifest["timings"] = self._timings
@@ -113,14 +113,19 @@ class Session:
         try:
             if self.options.observe > 0:
                 samplers.start(python, self.options.observe)
-            with self.bundle.step("window", "the tree"):
-                gils = {pid: probe for pid in python for probe in (probes.gil_probe(pid),) if probe}
-                watches = [window.ProcessWatch(pid) for pid in alive]
-                window.observe(watches, self.options.observe, self._pause)
-                for watch in watches:
-                    if watch.pid in gils:
-                        watch.probes["gil"] = gils[watch.pid].finish()
-                    self.bundle.write_json(f"raw/proc/{watch.pid}/window.json", watch.as_json())
+            with self.bundle.step("window", "the tree") as step:
+                gils = probes.gil_probes(python)
+                seen = window.Window(alive, self.options.observe, {pid: self.facts[pid]["cgroup"] for pid in alive})
+                seen.observe(self._pause)
+                for pid in gils.keys() & seen.watches.keys():
+                    seen.watches[pid].probes["gil"] = gils[pid].finish()
+                self.bundle.write_json("raw/proc/machine.json", seen.machine_json())
+                for pid, watch in seen.watches.items():
+                    self.bundle.write_json(f"raw/proc/{pid}/window.json", watch.as_json())
+                for member in members_of(self.command):
+                    self._describe_new(member.pid)
+                if seen.left_out:
+                    step.fail(seen.shortcoming(), "name one of them with `postmortem capture --pid`")
             self._timings["observe_s"] = round(time.monotonic() - began, 4)
             samplers.finish()
         finally:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional
 
-from ..cores.executable import take_executable
-from ..errors import NotABundle, PostmortemError
-from ..evidence import Evidence, Gap, Process, PythonFrame, Thread, Timings, Trigger, Wait
-from ..evidence import replace as changed
-from ..memory import Segments
-from . import waits
-from .cores import How, open_core, read_core
-from .descriptors import DescriptorBook, Descriptors
-from .process import Raw, last_call
+from ..errors import NotABundle
+from ..evidence import Evidence, Gap, Timings, Trigger
+from .cores import How
+from .descriptors import Descriptors
+from .process import Raw
+from .processes import read_processes
 from .sources import read_sources
-from .window import assigned, counters, number, read_json, read_samples, read_window
+from .window import number, read_json, read_samples, read_window
 
 
 def from_bundle(
@@ -27,8 +24,12 @@ def from_bundle(
     tool_version: str = "",
     progress: Callable[[str], None] = lambda text: None,
     with_locals: bool = False,
+    until: Optional[float] = None,
 ) -> Evidence:
-    """Evidence from what ``capture`` wrote into a folder, complete or cut short. Raises NotABundle."""
+    """Evidence from what ``capture`` wrote into a folder, complete or cut short. Raises NotABundle.
+
+    ``until``: in time.monotonic() seconds, when a verdict on it is wanted; what there is no time for becomes a gap.
+    """
     began = time.monotonic()
     manifest = read_json(folder / "manifest.json")
     if not isinstance(manifest, dict):
@@ -51,7 +52,7 @@ def from_bundle(
     return Evidence(
         trigger=_trigger(manifest),
         processes=tuple(processes),
-        gaps=tuple(gaps),
+        gaps=(*_step_gaps(manifest), *gaps),
         sources=sources.lines,
         loops=sources.loops,
         timings=Timings(number(timings.get("observe_s")), number(timings.get("pause_s")),
@@ -81,87 +82,24 @@ def raw_facts(folder: Path, pid: int, with_samples: bool = True) -> Raw:
         facts,
         read_window(folder / "raw" / "proc" / str(pid) / "window.json"),
         read_samples(folder / "raw" / "pyspy" / f"{pid}.chrometrace.json") if with_samples else {},
-        Descriptors(fds, net if isinstance(net, dict) else {}) if isinstance(fds, dict) else None,
+        Descriptors(fds, net) if isinstance(fds, dict) else None,
     )
-
-
-def _process(folder: Path, pid: int, raw: Raw, how: How) -> Tuple[Process, List[Gap]]:
-    """From its core, or without one from what /proc and py-spy said."""
-    path = folder / "raw" / "cores" / f"{pid}.core"
-    if path.is_file():
-        try:
-            core = open_core(path, how.sysroot)
-            kept = folder / "raw" / "exe" / str(pid)
-            if kept.is_file():  # the file was gone while the program ran: nobody else has it
-                take_executable(core, kept)
-            return read_core(core, pid, raw, how)
-        except PostmortemError as exc:
-            process, gaps = _without_core(pid, raw)
-            return process, [Gap("core", f"process {pid}", str(exc), exc.next or None), *gaps]
-    return _without_core(pid, raw)
-
-
-def _without_core(pid: int, raw: Raw) -> Tuple[Process, List[Gap]]:
-    facts = raw.process
-    listed = facts.get("threads")
-    tids = set(raw.window.threads)
-    tids |= {int(t) for t in listed if t.isdigit()} if isinstance(listed, dict) else set()
-    samples = assigned(raw.samples, tids)
-    gaps = []
-    if len(samples) < len(raw.samples):
-        lost = "only its core tells which thread each of py-spy's stacks belongs to (Python 3.8 to 3.10)"
-        gaps.append(Gap("py-spy", f"samples of process {pid}", lost, "see the gap of its core"))
-    raw, tids = raw._replace(samples=samples), tids | set(samples)
-    argv = facts.get("argv")
-    book = DescriptorBook(raw.descriptors)
-    threads = tuple(_bare_thread(tid, pid, raw, book) for tid in sorted(tids, key=lambda t: (t != pid, t)))
-    process = Process(
-        pid=pid,
-        ppid=facts.get("ppid") if isinstance(facts.get("ppid"), int) else None,
-        argv=tuple(map(str, argv)) if isinstance(argv, list) else (),
-        exe=facts.get("exe") if isinstance(facts.get("exe"), str) else None,
-        state=facts.get("state") if isinstance(facts.get("state"), str) else None,
-        threads=threads,
-        resources=book.resources(),
-        listening=raw.descriptors.listening if raw.descriptors else None,
-        age_s=number(facts.get("age_s")),
-        io=raw.window.io,
-        rss_growth=raw.window.rss_growth,
-    )
-    return process, gaps
-
-
-def _bare_thread(tid: int, pid: int, raw: Raw, book: DescriptorBook) -> Thread:
-    """A thread of which only /proc and py-spy told: its last sample stands for its stack."""
-    facts = raw.window.threads.get(tid, {})
-    samples = raw.samples.get(tid, ())
-    last = max(samples, key=lambda s: s.last_s, default=None)
-    call = last_call(raw.window, tid)
-    stack: Tuple[PythonFrame, ...] = last.frames if last else ()
-    wait: Optional[Wait] = waits.describe(call, Segments({}), raw.descriptors, lambda word: None, ()) if call else None
-    if wait is not None and wait.fd is not None:
-        wait = changed(wait, resource=book.note(wait.fd, tid))
-    name = facts.get("name")
-    return Thread(
-        tid=tid, name=name if isinstance(name, str) else None,
-        state=facts.get("state") if isinstance(facts.get("state"), str) else None,
-        wait=wait, stack=stack, counters=counters(raw.window, tid), samples=samples, is_main=tid == pid,
-    )  # fmt: skip
 
 
 def _step_gaps(manifest: Dict[str, Any]) -> List[Gap]:
-    """Capture steps that failed or were refused."""
+    """Capture steps that failed, were refused, or left something out on purpose."""
     steps = manifest.get("steps")
     found = []
     for step in steps if isinstance(steps, list) else []:
-        if isinstance(step, dict) and step.get("ok") is False:
-            remedy = step.get("remedy")
-            found.append(
-                Gap(
-                    str(step.get("step")), str(step.get("subject") or "capture"), str(step.get("error") or "failed"),
-                    str(remedy) if remedy else None,
-                )
-            )  # fmt: skip
+        if not isinstance(step, dict):
+            continue
+        reasons = [step.get("left_out"), (step.get("error") or "failed") if step.get("ok") is False else None]
+        subject, remedy = str(step.get("subject") or "capture"), step.get("remedy")
+        found += [
+            Gap(str(step.get("step")), subject, str(reason), str(remedy) if remedy else None)
+            for reason in reasons
+            if reason
+        ]
     return found
 
 

@@ -1,0 +1,224 @@
+"""One process's memory: looked at while it runs, copied while it stands still, written as a core afterwards.
+
+Two ways: ``SparseImage`` has every page that the process ever wrote; ``SelectedImage`` the pages that the extraction asked
+for, the stacks and the loader's data, megabytes even of a process of 100 GB.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+from typing import BinaryIO, Callable, Collection, List, NamedTuple, Optional, Sequence
+
+from ..errors import TargetNotFound
+from . import elfcore, memcopy, procfs, refusal, registers, selection
+from .freeze import Registers
+from .pages import PageMap
+from .segments import PAGE, Plan, Range, Segment, plan
+
+AsksToEnd = Callable[[], bool]
+
+
+class Source:
+    """An open view of one process's memory. Raises PermissionRefused, TargetNotFound, OSError."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._files = contextlib.ExitStack()
+        try:
+            self.tid = procfs.living_thread(pid)
+            self._base = f"/proc/{pid}/task/{self.tid}"
+            self.memory = self._open("mem")
+            self._pagemap = PageMap(self._open("pagemap"))
+            self._maps = self._open("maps")
+            self.auxv = procfs.read(f"{self._base}/auxv")
+            self.identity = _identity(pid, self.tid)
+        except PermissionError:
+            self.close()
+            raise refusal.explain(pid) from None
+        except (FileNotFoundError, ProcessLookupError):
+            self.close()
+            raise TargetNotFound(f"process {pid} ended before its memory could be read") from None
+
+    def _open(self, name: str) -> int:
+        descriptor = os.open(f"{self._base}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        self._files.callback(os.close, descriptor)
+        return descriptor
+
+    def mappings(self) -> List[procfs.Mapping]:
+        """As they are now; none when the process is gone, or runs another program since this was opened."""
+        os.lseek(self._maps, 0, os.SEEK_SET)
+        return procfs.parse_maps(procfs.read_all(self._maps))
+
+    def look(self) -> Look:
+        """The mappings, and the pages that were ever written."""
+        mappings = self.mappings()
+        return Look(mappings, self._pagemap.touched(mappings))
+
+    @property
+    def left_out(self) -> List[procfs.Mapping]:
+        return self._pagemap.left_out
+
+    def warm(self, ranges: Sequence[Range], mappings: Sequence[procfs.Mapping]) -> None:
+        """Reads a byte of each page that a file may still hold, so that no disk is waited for during the stop."""
+        files = [(m.start, m.end) for m in mappings if m.inode and not m.shared]
+        for start, end in selection.common(ranges, files):
+            for address in range(start, end, PAGE):
+                with contextlib.suppress(OSError):
+                    os.pread(self.memory, 1, address)
+
+    def close(self) -> None:
+        self._files.close()
+
+
+class Look(NamedTuple):
+    mappings: List[procfs.Mapping]
+    touched: List[Range]
+
+    @property
+    def bytes(self) -> int:
+        """Of private memory that was ever written."""
+        return sum(end - start for start, end in self.touched)
+
+
+class Image:
+    """One process as it was during the stop. ``bytes``: how much is to be copied."""
+
+    def __init__(self, source: Source, threads: List[Registers], unstoppable: List[int]) -> None:
+        self._source = source
+        self._threads = threads
+        self._unstoppable = unstoppable
+        self._mappings: List[procfs.Mapping] = []
+        self._ranges: List[Range] = []
+        self._unnamed = 0
+        self._copied = memcopy.Copied()
+        self.on_disk = False
+        #: What the core does not hold on purpose, one sentence; None: everything is there.
+        self.left_out: Optional[str] = None
+
+    @property
+    def bytes(self) -> int:
+        return sum(end - start for start, end in self._ranges)
+
+    @property
+    def is_replaced(self) -> bool:
+        """It runs another program since its memory was opened."""
+        return not self._mappings
+
+    def hold(self, arena: memcopy.Arena) -> None:
+        """During the stop: copies into memory."""
+        self._copied = memcopy.into_arena(self._source.memory, self._source.tid, self._ranges, arena)
+
+    def stream_to(self, stream: BinaryIO, asked_to_end: AsksToEnd) -> None:
+        """During the stop: memory goes straight to the file. Raises CaptureFailed when somebody wants an end."""
+        put = self._begin(stream, self._ranges)
+        self._copied = memcopy.into_file(self._source.memory, self._ranges, put, asked_to_end)
+        self.on_disk = True
+
+    def write(self, stream: BinaryIO) -> None:
+        """After it: what was held is written, and given up."""
+        put = self._begin(stream, [(address, address + len(data)) for address, data in self._copied.parts])
+        for address, data in self._copied.parts:
+            put(address, data)
+        self._copied.parts.clear()
+        self.on_disk = True
+
+    @property
+    def shortcomings(self) -> List[str]:
+        """What the core lacks though it should be there, one phrase each."""
+        found = []
+        if self._copied.unreadable_pages:
+            found.append(f"{self._copied.unreadable_pages} pages could not be read")
+        if self._unstoppable:
+            found.append(f"{len(self._unstoppable)} threads did not stop and are left out")
+        if self._source.left_out:
+            found.append(f"{len(self._source.left_out)} reservations are too large to look through on this kernel")
+        if self._unnamed:
+            found.append(f"{self._unnamed} mappings are more than a core can name")
+        return found
+
+    def _segments(self, copied: Sequence[Range]) -> List[Segment]:
+        """``copied``: what was read, or is going to be."""
+        raise NotImplementedError
+
+    def _begin(self, stream: BinaryIO, copied: Sequence[Range]) -> Callable[[int, memoryview], None]:
+        every = self._segments(copied)
+        segments = every[: elfcore.MAX_SEGMENTS]
+        self._unnamed = len(every) - len(segments)
+        notes = elfcore.notes(self._source.identity, self._threads, self._source.auxv, self._mappings)
+        offsets, size = elfcore.layout(segments, len(notes))
+        os.ftruncate(stream.fileno(), size)
+        os.pwrite(stream.fileno(), elfcore.head(platform.machine(), segments, notes, offsets), 0)
+        return memcopy.Placement(segments, offsets).writer(stream)
+
+
+class SparseImage(Image):
+    """All private pages; with ``full`` also what files and shared memory hold. To be made during the stop."""
+
+    def __init__(self, source: Source, threads: List[Registers], unstoppable: List[int], full: bool = False) -> None:
+        super().__init__(source, threads, unstoppable)
+        look = source.look()
+        self._mappings = look.mappings
+        self._plan: Plan = plan(look.mappings, look.touched, full)
+        self._ranges = self._plan.copies
+
+    def _segments(self, copied: Sequence[Range]) -> List[Segment]:
+        return self._plan.segments
+
+
+class Wanted(NamedTuple):
+    """What a selection of pages was made from, before the stop."""
+
+    look: Look
+    ranges: List[Range]
+
+
+def wanted(look: Look, pages: Collection[int]) -> Wanted:
+    """``pages``: numbers of those that the extraction reads."""
+    return Wanted(look, selection.needed(look.mappings, look.touched, pages))
+
+
+class SelectedImage(Image):
+    """The wanted pages and the stacks of all threads. To be made during the stop."""
+
+    def __init__(self, source: Source, threads: List[Registers], unstoppable: List[int], chosen: Wanted) -> None:
+        super().__init__(source, threads, unstoppable)
+        machine = platform.machine()
+        places = [registers.places(machine, thread.general) for thread in threads]
+        self._mappings = chosen.look.mappings
+        stacks = selection.stacks(places, self._mappings)
+        if stacks is None:  # a thread that is younger than the look
+            self._mappings = source.mappings()
+            stacks = selection.stacks(places, self._mappings) or []
+        self._ranges = selection.union(chosen.ranges, stacks)
+        left = chosen.look.bytes - self.bytes
+        if left > 0:
+            self.left_out = (
+                f"{_megabytes(left)} of the {_megabytes(chosen.look.bytes)} MB of memory that it has written are not in the "
+                "core: what Python's stacks, locks and tasks do not need"
+            )
+
+    @property
+    def is_replaced(self) -> bool:
+        try:
+            return not os.pread(self._source.memory, 1, self._mappings[0].start)
+        except (OSError, IndexError):
+            return not self._source.mappings()
+
+    def _segments(self, copied: Sequence[Range]) -> List[Segment]:
+        return selection.cut(self._mappings, selection.union(copied, []))
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / (1 << 20):.0f}"
+
+
+def _identity(pid: int, tid: int) -> elfcore.Identity:
+    stat = procfs.stat(f"/proc/{pid}")
+    status = procfs.status(f"/proc/{pid}")
+    return elfcore.Identity(
+        pid, stat.ppid, stat.pgid, stat.sid,
+        int(status["Uid"].split()[0]), int(status["Gid"].split()[0]),
+        stat.state, stat.nice, stat.flags, stat.comm, procfs.read(f"/proc/{pid}/task/{tid}/cmdline"),
+    )  # fmt: skip

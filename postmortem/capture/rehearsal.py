@@ -1,0 +1,106 @@
+"""Reads a process as the extraction will, to learn which pages that takes: once while it runs, before anything stops, and
+again out of the core that was copied, to learn which are missing there.
+
+The same code reads both times and later on (``extract``), so what it needs is not guessed. It runs on memory that moves:
+that it fails is no error, only a poorer selection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+from pathlib import Path
+from typing import Iterator, List, NamedTuple, Optional, Set
+
+from ..errors import PostmortemError
+from ..memory import ElfCore, NotElf
+from ..memory.linkmap import linked_files
+from ..memory.live import LiveCore, WatchedCore
+from . import elfcore, procfs, registers
+from .freeze import Registers
+from .image import Look, Source
+from .segments import Segment, flags_of, is_skipped
+
+
+class Rehearsed(NamedTuple):
+    """``pages``: numbers of those that were read; ``problem``: why there may be more, None when the reading came to its
+    end."""
+
+    pages: Set[int]
+    problem: Optional[str]
+
+
+def rehearse(source: Source, look: Look, bundle: Path, until: float) -> Rehearsed:
+    """Of a running process, until ``until`` (time.monotonic()) at most."""
+    try:
+        with _head(source, look) as path:
+            core = LiveCore(path, source.memory, lambda name: f"/proc/{source.pid}/root{name}", until)
+    except (OSError, NotElf, ValueError) as exc:
+        return Rehearsed(set(), f"it could not be read while it ran: {exc}")
+    try:
+        problem = _read(core, source.pid, bundle)
+        return Rehearsed(core.pages, problem)
+    finally:
+        core.close()
+
+
+def missed(path: Path, pid: int, bundle: Path) -> Set[int]:
+    """Numbers of the pages that the extraction asks for and that a core does not have."""
+    try:
+        core = WatchedCore(str(path))
+    except (OSError, NotElf, ValueError):
+        return set()
+    try:
+        _read(core, pid, bundle)
+        return core.missed
+    finally:
+        core.close()
+
+
+def _read(core: ElfCore, pid: int, bundle: Path) -> Optional[str]:
+    """Everything that an extraction reads, local variables too. Returns what went wrong."""
+    from ..cores.executable import main_program_of  # noqa: PLC0415 - a capture that keeps every page needs none of this
+    from ..extract.bundles import raw_facts  # noqa: PLC0415
+    from ..extract.reading import read  # noqa: PLC0415
+
+    try:
+        reader, _directory = read(core, pid, raw_facts(bundle, pid, False), "", [], True)
+        reader.process({})
+        program = main_program_of(core)
+        base = core.base(program.path) if program is not None else None
+        if base is not None:  # what gdb needs to know the libraries
+            linked_files(core, [base], lambda name: None)
+    except PostmortemError as exc:
+        return str(exc)
+    except Exception as exc:  # moving memory may show any defect of the reader; the capture goes on
+        return f"{type(exc).__name__}: {exc}"
+    return None
+
+
+@contextlib.contextmanager
+def _head(source: Source, look: Look) -> Iterator[str]:
+    """The path of a file in memory with what a core would say of the process now, its content left out."""
+    machine = platform.machine()
+    segments = [Segment(m.start, m.end, 0, flags_of(m.perms)) for m in look.mappings if not is_skipped(m)]
+    notes = elfcore.notes(source.identity, _threads(source.pid, machine), source.auxv, look.mappings)
+    offsets, size = elfcore.layout(segments, len(notes))
+    descriptor = os.memfd_create("postmortem-rehearsal", os.MFD_CLOEXEC)
+    try:
+        os.ftruncate(descriptor, size)
+        os.pwrite(descriptor, elfcore.head(machine, segments, notes, offsets), 0)
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
+def _threads(pid: int, machine: str) -> List[Registers]:
+    """As /proc shows them: of those that run at the moment it knows no registers."""
+    found = []
+    for tid in procfs.threads(pid):
+        call: Optional[procfs.SystemCall] = None
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            call = procfs.parse_syscall(procfs.read(f"/proc/{pid}/task/{tid}/syscall"))
+        nothing = procfs.SystemCall(-1, "none", (), 0, 0)
+        found.append(Registers(tid, registers.from_syscall(machine, call or nothing), {}))
+    return found
