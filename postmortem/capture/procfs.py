@@ -61,6 +61,9 @@ class Stat(NamedTuple):
     start: int
     flags: int
     nice: int
+    minor_faults: int
+    major_faults: int
+    io_delay: Optional[int]  # delayacct_blkio_ticks
 
 
 def stat(path: str) -> Stat:
@@ -75,7 +78,8 @@ def parse_stat(line: bytes) -> Stat:
     number = [int(f) for f in fields[1:20]]
     return Stat(
         line[first + 1 : last], fields[0].decode("ascii"), number[0], number[1], number[2],
-        number[10], number[11], number[18], number[5], number[15],
+        number[10], number[11], number[18], number[5], number[15], number[6], number[8],
+        int(fields[39]) if len(fields) > 39 else None,
     )  # fmt: skip
 
 

@@ -117,8 +117,8 @@ class Session:
                 gils = probes.gil_probes(python)
                 seen = window.Window(alive, self.options.observe, {pid: self.facts[pid]["cgroup"] for pid in alive})
                 seen.observe(self._pause)
-                for pid in gils.keys() & seen.watches.keys():
-                    seen.watches[pid].probes["gil"] = gils[pid].finish()
+                for pid, probe in gils.items():
+                    seen.note(pid, "gil", probe.finish())
                 self.bundle.write_json("raw/proc/machine.json", seen.machine_json())
                 for pid, watch in seen.watches.items():
                     self.bundle.write_json(f"raw/proc/{pid}/window.json", watch.as_json())

@@ -1,44 +1,34 @@
 """What only time can show: counters of every thread over a window, and a dozen looks at what each one does.
 
 Nothing is stopped for it. States, system calls and kernel wait channels are read before any freeze, because a ptrace
-stop changes all three. Sources: proc(5); /proc/PID/task/TID/schedstat is (CPU ns, run delay ns, slices).
+stop changes all three. The machine may be in trouble already: what is spent on looking is bounded, for all processes
+together.
 """
 
 from __future__ import annotations
 
-import os
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional
 
-from . import procfs
+from . import counters, procfs
+from .cgroups import Groups
+from .pressure import machine_facts
 
 _LOOKS = 15
 #: Looking may take this share of the time: with thousands of threads there are fewer looks.
-_MOST_LOAD = 0.15
+_MOST_LOAD = 0.1
+#: The same for the counters at each end, but at least so many seconds: without them the window is worth little.
+_LEAST_FOR_COUNTERS_S = 0.2
 _MOST_THREADS = 4096
-_TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-
-
-class Totals(NamedTuple):
-    """A thread's counters since it began; None: not readable."""
-
-    cpu_s: Optional[float]
-    run_delay_s: Optional[float]
-    voluntary: Optional[int]
-    involuntary: Optional[int]
-
-
-_NOTHING = Totals(0.0, 0.0, 0, 0)
 
 
 class ThreadWatch:
     """One thread during the window."""
 
-    def __init__(self, name: str, first: Totals) -> None:
+    def __init__(self, name: str, first: counters.Totals) -> None:
         self.name = name
         self.first = first
-        self.last: Optional[Totals] = None
+        self.last = counters.UNKNOWN
         self.state: Optional[str] = None
         self.states: Dict[str, int] = {}
         self.syscalls: Dict[str, int] = {}
@@ -50,7 +40,7 @@ class ThreadWatch:
         return {
             "name": self.name,
             "state": self.state,
-            **self._differences(),
+            **self.last.since(self.first),
             "states": self.states,
             "syscalls": self.syscalls,
             "last_syscall": None
@@ -59,75 +49,80 @@ class ThreadWatch:
             "wchan": self.wchan,
         }
 
-    def _differences(self) -> Dict[str, Optional[float]]:
-        last = self.last or Totals(None, None, None, None)
-        return {
-            "cpu_s": _minus(last.cpu_s, self.first.cpu_s),
-            "voluntary_switches": _minus(last.voluntary, self.first.voluntary),
-            "involuntary_switches": _minus(last.involuntary, self.first.involuntary),
-            "run_delay_s": _minus(last.run_delay_s, self.first.run_delay_s),
-        }
-
 
 class ProcessWatch:
-    """One process during the window. Everything that vanishes meanwhile keeps what was seen of it."""
+    """One process during the window. Everything that vanishes meanwhile keeps what was seen of it.
 
-    def __init__(self, pid: int) -> None:
+    ``until``, in time.monotonic(): the reading of counters stops there; threads that are left out are not watched.
+    """
+
+    def __init__(self, pid: int, until: float = float("inf"), delays: bool = False) -> None:
         self.pid = pid
         self.threads: Dict[int, ThreadWatch] = {}
-        self.began = time.monotonic()
-        self._io = _io(pid)
-        self._rss = _rss(pid)
         self.seconds = 0.0
-        self._io_after: Optional[Dict[str, int]] = None
-        self._rss_after: Optional[int] = None
         self.probes: Dict[str, Any] = {}
-        self._find_threads(first=True)
+        self._delays = delays
+        self._began = time.monotonic()
+        self._first = _Ends.of(pid)
+        self._last = _Ends(counters.Whole(), None, None)
+        self._all_found = self._find_threads(until, new=False)
 
     def look(self) -> None:
-        self._find_threads(first=False)
+        if self._all_found:
+            self._find_threads(float("inf"), new=True)
         for tid, thread in self.threads.items():
             try:
                 self._look_at(f"/proc/{self.pid}/task/{tid}", thread)
             except (OSError, ValueError):
                 continue  # it has ended, or may not be read
 
-    def finish(self) -> None:
-        self.seconds = time.monotonic() - self.began
+    def finish(self, until: float = float("inf")) -> None:
+        self.seconds = time.monotonic() - self._began
+        self._last = _Ends.of(self.pid)
         for tid, thread in self.threads.items():
-            thread.last = totals(f"/proc/{self.pid}/task/{tid}")
-        self._io_after, self._rss_after = _io(self.pid), _rss(self.pid)
+            if time.monotonic() > until:
+                return
+            thread.last = counters.totals(f"/proc/{self.pid}/task/{tid}", self._delays) or counters.UNKNOWN
 
     def as_json(self) -> Dict[str, Any]:
+        first, last = self._first, self._last
         threads = {str(tid): thread.as_json() for tid, thread in self.threads.items()}
         spent = [thread["cpu_s"] for thread in threads.values() if thread["cpu_s"] is not None]
+        known = last.whole.since(first.whole)
+        if spent and self._all_found:  # finer than the process's own ticks, but without threads that have ended
+            known["cpu_s"] = max(round(sum(spent), 6), known["cpu_s"] or 0.0)
         return {
             "seconds": round(self.seconds, 6),
-            "cpu_s": round(sum(spent), 6) if spent else None,
+            **known,
             "threads": threads,
             "io": None
-            if self._io is None or self._io_after is None
-            else {key: value - self._io.get(key, 0) for key, value in self._io_after.items()},
-            "rss_growth": _minus(self._rss_after, self._rss),
+            if first.io is None or last.io is None
+            else {key: value - first.io.get(key, 0) for key, value in last.io.items()},
+            "rss_growth": counters.minus(last.resident, first.resident),
             "probes": self.probes,
         }
 
-    def _find_threads(self, first: bool) -> None:
+    def _find_threads(self, until: float, new: bool) -> bool:
+        """False when the time was too short for all of them."""
         try:
             tids = procfs.threads(self.pid)
         except OSError:
-            return
+            return True
         for tid in tids[:_MOST_THREADS]:
             if tid in self.threads:
                 continue
+            if time.monotonic() > until:
+                return False
             path = f"/proc/{self.pid}/task/{tid}"
-            before = totals(path) if first else _NOTHING  # what began in the window did all of it in the window
+            # what began in the window did all of it in the window
+            before = counters.NOTHING if new else counters.totals(path, self._delays)
             try:
                 name = procfs.text(procfs.read(f"{path}/comm")).rstrip("\n")
             except OSError:
                 continue
             if before is not None:
                 self.threads[tid] = ThreadWatch(name, before)
+        return len(tids) <= _MOST_THREADS
 
     @staticmethod
     def _look_at(path: str, thread: ThreadWatch) -> None:
@@ -144,69 +139,82 @@ class ProcessWatch:
             _count(thread.wchan, channel)
 
 
-def observe(watches: List[ProcessWatch], seconds: float, pause: Callable[[float], bool]) -> None:
-    """Looks at the processes for so long; ``pause(seconds)`` returns False when the window is to end early."""
-    until = time.monotonic() + seconds
-    step = seconds / _LOOKS
-    while True:
+class _Ends(NamedTuple):
+    """What is read of a process as a whole at each end of the window."""
+
+    whole: counters.Whole
+    io: Optional[Dict[str, int]]
+    resident: Optional[int]
+
+    @classmethod
+    def of(cls, pid: int) -> _Ends:
+        return cls(counters.whole(pid), counters.io(f"/proc/{pid}"), counters.resident(pid))
+
+
+class Window:
+    """The window of a whole tree: its processes, their control groups, the machine."""
+
+    def __init__(self, pids: Iterable[int], seconds: float, cgroups: Dict[int, Optional[List[str]]]) -> None:
+        """``cgroups``: pid → the lines of its /proc/PID/cgroup. Processes at the end of ``pids`` are left out when those
+        before them take all the time that there is for it."""
+        self._seconds = seconds
+        self._began = time.monotonic()
+        self._machine = machine_facts()
+        self._groups = Groups()
+        self._cgroups = cgroups
+        self.watches: Dict[int, ProcessWatch] = {}
+        self.left_out: List[int] = []
+        until, delays = self._until(), counters.delays_are_counted()
+        for pid in pids:
+            self._groups.add(cgroups.get(pid))
+            if time.monotonic() > until:
+                self.left_out.append(pid)
+            else:
+                self.watches[pid] = ProcessWatch(pid, until, delays)
+
+    def observe(self, pause: Callable[[float], bool]) -> None:
+        """Looks at the processes for so long; ``pause(seconds)`` returns False when the window is to end early."""
+        until = time.monotonic() + self._seconds
+        step = self._seconds / _LOOKS
+        while True:
+            cost = self._look()
+            left = until - time.monotonic()
+            if left <= 0 or not pause(min(left, max(step, cost / _MOST_LOAD))):
+                break
+        end = self._until()
+        for watch in self.watches.values():
+            watch.finish(end)
+
+    def note(self, pid: int, probe: str, result: Optional[Dict[str, Any]]) -> None:
+        if pid in self.watches:
+            self.watches[pid].probes[probe] = result
+
+    def machine_json(self) -> Dict[str, Any]:
+        """To be called once, at the end of the window: the machine and the control groups, then and now."""
+        self._groups.finish()
+        return {
+            "seconds": round(time.monotonic() - self._began, 6),
+            "machine": {"before": self._machine, "after": machine_facts()},
+            "cgroups": self._groups.as_json(),
+        }
+
+    def shortcoming(self) -> str:
+        left, threads = len(self.left_out), sum(len(watch.threads) for watch in self.watches.values())
+        return (
+            f"{left} of {left + len(self.watches)} processes were not watched: to look at more than the {threads} threads of"
+            " the others would have taken too much of the CPU"
+        )
+
+    def _look(self) -> float:
+        """What it took, in seconds."""
         began = time.monotonic()
-        for watch in watches:
+        for watch in self.watches.values():
             watch.look()
-        cost = time.monotonic() - began
-        left = until - time.monotonic()
-        if left <= 0 or not pause(min(left, max(step, cost / _MOST_LOAD))):
-            break
-    for watch in watches:
-        watch.look()
-        watch.finish()
+        return time.monotonic() - began
 
-
-def totals(path: str) -> Optional[Totals]:
-    """Counters of a thread (/proc/PID/task/TID); None when it is gone."""
-    try:
-        status = procfs.status(path)
-    except OSError:
-        return None
-    cpu: Optional[float]
-    delay: Optional[float]
-    try:
-        fields = procfs.read(f"{path}/schedstat").split()
-        cpu, delay = int(fields[0]) / 1e9, int(fields[1]) / 1e9
-    except (OSError, ValueError, IndexError):
-        delay = None
-        try:  # without CONFIG_SCHED_INFO: clock ticks, a hundredth of a second each
-            stat = procfs.stat(path)
-            cpu = (stat.utime + stat.stime) / _TICKS
-        except (OSError, ValueError):
-            cpu = None
-    return Totals(cpu, delay, _number(status, "voluntary_ctxt_switches"), _number(status, "nonvoluntary_ctxt_switches"))
-
-
-def _number(status: Dict[str, str], key: str) -> Optional[int]:
-    value = status.get(key, "")
-    return int(value) if value.isdigit() else None
-
-
-def _io(pid: int) -> Optional[Dict[str, int]]:
-    try:
-        rows = procfs.text(procfs.read(f"/proc/{pid}/io")).splitlines()
-        return {key: int(value) for key, _colon, value in (row.partition(":") for row in rows)}
-    except (OSError, ValueError):
-        return None
-
-
-def _rss(pid: int) -> Optional[int]:
-    try:
-        return int(procfs.read(f"/proc/{pid}/statm").split()[1]) * _PAGE
-    except (OSError, ValueError, IndexError):
-        return None
+    def _until(self) -> float:
+        return time.monotonic() + max(_LEAST_FOR_COUNTERS_S, _MOST_LOAD * self._seconds)
 
 
 def _count(counts: Dict[str, int], key: str) -> None:
     counts[key] = counts.get(key, 0) + 1
-
-
-def _minus(after: Optional[float], before: Optional[float]) -> Optional[float]:
-    if after is None or before is None:
-        return None
-    return round(after - before, 9)
