@@ -167,14 +167,18 @@ def diagnose_captured(
     reports: Sequence[str] = (),
     progress: Progress = _silent,
     with_locals: bool = False,
+    until: Optional[float] = None,
 ) -> Diagnosis:
     """After a capture: evidence, diagnosis and reports into the bundle, the report on ``stream``.
 
-    Raises PostmortemError; what was already written stays.
+    ``until``: in time.monotonic() seconds, when the report is wanted; None: whenever it is done. Raises PostmortemError;
+    what was already written stays.
     """
     plan = publish.plan(format, reports)
     with Bundle.open(path) as bundle:
-        found = _from_bundle(bundle.path, tool_version=__version__, progress=progress, with_locals=with_locals)
+        found = _from_bundle(
+            bundle.path, tool_version=__version__, progress=progress, with_locals=with_locals, until=until
+        )
         bundle.write("evidence.json", evidence.encode(found))
         found, diagnosis = _classified(found)
         for known in report.FORMATS.values():

@@ -36,15 +36,9 @@ def from_bundle(
         if not (folder / "raw").is_dir():
             raise NotABundle(f"{folder} has no readable manifest.json", "name a bundle that `postmortem capture` wrote")
         manifest = {}
-    raws = {pid: raw_facts(folder, pid) for pid in _pids(folder, manifest)}
-    gaps = _step_gaps(manifest)
-    how = How(exe, sysroot, with_locals, progress)
-    processes: List[Process] = []
-    for pid, raw in raws.items():
-        progress(f"process {pid}")
-        process, more = _process(folder, pid, raw, how)
-        processes.append(process)
-        gaps += more
+    net = net_facts(folder)
+    raws = {pid: raw_facts(folder, pid, net=net) for pid in _pids(folder, manifest)}
+    processes, gaps = read_processes(folder, raws, How(exe, sysroot, with_locals, progress), until)
     noted = manifest.get("timings")
     timings: Dict[str, Any] = noted if isinstance(noted, dict) else {}
     sources = read_sources(processes, str(sysroot) if sysroot else "")
@@ -72,11 +66,11 @@ def _pids(folder: Path, manifest: Dict[str, Any]) -> List[int]:
     return sorted(dict.fromkeys(pids), key=lambda pid: pid != root)
 
 
-def raw_facts(folder: Path, pid: int, with_samples: bool = True) -> Raw:
-    """What a capture noted of a process; what is missing or damaged is empty."""
+def raw_facts(folder: Path, pid: int, with_samples: bool = True, net: Optional[Dict[str, Any]] = None) -> Raw:
+    """What a capture noted of a process; what is missing or damaged is empty. ``net``: the tree's, read before."""
     facts = read_json(folder / "raw" / "proc" / str(pid) / "process.json")
     facts = facts if isinstance(facts, dict) else {}
-    net = read_json(folder / "raw" / "proc" / "net.json")
+    net = net_facts(folder) if net is None else net
     fds = facts.get("fds")
     return Raw(
         facts,
@@ -84,6 +78,12 @@ def raw_facts(folder: Path, pid: int, with_samples: bool = True) -> Raw:
         read_samples(folder / "raw" / "pyspy" / f"{pid}.chrometrace.json") if with_samples else {},
         Descriptors(fds, net) if isinstance(fds, dict) else None,
     )
+
+
+def net_facts(folder: Path) -> Dict[str, Any]:
+    """The sockets and pipes of the whole tree."""
+    net = read_json(folder / "raw" / "proc" / "net.json")
+    return net if isinstance(net, dict) else {}
 
 
 def _step_gaps(manifest: Dict[str, Any]) -> List[Gap]:

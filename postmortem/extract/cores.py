@@ -16,10 +16,11 @@ from ..native import NativeStacks, Unwinding, start
 from ..native.evalloop import named
 
 if TYPE_CHECKING:
-    from .process import Raw
+    from .process import Raw, Reader
 
 #: Signals whose default is a core and that the process itself causes or a watchdog sends.
 _FATAL = {"SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGQUIT", "SIGSYS", "SIGTRAP"}
+#: How long gdb may take where nobody waits for the verdict.
 GDB_DEADLINE_S = 60.0
 
 
@@ -56,13 +57,14 @@ def from_core(
 
 
 class How(NamedTuple):
-    """How a core is to be read."""
+    """How a core is to be read. ``gdb_s``: how long gdb may take for it, 0 for none."""
 
     exe: Optional[Path] = None
     sysroot: Optional[Path] = None
     with_locals: bool = False
     progress: Callable[[str], None] = lambda text: None
     meanwhile: Callable[[], object] = lambda: None
+    gdb_s: float = GDB_DEADLINE_S
 
 
 def open_core(path: Path, sysroot: Optional[Path]) -> ElfCore:
@@ -84,9 +86,25 @@ def open_core(path: Path, sysroot: Optional[Path]) -> ElfCore:
         raise NotACore(f"{path} is not a core file: {exc}", "name a core file or a bundle") from None
 
 
+class Begun(NamedTuple):
+    """A process whose Python side has been read, while gdb may still be at work on its native stacks."""
+
+    core: ElfCore
+    program: Optional[Path]
+    unwinding: Optional[Unwinding]
+    reader: Reader
+    directory: Optional[str]
+    gaps: List[Gap]
+
+
 def read_core(core: ElfCore, pid: int, raw: Optional[Raw], how: How) -> Tuple[Process, List[Gap]]:
     """A process out of its core: gdb unwinds native stacks while Python's are read here. ``raw`` is what a capture
     wrote beside the core, None when there was none."""
+    return finish(begin(core, pid, raw, how), how)
+
+
+def begin(core: ElfCore, pid: int, raw: Optional[Raw], how: How) -> Begun:
+    """Starts gdb and reads the Python side."""
     gaps: List[Gap] = []
     if core.truncated:
         gaps.append(Gap("core", core.path, "the file ends before its segments do: it was cut short",
@@ -94,17 +112,22 @@ def read_core(core: ElfCore, pid: int, raw: Optional[Raw], how: How) -> Tuple[Pr
     if how.exe is not None:
         take_executable(core, how.exe)
     program = how.exe or _executable(core, gaps)
-    how.progress(f"native stacks of {len(core.threads)} threads with gdb")
-    unwinding = _start_gdb(core, program, how.sysroot, gaps)
+    unwinding = _start_gdb(core, program, how, gaps) if how.gdb_s else None
     from .reading import read  # noqa: PLC0415 - gdb works while the reader is imported: 40 ms
 
     reader, directory = read(core, pid, raw, str(how.sysroot) if how.sysroot else "", gaps, how.with_locals)
+    return Begun(core, program, unwinding, reader, directory, gaps)
+
+
+def finish(begun: Begun, how: How) -> Tuple[Process, List[Gap]]:
+    """Waits for gdb, and puts both sides together."""
     how.meanwhile()
-    native = _collect(unwinding, gaps)
-    process = changed(reader.process(named(native.stacks, core) if native else {}), directory=directory)
-    if process.exe is None and program is not None:
-        process = changed(process, exe=str(program))
-    gaps.extend(reader.gaps)
+    core, gaps = begun.core, begun.gaps
+    native = _collect(begun.unwinding, gaps)
+    process = changed(begun.reader.process(named(native.stacks, core) if native else {}), directory=begun.directory)
+    if process.exe is None and begun.program is not None:
+        process = changed(process, exe=str(begun.program))
+    gaps.extend(begun.reader.gaps)
     gaps.extend(
         Gap("core", file, why, "pass --sysroot, or copy the file of the machine that wrote the core")
         for file, why in sorted(core.unusable.items())
@@ -120,9 +143,10 @@ def _executable(core: ElfCore, gaps: List[Gap]) -> Optional[Path]:
     return path
 
 
-def _start_gdb(core: ElfCore, exe: Optional[Path], sysroot: Optional[Path], gaps: List[Gap]) -> Optional[Unwinding]:
+def _start_gdb(core: ElfCore, exe: Optional[Path], how: How, gaps: List[Gap]) -> Optional[Unwinding]:
+    how.progress(f"native stacks of {len(core.threads)} threads with gdb")
     try:
-        return start(Path(core.path), exe, deadline_s=GDB_DEADLINE_S, sysroot=sysroot)
+        return start(Path(core.path), exe, deadline_s=how.gdb_s, sysroot=how.sysroot)
     except (ToolMissing, ToolFailed) as exc:
         gaps.append(Gap("gdb", "native stacks", str(exc), exc.next or None))
         return None
