@@ -16,20 +16,27 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import time
 
 from ..errors import CommandNotFound, CommandNotRunnable
 
 TYPE_CHECKING = False  # typing itself takes milliseconds to import
 if TYPE_CHECKING:
+    import signal
     from typing import Any
+
+    from .terminal import Terminal
+else:
+    try:  # what `signal` wraps in enumerations: those cost a quarter of all the time before the command's start
+        import _signal as signal
+    except ImportError:
+        import signal
 
 _FORWARDED = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
     signal.SIGCONT, signal.SIGWINCH, signal.SIGALRM,
 )  # fmt: skip
-#: Signals that end a capture early; the others are only passed on.
+#: Signals that end a capture early, unless the command goes on after it; the others are only passed on.
 ENDING = frozenset((signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT))
 #: Dispositions that Python or a non-interactive shell (``cmd &``) changed, and that a command does not expect.
 _RESTORED = (
@@ -43,7 +50,7 @@ _LONGEST_WAIT_S = 86400.0
 class Command:
     """A started command. ``status`` is None while it runs, else as a shell would say it."""
 
-    def __init__(self, pid: int, own_group: bool, foreground: bool, mask: set[int]) -> None:
+    def __init__(self, pid: int, own_group: bool, foreground: bool, mask: set[int], demand: int | None = None) -> None:
         self.pid = pid
         self.own_group = own_group
         self.foreground = foreground  # --foreground was asked for
@@ -54,48 +61,63 @@ class Command:
         self.helpers: dict[int, int | None] = {}
         self.terminal: Terminal | None = None  # ours and the command's, when we are its foreground
         self.interrupted: int | None = None  # a signal that asked us to come to an end after the deadline
+        self.demand = demand  # the signal that asks for a capture, and is not passed on
+        self.demanded = False  # it has come, and was not answered yet
+        #: While a capture on demand runs: signals still mean the command, not the capture.
+        self.goes_on = False
+        #: Why it is captured, as the manifest has it: {kind, seconds, signal}. None until then.
+        self.trigger: dict[str, Any] | None = None
+        self._stood_still = 0.0
 
     # ------------------------------------------------------------------ waiting
+
+    def now(self) -> float:
+        """Seconds of a steady clock that stands still while Ctrl-Z has stopped us: deadlines are counted in it."""
+        return time.monotonic() - self._stood_still
 
     def wait(self, seconds: float | None) -> int | None:
         """Waits for the command's end, passing signals on; its status, or None when the time is up first.
 
-        Time during which Ctrl-Z had stopped us does not count.
+        Also None when a capture was demanded meanwhile. Time during which Ctrl-Z had stopped us does not count.
         """
-        deadline = None if seconds is None else time.monotonic() + seconds
+        until = None if seconds is None else self.now() + seconds
         while True:
             self.reap()
             if self.status is not None:
                 return self.status
-            left = _LONGEST_WAIT_S if deadline is None else deadline - time.monotonic()
-            if left <= 0:
+            left = _LONGEST_WAIT_S if until is None else until - self.now()
+            if left <= 0 or self.demanded or self.interrupted is not None:
                 return None
-            info = _next_signal(min(left, _LONGEST_WAIT_S))
+            info = self._next_signal(min(left, _LONGEST_WAIT_S))
             if info is not None:
-                stopped = self._handle(info)
-                deadline = None if deadline is None else deadline + stopped
+                self._handle(info)
 
     def pause(self, seconds: float) -> bool:
-        """Sleeps after the deadline; wakes when the command ends or somebody asks for the end. True: go on."""
-        until = time.monotonic() + seconds
+        """Sleeps during a capture; wakes when the command ends or somebody asks for the end. True: go on."""
+        until = self.now() + seconds
         while self.interrupted is None:
-            left = until - time.monotonic()
-            info = _next_signal(max(left, 0.0))
+            info = self._next_signal(max(until - self.now(), 0.0))
             if info is None:
                 return True
             if info.si_signo == signal.SIGCHLD:
                 if self._has_just_ended():
                     return False
+            elif self.goes_on or info.si_signo in (self.demand, signal.SIGTSTP):
+                self._handle(info)
             elif info.si_signo in ENDING:
                 self.interrupted = info.si_signo
         return False
 
     def asked_to_end(self) -> bool:
         """Whether a signal wants an end by now. Collects no children: safe while some of them are traced."""
-        info = signal.sigtimedwait(ENDING, 0)
-        if info is not None:
-            self.interrupted = info.si_signo
+        if not self.goes_on:
+            info = signal.sigtimedwait(ENDING - {self.demand}, 0)
+            if info is not None:
+                self.interrupted = info.si_signo
         return self.interrupted is not None
+
+    def _next_signal(self, seconds: float) -> signal.struct_siginfo | None:
+        return signal.sigtimedwait(_taken(self.demand), seconds)
 
     def _has_just_ended(self) -> bool:
         before = self.status
@@ -132,20 +154,21 @@ class Command:
         except (ProcessLookupError, PermissionError):
             pass
 
-    def _handle(self, info: signal.struct_siginfo) -> float:
-        """Acts on one signal; returns the seconds that we stood still for it."""
-        if info.si_signo == signal.SIGTSTP:
-            return self._stop()
-        if info.si_signo != signal.SIGCHLD and (self.own_group or not self._came_to_both(info)):
+    def _handle(self, info: signal.struct_siginfo) -> None:
+        """Acts on one signal as the command's: it is passed on, or stops us as well."""
+        if info.si_signo == self.demand:
+            self.demanded = True
+        elif info.si_signo == signal.SIGTSTP:
+            self._stop()
+        elif info.si_signo != signal.SIGCHLD and (self.own_group or not self._came_to_both(info)):
             self.send(info.si_signo)
-        return 0.0
 
     def _came_to_both(self, info: signal.struct_siginfo) -> bool:
         """The terminal, or the command itself with kill(0, …), has signalled the whole group that we share."""
         return info.si_code == _SI_KERNEL or (info.si_pid == self.pid and info.si_code <= 0)
 
-    def _stop(self) -> float:
-        """Ctrl-Z: stop as any job would, and tell how long it lasted."""
+    def _stop(self) -> None:
+        """Ctrl-Z: stop as any job would, and note how long it lasted."""
         began = time.monotonic()
         if self.own_group:
             self.send(signal.SIGTSTP)
@@ -154,7 +177,7 @@ class Command:
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTSTP,))
         if self.own_group:
             self.send(signal.SIGCONT)
-        return time.monotonic() - began
+        self._stood_still += time.monotonic() - began
 
 
 class Watch(Command):
@@ -162,6 +185,14 @@ class Watch(Command):
 
     def __init__(self, pid: int) -> None:
         super().__init__(pid, False, False, block_signals())
+
+    def send(self, number: int) -> None:
+        """What is sent to us is meant for us."""
+
+    def _handle(self, info: signal.struct_siginfo) -> None:
+        super()._handle(info)
+        if info.si_signo in ENDING:
+            self.interrupted = info.si_signo
 
     def reap(self) -> None:
         """Our own helpers alone: other children belong to whoever started them."""
@@ -174,26 +205,24 @@ class Watch(Command):
                 self._note(ended, status)
 
 
-def _next_signal(seconds: float) -> signal.struct_siginfo | None:
-    return signal.sigtimedwait((*_waited(), signal.SIGCHLD, signal.SIGTSTP), seconds)
+def _taken(demand: int | None) -> set[int]:
+    """What is blocked and taken one by one. A HUP that nohup made us ignore stays ignored, by the command too."""
+    wanted: set[int] = {*_FORWARDED, signal.SIGCHLD, signal.SIGTSTP}
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        wanted.discard(signal.SIGHUP)
+    return wanted if demand is None else wanted | {demand}
 
 
-def _waited() -> tuple[int, ...]:
-    """A HUP that nohup made us ignore stays ignored, by the command too."""
-    ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
-    return tuple(number for number in _FORWARDED if not (ignored and number == signal.SIGHUP))
-
-
-def block_signals() -> set[int]:
+def block_signals(demand: int | None = None) -> set[int]:
     """Blocks what ``wait`` and ``pause`` take one by one; returns the mask as it was."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would let children vanish unseen
-    return set(signal.pthread_sigmask(signal.SIG_BLOCK, (*_waited(), signal.SIGCHLD, signal.SIGTSTP)))
+    return set(signal.pthread_sigmask(signal.SIG_BLOCK, _taken(demand)))
 
 
-def start(argv: list[str], *, foreground: bool = False) -> Command:
-    """Starts the command. Raises CommandNotFound or CommandNotRunnable."""
-    mask = block_signals()
-    terminal = Terminal.of_ours()
+def start(argv: list[str], *, foreground: bool = False, demand: int | None = None) -> Command:
+    """Starts the command; ``demand`` is a signal that is kept from it. Raises CommandNotFound or CommandNotRunnable."""
+    mask = block_signals(demand)
+    terminal = _terminal()
     shares = foreground or terminal is not None
     environment = _environment()
     try:
@@ -204,9 +233,23 @@ def start(argv: list[str], *, foreground: bool = False) -> Command:
         if exc.errno in (errno.ENOENT, errno.ENOTDIR):
             raise CommandNotFound(reason) from None
         raise CommandNotRunnable(reason) from None
-    command = Command(pid, not shares, foreground, mask)
+    command = Command(pid, not shares, foreground, mask, demand)
     command.terminal = terminal
     return command
+
+
+def _terminal() -> Terminal | None:
+    """The terminal whose foreground we are."""
+    try:
+        opened = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        from .terminal import foreground  # noqa: PLC0415 - there is none in a pipeline
+
+        return foreground(opened)
+    finally:
+        os.close(opened)
 
 
 def _spawn(argv: list[str], environment: dict[str, str], mask: set[int], shares: bool) -> int:
@@ -244,44 +287,3 @@ def _environment() -> dict[str, str]:
         if b"LC_CTYPE=" not in given:
             del environment["LC_CTYPE"]
     return environment
-
-
-class Terminal:
-    """The terminal of which we are the foreground, and its modes before the command could change them."""
-
-    def __init__(self, modes: list[Any], group: int) -> None:
-        self._modes, self._group = modes, group
-
-    @classmethod
-    def of_ours(cls) -> Terminal | None:
-        """None when there is none, or another job is its foreground."""
-        try:
-            terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-        except OSError:
-            return None
-        import termios  # noqa: PLC0415 - not needed where there is no terminal
-
-        try:
-            group = os.getpgrp()
-            return cls(termios.tcgetattr(terminal), group) if os.tcgetpgrp(terminal) == group else None
-        except (OSError, termios.error):
-            return None
-        finally:
-            os.close(terminal)
-
-    def take_back(self) -> None:
-        """A killed program leaves the terminal as it was using it: without echo, or another group's."""
-        import termios  # noqa: PLC0415
-
-        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # we may be in the background by now
-        try:
-            terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-            try:
-                os.tcsetpgrp(terminal, self._group)
-                termios.tcsetattr(terminal, termios.TCSADRAIN, self._modes)
-            finally:
-                os.close(terminal)
-        except (OSError, termios.error):
-            pass  # it has been closed
-        finally:
-            signal.signal(signal.SIGTTOU, before)

@@ -11,11 +11,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Set, Tuple
 
 import pytest
 
-from .capturing import DRIVER, HANG_S, capture, environment, finished, start, wait_until
+from .capturing import DRIVER, HANG_S, capture, environment, finished, start, state, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -120,19 +120,45 @@ def test_environment_folder_and_streams_are_untouched(tmp_path: Path) -> None:
     assert "to read" in under.stdout
 
 
-def test_nothing_heavy_is_imported_before_the_command_starts() -> None:
-    """Beside what the bare interpreter has: each of these costs milliseconds that every run would pay."""
-    heavy = {"argparse", "click", "ctypes", "json", "logging", "msgspec", "pathlib", "pygments", "shutil", "subprocess",
-             "tempfile", "threading", "typing"}  # fmt: skip
-    show = "print(*sys.modules, flush=True); os._exit(0)"
-    bare = subprocess.run([sys.executable, "-c", f"import os, sys; {show}"], capture_output=True, text=True, check=True)
-    patched = f"import os, sys\ndef spawn(*_, **__): {show}\nos.posix_spawnp = spawn\n"
+HEAVY = {"argparse", "asyncio", "click", "collections", "contextlib", "ctypes", "dataclasses", "enum", "functools",
+         "importlib.metadata", "inspect", "json", "logging", "msgspec", "pathlib", "pygments", "re", "shutil", "signal",
+         "socket", "struct", "subprocess", "tempfile", "threading", "types", "typing"}  # fmt: skip
+
+
+def _imported(code: str) -> Set[str]:
+    """The modules that are there once the code has called ``show()``."""
+    given = "import atexit, os, sys\ndef show(*_, **__):\n    print(*sys.modules, flush=True); os._exit(0)\n"
+    words = [sys.executable, "-S", "-c", given + code]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=environment(), timeout=HANG_S)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("place", ["os.posix_spawnp = show", "atexit.register(show)"])
+def test_nothing_heavy_is_imported_before_the_deadline(place: str) -> None:
+    """Beside what the bare interpreter has: each of these costs tenths of milliseconds that every run would pay,
+    before the command starts or after it has ended."""
     call = "from postmortem.__main__ import main\nmain(['capture', '-t', '5', '-k', '1', 'true'])"
-    under = subprocess.run(
-        [sys.executable, "-c", patched + call], capture_output=True, text=True, check=True, env=environment()
-    )
-    assert "postmortem.capture.command" in under.stdout.split()
-    assert not (set(under.stdout.split()) - set(bare.stdout.split())) & heavy
+    under = _imported(f"{place}\n{call}")
+    assert "postmortem.capture.command" in under
+    assert not (under - _imported("show()")) & HEAVY
+
+
+def test_waiting_uses_no_cpu() -> None:
+    """It sleeps until a signal comes: no tick of the clock is spent in 2 s."""
+    process = start("-t", "60", "--", "sh", "-c", "echo up; read x", stdin=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    wait_until(lambda: state(process.pid) == "S", "postmortem's rest")
+    before = _cpu_ticks(process.pid)
+    time.sleep(2)
+    assert _cpu_ticks(process.pid) - before <= 1  # one may have been under way
+    process.communicate("end\n", timeout=HANG_S)
+
+
+def _cpu_ticks(pid: int) -> int:
+    line = Path(f"/proc/{pid}/stat").read_text()
+    fields = line[line.rindex(")") + 2 :].split()
+    return int(fields[11]) + int(fields[12])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP])

@@ -59,6 +59,21 @@ def test_the_wheel_carries_what_lies_outside_the_package(wheel: Path) -> None:
     assert not [name for name in names if name.startswith(("tests/", "corpora/", "gdb/"))]
 
 
+def test_the_wheel_brings_a_command_that_starts_fast(wheel: Path, tmp_path: Path) -> None:
+    """A script of ours, which every installer makes runnable: what pip writes for an entry point imports `re`."""
+    done = run(sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv"))
+    assert done.returncode == 0, done.stderr
+    python = tmp_path / "venv" / "bin" / "python"
+    done = run(
+        sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-deps", "--no-index", str(wheel)
+    )
+    assert done.returncode == 0, done.stderr
+    command = tmp_path / "venv" / "bin" / "postmortem"
+    done = run(str(command), "capture", "-t", "60", "--", "echo", "started", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "started\n", "")
+    assert "import re" not in command.read_text()
+
+
 def test_the_installed_wheel_finds_its_demo(wheel: Path, tmp_path: Path) -> None:
     """Unpacked far from the checkout, the package lists the demo from its own copy."""
     zipfile.ZipFile(wheel).extractall(tmp_path)
