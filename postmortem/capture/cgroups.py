@@ -83,7 +83,7 @@ class Groups:
     """The groups of a tree at both ends of a window; each is read once however many processes are in it."""
 
     def __init__(self, found: Optional[Dict[str, Mount]] = None) -> None:
-        self._mounts = _own_mounts() if found is None else found
+        self._mounts = own_mounts() if found is None else found
         self._texts: Dict[Place, Dict[str, Texts]] = {}
 
     def add(self, lines: Optional[Iterable[str]]) -> None:
@@ -133,7 +133,23 @@ def _levels(place: Place) -> List[Place]:
     return found
 
 
-def _own_mounts() -> Dict[str, Mount]:
+def is_frozen(pid: int, found: Dict[str, Mount]) -> bool:
+    """Whether it is known that a version 1 freezer holds the process; ``found``: the mounts that we see."""
+    if "freezer" not in found:
+        return False
+    try:
+        lines = procfs.text(procfs.read(f"/proc/{pid}/cgroup")).splitlines()
+    except OSError:
+        return False
+    for hierarchy, path in places(lines):
+        base = folder(found[hierarchy], path) if hierarchy == "freezer" else None
+        if base is not None and read_texts(base, _FILES["freezer"]).get("freezer.state") == "FROZEN":
+            return True
+    return False
+
+
+def own_mounts() -> Dict[str, Mount]:
+    """Hierarchy → its mount, as this process sees them."""
     try:
         return mounts(procfs.text(procfs.read("/proc/self/mountinfo")))
     except OSError:

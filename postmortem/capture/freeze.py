@@ -5,6 +5,10 @@ nothing, so what is found complete stays complete.
 
 All of it happens in one thread made for it (``run``). ptrace belongs to a thread: whatever goes wrong in it, its end
 lets every target go. A signal that was about to be delivered when its thread stopped is given back.
+
+A thread that does not stop, because it is in uninterruptible sleep or its control group is frozen (version 1: a frozen
+task answers nobody, Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst; version 2 lets tracers in), runs no code
+of its own either. Its registers are then what /proc/PID/task/TID/syscall tells.
 """
 
 from __future__ import annotations
@@ -13,12 +17,20 @@ import threading
 import time
 from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, TypeVar
 
-from . import procfs, ptrace, tree
+from . import cgroups, procfs, ptrace, registers, tree
 
-#: How long to wait for threads that do not stop (uninterruptible I/O, a frozen cgroup), in all.
+#: How long to wait for threads that do not stop, in all.
 PATIENCE_S = 2.0
+#: For those in uninterruptible sleep, when nobody else is waited for: the others stand still meanwhile.
+_PATIENCE_ASLEEP_S = 0.25
+#: For a thread found late, when all patience is used up.
+_PATIENCE_LATE_S = 0.05
 _NAP_S = 0.0002
+_LOOK_EVERY_S = 0.01
 _MOST_ROUNDS = 50
+_FROZEN = "its control group is frozen"
+_ASLEEP = "uninterruptible sleep"
+_BUSY = "it did not answer in time"
 
 T = TypeVar("T")
 
@@ -27,17 +39,21 @@ class Registers(NamedTuple):
     tid: int
     general: bytes
     sets: Dict[int, bytes]  # note type → content
+    #: Why it did not stop. Then of ``general`` only the registers of its system call are known, and ``sets`` is empty.
+    unstopped: Optional[str] = None
 
 
 class Freezer:
     """Use inside the function that ``run`` is given."""
 
     def __init__(self, machine: str) -> None:
+        self._machine = machine
         self.general_size, self._sets = ptrace.REGISTER_SETS[machine]
         self._stopped: Dict[int, int] = {}  # tid → signal to give back
         self._pending: Dict[int, float] = {}  # tid → when it was asked to stop
-        self._seen: Dict[int, List[int]] = {}  # pid → its seized tids
-        self._gave_up = False
+        self._unstopped: Dict[int, str] = {}  # tid → why it is not waited for
+        self._seen: Dict[int, List[int]] = {}  # pid → its tids
+        self._mounts = cgroups.own_mounts()
         self.refused: Dict[int, OSError] = {}  # pid → why it may not be traced
         self.began: Optional[float] = None
         self.pause_s = 0.0
@@ -47,8 +63,9 @@ class Freezer:
         return list(self._seen)
 
     def unstoppable(self, pid: int) -> List[int]:
-        """Threads that were asked to stop and have not."""
-        return [tid for tid in self._seen.get(pid, ()) if tid in self._pending]
+        """Threads that have not stopped and of which nothing else is known either."""
+        tids = [tid for tid in self._seen.get(pid, ()) if tid in self._unstopped]
+        return [tid for tid in tids if self._told(pid, tid) is None]
 
     def stop(self, pids: Iterable[int], also_children: bool) -> None:
         """Stops the processes, in their order, and with ``also_children`` what they have started since."""
@@ -68,23 +85,41 @@ class Freezer:
 
     def release(self) -> None:
         """Lets everything go, children before parents. Safe to call more than once."""
+        for tid in [tid for tid, reason in self._unstopped.items() if reason != _FROZEN]:
+            stop = ptrace.poll_stop(tid)  # late, but it has
+            if stop is not None and not stop.gone:
+                self._stopped[tid] = stop.signal
         for tid in reversed(list(self._stopped)):
             ptrace.detach(tid, self._stopped.pop(tid))
         if self.began is not None and not self.pause_s:
             self.pause_s = time.monotonic() - self.began
 
     def registers(self, pid: int) -> List[Registers]:
-        """Of every stopped thread, the leader first; threads that vanished are left out."""
+        """Of every thread that stands still, the leader first; threads that vanished are left out."""
         found = []
         for tid in self._seen.get(pid, ()):
-            if tid not in self._stopped:
-                continue
-            try:
-                general = ptrace.register_set(tid, ptrace.NT_PRSTATUS)
-            except OSError:
-                continue
-            found.append(Registers(tid, general, self._further(tid)))
+            each = self._read(tid) if tid in self._stopped else self._told(pid, tid)
+            if each is not None:
+                found.append(each)
         return found
+
+    def _read(self, tid: int) -> Optional[Registers]:
+        try:
+            return Registers(tid, ptrace.register_set(tid, ptrace.NT_PRSTATUS), self._further(tid))
+        except OSError:
+            return None
+
+    def _told(self, pid: int, tid: int) -> Optional[Registers]:
+        """Of a thread that does not stop; None when it runs after all, or is gone."""
+        if tid not in self._unstopped:
+            return None
+        try:
+            call = procfs.parse_syscall(procfs.read(f"/proc/{pid}/task/{tid}/syscall"))
+        except (OSError, ValueError, IndexError):
+            return None
+        if call is None:
+            return None
+        return Registers(tid, registers.from_syscall(self._machine, call), {}, self._unstopped[tid])
 
     def _further(self, tid: int) -> Dict[int, bytes]:
         sets = {}
@@ -101,6 +136,12 @@ class Freezer:
         try:
             tids = [tid for tid in procfs.threads(pid) if tid not in known]
         except OSError:
+            return 0
+        if not known and cgroups.is_frozen(pid, self._mounts):
+            self._seen[pid] = tids
+            self._unstopped.update(dict.fromkeys(tids, _FROZEN))
+            return len(tids)
+        if known and self._unstopped.get(known[0]) == _FROZEN:
             return 0
         count = 0
         for tid in tids:
@@ -124,7 +165,8 @@ class Freezer:
         return True
 
     def _await_stops(self) -> None:
-        while self._pending and not self._gave_up:
+        looked = time.monotonic()
+        while self._pending:
             before = len(self._pending)
             for tid in list(self._pending):
                 stop = ptrace.poll_stop(tid)
@@ -133,8 +175,21 @@ class Freezer:
                     if not stop.gone:
                         self._stopped[tid] = stop.signal
             if len(self._pending) == before:
-                self._gave_up = self.began is not None and time.monotonic() - self.began > PATIENCE_S
+                now = time.monotonic()
+                if now - looked > _LOOK_EVERY_S:
+                    looked = now
+                    self._give_up(now)
                 time.sleep(_NAP_S)
+
+    def _give_up(self, now: float) -> None:
+        """On threads that were waited for long enough."""
+        over = self.began is not None and now - self.began > PATIENCE_S
+        least = _PATIENCE_LATE_S if over else _PATIENCE_ASLEEP_S
+        if any(now - asked < least for asked in self._pending.values()):
+            return
+        if over or all(map(_is_asleep, self._pending)):
+            self._unstopped.update((tid, _ASLEEP if _is_asleep(tid) else _BUSY) for tid in self._pending)
+            self._pending.clear()
 
 
 def run(work: Callable[[Freezer], T], machine: str) -> T:
@@ -175,3 +230,10 @@ def _has_ended(pid: int, tid: int) -> bool:
         return procfs.stat(f"/proc/{pid}/task/{tid}").state in "ZX"
     except (OSError, ValueError):
         return True
+
+
+def _is_asleep(tid: int) -> bool:
+    try:
+        return procfs.stat(f"/proc/{tid}").state == "D"
+    except (OSError, ValueError):
+        return False

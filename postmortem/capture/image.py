@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+from collections import Counter
 from typing import BinaryIO, Callable, Collection, List, NamedTuple, Optional, Sequence
 
 from ..errors import TargetNotFound
@@ -132,6 +133,11 @@ class Image:
             found.append(f"{self._copied.unreadable_pages} pages could not be read")
         if self._unstoppable:
             found.append(f"{len(self._unstoppable)} threads did not stop and are left out")
+        for reason, count in Counter(t.unstopped for t in self._threads if t.unstopped).items():
+            found.append(
+                f"{count} threads did not stop ({reason}): their memory was copied all the same, and of their registers "
+                "those of the system call that they are in are known"
+            )
         if self._source.left_out:
             found.append(f"{len(self._source.left_out)} reservations are too large to look through on this kernel")
         if self._unnamed:

@@ -26,7 +26,7 @@ def explain(pid: int) -> PermissionRefused:
     tracer = int(status.get("TracerPid", "0"))
     scope = yama_scope()
     if tracer and tracer != os.getpid():
-        reason = f"process {pid} is being traced by process {tracer} already"
+        reason = f"process {pid} is being traced by {_name(tracer)} already"
         remedy = f"end that debugger (ps -p {tracer}), then try again"
     elif uid != os.geteuid():
         reason = f"process {pid} belongs to another user (uid {uid})"
@@ -41,6 +41,14 @@ def explain(pid: int) -> PermissionRefused:
         reason = f"ptrace of process {pid} is refused, as it is in many containers"
         remedy = "give the container the capability: docker run --cap-add=SYS_PTRACE"
     return PermissionRefused(reason, remedy)
+
+
+def _name(pid: int) -> str:
+    try:
+        comm = procfs.text(procfs.read(f"/proc/{pid}/comm")).strip()
+    except OSError:
+        return f"process {pid}"
+    return f"{comm} (process {pid})"
 
 
 def yama_scope() -> Optional[int]:
