@@ -111,8 +111,12 @@ class Bundle:
                 view = view[stream.write(view) :]
 
     def write_json(self, name: str, value: Any) -> None:
-        """Valid UTF-8 whatever the value holds: what is no Unicode was made so by who read it."""
-        self.write(name, json.dumps(value, indent=1, ensure_ascii=True).encode("ascii") + b"\n")
+        """Valid UTF-8 whatever the value holds: what is no Unicode was made so by who read it.
+
+        A line for each item, but not indented: that would be json's slow encoder, and the manifest of a tree of hundreds
+        is written hundreds of times.
+        """
+        self.write(name, json.dumps(value, separators=(",\n", ": "), ensure_ascii=True).encode("ascii") + b"\n")
 
     def save_manifest(self) -> None:
         self.write_json(MANIFEST, self.manifest)

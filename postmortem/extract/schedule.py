@@ -19,8 +19,8 @@ from .process import Raw, last_call
 _SHORTEST_GDB_S = 0.5
 #: Of the time that is left, gdb may have so much for one process while others wait.
 _SHARE = 0.5
-#: What comes after the extraction (patterns, two reports, writing): measured .9 s for 500 processes, doubled.
-_AFTER_S, _AFTER_EACH_S = 0.3, 0.004
+#: What comes after the extraction (patterns, two reports, writing): measured .1 s for 500 processes on idle cores.
+_AFTER_S, _AFTER_EACH_S = 0.3, 0.002
 #: The Python side of a process before any has been measured.
 _READING_S = 0.01
 #: gdbs at a time: each needs a CPU, and some 100 MB.
