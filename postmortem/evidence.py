@@ -84,6 +84,11 @@ class Counters(msgspec.Struct, frozen=True):
     voluntary_switches: Optional[int] = None
     involuntary_switches: Optional[int] = None
     run_delay_s: Optional[float] = None  # runnable, but waiting for a CPU
+    minor_faults: Optional[int] = None
+    major_faults: Optional[int] = None  # pages that came from a disk
+    io_delay_s: Optional[float] = None  # waiting for block devices; None where the kernel does not count it
+    read_calls: Optional[int] = None  # read(2) and its like
+    write_calls: Optional[int] = None
     states: Dict[str, int] = {}  # state letter → how many looks found it
     syscalls: Dict[str, int] = {}  # name ("running" for none) → how many looks found it
     wchan: Dict[str, int] = {}
@@ -258,6 +263,35 @@ class Task(msgspec.Struct, frozen=True):
     resource: Optional[str] = None  # id in Process.resources of the socket that it waits for
 
 
+class ControlGroup(msgspec.Struct, frozen=True):
+    """What the control group of a process, and those above it, did to it over the window. Bytes. ``stalls`` (PSI): share
+    of the window in which "cpu some", "io full", … of its tasks stood still for want of it."""
+
+    path: str
+    frozen: Optional[bool] = None
+    cpu_quota: Optional[float] = None  # CPUs that the tightest quota allows; None: unknown, or no quota
+    throttled: Optional[float] = None  # share of the quota's periods in which it was used up early
+    throttled_s: Optional[float] = None  # summed over the CPUs
+    memory_limit: Optional[int] = None  # the one that is nearest to be reached; None: unknown, or no limit
+    memory_used: Optional[int] = None
+    oom_kills: Optional[int] = None
+    stalls: Dict[str, float] = {}
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """The machine over the window. Bytes; ``load`` is the one-minute average at its end; ``stalls`` as above."""
+
+    load: Optional[float] = None
+    memory: Optional[int] = None
+    available: Optional[int] = None
+    swap_free: Optional[int] = None
+    swapped_in: Optional[int] = None
+    swapped_out: Optional[int] = None
+    oom_kills: Optional[int] = None
+    steal: Optional[float] = None  # share of the CPUs' time that the hypervisor gave to others
+    stalls: Dict[str, float] = {}
+
+
 class Process(msgspec.Struct, frozen=True):
     pid: int
     ppid: Optional[int] = None
@@ -277,6 +311,10 @@ class Process(msgspec.Struct, frozen=True):
     fatal_signal: Optional[int] = None  # from a core: the signal that ended it
     listening: Optional[Tuple[int, ...]] = None  # TCP ports on which its process tree listens
     directory: Optional[str] = None  # of its script, when frames name files by relative names
+    cpu_s: Optional[float] = None  # over the window, as the next two
+    minor_faults: Optional[int] = None
+    major_faults: Optional[int] = None
+    cgroup: Optional[ControlGroup] = None
 
     @property
     def gil(self) -> Optional[Gil]:
@@ -314,6 +352,7 @@ class Evidence(msgspec.Struct, frozen=True):
     loops: Dict[str, Dict[int, Tuple[int, ...]]] = {}  # file → line → lines of the `for`/`while` around it, inner first
     timings: Timings = Timings()
     window_s: Optional[float] = None  # length of the observation window, None when there was none
+    machine: Optional[Machine] = None
     schema: str = SCHEMA
     tool_version: str = ""
 

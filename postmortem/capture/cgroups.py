@@ -1,7 +1,7 @@
 """Control groups of the tree, as the kernel's files put it: throttling, freezer, limits. Nothing is judged here.
 
 A process is held up by the limits of every group above its own, so all levels up to the mount are read. Sources:
-Documentation/admin-guide/cgroup-v2.rst; cgroup-v1/{freezer-subsystem,memory,pids}.rst; scheduler/sched-bwc.rst;
+Documentation/admin-guide/cgroup-v2.rst; cgroup-v1/{freezer-subsystem,memory}.rst; scheduler/sched-bwc.rst;
 proc_pid_mountinfo(5) and cgroups(7), "/proc/pid/cgroup", for how a path there leads to a folder.
 """
 
@@ -16,12 +16,11 @@ from . import procfs
 _FILES: Dict[str, Tuple[str, ...]] = {
     "": (
         "cpu.stat", "cpu.max", "cgroup.freeze", "cgroup.events", "memory.max", "memory.high", "memory.current",
-        "memory.events", "pids.max", "pids.current", "pids.events", "cpu.pressure", "memory.pressure", "io.pressure",
+        "memory.events", "cpu.pressure", "memory.pressure", "io.pressure",
     ),
     "cpu": ("cpu.stat", "cpu.cfs_quota_us", "cpu.cfs_period_us"),
     "freezer": ("freezer.state",),
     "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.failcnt", "memory.oom_control"),
-    "pids": ("pids.max", "pids.current", "pids.events"),
 }  # fmt: skip
 _MOST_LEVELS = 32
 #: Distinct groups, levels included: a tree has a handful, and one hostile enough to have thousands shall not hold us up.

@@ -14,9 +14,9 @@ from .cgroups import read_texts
 _WHOLE = ("loadavg", "pressure/cpu", "pressure/memory", "pressure/io")
 #: Of long files, the rows that are used.
 _ROWS = {
-    "meminfo": ("MemTotal:", "MemAvailable:", "SwapTotal:", "SwapFree:"),
-    "vmstat": ("pswpin", "pswpout", "pgmajfault", "oom_kill", "allocstall_normal"),
-    "stat": ("cpu", "procs_running", "procs_blocked"),
+    "meminfo": ("MemTotal:", "MemAvailable:", "SwapFree:"),
+    "vmstat": ("pswpin", "pswpout", "oom_kill"),
+    "stat": ("cpu",),
 }
 
 

@@ -11,7 +11,7 @@ import time
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional
 
 from . import counters, procfs
-from .cgroups import Groups
+from .cgroups import Groups, places
 from .pressure import machine_facts
 
 _LOOKS = 15
@@ -196,6 +196,7 @@ class Window:
             "seconds": round(time.monotonic() - self._began, 6),
             "machine": {"before": self._machine, "after": machine_facts()},
             "cgroups": self._groups.as_json(),
+            "processes": {str(pid): dict(places(lines or ())) for pid, lines in self._cgroups.items()},
         }
 
     def shortcoming(self) -> str:

@@ -13,6 +13,7 @@ from .descriptors import Descriptors
 from .process import Raw
 from .processes import read_processes
 from .sources import read_sources
+from .surroundings import Surroundings
 from .window import number, read_json, read_samples, read_window
 
 
@@ -43,15 +44,17 @@ def from_bundle(
     timings: Dict[str, Any] = noted if isinstance(noted, dict) else {}
     sources = read_sources(processes, str(sysroot) if sysroot else "")
     seconds = [raw.window.seconds for raw in raws.values() if raw.window.seconds]
+    around = Surroundings(folder / "raw" / "proc" / "machine.json")
     return Evidence(
         trigger=_trigger(manifest),
-        processes=tuple(processes),
+        processes=tuple(around.completed(process, raws[process.pid].window) for process in processes),
         gaps=(*_step_gaps(manifest), *gaps),
         sources=sources.lines,
         loops=sources.loops,
         timings=Timings(number(timings.get("observe_s")), number(timings.get("pause_s")),
                         round(time.monotonic() - began, 3)),
         window_s=max(seconds) if seconds else None,
+        machine=around.machine(),
         tool_version=tool_version,
     )  # fmt: skip
 

@@ -31,6 +31,9 @@ class Window(NamedTuple):
     io: Optional[Dict[str, int]]
     rss_growth: Optional[int]
     probes: Dict[str, Any]
+    cpu_s: Optional[float] = None
+    minor_faults: Optional[int] = None
+    major_faults: Optional[int] = None
 
 
 NO_WINDOW = Window(None, {}, None, None, {})
@@ -58,6 +61,9 @@ def read_window(path: Path) -> Window:
         {k: int(v) for k, v in io.items() if isinstance(v, (int, float))} if isinstance(io, dict) else None,
         int(growth) if isinstance(growth, (int, float)) else None,
         probes if isinstance(probes, dict) else {},
+        number(data.get("cpu_s")),
+        integer(data.get("minor_faults")),
+        integer(data.get("major_faults")),
     )
 
 
@@ -68,9 +74,14 @@ def counters(window: Window, tid: int) -> Optional[Counters]:
     return Counters(
         seconds=window.seconds,
         cpu_s=number(raw.get("cpu_s")),
-        voluntary_switches=_integer(raw.get("voluntary_switches")),
-        involuntary_switches=_integer(raw.get("involuntary_switches")),
+        voluntary_switches=integer(raw.get("voluntary_switches")),
+        involuntary_switches=integer(raw.get("involuntary_switches")),
         run_delay_s=number(raw.get("run_delay_s")),
+        minor_faults=integer(raw.get("minor_faults")),
+        major_faults=integer(raw.get("major_faults")),
+        io_delay_s=number(raw.get("io_delay_s")),
+        read_calls=integer(raw.get("read_calls")),
+        write_calls=integer(raw.get("write_calls")),
         states=_counts(raw.get("states")),
         syscalls=_counts(raw.get("syscalls")),
         wchan=_counts(raw.get("wchan")),
@@ -82,7 +93,8 @@ def number(value: Any) -> Optional[float]:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def _integer(value: Any) -> Optional[int]:
+def integer(value: Any) -> Optional[int]:
+    """A JSON number as an int; None for anything else."""
     return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
@@ -180,6 +192,6 @@ def _note(
 def _frame(event: Dict[str, Any]) -> PythonFrame:
     name = str(event.get("name"))
     args = event.get("args") if isinstance(event.get("args"), dict) else {}
-    line = _integer(args.get("line")) if args else None
+    line = integer(args.get("line")) if args else None
     function = name.rsplit(".", 1)[-1] if not name.startswith("<") else name
     return PythonFrame(str(args.get("filename", "")) if args else "", line or None, function, name)

@@ -13,6 +13,12 @@ _EXCEPTIONS = 3
 _VARIABLES = 10
 _TURN = 6
 _OUTERMOST = 3
+#: Below that a control group's limits are no news.
+_THROTTLED, _FULL = 0.1, 0.98
+_STATES = {
+    "T": "It is stopped by a signal (SIGSTOP, Ctrl-Z): nothing in it runs until it gets SIGCONT.",
+    "t": "A debugger has stopped it: nothing in it runs until that lets it go.",
+}
 
 
 def exceptions(page: Page, threads: Sequence[Thread], indent: int) -> None:
@@ -46,6 +52,26 @@ def collecting(process: Process) -> str:
     if not any(i.collecting for i in process.interpreters) or any(t.gc for t in process.threads) or not unknown:
         return ""
     return "A garbage collection is in progress; which thread runs it is not known."
+
+
+def held_up(process: Process) -> str:
+    """What its state and control group say of why nothing in it may run; "" when neither holds it up."""
+    group = process.cgroup
+    found = []
+    if process.state in _STATES:
+        found.append(_STATES[process.state])
+    if group is not None and group.frozen:
+        found.append(f"Its control group {group.path} is frozen: nothing in it runs until that is thawed.")
+    if group is not None and group.throttled is not None and group.throttled >= _THROTTLED:
+        quota = "" if group.cpu_quota is None else f" ({group.cpu_quota:g} CPU)"
+        found.append(
+            f"Its control group used up its CPU quota{quota} in {group.throttled:.0%} of its periods, and had to wait."
+        )
+    if group is not None and group.memory_limit and (group.memory_used or 0) >= _FULL * group.memory_limit:
+        found.append(
+            f"Its control group uses {group.memory_used or 0:,} of the {group.memory_limit:,} bytes that it may have."
+        )
+    return " ".join(found)
 
 
 def stopped_world(process: Process) -> str:

@@ -41,6 +41,7 @@ def document(evidence: ev.Evidence, diagnosis: fi.Diagnosis) -> Json:
         "gaps": [_plain(gap) for gap in evidence.gaps],
         "timings": _plain(evidence.timings),
         "window_s": evidence.window_s,
+        "machine": _plain(evidence.machine),
     }
 
 
@@ -67,6 +68,10 @@ def _process(process: ev.Process) -> Json:
         "cpus_allowed": process.cpus_allowed,
         "io": process.io,
         "rss_growth": process.rss_growth,
+        "cpu_s": process.cpu_s,
+        "minor_faults": process.minor_faults,
+        "major_faults": process.major_faults,
+        "cgroup": _plain(process.cgroup),
         "python": _plain(process.python),
         "interpreters": [_plain(interpreter) for interpreter in process.interpreters],
         "gil": _plain(process.gil),

@@ -62,6 +62,7 @@ def _header(page: Page, process: Process, evidence: Evidence) -> None:
     if process.fatal_signal:
         parts.append(f"ended by signal {process.fatal_signal}")
     page.text(", ".join(parts), 2)
+    page.text(details.held_up(process), 2)
 
 
 def _threads(page: Page, evidence: Evidence, process: Process, diagnosis: Diagnosis, term: wording.Glossary) -> None:

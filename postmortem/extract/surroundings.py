@@ -1,0 +1,253 @@
+"""What surrounded the processes over the window: their control groups and the machine.
+
+``raw/proc/machine.json`` holds the kernel's files as they were at both ends of the window; here they become numbers.
+Sources: Documentation/admin-guide/cgroup-v2.rst (cpu.stat, cpu.max, memory.events, cgroup.events);
+scheduler/sched-bwc.rst (version 1: throttled_time in ns, quota -1 for none); accounting/psi.rst (total in µs);
+cgroup-v1/memory.rst (a limit near 2^63 means none); proc_stat(5), proc_vmstat(5) (pswpin, pswpout count pages).
+"""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ..evidence import ControlGroup, Machine, Process, replace
+from .window import Window, number, read_json
+
+_PAGE = 4096  # of the kernels that swap: x86-64, and most of aarch64
+_NO_LIMIT = 1 << 60  # version 1 says 2^63 less a page
+_MOST_LEVELS = 32
+
+
+class Ends(NamedTuple):
+    """Files of one folder, before and after the window: name → text."""
+
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+
+    def growth(self, file: str, key: str) -> Optional[int]:
+        """By how much a counter of a flat keyed file has grown."""
+        first, last = _keyed(self.before.get(file)).get(key), _keyed(self.after.get(file)).get(key)
+        return last - first if first is not None and last is not None and last >= first else None
+
+    def number(self, file: str) -> Optional[int]:
+        """The only number in a file; None for ``max`` and the like."""
+        text = self.after.get(file, "").strip()
+        return int(text) if text.isdigit() else None
+
+
+class Surroundings:
+    """``raw/proc/machine.json`` of a bundle; knows nothing when that is missing or damaged."""
+
+    def __init__(self, path: Path) -> None:
+        data = read_json(path)
+        self._data: Dict[str, Any] = data if isinstance(data, dict) else {}
+        self._seconds = number(self._data.get("seconds"))
+
+    def completed(self, process: Process, window: Window) -> Process:
+        """With what the window counted for it as a whole, and what its control group did to it."""
+        return replace(
+            process,
+            cpu_s=window.cpu_s,
+            minor_faults=window.minor_faults,
+            major_faults=window.major_faults,
+            cgroup=self.control_group(process.pid),
+        )
+
+    def machine(self) -> Optional[Machine]:
+        ends = _ends(self._data.get("machine"))
+        if not ends.after:
+            return None
+        memory = _kilobytes(ends.after.get("meminfo"))
+        load = ends.after.get("loadavg", "").split()
+        return Machine(
+            load=_decimal(load[0]) if load else None,
+            memory=memory.get("MemTotal"),
+            available=memory.get("MemAvailable"),
+            swap_free=memory.get("SwapFree"),
+            swapped_in=_bytes(ends.growth("vmstat", "pswpin")),
+            swapped_out=_bytes(ends.growth("vmstat", "pswpout")),
+            oom_kills=ends.growth("vmstat", "oom_kill"),
+            steal=_steal(ends),
+            stalls=self._stalls(ends, "pressure/{}"),
+        )
+
+    def control_group(self, pid: int) -> Optional[ControlGroup]:
+        """Of one process; None when nothing is known of it."""
+        members = self._data.get("processes")
+        mine = members.get(str(pid)) if isinstance(members, dict) else None
+        if not isinstance(mine, dict):
+            return None
+        places = {str(h): str(path) for h, path in mine.items()}
+        levels = {hierarchy: self._levels(hierarchy, path) for hierarchy, path in places.items()}
+        unified = levels.get("", [])
+        if not any(levels.values()):
+            return None
+        cpu = _tightest_quota(unified + levels.get("cpu", []))
+        memory = _nearest_limit(unified + levels.get("memory", []))
+        return ControlGroup(
+            path=_telling(places),
+            frozen=_frozen(unified, levels.get("freezer", [])),
+            cpu_quota=cpu.quota,
+            throttled=cpu.throttled,
+            throttled_s=cpu.throttled_s,
+            memory_limit=memory[0],
+            memory_used=memory[1],
+            oom_kills=_oom_kills(unified, levels.get("memory", [])),
+            stalls=self._stalls(unified[0], "{}.pressure") if unified else {},
+        )
+
+    def _levels(self, hierarchy: str, path: str) -> List[Ends]:
+        """The group at ``path`` and those above it, as far as they were read."""
+        groups = self._data.get("cgroups")
+        table = groups.get(hierarchy) if isinstance(groups, dict) else None
+        if not isinstance(table, dict):
+            return []
+        found = []
+        for _level in range(_MOST_LEVELS):
+            if path in table:
+                found.append(_ends(table[path]))
+            if not path.strip("/"):
+                break
+            path = path.rstrip("/").rpartition("/")[0] or "/"
+        return found
+
+    def _stalls(self, ends: Ends, form: str) -> Dict[str, float]:
+        """``cpu some`` and so on; ``form`` makes a file's name of the kind."""
+        found = {}
+        for kind, row in itertools.product(("cpu", "memory", "io"), ("some", "full")):
+            first, last = (_total(texts.get(form.format(kind)), row) for texts in ends)
+            if first is not None and last is not None and self._seconds and last >= first:
+                found[f"{kind} {row}"] = round(min((last - first) / 1e6 / self._seconds, 1.0), 3)
+        return found
+
+
+class _Quota(NamedTuple):
+    quota: Optional[float]
+    throttled: Optional[float]
+    throttled_s: Optional[float]
+
+
+def _tightest_quota(levels: Sequence[Ends]) -> _Quota:
+    """The quota is the smallest one; the throttling that of the level that was held back most."""
+    quotas = [quota for quota in map(_cpus, levels) if quota is not None]
+    held = []
+    for level in levels:
+        periods, times = level.growth("cpu.stat", "nr_periods"), level.growth("cpu.stat", "nr_throttled")
+        if periods is None or times is None:
+            continue
+        micro, nano = level.growth("cpu.stat", "throttled_usec"), level.growth("cpu.stat", "throttled_time")
+        seconds = micro / 1e6 if micro is not None else nano / 1e9 if nano is not None else None
+        held.append((times / periods if periods else 0.0, seconds))
+    most = max(held, key=lambda pair: pair[0], default=(None, None))
+    share = None if most[0] is None else round(min(most[0], 1.0), 3)
+    return _Quota(min(quotas, default=None), share, None if most[1] is None else round(most[1], 6))
+
+
+def _cpus(level: Ends) -> Optional[float]:
+    words = level.after.get("cpu.max", "").split()  # version 2: "50000 100000", or "max 100000"
+    if not words:
+        words = [level.after.get("cpu.cfs_quota_us", ""), level.after.get("cpu.cfs_period_us", "")]
+    if len(words) != 2 or not (words[0].isdigit() and words[1].isdigit()) or not int(words[1]):
+        return None
+    return round(int(words[0]) / int(words[1]), 4)
+
+
+def _frozen(unified: Sequence[Ends], freezer: Sequence[Ends]) -> Optional[bool]:
+    """Both files tell of freezing from above as well. A group that is at the top cannot be frozen and has no file."""
+    said: List[bool] = []
+    events = [_keyed(level.after.get("cgroup.events")) for level in unified[:1]]
+    said += [event["frozen"] == 1 for event in events if "frozen" in event]
+    said += [level.after["freezer.state"] != "THAWED" for level in freezer[:1] if "freezer.state" in level.after]
+    return any(said) if said else None
+
+
+def _nearest_limit(levels: Sequence[Ends]) -> Tuple[Optional[int], Optional[int]]:
+    """(limit, use) of the level with the least left; without any limit the use of the process's own group."""
+    limits = []
+    for level in levels:
+        limit = _either(level, "memory.max", "memory.limit_in_bytes")
+        used = _either(level, "memory.current", "memory.usage_in_bytes")
+        if limit is not None and used is not None and limit < _NO_LIMIT:
+            limits.append((limit - used, limit, used))
+    if limits:
+        return min(limits)[1:]
+    own = (_either(level, "memory.current", "memory.usage_in_bytes") for level in levels)
+    return None, next((used for used in own if used is not None), None)
+
+
+def _oom_kills(unified: Sequence[Ends], memory: Sequence[Ends]) -> Optional[int]:
+    counts = [level.growth("memory.events", "oom_kill") for level in unified]
+    counts += [level.growth("memory.oom_control", "oom_kill") for level in memory]
+    known = [count for count in counts if count is not None]
+    return max(known) if known else None
+
+
+def _either(level: Ends, *files: str) -> Optional[int]:
+    return next((n for n in map(level.number, files) if n is not None), None)
+
+
+def _telling(places: Mapping[str, str]) -> str:
+    """The path that says most: the unified one, else a controller's, the top last."""
+    paths = [places[""]] if "" in places else []
+    paths += [path for hierarchy, path in sorted(places.items()) if hierarchy]
+    return next((path for path in paths if path.strip("/")), "/")
+
+
+# ---------------------------------------------------------------------- texts
+
+
+def _ends(value: Any) -> Ends:
+    def texts(side: str) -> Dict[str, str]:
+        found = value.get(side) if isinstance(value, dict) else None
+        return {k: v for k, v in found.items() if isinstance(v, str)} if isinstance(found, dict) else {}
+
+    return Ends(texts("before"), texts("after"))
+
+
+def _rows(text: Optional[str]) -> Iterable[List[str]]:
+    return (row.split() for row in (text or "").splitlines())
+
+
+def _keyed(text: Optional[str]) -> Dict[str, int]:
+    """``name number`` a line."""
+    return {row[0]: int(row[1]) for row in _rows(text) if len(row) == 2 and row[1].isdigit()}
+
+
+def _kilobytes(text: Optional[str]) -> Dict[str, int]:
+    """/proc/meminfo → bytes."""
+    return {row[0].rstrip(":"): int(row[1]) << 10 for row in _rows(text) if len(row) == 3 and row[1].isdigit()}
+
+
+def _total(text: Optional[str], row_name: str) -> Optional[int]:
+    """Microseconds: ``some avg10=0.00 avg60=0.00 avg300=0.00 total=0``."""
+    for row in _rows(text):
+        if row[:1] == [row_name] and row[-1].startswith("total=") and row[-1][6:].isdigit():
+            return int(row[-1][6:])
+    return None
+
+
+def _steal(ends: Ends) -> Optional[float]:
+    """Fields of the row ``cpu``: user nice system idle iowait irq softirq steal …, the guests' being part of user."""
+    first, last = _cpu_row(ends.before), _cpu_row(ends.after)
+    if len(first) < 8 or len(last) < 8:
+        return None
+    spent = [b - a for a, b in zip(first[:8], last[:8])]
+    return round(spent[7] / sum(spent), 3) if sum(spent) > 0 and spent[7] >= 0 else None
+
+
+def _cpu_row(texts: Mapping[str, str]) -> List[int]:
+    row = next((row for row in _rows(texts.get("stat")) if row[:1] == ["cpu"]), [])
+    return [int(field) for field in row[1:] if field.isdigit()]
+
+
+def _decimal(text: str) -> Optional[float]:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _bytes(pages: Optional[int]) -> Optional[int]:
+    return None if pages is None else pages * _PAGE

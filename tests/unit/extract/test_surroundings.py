@@ -1,0 +1,135 @@
+"""Control groups and the machine over the window, of version 2 and 1, from the kernel's files as the capture kept them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+import pytest
+
+from postmortem.evidence import ControlGroup
+from postmortem.extract.surroundings import Surroundings
+
+PSI = "some avg10=0.00 avg60=0.00 avg300=0.00 total={}\nfull avg10=0.00 avg60=0.00 avg300=0.00 total={}"
+
+
+def group(tmp_path: Path, places: Dict[str, str], cgroups: Dict[str, Any]) -> Optional[ControlGroup]:
+    (tmp_path / "m.json").write_text(json.dumps({"seconds": 2.0, "processes": {"7": places}, "cgroups": cgroups}))
+    return Surroundings(tmp_path / "m.json").control_group(7)
+
+
+def ends(before: Dict[str, str], after: Optional[Dict[str, str]] = None) -> Dict[str, Dict[str, str]]:
+    return {"before": before, "after": {**before, **(after or {})}}
+
+
+def test_version_2_throttled_by_a_group_above(tmp_path: Path) -> None:
+    """The quota of the slice holds back what runs in a service of it, whose own file has no quota."""
+    found = group(
+        tmp_path,
+        {"": "/app.slice/web"},
+        {
+            "": {
+                "/app.slice/web": ends(
+                    {
+                        "cpu.stat": "usage_usec 5\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0",
+                        "cpu.max": "max 100000",
+                        "cgroup.events": "populated 1\nfrozen 0",
+                        "memory.max": "max",
+                        "memory.current": "1000",
+                        "memory.events": "oom 0\noom_kill 1",
+                        "memory.pressure": PSI.format(1000000, 500000),
+                    },
+                    {"memory.events": "oom 1\noom_kill 2", "memory.pressure": PSI.format(2000000, 1000000)},
+                ),
+                "/app.slice": ends(
+                    {
+                        "cpu.stat": "nr_periods 10\nnr_throttled 10\nthrottled_usec 1000000",
+                        "cpu.max": "50000 100000",
+                        "memory.max": "4096",
+                        "memory.current": "4000",
+                    },
+                    {"cpu.stat": "nr_periods 30\nnr_throttled 25\nthrottled_usec 2500000"},
+                ),
+            }
+        },
+    )
+    assert found == ControlGroup(
+        path="/app.slice/web", frozen=False, cpu_quota=0.5, throttled=0.75, throttled_s=1.5, memory_limit=4096,
+        memory_used=4000, oom_kills=1, stalls={"memory some": 0.5, "memory full": 0.25},
+    )  # fmt: skip
+
+
+def test_version_1_frozen_and_throttled(tmp_path: Path) -> None:
+    """Each controller has a hierarchy of its own; throttled_time counts nanoseconds."""
+    found = group(
+        tmp_path,
+        {"": "/", "freezer": "/jail", "cpu": "/slow", "memory": "/"},
+        {
+            "freezer": {"/jail": ends({"freezer.state": "THAWED"}, {"freezer.state": "FROZEN"})},
+            "cpu": {
+                "/slow": ends(
+                    {
+                        "cpu.stat": "nr_periods 0\nnr_throttled 0\nthrottled_time 0",
+                        "cpu.cfs_quota_us": "20000",
+                        "cpu.cfs_period_us": "100000",
+                    },
+                    {"cpu.stat": "nr_periods 4\nnr_throttled 4\nthrottled_time 300000000"},
+                ),
+                "/": ends({"cpu.cfs_quota_us": "-1", "cpu.cfs_period_us": "100000"}),
+            },
+            "memory": {"/": ends({"memory.limit_in_bytes": "9223372036854771712", "memory.usage_in_bytes": "77"})},
+        },
+    )
+    assert found is not None
+    assert (found.path, found.frozen, found.cpu_quota) == ("/slow", True, 0.2)
+    assert (found.throttled, found.throttled_s) == (1.0, 0.3)
+    assert (found.memory_limit, found.memory_used, found.oom_kills) == (None, 77, None)
+
+
+def test_what_is_not_known_is_not_denied(tmp_path: Path) -> None:
+    """No file, no answer: not "not frozen", not "not throttled"."""
+    found = group(tmp_path, {"": "/x"}, {"": {"/x": ends({"memory.current": "5"})}})
+    assert found == ControlGroup(path="/x", memory_used=5)
+    assert group(tmp_path, {"": "/x"}, {}) is None
+    assert group(tmp_path, {}, {"": {"/x": ends({"memory.current": "5"})}}) is None
+
+
+def test_the_machine_over_the_window(tmp_path: Path) -> None:
+    """Bytes from kilobytes and pages, stalls as a share of the window, steal of all CPU time."""
+    before = {
+        "loadavg": "9.50 2.00 1.00 4/500 77",
+        "meminfo": "MemTotal:  2048 kB\nMemAvailable: 1024 kB\nSwapFree: 0 kB",
+        "vmstat": "pswpin 1\npswpout 5\noom_kill 0",
+        "stat": "cpu  100 0 100 800 0 0 0 0 0 0",
+        "pressure/io": PSI.format(0, 0),
+    }
+    after = {
+        "vmstat": "pswpin 3\npswpout 5\noom_kill 1",
+        "stat": "cpu  150 0 100 800 0 0 0 50 0 0",
+        "pressure/io": PSI.format(1000000, 0),
+    }
+    (tmp_path / "m.json").write_text(json.dumps({"seconds": 2.0, "machine": ends(before, after)}))
+    found = Surroundings(tmp_path / "m.json").machine()
+    assert found is not None
+    assert (found.load, found.memory, found.available, found.swap_free) == (9.5, 2 << 20, 1 << 20, 0)
+    assert (found.swapped_in, found.swapped_out, found.oom_kills, found.steal) == (8192, 0, 1, 0.5)
+    assert found.stalls == {"io some": 0.5, "io full": 0.0}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{", "[]", "[" * 5000, '{"machine": 5, "cgroups": 5, "processes": {"7": 3}}',
+        '{"machine": {"after": {"stat": "cpu x", "loadavg": "?", "meminfo": "a b c\\nMemTotal: 1"}}}',
+        '{"seconds": "x", "processes": {"7": {"": "/a"}}, "cgroups": {"": {"/a": {"before": [], "after": {"cpu.max": 7}}}}}',
+        '{"seconds": 0, "processes": {"7": {"": "/a"}}, "cgroups": {"": {"/a": {"after": {"cpu.max": "1 0"}}}}}',
+    ],
+)  # fmt: skip
+def test_damaged_files_say_nothing(tmp_path: Path, text: str) -> None:
+    """A bundle may be cut short, or written by an enemy: unknown, never an error."""
+    (tmp_path / "m.json").write_text(text)
+    around = Surroundings(tmp_path / "m.json")
+    machine, mine = around.machine(), around.control_group(7)
+    assert machine is None or (machine.load, machine.memory, machine.steal) == (None, None, None)
+    assert mine is None or (mine.frozen, mine.cpu_quota, mine.throttled) == (None, None, None)
