@@ -78,11 +78,11 @@ class ProcessWatch:
 
     def finish(self, until: float = float("inf")) -> None:
         self.seconds = time.monotonic() - self._began
-        self._last = _Ends.of(self.pid)
         for tid, thread in self.threads.items():
             if time.monotonic() > until:
-                return
+                break
             thread.last = counters.totals(f"/proc/{self.pid}/task/{tid}", self._delays) or counters.UNKNOWN
+        self._last = _Ends.of(self.pid)  # around those of its threads at both ends: never less than theirs
 
     def as_json(self) -> Dict[str, Any]:
         first, last = self._first, self._last
