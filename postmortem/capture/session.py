@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Optional
 
 from .. import __version__
 from ..bundle import Bundle
-from . import cores, facts, network, probes, procfs, programs, pyspy, tree, window
+from . import cores, facts, fallbacks, network, probes, procfs, programs, pyspy, tree, window
 from .command import Command, Watch
 from .options import Options
 
@@ -59,6 +59,7 @@ class Session:
             self._timings["pause_s"] = cores.capture(
                 self.bundle, self.command, lambda: members_of(self.command), self._describe_new, self.options.core
             )
+            fallbacks.last_look(self.bundle, self.command, [p for p, k in self.facts.items() if facts.is_python(k)])
         self._timings.setdefault("pause_s", None)
         self.bundle.manifest["timings"] = self._timings
         self.bundle.save_manifest()

@@ -100,7 +100,7 @@ def test_a_frozen_control_group(tmp_path: Path, version: str) -> None:
             assert done.manifest["timings"]["pause_s"] < 1.5
             if version == "version 1":
                 assert "its control group is frozen" in done.steps("core")[0]["error"]
-            assert set(states(target.pid)) == {"S"}
+            wait_until(lambda: set(states(target.pid)) == {"S"}, "it to go on")
     finally:
         wait_until(lambda: _removed(group), "the group to be empty")
 

@@ -1,0 +1,81 @@
+"""What is still to be had of processes that left no core: first a last look by py-spy, while they live; then, when the tree is
+ended anyway, the kernel's own core, for which a signal ends them. What remains is what /proc told.
+
+Each attempt is a step of the manifest. A process with samples needs no last look; one that left its core needs neither.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from typing import BinaryIO, Callable, ContextManager, Iterable, List
+
+from ..bundle import Bundle
+from . import kernelcore, pyspy
+from .command import Command
+from .tree import Member
+
+#: The last look, and how long it may wait for py-spy to begin.
+_LAST_LOOK_S = 0.5
+#: Cores by the kernel: so many processes, and no new one after so long.
+_MOST_CORES = 8
+_CORES_S = 30.0
+
+
+def without_core(bundle: Bundle) -> List[int]:
+    """Processes whose core was tried in vain, in the order of the manifest."""
+    failed = [step["subject"] for step in bundle.failed_steps if step["step"] in ("core", "freeze")]
+    every = any(not subject.startswith("process ") for subject in failed)
+    return [pid for pid in bundle.pids if bundle.core(pid) is None and (every or f"process {pid}" in failed)]
+
+
+def last_look(bundle: Bundle, command: Command, python: Iterable[int]) -> None:
+    """py-spy on those of ``python`` that have neither a core nor samples, and whose sampling did not fail already."""
+    tried = {step["subject"] for step in bundle.failed_steps if step["step"] == "py-spy"}
+    lacking = set(without_core(bundle)).intersection(python)
+    pids = [pid for pid in sorted(lacking) if f"process {pid}" not in tried and not _sampled(bundle, pid)]
+    if not pids:
+        return
+    samplers = pyspy.Samplers(bundle, command)
+    try:
+        samplers.start(pids, _LAST_LOOK_S)
+        command.pause(_LAST_LOOK_S)
+        samplers.finish()
+    finally:
+        samplers.close()
+
+
+def _sampled(bundle: Bundle, pid: int) -> bool:
+    return (bundle.path / "raw" / "pyspy" / f"{pid}.chrometrace.json").exists()
+
+
+def kernel_cores(bundle: Bundle, command: Command, members: Callable[[], List[Member]]) -> None:
+    """Ends the processes of ``members`` that left no core with one by the kernel. For a tree that is ended right after this."""
+    if command.interrupted is not None:
+        return
+    lacking = set(without_core(bundle))
+    pids = [member.pid for member in members() if member.alive and member.pid in lacking]
+    _hold(pids[:_MOST_CORES])
+    until = time.monotonic() + _CORES_S
+    for position, pid in enumerate(pids):
+        with bundle.step("kernel-core", f"process {pid}") as step:
+            if position >= _MOST_CORES or time.monotonic() > until or command.interrupted is not None:
+                step.fail("there was no time for a core by the kernel", "")
+                continue
+            free = shutil.disk_usage(str(bundle.path)).free
+            kernelcore.take(command, pid, _opener(bundle, pid), free)
+
+
+def _opener(bundle: Bundle, pid: int) -> Callable[[], ContextManager[BinaryIO]]:
+    return lambda: bundle.writing(f"raw/cores/{pid}.core")
+
+
+def _hold(pids: List[int]) -> None:
+    """Nobody is to see the others end. The core of a process that was held shows what it waited in all the same."""
+    for pid in pids if len(pids) > 1 else ():
+        try:
+            os.kill(pid, signal.SIGSTOP)
+        except (ProcessLookupError, PermissionError):
+            continue
