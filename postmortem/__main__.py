@@ -15,12 +15,11 @@ from . import errors
 
 TYPE_CHECKING = False  # typing itself takes milliseconds to import
 if TYPE_CHECKING:
-    from typing import Callable, TextIO
+    from pathlib import Path
+    from typing import Any, Callable
 
     from .capture.command import Command
     from .capture.options import Options
-
-_TIMED_OUT = 124
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -37,7 +36,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def capture(words: list[str], diagnose: Callable[..., object] | None = None) -> int:
-    """``postmortem capture`` with the words after it; returns the exit status. ``diagnose`` takes the pipeline's place."""
+    """``postmortem capture`` with the words after it; returns the exit status. ``diagnose`` takes the place of the
+    pipeline's diagnose_captured."""
     from .capture import options as line  # noqa: PLC0415
 
     try:
@@ -62,48 +62,34 @@ def _run(options: Options, diagnose: Callable[..., object] | None) -> int:
         from .publish import plan  # noqa: PLC0415 - a wrong format is not to be found out after the deadline
 
         plan(options.format or "text", options.report)
+    command: Command
+    reason: dict[str, Any] | None = None
     if options.pid is not None:
         if not os.path.isdir(f"/proc/{options.pid}"):
             raise errors.CaptureFailed(f"there is no process {options.pid}", "ps -ef lists those that there are")
-        return _after(run.Watch(options.pid), options, diagnose, 0)
-    command = run.start(options.command, foreground=options.foreground)
-    _adopt_orphans()
-    status = command.wait(options.timeout or None)
-    if status is not None:
-        return status
-    return _after(command, options, diagnose, _TIMED_OUT)
+        command, reason = run.Watch(options.pid), {"kind": "pid", "seconds": None, "signal": None}
+    else:
+        command = run.start(options.command, foreground=options.foreground, demand=options.on_signal)
+        _adopt_orphans()
+        if options.stall is None and options.on_signal is None:
+            status = command.wait(options.timeout or None)
+            if status is not None:
+                return status
+            reason = {"kind": "timeout", "seconds": options.timeout, "signal": None}
+    from .capture.course import Course  # noqa: PLC0415 - a command that ends in time needs none of it
+    from .narration import Narration  # noqa: PLC0415
+
+    return Course(command, options, Narration(sys.stderr), diagnose or _diagnose).run(reason)
 
 
-def _after(command: Command, options: Options, diagnose: Callable[..., object] | None, status: int) -> int:
-    """The time is up."""
-    from .capture.aftermath import attend_to_signals, capture_and_end  # noqa: PLC0415
-
-    bundle = capture_and_end(command, options, _say)
-    later = f"postmortem analyze {bundle}"
-    try:
-        attend_to_signals(command)
-        stream = sys.stderr or _nowhere()
-        asked = {"with_locals": True} if options.locals else {}
-        (diagnose or _pipeline())(
-            bundle, stream=stream, format=options.format or "text", reports=options.report, **asked
-        )
-    except KeyboardInterrupt:
-        _say(f"interrupted; the capture is kept: {later}")
-    except errors.PostmortemError as exc:
-        _say(f"{exc.sentence()}; the capture is kept: {later}")
-    except Exception as exc:  # the capture is worth more than its diagnosis
-        _say(f"the diagnosis failed ({type(exc).__name__}: {exc}); the capture is kept: {later}")
-    return status
-
-
-def _pipeline() -> Callable[..., object]:
+def _diagnose(bundle: Path, **asked: Any) -> object:
     from .pipeline import diagnose_captured  # noqa: PLC0415 - the capture itself needs none of it
 
-    return diagnose_captured
+    return diagnose_captured(bundle, **asked)
 
 
 def _adopt_orphans() -> None:
-    from .capture.subreaper import become_subreaper  # noqa: PLC0415 - imports ctypes: after the spawn
+    from .capture.subreaper import become_subreaper  # noqa: PLC0415 - it takes a moment: after the spawn
 
     become_subreaper()
 
@@ -119,11 +105,6 @@ def _refuse_early(path: str) -> None:
         parent = os.path.dirname(parent)
     if not os.path.isdir(parent) or not os.access(parent, os.W_OK | os.X_OK):
         raise errors.CaptureFailed(f"nothing can be written to {parent}", "choose another place with -o DIR")
-
-
-def _nowhere() -> TextIO:
-    """Where the report goes when stderr is closed: it stays in the bundle."""
-    return open(os.devnull, "w")
 
 
 def _say(sentence: str) -> None:

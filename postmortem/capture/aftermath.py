@@ -1,4 +1,4 @@
-"""The deadline has passed: a bundle is made and filled, the tree is ended."""
+"""A bundle is made and filled; a tree is ended."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import signal
 import tempfile
 import time
 from pathlib import Path
-from typing import Callable, NoReturn, Optional
+from typing import Any, Callable, Dict, List, NoReturn, Optional
 
 from .. import errors
 from ..bundle import Bundle, Step
-from . import ending, procfs
+from . import ending, fallbacks, procfs
 from .command import ENDING, Command, Watch
 from .options import Options
 from .session import Session, to_end
@@ -20,26 +20,46 @@ from .session import Session, to_end
 Say = Callable[[str], None]
 
 
-def capture_and_end(command: Command, options: Options, say: Say) -> Path:
-    """Returns the bundle's path. Raises CaptureFailed when there can be none; the tree is ended all the same."""
-    bundle: Optional[Bundle] = None
+def create(command: Command, options: Options, number: Optional[int]) -> Bundle:
+    """A new bundle; ``number`` is its own among several. Raises CaptureFailed."""
+    if options.output is not None:
+        given = Path(options.output)
+        return Bundle.create(given if number is None else given / str(number))
+    now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    name = f"postmortem-{program(command, options)}-{now}-{command.pid}" + ("" if number is None else f"-{number}")
     try:
-        bundle = _create(command, options)
-        watched = isinstance(command, Watch)
-        what = f"process {command.pid}" if watched else f"{_program(command, options)} has not ended in time"
-        say(f"{what}: capturing into {bundle.path}")
-        Session(command, options, bundle).capture()
+        return Bundle.create(Path(name))
+    except errors.CaptureFailed:
+        # a read-only folder is no reason to lose what took so long to come about
+        return Bundle.create(Path(tempfile.gettempdir()) / name)
+
+
+def fill(bundle: Bundle, command: Command, options: Options, say: Say, tell: Say) -> None:
+    """Captures into the bundle; ``tell`` hears of each step. Raises CaptureFailed when it cannot be written."""
+    say(f"{_reason(command, options)} into {bundle.path}")
+    try:
+        Session(command, options, bundle, tell).capture()
     except OSError as exc:
         raise errors.CaptureFailed(f"the bundle cannot be written: {exc}", "choose another place with -o DIR") from None
-    finally:
-        _end(command, options, bundle, say)
-    return bundle.path
 
 
-def _end(command: Command, options: Options, bundle: Optional[Bundle], say: Say) -> None:
+def _reason(command: Command, options: Options) -> str:
+    """Why it is captured, for whoever reads along."""
+    trigger: Dict[str, Any] = command.trigger or {}
+    name = f"process {command.pid}" if isinstance(command, Watch) else program(command, options)
+    reasons = {
+        "timeout": f"{name} has not ended in time: capturing",
+        "stall": f"{name} has made no progress for {trigger.get('seconds') or 0:g} s: capturing",
+        "signal": f"{trigger.get('signal')}: capturing {name}",
+    }
+    return reasons.get(trigger.get("kind", ""), f"{name}: capturing")
+
+
+def end(command: Command, options: Options, bundle: Optional[Bundle], say: Say) -> None:
     """Ends what the command started, and notes how that went, if there is a place for notes."""
-    if isinstance(command, Watch):
-        return
+    if bundle is not None and options.core != "none":
+        with contextlib.suppress(OSError):
+            fallbacks.kernel_cores(bundle, command, lambda: to_end(command))
     began = time.monotonic()
     left = ending.end_tree(command, lambda: to_end(command), options.signal, options.kill_after)
     if command.terminal is not None:
@@ -56,19 +76,18 @@ def _end(command: Command, options: Options, bundle: Optional[Bundle], say: Say)
             bundle.record(step)
 
 
-def _create(command: Command, options: Options) -> Bundle:
-    if options.output is not None:
-        return Bundle.create(Path(options.output))
-    now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    name = f"postmortem-{_program(command, options)}-{now}-{command.pid}"
-    try:
-        return Bundle.create(Path(name))
-    except errors.CaptureFailed:
-        # a read-only folder is no reason to lose what took so long to come about
-        return Bundle.create(Path(tempfile.gettempdir()) / name)
+def note_unreadable(bundle: Bundle, pids: List[int]) -> None:
+    """What ``--stall`` could not take into account."""
+    if pids:
+        step = Step("stall", f"process {pids[0]}" if len(pids) == 1 else "the tree")
+        step.fail(
+            f"what these processes wrote could not be counted, CPU time alone was: {', '.join(map(str, pids))}",
+            "run postmortem as root to judge other users' processes",
+        )
+        bundle.record(step)
 
 
-def _program(command: Command, options: Options) -> str:
+def program(command: Command, options: Options) -> str:
     if options.command:
         name = Path(options.command[0]).name
     else:
@@ -80,8 +99,13 @@ def _program(command: Command, options: Options) -> str:
 
 
 def attend_to_signals(command: Command) -> None:
-    """Gives the signals back to the interpreter: what asks for an end raises KeyboardInterrupt from now on."""
-    for number in ENDING:
+    """Gives the signals back to the interpreter: what asks for an end raises KeyboardInterrupt from now on.
+
+    What has asked for a capture is ignored: a demand that comes too late is no reason to die.
+    """
+    if command.demand is not None:
+        signal.signal(command.demand, signal.SIG_IGN)
+    for number in ENDING - {command.demand}:
         signal.signal(number, _interrupt)
     signal.pthread_sigmask(signal.SIG_SETMASK, command.original_mask)
 

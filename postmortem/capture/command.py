@@ -116,6 +116,22 @@ class Command:
                 self.interrupted = info.si_signo
         return self.interrupted is not None
 
+    def wait_for_helpers(self, pids: list[int], moment: float = float("inf")) -> bool:
+        """Until all of them have ended, but not beyond ``moment`` (time.monotonic()); False when not, also because
+        somebody asks for the end."""
+        while True:
+            self.reap()
+            if all(self.helpers.get(pid, 0) is not None for pid in pids):
+                return True
+            left = moment - time.monotonic()
+            if left <= 0 or self.interrupted is not None:
+                return False
+            info = self._next_signal(min(left, _LONGEST_WAIT_S))
+            if info is not None and info.si_signo == signal.SIGTSTP:
+                self._handle(info)
+            elif info is not None and info.si_signo in ENDING - {self.demand}:
+                self.interrupted = info.si_signo
+
     def _next_signal(self, seconds: float) -> signal.struct_siginfo | None:
         return signal.sigtimedwait(_taken(self.demand), seconds)
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 CORE_MODES = ("auto", "sparse", "python", "full", "none")
+_COLUMNS = 100
+_MOST_TIMES = 1000
 _HINT = "see postmortem capture --help"
 
 
@@ -41,6 +43,11 @@ class Options:
 
     def __init__(self) -> None:
         self.timeout: float | None = None  # None: not given; 0: no limit, as in timeout(1)
+        self.stall: float | None = None
+        self.on_signal: int | None = None
+        self.repeat = 1
+        self.every: float | None = None
+        self.on_timeout = "end"
         self.output: str | None = None
         self.kill_after = 5.0  # 0: never KILL, as in timeout(1)
         self.signal = 15
@@ -48,10 +55,16 @@ class Options:
         self.pid: int | None = None
         self.observe = 1.0
         self.core = "auto"
+        self.budget = 30.0
         self.locals = False
         self.format: str | None = None
         self.report: list[str] = []
         self.command: list[str] = []
+
+    @property
+    def numbered(self) -> bool:
+        """Whether there can be more than one bundle, so that each has a number."""
+        return self.repeat > 1 or self.on_signal is not None
 
 
 def duration(text: str) -> float:
@@ -61,6 +74,14 @@ def duration(text: str) -> float:
     if not number or number.strip("0123456789.") or number.count(".") > 1 or number == ".":
         raise ValueError("a decimal number, with s, m, h or d behind it if you like, is wanted")
     return float(number) * (unit or 1.0)
+
+
+def some_time(text: str) -> float:
+    """A duration that is more than none. Raises ValueError."""
+    seconds = duration(text)
+    if not seconds:
+        raise ValueError("more than 0 is wanted")
+    return seconds
 
 
 def signal_number(text: str) -> int:
@@ -77,22 +98,73 @@ def signal_number(text: str) -> int:
     return int(number)
 
 
+def demand_signal(text: str) -> int:
+    """A signal that a process can wait for and that nothing else here depends on. Raises ValueError."""
+    number = signal_number(text)
+    import signal  # noqa: PLC0415 - only when the option is given
+
+    taken = "KILL STOP CHLD TSTP TTIN TTOU CONT SEGV BUS FPE ILL TRAP SYS ABRT"
+    if number in {getattr(signal, f"SIG{name}") for name in taken.split()}:
+        raise ValueError("this one cannot be waited for; USR1, USR2, QUIT and HUP can")
+    return number
+
+
 def process_id(text: str) -> int:
     if not text.isdigit() or not 0 < int(text) < 1 << 31:
         raise ValueError("a process id is wanted")
     return int(text)
 
 
-def core_mode(text: str) -> str:
-    """Raises ValueError for what is none of the modes."""
-    if text not in CORE_MODES:
-        raise ValueError(f"one of {', '.join(CORE_MODES)} is wanted")
-    return text
+def times(text: str) -> int:
+    """How often: 1 to 1000. Raises ValueError."""
+    if not text.isdigit() or not 0 < int(text[:9]) <= _MOST_TIMES:
+        raise ValueError(f"a number from 1 to {_MOST_TIMES} is wanted")
+    return int(text)
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """A converter that takes these words alone."""
+
+    def convert(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"one of {', '.join(words)} is wanted")
+        return text
+
+    return convert
 
 
 TABLE = (
     Option("-t", "--timeout", "DURATION", "How long COMMAND may take; a decimal, with s, m, h or d.", duration),
-    Option("-o", "--output", "DIR", "The bundle's directory; it must not exist yet, or be empty."),
+    Option(
+        "",
+        "--stall",
+        "DURATION",
+        "Capture as well when nothing was written and less than 0.5 % of a core used for so long.",
+        some_time,
+    ),
+    Option(
+        "",
+        "--on-signal",
+        "SIGNAL",
+        "Capture when postmortem gets SIGNAL, instead of passing it on; COMMAND goes on.",
+        demand_signal,
+    ),
+    Option("", "--repeat", "N", "Capture N times, as a series; with --every.", times),
+    Option("", "--every", "DURATION", "From the start of one capture of a series to that of the next.", some_time),
+    Option(
+        "",
+        "--on-timeout",
+        "WHAT",
+        "What becomes of COMMAND then: end (default), or leave it running.",
+        one_of("end", "leave"),
+    ),
+    Option(
+        "-o",
+        "--output",
+        "DIR",
+        "The bundle's directory; it must not exist yet, or be empty. With --repeat or"
+        " --on-signal the bundles are DIR/1, DIR/2, …",
+    ),
     Option(
         "-k", "--kill-after", "DURATION", "Send KILL when COMMAND still runs so long after the signal [5].", duration
     ),
@@ -102,7 +174,14 @@ TABLE = (
     Option("", "--foreground", "", "Leave COMMAND in this process group, and its children alone when ending it."),
     Option("", "--pid", "PID", "Capture a process that already runs, and leave it running.", process_id),
     Option("", "--observe", "SECONDS", "How long to watch before anything is stopped [1].", duration),
-    Option("", "--core", "MODE", "How much memory to keep: sparse, python, full, none; auto (default) fits.", core_mode),
+    Option(
+        "",
+        "--core",
+        "MODE",
+        "How much memory to keep: sparse, python, full, none; auto (default) fits.",
+        one_of(*CORE_MODES),
+    ),
+    Option("", "--budget", "DURATION", "How long it may take from a deadline to the verdict [30].", some_time),
     Option("", "--locals", "", "Show local variables too; what looks like a secret is masked."),
     Option("-f", "--format", "FORMAT", "The report's form on stderr: text (default) or json."),
     Option("", "--report", "FILE", "Also write FILE; its suffix says the format. Repeatable.", multiple=True),
@@ -160,16 +239,26 @@ def _take(options: Options, argv: list[str], position: int) -> int:
 
 
 def _check(options: Options) -> None:
+    if options.repeat > 1 and options.every is None:
+        raise UsageError("--repeat needs --every: how long from one capture to the next", _HINT)
+    if options.repeat == 1 and options.every is not None:
+        raise UsageError("--every needs --repeat with more than 1", _HINT)
     if options.pid is not None:
-        if options.command:
-            raise UsageError("either --pid or a command, not both", _HINT)
-        if options.timeout is not None:
-            raise UsageError("-t is for a command; --pid captures at once", _HINT)
+        _check_pid(options)
         return
+    example = "write postmortem capture -t SECONDS -- COMMAND"
     if not options.command:
-        raise UsageError("no command to run and no --pid", "write postmortem capture -t SECONDS -- COMMAND")
-    if options.timeout is None:
-        raise UsageError("how long may the command take?", "write postmortem capture -t SECONDS -- COMMAND")
+        raise UsageError("no command to run and no --pid", example)
+    if options.timeout is None and options.stall is None and options.on_signal is None:
+        raise UsageError("how long may the command take?", example)
+
+
+def _check_pid(options: Options) -> None:
+    if options.command:
+        raise UsageError("either --pid or a command, not both", _HINT)
+    for flag, value in (("-t", options.timeout), ("--stall", options.stall), ("--on-signal", options.on_signal)):
+        if value is not None:
+            raise UsageError(f"{flag} is for a command; --pid captures at once", _HINT)
 
 
 def help_text() -> str:
@@ -179,7 +268,7 @@ def help_text() -> str:
         flags = ", ".join(flag for flag in (option.short, option.long) if flag)
         rows.append((f"{flags} {option.metavar}".rstrip(), option.help))
     width = max(len(left) for left, _right in rows)
-    lines = [f"  {left:<{width}}  {right}" for left, right in rows]
+    lines = [line for left, right in rows for line in _row(left, right, width)]
     return "\n".join(
         (
             "Usage: postmortem capture -t DURATION [OPTIONS] [--] COMMAND [ARGS]...",
@@ -197,3 +286,11 @@ def help_text() -> str:
             "postmortem failed; 126 or 127 when the command could not be run or found; with --pid, 0.",
         )
     )
+
+
+def _row(left: str, right: str, width: int) -> list[str]:
+    """One option, its help folded beside it."""
+    import textwrap  # noqa: PLC0415 - for those who ask for help, who have the time
+
+    first, *others = textwrap.wrap(right, max(_COLUMNS - width - 4, 30))
+    return [f"  {left:<{width}}  {first}", *(f"  {'':<{width}}  {line}" for line in others)]

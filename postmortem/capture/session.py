@@ -9,7 +9,7 @@ import os
 import platform
 import signal
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from .. import __version__
 from ..bundle import Bundle
@@ -34,13 +34,24 @@ def to_end(command: Command) -> List[tree.Member]:
     return [m for m in found if m.pid == command.pid] if command.foreground else found
 
 
+def _silent(text: str) -> None:
+    """Nobody wants to hear of the steps."""
+
+
+def _processes(count: int) -> str:
+    return "1 process" if count == 1 else f"{count} processes"
+
+
 class Session:
     """One capture of one tree into one bundle."""
 
-    def __init__(self, command: Command, options: Options, bundle: Bundle) -> None:
+    def __init__(
+        self, command: Command, options: Options, bundle: Bundle, tell: Callable[[str], None] = _silent
+    ) -> None:
         self.command = command
         self.options = options
         self.bundle = bundle
+        self._tell = tell  # hears of each step as it goes
         self.facts: Dict[int, Dict[str, Any]] = {}
         self._timings: Dict[str, Optional[float]] = {}
         self._programs = programs.LostPrograms(bundle)
@@ -60,21 +71,25 @@ class Session:
                 self.bundle, self.command, lambda: members_of(self.command), self._describe_new, self.options.core
             )
             fallbacks.last_look(self.bundle, self.command, [p for p, k in self.facts.items() if facts.is_python(k)])
+            self._tell_of_the_pause()
         self._timings.setdefault("pause_s", None)
         self.bundle.manifest["timings"] = self._timings
         self.bundle.save_manifest()
 
+    def _tell_of_the_pause(self) -> None:
+        pause = self._timings["pause_s"]
+        if pause is not None:
+            cores_there = sum(1 for pid in self.bundle.pids if self.bundle.core(pid))
+            self._tell(f"stopped {_processes(cores_there)} for {pause * 1e3:.3g} ms")
+
     # ------------------------------------------------------------------ look
 
     def _write_header(self) -> None:
-        trigger: Dict[str, Any] = {"kind": "pid", "seconds": None, "signal": None}
-        if not isinstance(self.command, Watch):
-            trigger = {"kind": "timeout", "seconds": self.options.timeout, "signal": None}
         uname = platform.uname()
         self.bundle.manifest.update(
             {
                 "tool": {"name": "postmortem", "version": __version__},
-                "trigger": trigger,
+                "trigger": self.command.trigger,
                 "command": [procfs.text(os.fsencode(word)) for word in self.options.command] or None,
                 "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.command.started)),
                 "machine": {"cpus": os.cpu_count(), "kernel": uname.release, "arch": uname.machine},
@@ -114,6 +129,7 @@ class Session:
         try:
             if self.options.observe > 0:
                 samplers.start(python, self.options.observe)
+            self._tell(f"watching {_processes(len(alive))} for {self.options.observe:g} s")
             with self.bundle.step("window", "the tree") as step:
                 gils = probes.gil_probes(python)
                 seen = window.Window(alive, self.options.observe, {pid: self.facts[pid]["cgroup"] for pid in alive})

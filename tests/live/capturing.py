@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DRIVER = """
 import sys
 from postmortem.__main__ import capture
-def diagnose(path, stream, format, reports):
+def diagnose(path, stream, format, reports, **_):
     stream.write(f"diagnosed {path} as {format} {list(reports)}\\n")
 sys.exit(capture(sys.argv[1:], diagnose))
 """

@@ -60,6 +60,18 @@ def test_repeated_reports_and_a_flag() -> None:
         (["--pid", "0"], "process id"),
         (["--pid", "12", "x"], "not both"),
         (["--pid", "12", "-t", "1"], "-t is for a command"),
+        (["--pid", "12", "--stall", "1"], "--stall is for a command"),
+        (["--pid", "12", "--on-signal", "USR1"], "--on-signal is for a command"),
+        (["--stall", "0", "x"], "more than 0"),
+        (["--on-signal", "KILL", "x"], "cannot be waited for"),
+        (["--on-signal", "CHLD", "x"], "cannot be waited for"),
+        (["--on-timeout", "kill", "-t1", "x"], "end, leave"),
+        (["--core", "some", "-t1", "x"], "auto, sparse"),
+        (["--budget", "0", "-t1", "x"], "more than 0"),
+        (["--repeat", "3", "-t1", "x"], "--every"),
+        (["--every", "3", "-t1", "x"], "--repeat"),
+        (["--repeat", "0", "--every", "1", "-t1", "x"], "from 1 to"),
+        (["--repeat", "1" * 5000, "--every", "1", "-t1", "x"], "from 1 to"),
         (["-s", "NOPE", "-t1", "x"], "signal"),
         (["-s", "Signals", "-t1", "x"], "signal"),
         (["-s", "99", "-t1", "x"], "signal"),
@@ -76,9 +88,34 @@ def test_wrong_usage_says_what_and_where_to_look(words: List[str], part: str) ->
 def test_every_row_of_the_table_has_its_place_and_its_help() -> None:
     """The parser's table is the help's table; none sets an attribute that Options does not declare."""
     declared = vars(Options())
-    text = help_text()
+    text = " ".join(help_text().split())
     for option in TABLE:
         assert option.name in declared
         assert option.long in text
-        assert option.help in text
+        assert option.help in text  # wherever it is folded
     assert max(map(len, text.splitlines())) <= 110
+
+
+@pytest.mark.parametrize("words", [["--stall", "10m", "x"], ["--on-signal", "USR1", "x"], ["--pid", "1"]])
+def test_a_deadline_is_not_the_only_reason_to_capture(words: List[str]) -> None:
+    """-t may be left out where something else triggers."""
+    assert parse(words).timeout is None
+
+
+def test_what_the_triggers_are_given() -> None:
+    """Durations in seconds, signals by number, and the values of those that were not given."""
+    options = parse("-t 5m --stall 30 --on-signal usr2 --repeat 3 --every 2s --on-timeout leave --budget 1m x".split())
+    given = (options.stall, options.on_signal, options.repeat, options.every, options.on_timeout, options.budget)
+    assert given == (30.0, signal.SIGUSR2, 3, 2.0, "leave", 60.0)
+    bare = parse(["-t1", "x"])
+    assert (bare.stall, bare.on_signal, bare.repeat, bare.every) == (None, None, 1, None)
+    assert (bare.on_timeout, bare.budget, bare.core) == ("end", 30.0, "auto")
+
+
+@pytest.mark.parametrize(
+    ("words", "numbered"),
+    [("-t1 x", False), ("--stall 3 x", False), ("--on-signal USR1 x", True), ("--pid 1 --repeat 2 --every 1", True)],
+)
+def test_bundles_are_numbered_where_there_can_be_several(words: str, numbered: bool) -> None:
+    """Then -o DIR names the folder of DIR/1, DIR/2, …"""
+    assert parse(words.split()).numbered is numbered

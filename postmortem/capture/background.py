@@ -1,0 +1,88 @@
+"""Diagnoses that are made while the command goes on: each in a child process, one after the other.
+
+So the command's end, and a signal that is meant for it, find us waiting for them. A child has a process group of its
+own: Ctrl-C is meant for the command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Callable, List, Optional, Tuple
+
+from .aftermath import attend_to_signals
+from .command import Command
+
+Captured = Tuple[Path, Optional[int]]  # a bundle, and its number when there are several
+
+#: More children than this do not wait for their turn.
+_MOST = 8
+_PATIENCE_S = 3.0
+
+
+class Diagnoses:
+    """``diagnose(captured)`` runs in the child and says what there is to say, failures too."""
+
+    def __init__(self, command: Command, diagnose: Callable[[Captured], None]) -> None:
+        self._command = command
+        self._diagnose = diagnose
+        self._children: List[int] = []
+        #: The read end of a pipe that the latest child holds open until it ends.
+        self._turn: Optional[int] = None
+
+    def start(self, captured: Captured) -> bool:
+        """False when there are too many already, or no child can be made."""
+        if len(self._running()) >= _MOST:
+            return False
+        try:
+            turn, held = os.pipe()
+        except OSError:
+            return False
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(turn)
+            os.close(held)
+            return False
+        if pid == 0:
+            self._be_the_child(captured, turn)
+        self._command.helpers[pid] = None
+        self._children.append(pid)
+        os.close(held)
+        if self._turn is not None:
+            os.close(self._turn)
+        self._turn = turn
+        return True
+
+    def wait(self) -> None:
+        """Until all have ended; a signal that asks for the end ends them too."""
+        if self._command.wait_for_helpers(self._children):
+            return
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for pid in self._running():
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(pid, number)
+            self._command.interrupted = None
+            if self._command.wait_for_helpers(self._children, time.monotonic() + _PATIENCE_S):
+                return
+
+    def _running(self) -> List[int]:
+        self._command.reap()
+        return [pid for pid in self._children if self._command.helpers.get(pid) is None]
+
+    def _be_the_child(self, captured: Captured, turn: int) -> None:
+        status = 1
+        try:
+            os.setpgid(0, 0)
+            signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # a report is written to the terminal from the background
+            attend_to_signals(self._command)
+            os.close(turn)
+            if self._turn is not None:
+                os.read(self._turn, 1)  # nothing ever comes; it ends when the child before us does
+            self._diagnose(captured)
+            status = 0
+        finally:
+            os._exit(status)

@@ -1,0 +1,182 @@
+"""From the first reason to capture to the exit status: captures, the tree's end, diagnoses, in this order.
+
+What a deadline or a stall has struck is ended before it is diagnosed, so that the diagnosis takes nothing from anybody.
+What goes on (after a capture on demand, with ``--pid`` or ``--on-timeout leave``) is diagnosed beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Callable, List, Optional
+
+from .. import errors
+from ..bundle import Bundle
+from ..narration import Narration
+from . import aftermath, tree, triggers
+from .background import Captured, Diagnoses
+from .command import Command, Watch
+from .options import Options
+
+TIMED_OUT = 124  # as in timeout(1)
+_LOOK_S = 1.0
+
+
+class Course:
+    """One run of ``postmortem capture`` after the command's start. ``diagnose`` is the pipeline's diagnose_captured."""
+
+    def __init__(
+        self, command: Command, options: Options, narration: Narration, diagnose: Callable[..., object]
+    ) -> None:
+        self._command = command
+        self._options = options
+        self._narration = narration
+        self._pipeline = diagnose
+        self._diagnoses = Diagnoses(command, lambda captured: self._diagnose([captured]))
+        self._count = 0
+        self._latest: Optional[Bundle] = None
+        self._watched = isinstance(command, Watch)
+        self._leaves = self._watched or options.on_timeout == "leave"
+
+    def run(self, reason: Optional[triggers.Trigger] = None) -> int:
+        """Returns the exit status; without a ``reason`` to capture now one is waited for. Raises CaptureFailed."""
+        if reason is None:
+            waiting = triggers.Triggers(self._command, self._options)
+            reason = waiting.wait()
+            while reason is not None and reason["kind"] == "signal":
+                self._on_demand(reason)
+                reason = waiting.wait()
+            if reason is None:
+                self._diagnoses.wait()
+                return self._command.status or 0
+            return self._for_good(reason, waiting.unreadable)
+        return self._for_good(reason, [])
+
+    # ------------------------------------------------------------------ captures
+
+    def _on_demand(self, reason: triggers.Trigger) -> None:
+        """The command goes on meanwhile, and may end."""
+        self._command.goes_on, self._narration.draws = True, False
+        try:
+            captured = self._capture(reason)
+        except errors.CaptureFailed as exc:
+            self._narration.say(exc.sentence())
+        else:
+            self._beside(captured)
+        finally:
+            self._command.goes_on, self._narration.draws = False, True
+
+    def _for_good(self, reason: triggers.Trigger, unreadable: List[int]) -> int:
+        """A deadline or a stall has struck, or a running process is to be captured."""
+        struck = time.monotonic()
+        try:
+            waiting_for_diagnosis = self._series(reason, unreadable)
+        finally:
+            if not self._leaves:
+                aftermath.end(self._command, self._options, self._latest, self._narration.say)
+        if self._leaves and not self._watched and self._command.status is None:
+            self._narration.say(self._where_it_goes_on())
+        self._diagnoses.wait()
+        if waiting_for_diagnosis:
+            aftermath.attend_to_signals(self._command)
+            self._diagnose(waiting_for_diagnosis, struck + self._options.budget)
+        return 0 if self._watched else TIMED_OUT
+
+    def _series(self, reason: triggers.Trigger, unreadable: List[int]) -> List[Captured]:
+        """One capture, or as many as were asked for; returns those that are still to be diagnosed."""
+        left: List[Captured] = []
+        for index in range(self._options.repeat):
+            began = time.monotonic()
+            try:
+                captured = self._capture(reason, unreadable)
+            except errors.CaptureFailed as exc:
+                if index == 0:
+                    raise
+                self._narration.say(exc.sentence())
+                break
+            if not (self._leaves and self._options.repeat > 1 and self._beside(captured)):
+                left.append(captured)
+            if index + 1 < self._options.repeat and not self._wait_until(began + (self._options.every or 0.0)):
+                self._narration.say(f"the series ends after {index + 1} of {self._options.repeat} captures")
+                break
+        return left
+
+    def _capture(self, reason: triggers.Trigger, unreadable: Optional[List[int]] = None) -> Captured:
+        self._count += 1
+        number = self._count if self._options.numbered else None
+        self._command.trigger = reason
+        self._latest = bundle = aftermath.create(self._command, self._options, number)
+        if unreadable:
+            aftermath.note_unreadable(bundle, unreadable)
+        try:
+            aftermath.fill(bundle, self._command, self._options, self._narration.say, self._narration.step)
+        finally:
+            self._narration.clear()
+        return bundle.path, number
+
+    def _wait_until(self, moment: float) -> bool:
+        """Until the next capture of a series; False when there is nothing left to capture, or no wish to."""
+        before = tree.look(self._command.pid)
+        while self._command.pause(max(min(moment - time.monotonic(), _LOOK_S), 0.0)):
+            now = tree.look(self._command.pid)
+            if now is None or before is None or now.start != before.start or not now.alive:
+                return False
+            if time.monotonic() >= moment:
+                return True
+        return False
+
+    def _where_it_goes_on(self) -> str:
+        name = aftermath.program(self._command, self._options)
+        end = ", and ends with this container, whose first process postmortem is" if os.getpid() == 1 else ""
+        return f"{name} goes on as process {self._command.pid}{end}"
+
+    # ------------------------------------------------------------------ diagnoses
+
+    def _beside(self, captured: Captured) -> bool:
+        """Has it diagnosed in a child process; False when the machine has none to spare."""
+        if self._diagnoses.start(captured):
+            return True
+        self._narration.say(f"not diagnosed for now: {_later(captured[0])}")
+        return self._options.on_signal is not None
+
+    def _diagnose(self, several: List[Captured], until: Optional[float] = None) -> None:
+        """One after the other, each within the budget; ``until`` is the first one's, in time.monotonic() seconds."""
+        budget = self._options.budget
+        paths = [path for path, _number in several]
+        try:
+            for captured in several:
+                self._diagnose_one(captured, until or time.monotonic() + budget)
+                del paths[0]
+                until = None
+        except KeyboardInterrupt:
+            self._narration.say(f"interrupted; the capture is kept: {_later(*paths)}")
+        finally:
+            self._narration.clear()
+
+    def _diagnose_one(self, captured: Captured, until: float) -> None:
+        """Says what there is to say when it fails: the capture is worth more."""
+        path, number = captured
+        narration, options = self._narration, self._options
+        narration.step(f"analysing {path}")
+        asked = {"with_locals": True} if options.locals else {}
+        reports = [_numbered(name, number) for name in options.report]
+        try:
+            self._pipeline(
+                path, stream=narration.report, format=options.format or "text", reports=reports,
+                progress=narration.draw, until=until, **asked,
+            )  # fmt: skip
+        except errors.PostmortemError as exc:
+            narration.say(f"{exc.sentence()}; the capture is kept: {_later(path)}")
+        except Exception as exc:
+            narration.say(f"the diagnosis failed ({type(exc).__name__}: {exc}); the capture is kept: {_later(path)}")
+
+
+def _later(*paths: Path) -> str:
+    return f"postmortem analyze {' '.join(map(str, paths))}"
+
+
+def _numbered(name: str, number: Optional[int]) -> str:
+    """A report's file for each bundle: hang.json, or hang-1.json, hang-2.json."""
+    path = Path(name)
+    return name if number is None else str(path.with_name(f"{path.stem}-{number}{path.suffix}"))
