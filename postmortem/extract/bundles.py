@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 from ..errors import NotABundle
-from ..evidence import Evidence, Gap, Timings, Trigger
+from ..evidence import Evidence, Timings, Trigger
 from .cores import How
 from .descriptors import Descriptors
 from .process import Raw
 from .processes import read_processes
+from .shortcomings import step_gaps
 from .sources import read_sources
 from .surroundings import Surroundings
 from .window import number, read_json, read_samples, read_window
@@ -48,7 +49,7 @@ def from_bundle(
     return Evidence(
         trigger=_trigger(manifest),
         processes=tuple(around.completed(process, raws[process.pid].window) for process in processes),
-        gaps=(*_step_gaps(manifest), *gaps),
+        gaps=(*step_gaps(manifest), *gaps),
         sources=sources.lines,
         loops=sources.loops,
         timings=Timings(number(timings.get("observe_s")), number(timings.get("pause_s")),
@@ -87,23 +88,6 @@ def net_facts(folder: Path) -> Dict[str, Any]:
     """The sockets and pipes of the whole tree."""
     net = read_json(folder / "raw" / "proc" / "net.json")
     return net if isinstance(net, dict) else {}
-
-
-def _step_gaps(manifest: Dict[str, Any]) -> List[Gap]:
-    """Capture steps that failed, were refused, or left something out on purpose."""
-    steps = manifest.get("steps")
-    found = []
-    for step in steps if isinstance(steps, list) else []:
-        if not isinstance(step, dict):
-            continue
-        reasons = [step.get("left_out"), (step.get("error") or "failed") if step.get("ok") is False else None]
-        subject, remedy = str(step.get("subject") or "capture"), step.get("remedy")
-        found += [
-            Gap(str(step.get("step")), subject, str(reason), str(remedy) if remedy else None)
-            for reason in reasons
-            if reason
-        ]
-    return found
 
 
 def _trigger(manifest: Dict[str, Any]) -> Trigger:
