@@ -14,6 +14,7 @@ from typing import Callable, List, Optional
 from .. import errors
 from ..bundle import Bundle
 from ..narration import Narration
+from ..quiet import be_quiet
 from . import aftermath, tree, triggers
 from .background import Captured, Diagnoses
 from .command import Command, Watch
@@ -80,6 +81,8 @@ class Course:
         self._diagnoses.wait()
         if waiting_for_diagnosis:
             aftermath.attend_to_signals(self._command)
+            if self._leaves:  # and nothing is stopped any more
+                be_quiet()
             self._diagnose(waiting_for_diagnosis, struck + self._options.budget)
         return 0 if self._watched else TIMED_OUT
 

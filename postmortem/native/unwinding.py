@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Dict, List, Optional, Type, cast
 
-from .. import places
+from .. import places, quiet
 from ..errors import ToolFailed, ToolMissing
 from .assess import Ending, assess
 from .locate import REMEDY, find_gdb
@@ -88,6 +88,7 @@ class Unwinding:
             shutil.rmtree(folder, ignore_errors=True)
             raise ToolFailed(f"{gdb} cannot be run: {exc.strerror or exc}", REMEDY) from exc
         self._end = weakref.finalize(self, _end, self._process, folder)
+        quiet.pass_on(self._process.pid)
         # A hostile core can crash gdb; that crash needs no core of its own.
         with contextlib.suppress(OSError, ValueError):
             resource.prlimit(self._process.pid, resource.RLIMIT_CORE, (0, 0))
