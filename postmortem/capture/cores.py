@@ -10,10 +10,11 @@ from __future__ import annotations
 import platform
 import shutil
 import time
-from typing import BinaryIO, Callable, ContextManager, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import TYPE_CHECKING, BinaryIO, Callable, ContextManager, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from ..bundle import Bundle
 from ..errors import TargetNotFound
+from ..memory import Memory
 from . import core, freeze, image, ptrace, rehearsal, room
 from .command import Command
 from .freeze import Registers
@@ -21,11 +22,16 @@ from .image import Image, Look, Source
 from .segments import PAGE, Range, plan
 from .tree import Member
 
+if TYPE_CHECKING:
+    from ..cpython.runtime import Runtime
+
 #: Up to so much of one process, and of a tree, "auto" takes every page.
 SMALL = 64 << 20
 SMALL_TREE = 256 << 20
 #: A selection is copied at most so often.
-_MOST_STOPS = 3
+_MOST_STOPS = 4
+#: Pages on either side of a missed one that come along: what is made next lies close to what was made last.
+_AROUND = 8
 #: For all rehearsals together, before anything is stopped; and for looking whether the cores are complete.
 _REHEARSE_S = 10.0
 _CHECK_S = 10.0
@@ -86,10 +92,12 @@ class Sources:
 
 
 class Chosen(NamedTuple):
-    """The mode of one process; ``pages`` of a selection: numbers of those that the extraction reads."""
+    """The mode of one process; of a selection, the numbers of the pages that the extraction reads, and what to touch during
+    the stop."""
 
     mode: str
     pages: Pages
+    touch: Optional[Callable[[Memory, float], None]] = None
 
 
 class Capture:
@@ -101,6 +109,7 @@ class Capture:
         self._chosen: Dict[int, Chosen] = {}
         self._small = 0  # bytes of those that "auto" takes whole
         self._kin: Dict[Tuple[int, ...], Pages] = {}
+        self._runtimes: Dict[int, Runtime] = {}
         self._rehearse_until = time.monotonic() + _REHEARSE_S
         self._pauses: List[float] = []
 
@@ -129,7 +138,7 @@ class Capture:
             return core.Job(source, look, ranges, _sparse(source, mode == "full"))
         if pid not in self._chosen:
             self._chosen[pid] = Chosen(mode, self._pages_of(source, look, in_stop))
-        wanted = image.wanted(look, self._chosen[pid].pages)
+        wanted = image.wanted(look, self._chosen[pid].pages, self._chosen[pid].touch)
         return core.Job(source, look, wanted.ranges, _selected(source, wanted))
 
     def _mode_of(self, look: Look) -> str:
@@ -146,9 +155,11 @@ class Capture:
         kin = _layout(look)
         if in_stop or time.monotonic() > self._rehearse_until:
             return set(self._kin.get(kin, ()))
-        pages = rehearsal.rehearse(source, look, self._bundle.path, self._rehearse_until).pages
-        self._kin.setdefault(kin, set()).update(pages)
-        return pages
+        read = rehearsal.rehearse(source, look, self._bundle.path, self._rehearse_until)
+        if read.runtime is not None:
+            self._runtimes[source.pid] = read.runtime
+        self._kin.setdefault(kin, set()).update(read.pages)
+        return read.pages
 
     def _newcomer(self, pid: int) -> core.Job:
         """During the stop: a process that began meanwhile, or runs another program now."""
@@ -197,7 +208,7 @@ class Capture:
             for pid in pids:
                 if time.monotonic() > until:
                     break
-                job = self._job_for_missed(pid)
+                job = self._job_for_missed(pid, until)
                 if job is not None:
                     jobs[pid] = job
             if not jobs:
@@ -207,11 +218,20 @@ class Capture:
                     each.write(stream)
             pids = list(jobs)
 
-    def _job_for_missed(self, pid: int) -> Optional[core.Job]:
+    def _touch(self, pid: int) -> Optional[Callable[[Memory, float], None]]:
+        """It moves on faster than it can be read: its thread states and frames are followed while it stands still."""
+        runtime = self._runtimes.get(pid)
+        if runtime is None:
+            return None
+        from ..cpython.moving import touch  # noqa: PLC0415 - the rehearsal has imported the rest of it
+
+        return lambda memory, until: touch(memory, runtime, until)
+
+    def _job_for_missed(self, pid: int, until: float) -> Optional[core.Job]:
         """None when nothing is missing that the process has, or it is gone."""
         known = self._chosen[pid].pages
         path = self._bundle.path / "raw" / "cores" / f"{pid}.core"
-        missed = rehearsal.missed(path, pid, self._bundle.path) - known
+        missed = rehearsal.missed(path, self._sources[pid], self._bundle.path, until) - known
         try:
             look = self._sources[pid].look()
         except OSError:
@@ -220,7 +240,8 @@ class Capture:
         missed = {page for page in missed if _lies_in(page * PAGE, there)}
         if not missed:
             return None
-        self._chosen[pid] = Chosen("python", known | missed)
+        around = {page + step for page in missed for step in range(-_AROUND, _AROUND + 1)}
+        self._chosen[pid] = Chosen("python", known | around, self._touch(pid))
         return self._job(pid, look)
 
 

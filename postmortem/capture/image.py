@@ -9,16 +9,21 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import time
 from collections import Counter
 from typing import BinaryIO, Callable, Collection, List, NamedTuple, Optional, Sequence
 
 from ..errors import TargetNotFound
+from ..memory import Memory
+from ..memory.live import HeldPages
 from . import elfcore, memcopy, procfs, refusal, registers, selection
 from .freeze import Registers
 from .pages import PageMap
 from .segments import PAGE, Plan, Range, Segment, plan
 
 AsksToEnd = Callable[[], bool]
+#: What following the pointers of a busy interpreter may add to a stop.
+_TOUCH_S = 0.01
 
 
 class Source:
@@ -174,15 +179,17 @@ class SparseImage(Image):
 
 
 class Wanted(NamedTuple):
-    """What a selection of pages was made from, before the stop."""
+    """What a selection of pages was made from, before the stop. ``touch`` reads, during it, what the process makes anew all
+    the time."""
 
     look: Look
     ranges: List[Range]
+    touch: Optional[Callable[[Memory, float], None]]
 
 
-def wanted(look: Look, pages: Collection[int]) -> Wanted:
+def wanted(look: Look, pages: Collection[int], touch: Optional[Callable[[Memory, float], None]] = None) -> Wanted:
     """``pages``: numbers of those that the extraction reads."""
-    return Wanted(look, selection.needed(look.mappings, look.touched, pages))
+    return Wanted(look, selection.needed(look.mappings, look.touched, pages), touch)
 
 
 class SelectedImage(Image):
@@ -192,6 +199,7 @@ class SelectedImage(Image):
         super().__init__(source, threads, unstoppable)
         machine = platform.machine()
         places = [registers.places(machine, thread.general) for thread in threads]
+        self._chosen = chosen
         self._mappings = chosen.look.mappings
         stacks = selection.stacks(places, self._mappings)
         if stacks is None:  # a thread that is younger than the look
@@ -204,6 +212,14 @@ class SelectedImage(Image):
                 f"{_megabytes(left)} of the {_megabytes(chosen.look.bytes)} MB of memory that it has written are not in the "
                 "core: what Python's stacks, locks and tasks do not need"
             )
+
+    def hold(self, arena: memcopy.Arena) -> None:
+        super().hold(arena)
+        if self._chosen.touch is not None:
+            held = HeldPages(self._copied.parts, self._source.memory, time.monotonic() + _TOUCH_S)
+            self._chosen.touch(held, time.monotonic() + _TOUCH_S)
+            further = [(number * PAGE, memoryview(page)) for number, page in held.further.items()]
+            self._copied.parts = sorted([*self._copied.parts, *further], key=lambda part: part[0])
 
     @property
     def is_replaced(self) -> bool:

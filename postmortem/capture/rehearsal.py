@@ -11,10 +11,9 @@ import contextlib
 import os
 import platform
 from pathlib import Path
-from typing import Iterator, List, NamedTuple, Optional, Set
+from typing import TYPE_CHECKING, Iterator, List, NamedTuple, Optional, Set
 
-from ..errors import PostmortemError
-from ..memory import ElfCore, NotElf
+from ..memory import ElfCore, Fault, NotElf
 from ..memory.linkmap import linked_files
 from ..memory.live import LiveCore, WatchedCore
 from . import elfcore, procfs, registers
@@ -22,13 +21,16 @@ from .freeze import Registers
 from .image import Look, Source
 from .segments import Segment, flags_of, is_skipped
 
+if TYPE_CHECKING:
+    from ..cpython.runtime import Runtime
+
 
 class Rehearsed(NamedTuple):
-    """``pages``: numbers of those that were read; ``problem``: why there may be more, None when the reading came to its
-    end."""
+    """``pages``: numbers of those that were read; ``runtime``: the interpreter, None when there is none, or it was not
+    found."""
 
     pages: Set[int]
-    problem: Optional[str]
+    runtime: Optional[Runtime]
 
 
 def rehearse(source: Source, look: Look, bundle: Path, until: float) -> Rehearsed:
@@ -36,46 +38,45 @@ def rehearse(source: Source, look: Look, bundle: Path, until: float) -> Rehearse
     try:
         with _head(source, look) as path:
             core = LiveCore(path, source.memory, lambda name: f"/proc/{source.pid}/root{name}", until)
-    except (OSError, NotElf, ValueError) as exc:
-        return Rehearsed(set(), f"it could not be read while it ran: {exc}")
+    except (OSError, NotElf, ValueError):
+        return Rehearsed(set(), None)
     try:
-        problem = _read(core, source.pid, bundle)
-        return Rehearsed(core.pages, problem)
+        runtime = _read(core, source.pid, bundle)
+        return Rehearsed(core.pages, runtime)
     finally:
         core.close()
 
 
-def missed(path: Path, pid: int, bundle: Path) -> Set[int]:
-    """Numbers of the pages that the extraction asks for and that a core does not have."""
+def missed(path: Path, source: Source, bundle: Path, until: float) -> Set[int]:
+    """Numbers of the pages that the extraction asks for, that the process has, and its core does not."""
     try:
-        core = WatchedCore(str(path))
+        core = WatchedCore(str(path), source.memory, until)
     except (OSError, NotElf, ValueError):
         return set()
     try:
-        _read(core, pid, bundle)
+        _read(core, source.pid, bundle)
         return core.missed
     finally:
         core.close()
 
 
-def _read(core: ElfCore, pid: int, bundle: Path) -> Optional[str]:
-    """Everything that an extraction reads, local variables too. Returns what went wrong."""
+def _read(core: ElfCore, pid: int, bundle: Path) -> Optional[Runtime]:
+    """Everything that an extraction reads, local variables too."""
     from ..cores.executable import main_program_of  # noqa: PLC0415 - a capture that keeps every page needs none of this
     from ..extract.bundles import raw_facts  # noqa: PLC0415
     from ..extract.reading import read  # noqa: PLC0415
 
-    try:
+    runtime = None
+    with contextlib.suppress(Exception):  # moving memory may show any defect of the reader; the capture goes on
         reader, _directory = read(core, pid, raw_facts(bundle, pid, False), "", [], True)
+        runtime = reader.python.runtime if reader.python else None
         reader.process({})
+    with contextlib.suppress(Fault, NotElf):
         program = main_program_of(core)
         base = core.base(program.path) if program is not None else None
         if base is not None:  # what gdb needs to know the libraries
             linked_files(core, [base], lambda name: None)
-    except PostmortemError as exc:
-        return str(exc)
-    except Exception as exc:  # moving memory may show any defect of the reader; the capture goes on
-        return f"{type(exc).__name__}: {exc}"
-    return None
+    return runtime
 
 
 @contextlib.contextmanager

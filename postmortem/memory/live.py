@@ -10,9 +10,10 @@ import mmap
 import os
 import struct
 import time
-from typing import Callable, Dict, Optional, Set, Tuple
+from bisect import bisect_right
+from typing import Callable, Dict, Optional, Sequence, Set, Tuple, Union
 
-from .base import MAX_READ, Fault
+from .base import MAX_READ, Fault, Memory
 from .elfcore import ElfCore
 
 PAGE = mmap.PAGESIZE
@@ -76,27 +77,94 @@ class LiveCore(ElfCore):
             raise Fault(address, PAGE, "the time for reading is over")
         if len(self._pages) * PAGE >= MOST_BYTES:
             raise Fault(address, PAGE, "more was read than may be held")
-        try:
-            page = os.pread(self._descriptor, PAGE, address)
-        except (OSError, OverflowError) as exc:
-            raise Fault(address, PAGE, getattr(exc, "strerror", None) or "not an address") from None
-        if len(page) != PAGE:
-            raise Fault(address, PAGE, "ends early")
-        self._pages[number] = page
+        page = self._pages[number] = _fetched(self._descriptor, number)
         return page
 
 
 class WatchedCore(ElfCore):
-    """A core that remembers which pages were asked for in vain. Raises what ElfCore raises."""
+    """A core that remembers which pages were asked for in vain. They are read from the running process instead, so that one
+    reading finds all that lack, not only the first: ``descriptor`` is an open /proc/PID/mem, which stays the caller's.
 
-    def __init__(self, path: str, locate: Optional[Callable[[str], Optional[str]]] = None) -> None:
-        self.missed: Set[int] = set()
-        super().__init__(path, locate)
+    Raises what ElfCore raises."""
 
-    def _read_slowly(self, address: int, size: int) -> bytes:
+    def __init__(self, path: str, descriptor: int, until: float = float("inf")) -> None:
+        self._live: Dict[int, bytes] = {}
+        self._descriptor = descriptor
+        self._until = until
+        super().__init__(path)
+
+    @property
+    def missed(self) -> Set[int]:
+        """Numbers of the pages that the core lacks and the process has."""
+        return {number for number, page in self._live.items() if page}
+
+    def _piece(self, address: int, size: int) -> Union[bytes, str]:
+        found = super()._piece(address, size)
+        if not isinstance(found, str):
+            return found
+        number, offset = divmod(address, PAGE)
+        page = self._live.get(number)
+        if page is None:
+            page = self._live[number] = self._fetch(number)
+        return page[offset : offset + size] or found
+
+    def _fetch(self, number: int) -> bytes:
+        """Empty when it is not to be had."""
+        if time.monotonic() > self._until or len(self._live) * PAGE >= MOST_BYTES:
+            return b""
         try:
-            return super()._read_slowly(address, size)
+            return _fetched(self._descriptor, number)
         except Fault:
-            if 0 < size <= MAX_READ and 0 <= address < 1 << 63:
-                self.missed.update(range(address // PAGE, (address + size - 1) // PAGE + 1))
-            raise
+            return b""
+
+
+class HeldPages(Memory):
+    """What was copied of a process that stands still, and what turns out to be needed besides: that is read from it at once.
+
+    ``parts``: (address, bytes) in rising order, of whole pages; ``descriptor``: an open /proc/PID/mem, which stays the
+    caller's."""
+
+    def __init__(self, parts: Sequence[Tuple[int, memoryview]], descriptor: int, until: float) -> None:
+        self._parts = parts
+        self._starts = [address for address, _data in parts]
+        self._descriptor = descriptor
+        self._until = until
+        #: Pages that were not among the parts: number → bytes.
+        self.further: Dict[int, bytes] = {}
+
+    def read(self, address: int, size: int) -> bytes:
+        index = bisect_right(self._starts, address) - 1
+        if index >= 0:
+            start, data = self._parts[index]
+            if 0 <= size <= start + len(data) - address:
+                return bytes(data[address - start : address - start + size])
+        if not 0 <= size <= MAX_READ or not 0 <= address < 1 << 63:
+            raise Fault(address, size, "not an address, or not a size")
+        first, last = address // PAGE, (address + size - 1) // PAGE
+        offset = address - first * PAGE
+        return b"".join(self._page(number) for number in range(first, last + 1))[offset : offset + size]
+
+    def _page(self, number: int) -> bytes:
+        address = number * PAGE
+        index = bisect_right(self._starts, address) - 1
+        if index >= 0:
+            start, data = self._parts[index]
+            if address + PAGE <= start + len(data):
+                return bytes(data[address - start : address - start + PAGE])
+        page = self.further.get(number)
+        if page is None:
+            if time.monotonic() > self._until:
+                raise Fault(address, PAGE, "the time for reading is over")
+            page = self.further[number] = _fetched(self._descriptor, number)
+        return page
+
+
+def _fetched(descriptor: int, number: int) -> bytes:
+    """A page of a running process. Raises Fault."""
+    try:
+        page = os.pread(descriptor, PAGE, number * PAGE)
+    except (OSError, OverflowError) as exc:
+        raise Fault(number * PAGE, PAGE, getattr(exc, "strerror", None) or "not an address") from None
+    if len(page) != PAGE:
+        raise Fault(number * PAGE, PAGE, "ends early")
+    return page

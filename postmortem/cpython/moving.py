@@ -1,0 +1,51 @@
+"""What a running interpreter makes anew all the time: thread states, frames, the code that they run. Followed pointer by
+pointer, fast enough to be done while the process stands still."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Iterator
+
+from ..memory import Fault, Memory
+from .links import linked
+from .objects import NotThat
+from .runtime import Runtime
+
+_MOST_INTERPRETERS, _MOST_THREADS, _MOST_FRAMES = 100, 10_000, 1_000
+#: Bytes that are touched of each: PyThreadState has 240 to 800 (Include/cpython/pystate.h, 3.8 to 3.15), a frame as many as
+#: it has variables, a code object its head.
+_STATE, _FRAME, _CODE = 512, 256, 192
+
+
+def touch(memory: Memory, runtime: Runtime, until: float) -> None:
+    """Reads all of it through ``memory``, until ``until`` (time.monotonic()); what is not there is left out."""
+    for state in list(_states(memory, runtime)):
+        if time.monotonic() > until:
+            break
+        with contextlib.suppress(Fault, NotThat):
+            _touch_frames(memory, runtime, state)
+
+
+def _states(memory: Memory, runtime: Runtime) -> Iterator[int]:
+    layout = runtime.layout
+    with contextlib.suppress(Fault, NotThat):
+        first = memory.u64(runtime.address + layout.rt_interpreters_head)
+        for interpreter in _list(memory, first, layout.is_next, _MOST_INTERPRETERS):
+            with contextlib.suppress(Fault, NotThat):
+                newest = memory.u64(interpreter + layout.is_threads_head)
+                yield from _list(memory, newest, layout.ts_next, _MOST_THREADS)
+
+
+def _touch_frames(memory: Memory, runtime: Runtime, state: int) -> None:
+    layout = runtime.layout
+    memory.read(state, _STATE)
+    holder = memory.u64(state + layout.ts_cframe) if layout.ts_cframe >= 0 else state
+    for frame in _list(memory, memory.u64(holder + layout.ts_current_frame), layout.fr_previous, _MOST_FRAMES):
+        with contextlib.suppress(Fault):
+            memory.read(frame, _FRAME)
+            memory.read(memory.u64(frame + layout.fr_code) & ~7, _CODE)
+
+
+def _list(memory: Memory, first: int, link: int, most: int) -> Iterator[int]:
+    return linked(first, lambda node: memory.u64(node + link), most)
