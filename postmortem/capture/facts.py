@@ -11,6 +11,8 @@ from typing import Any, Dict, List, Optional
 
 from . import procfs
 
+#: For a process that /proc does not show.
+SHOW_ALL = "run the same as root, or have all shown: sudo mount -o remount,hidepid=0 /proc"
 _MOST_DESCRIPTORS = 4096
 _PYTHON_PROGRAM = re.compile(r"^(python|pypy)[\d.]*[tdm]*(-dbg)?$")
 #: Files that only an interpreter maps: its library, or an extension module.
@@ -18,18 +20,17 @@ _PYTHON_FILE = re.compile(r"/libpython\d|/lib-dynload/|\.cpython-3\d+[a-z]*-")
 
 
 def process_json(pid: int) -> Dict[str, Any]:
-    """Raises OSError when the process is gone. What may not be read is None."""
+    """Raises OSError when the process is gone. What may not be read is None, and so is what it took along when it ended
+    while it was read."""
     base = f"/proc/{pid}"
-    tid = procfs.living_thread(pid)
     stat = procfs.stat(base)
-    status = procfs.status(base)
-    exe = _link(f"{base}/task/{tid}/exe")
-    maps = _lines(f"{base}/task/{tid}/maps")
+    thread = f"{base}/task/{_thread(pid)}"
+    status = _status(base)
     return {
         "pid": pid,
         "ppid": stat.ppid,
-        "argv": _argv(f"{base}/task/{tid}/cmdline"),
-        "exe": exe,
+        "argv": _argv(f"{thread}/cmdline"),
+        "exe": _link(f"{thread}/exe"),
         "comm": procfs.text(stat.comm),
         "state": stat.state,
         "pgid": stat.pgid,
@@ -38,12 +39,37 @@ def process_json(pid: int) -> Dict[str, Any]:
         "start_ticks": stat.start,
         "age_s": _age(stat.start),
         "cpus_allowed": status.get("Cpus_allowed_list"),
-        "tracer_pid": int(status.get("TracerPid", "0")),
-        "uid": int(status["Uid"].split()[0]),
-        "fds": descriptors(f"{base}/task/{tid}"),
+        "tracer_pid": _number(status, "TracerPid"),
+        "uid": _number(status, "Uid"),
+        "fds": descriptors(thread),
         "threads": _threads(pid),
-        "maps": maps,
+        "maps": _lines(f"{thread}/maps"),
     }
+
+
+def hidden_json(pid: int, parent: int) -> Dict[str, Any]:
+    """The same of a process that /proc does not show."""
+    return {"pid": pid, "ppid": parent, "argv": [], "threads": {}}
+
+
+def _thread(pid: int) -> int:
+    try:
+        return procfs.living_thread(pid)
+    except OSError:
+        return pid
+
+
+def _status(path: str) -> Dict[str, str]:
+    try:
+        return procfs.status(path)
+    except OSError:
+        return {}
+
+
+def _number(status: Dict[str, str], key: str) -> Optional[int]:
+    """The first of a row's numbers: of the four user ids the real one."""
+    words = status.get(key, "").split()
+    return int(words[0]) if words and words[0].isdigit() else None
 
 
 def _age(start_ticks: int) -> Optional[float]:
@@ -74,8 +100,12 @@ def descriptors(path: str) -> Optional[Dict[str, str]]:
 
 
 def _threads(pid: int) -> Dict[str, Dict[str, str]]:
-    found = {}
-    for tid in procfs.threads(pid):
+    found: Dict[str, Dict[str, str]] = {}
+    try:
+        tids = procfs.threads(pid)
+    except OSError:
+        return found
+    for tid in tids:
         try:
             found[str(tid)] = {"comm": procfs.text(procfs.read(f"/proc/{pid}/task/{tid}/comm")).rstrip("\n")}
         except OSError:
@@ -84,7 +114,10 @@ def _threads(pid: int) -> Dict[str, Dict[str, str]]:
 
 
 def _argv(path: str) -> List[str]:
-    data = procfs.read(path)
+    try:
+        data = procfs.read(path)
+    except OSError:
+        return []
     return [procfs.text(word) for word in data[:-1].split(b"\0")] if data else []
 
 

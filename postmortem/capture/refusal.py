@@ -22,23 +22,29 @@ def explain(pid: int) -> PermissionRefused:
         owner = os.stat(f"/proc/{pid}/stat").st_uid
     except (OSError, ValueError):
         return PermissionRefused(f"process {pid} may not be read", _AS_ROOT)
-    uid = int(status.get("Uid", "0").split()[0])
+    who = f"process {pid} ({status.get('Name', '?')})"
+    uid, effective = (int(word) for word in (status.get("Uid", "0").split() * 2)[:2])
     tracer = int(status.get("TracerPid", "0"))
     scope = yama_scope()
     if tracer and tracer != os.getpid():
-        reason = f"process {pid} is being traced by {_name(tracer)} already"
+        reason = f"{who} is being traced by {_name(tracer)} already"
         remedy = f"end that debugger (ps -p {tracer}), then try again"
     elif uid != os.geteuid():
-        reason = f"process {pid} belongs to another user (uid {uid})"
+        reason = f"{who} belongs to another user (uid {uid})"
+        remedy = _AS_ROOT
+    elif effective != uid:
+        reason = f"{who} runs with the rights of another user (uid {effective}), by a set-user-id program"
         remedy = _AS_ROOT
     elif owner != uid:
-        reason = f"process {pid} has made itself unreadable (PR_SET_DUMPABLE 0, or a set-user-id program)"
+        reason = (
+            f"{who} has made itself unreadable (PR_SET_DUMPABLE 0, or a set-user-id program that gave up its rights)"
+        )
         remedy = _AS_ROOT
     elif scope:
-        reason = f"the kernel forbids tracing process {pid} (kernel.yama.ptrace_scope is {scope})"
+        reason = f"the kernel forbids tracing {who} (kernel.yama.ptrace_scope is {scope})"
         remedy = "sudo sysctl kernel.yama.ptrace_scope=0" if scope < 3 else "scope 3 lasts until the next boot"
     else:
-        reason = f"ptrace of process {pid} is refused, as it is in many containers"
+        reason = f"ptrace of {who} is refused, as it is in many containers"
         remedy = "give the container the capability: docker run --cap-add=SYS_PTRACE"
     return PermissionRefused(reason, remedy)
 

@@ -106,6 +106,10 @@ class Session:
                 step.fail("the command ended just when its time was up", "give it a little more time with -t")
             for member in found:
                 self._describe(member.pid)
+        for pid, parent in tree.hidden_children(found).items():
+            self.bundle.write_json(f"raw/proc/{pid}/process.json", facts.hidden_json(pid, parent))
+            with self.bundle.step("processes", f"process {pid}") as step:
+                step.fail(f"/proc hides it from this user: it is known as a child of {parent}, no more", facts.SHOW_ALL)
 
     def _describe(self, pid: int) -> None:
         try:

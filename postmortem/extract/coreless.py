@@ -9,7 +9,7 @@ from ..evidence import replace as changed
 from ..memory import Segments
 from . import waits
 from .descriptors import DescriptorBook
-from .process import Raw, last_call
+from .process import Raw, comm, last_call
 from .window import assigned, counters, number
 
 
@@ -53,6 +53,8 @@ def _bare_thread(tid: int, pid: int, raw: Raw, book: DescriptorBook) -> Thread:
     wait: Optional[Wait] = waits.describe(call, Segments({}), raw.descriptors, lambda word: None, ()) if call else None
     if wait is not None and wait.fd is not None:
         wait = changed(wait, resource=book.note(wait.fd, tid))
+    if not facts:  # a zombie is not watched, and who began late was not either
+        facts = {"name": comm(raw, tid), "state": raw.process.get("state") if tid == pid else None}
     name = facts.get("name")
     return Thread(
         tid=tid, name=name if isinstance(name, str) else None,

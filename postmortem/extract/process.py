@@ -125,7 +125,7 @@ class Reader:
             self.stacks.prepare(state.chain)
         draft = Thread(
             tid=thread.tid,
-            name=(state.name if state else None) or facts.get("name") or self._comm(thread.tid),
+            name=(state.name if state else None) or facts.get("name") or comm(self.raw, thread.tid),
             state=facts.get("state"),
             wait=wait,
             counters=counters(self.raw.window, thread.tid),
@@ -138,12 +138,6 @@ class Reader:
             exceptions=thread_exceptions(self.python, state, self.variables) if self.python and state else (),
         )
         return draft, frames
-
-    def _comm(self, tid: int) -> Optional[str]:
-        threads = self.raw.process.get("threads")
-        facts = threads.get(str(tid)) if isinstance(threads, dict) else None
-        name = facts.get("comm") if isinstance(facts, dict) else None
-        return name if isinstance(name, str) else None
 
     def _call_before(self, tid: int) -> Optional[waits.SystemCall]:
         return last_call(self.raw.window, tid)
@@ -249,6 +243,14 @@ class Reader:
         handoffs, rate = _handoffs(self.raw.window) if interpreter.id == 0 else (None, None)
         gil = Gil(interpreter.gil.locked, holder, interpreter.gil.interval_s, handoffs, rate)
         return Interpreter(interpreter.id, gil, interpreter.collecting, world)
+
+
+def comm(raw: Raw, tid: int) -> Optional[str]:
+    """A thread's name as the kernel has it."""
+    threads = raw.process.get("threads")
+    facts = threads.get(str(tid)) if isinstance(threads, dict) else None
+    name = facts.get("comm") if isinstance(facts, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def last_call(window: Window, tid: int) -> Optional[waits.SystemCall]:

@@ -47,11 +47,16 @@ def kind_of(process: Process) -> str:
     name = (process.exe or (process.argv[0] if process.argv else "")).rsplit("/", 1)[-1]
     if name.startswith(("python", "pypy")):
         return "a Python interpreter whose state could not be read"
+    if process.state == "Z" and all(thread.state == "Z" for thread in process.threads):
+        return "ended, and not collected by its parent yet"
+    if process.exe is None and not any(thread.stack for thread in process.threads):
+        return "what it runs could not be read"
     return "not a Python program"
 
 
 def command(process: Process) -> str:
-    return " ".join(process.argv) or process.exe or "command unknown"
+    name = next((thread.name for thread in process.threads if thread.is_main and thread.name), None)
+    return " ".join(process.argv) or process.exe or (f"[{name}]" if name else "command unknown")
 
 
 def _header(page: Page, process: Process, evidence: Evidence) -> None:

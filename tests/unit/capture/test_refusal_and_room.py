@@ -19,10 +19,11 @@ def explained(
     class Owner:
         st_uid = owner
 
-    monkeypatch.setattr(procfs, "status", lambda _path: status)
-    monkeypatch.setattr(refusal, "yama_scope", lambda: scope)
-    monkeypatch.setattr(refusal.os, "stat", lambda _path: Owner)
-    return refusal.explain(77)
+    with monkeypatch.context() as patch:
+        patch.setattr(procfs, "status", lambda _path: status)
+        patch.setattr(refusal, "yama_scope", lambda: scope)
+        patch.setattr(refusal.os, "stat", lambda _path: Owner)
+        return refusal.explain(77)
 
 
 def test_each_cause_has_its_sentence_and_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,7 +32,14 @@ def test_each_cause_has_its_sentence_and_its_command(monkeypatch: pytest.MonkeyP
     uid = f"{me} {me} {me} {me}"
     other = f"{me + 1} {me + 1} {me + 1} {me + 1}"
     cases = [
-        ({"Uid": uid, "TracerPid": "5"}, me, 0, "traced by process 5", "debugger"),
+        ({"Uid": uid, "TracerPid": "4194305"}, me, 0, "traced by process 4194305", "debugger"),
+        (
+            {"Uid": f"{me} {me + 1} 0 0", "Name": "su"},
+            me + 1,
+            0,
+            f"(su) runs with the rights of another user (uid {me + 1})",
+            "sudo",
+        ),
         ({"Uid": other, "TracerPid": "0"}, me + 1, 0, "another user", "sudo"),
         ({"Uid": uid, "TracerPid": "0"}, me + 1, 1, "PR_SET_DUMPABLE", "sudo"),
         ({"Uid": uid, "TracerPid": "0"}, me, 1, "ptrace_scope is 1", "sysctl kernel.yama.ptrace_scope=0"),
