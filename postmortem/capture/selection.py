@@ -91,18 +91,17 @@ def _stack(thread: Places, mapping: Mapping) -> Iterator[Range]:
 
 
 def cut(mappings: Iterable[Mapping], stored: Sequence[Range]) -> List[Segment]:
-    """All mappings as segments: what is ``stored`` (rising, joined), and what lies between."""
+    """All mappings as segments: each part that is ``stored`` (rising, joined) with what is left out behind it, as the kernel
+    writes a program's first page."""
     kept = [mapping for mapping in mappings if not is_skipped(mapping)]
     segments: List[Segment] = []
     for mapping, parts in zip(kept, within(stored, kept)):
-        flags, position = flags_of(mapping.perms), mapping.start
-        for start, end in parts:
-            if position < start:
-                segments.append(Segment(position, start, 0, flags))
-            segments.append(Segment(start, end, end - start, flags))
-            position = end
-        if position < mapping.end:
-            segments.append(Segment(position, mapping.end, 0, flags))
+        flags = flags_of(mapping.perms)
+        starts = [start for start, _end in parts] + [mapping.end]
+        if starts[0] > mapping.start:
+            segments.append(Segment(mapping.start, starts[0], 0, flags))
+        for (start, end), following in zip(parts, starts[1:]):
+            segments.append(Segment(start, following, end - start, flags))
     return segments
 
 
