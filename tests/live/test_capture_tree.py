@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
-from typing import Dict
+from typing import Dict, Iterator, Sequence
 
 import pytest
 
-from .capturing import DRIVER, capture, environment, finished, start, state, wait_until
+from .capturing import DRIVER, ROOT, Captured, capture, environment, finished, start, state, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -208,3 +211,164 @@ def test_a_socket_that_waits_is_named(tmp_path: Path) -> None:
     link = done.raw(f"proc/{done.root}/process.json")["fds"][str(call["args"][0])]
     row = done.raw("proc/net.json")["sockets"][link[len("socket:[") : -1]]
     assert (row["proto"], row["remote"], row["state"]) == ("tcp", f"127.0.0.1:{port}", "ESTABLISHED")
+
+
+ZOMBIE = """
+import os, time
+if os.fork() == 0:
+    os._exit(3)
+time.sleep(600)
+"""
+
+
+def test_a_zombie_is_listed_with_what_is_left_of_it(tmp_path: Path) -> None:
+    """Name, parent and state; no core is tried, and none is missed."""
+    done = capture(tmp_path, "--", sys.executable, "-c", ZOMBIE, timeout=2)
+    zombie = next(pid for pid in done.manifest["processes"] if pid != done.root)
+    facts = done.raw(f"proc/{zombie}/process.json")
+    assert (facts["state"], facts["ppid"], facts["comm"][:6]) == ("Z", done.root, "python")
+    assert facts["threads"] == {str(zombie): {"comm": facts["comm"]}}
+    assert not [step for step in done.manifest["steps"] if step["subject"] == f"process {zombie}"]
+
+
+CHANGING = """
+import os, subprocess, sys, time
+sleeper = ["sleep", "600"]
+first = subprocess.Popen(sleeper)
+print("up", first.pid, flush=True)
+while not os.path.exists(sys.argv[1]):  # the bundle: the capture has begun
+    time.sleep(0.01)
+while not os.path.exists(sys.argv[1] + f"/raw/proc/{first.pid}/process.json"):
+    time.sleep(0.01)
+first.kill()
+first.wait()
+second = subprocess.Popen(sleeper)
+print("changed", second.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_who_ends_and_who_begins_during_the_window(tmp_path: Path) -> None:
+    """Both are in the bundle: what was known of the one, and a core of the other."""
+    bundle = str(tmp_path / "bundle")
+    done = capture(tmp_path, "--", sys.executable, "-c", CHANGING, bundle, timeout=1, observe=2)
+    ended, begun = (int(line.split()[1]) for line in done.stdout.splitlines())
+    assert done.manifest["processes"] == [done.root, ended, begun]
+    assert done.raw(f"proc/{ended}/process.json")["comm"] == done.raw(f"proc/{begun}/process.json")["comm"] == "sleep"
+    assert done.core(begun).exists()
+    assert not done.core(ended).exists()
+    assert state(begun) is None
+
+
+SERVER = """
+import os, subprocess, sys, time
+os.setsid()
+middle = os.fork()
+if middle == 0:
+    subprocess.Popen(["sleep", "600"])
+    print("up", flush=True)
+    os._exit(0)
+os.waitpid(middle, 0)
+print("left", flush=True)
+time.sleep(600)
+"""
+
+
+def test_an_orphan_of_a_running_server_is_found(tmp_path: Path) -> None:
+    """--pid came after its parent had ended: its session tells where it comes from."""
+    with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True) as target:
+        assert target.stdout is not None
+        assert [target.stdout.readline() for _ in range(2)] == ["up\n", "left\n"]
+        try:
+            bundle = tmp_path / "bundle"
+            done = finished(start("--pid", str(target.pid), "-o", str(bundle), "--observe", "0.1"), bundle)
+            orphan = next(pid for pid in done.manifest["processes"] if pid != target.pid)
+            facts = done.raw(f"proc/{orphan}/process.json")
+            assert (facts["comm"], facts["sid"]) == ("sleep", target.pid)
+            assert facts["ppid"] != target.pid
+            assert done.core(orphan).exists()
+        finally:
+            os.killpg(target.pid, signal.SIGKILL)
+
+
+# ---------------------------------------------------------------------- other users
+
+PYTHON = "/usr/bin/python3"  # one that every user may run
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("setpriv") or not os.access(PYTHON, os.X_OK), reason="needs root and setpriv"
+)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """One that other users reach too."""
+    with tempfile.TemporaryDirectory(prefix="postmortem-test-") as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        shutil.copytree(
+            ROOT / "postmortem", folder / "lib" / "postmortem", ignore=shutil.ignore_patterns("__pycache__")
+        )
+        yield folder
+
+
+def as_nobody(folder: Path, *words: str, before: Sequence[str] = ()) -> Captured:
+    """A capture by a user without rights."""
+    bundle = folder / "bundle"
+    options = ["-t", "1", "--observe", "0.2", "-o", str(bundle), "--", *words]
+    command = [*before, *NOBODY, PYTHON, "-B", "-c", DRIVER, *options]
+    settings = {"PYTHONPATH": str(folder / "lib"), "HOME": str(folder)}
+    process = subprocess.Popen(
+        command, env={**os.environ, **settings}, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    return finished(process, bundle)
+
+
+@needs_root
+def test_a_set_user_id_child_is_a_gap_in_plain_words(open_folder: Path) -> None:
+    """It is listed with what every user may see; why there is no more of it, and what helps, is said. The rest is whole."""
+    program = open_folder / "sleeper"
+    shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
+    program.chmod(0o4755)
+    done = as_nobody(open_folder, "sh", "-c", f"{program} 600 & exec {PYTHON} -c '{SLEEPER}'")
+    assert done.status == 124, done.stderr
+    child = next(pid for pid in done.manifest["processes"] if pid != done.root)
+    try:
+        facts = done.raw(f"proc/{child}/process.json")
+        assert (facts["comm"], facts["ppid"], facts["state"]) == ("sleeper", done.root, "S")
+        assert facts["maps"] is None and facts["fds"] is None
+        said = [step for step in done.steps("core") if step["subject"] == f"process {child}" and not step["ok"]]
+        assert said
+        assert "set-user-id" in said[0]["error"] and "(sleeper)" in said[0]["error"]
+        assert "sudo" in said[0]["remedy"]
+        window = done.raw(f"proc/{child}/window.json")["threads"][str(child)]
+        assert window["states"].get("S") and window["voluntary_switches"] is not None
+        assert window["read_calls"] is None
+        assert done.core().exists()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+
+
+@needs_root
+def test_a_child_that_proc_hides_is_named_all_the_same(open_folder: Path) -> None:
+    """hidepid=2: the kernel still tells its parent's children."""
+    program = open_folder / "sleeper"
+    shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
+    program.chmod(0o4755)
+    mount = 'mount -t proc -o hidepid=2 proc /proc && exec "$@"'
+    if subprocess.run(["unshare", "-m", "sh", "-c", mount, "sh", "true"], check=False, capture_output=True).returncode:
+        pytest.skip("/proc cannot be mounted here")
+    before = ["unshare", "-m", "sh", "-c", mount, "sh"]
+    done = as_nobody(open_folder, "sh", "-c", f"{program} 600 & exec {PYTHON} -c '{SLEEPER}'", before=before)
+    assert done.status == 124, done.stderr
+    hidden = [step for step in done.steps("processes") if not step["ok"]]
+    child = int(hidden[0]["subject"].split()[1])
+    try:
+        assert "hides" in hidden[0]["error"] and "hidepid=0" in hidden[0]["remedy"]
+        assert done.raw(f"proc/{child}/process.json")["ppid"] == done.root
+        assert done.core().exists()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
