@@ -1,0 +1,79 @@
+"""Who gives way to whom: the diagnosis to a target that goes on, and never a capture that stops one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from .capturing import Captured, finished, start
+
+pytestmark = pytest.mark.live
+
+#: The diagnosis only says how it runs, and how the process that captures does.
+DRIVER = """
+import json, os, sys
+from postmortem.__main__ import capture
+def manner(pid):
+    return [os.sched_getscheduler(pid), os.getpriority(os.PRIO_PROCESS, pid), len(os.sched_getaffinity(pid))]
+ours = os.getpid()
+def diagnose(path, stream, **_):
+    stream.write("MANNER " + json.dumps({"diagnosis": manner(0), "capture": manner(ours)}) + chr(10))
+sys.exit(capture(sys.argv[1:], diagnose))
+"""
+SLEEPER = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
+
+
+def _manners(done: Captured) -> list:
+    lines = [line.split(" ", 1)[1] for line in done.stderr.splitlines() if line.startswith("MANNER ")]
+    assert lines, done.stderr
+    return [json.loads(line) for line in lines]
+
+
+def _is_quiet(manner: list) -> bool:
+    policy, nice, cpus = manner
+    return cpus == 1 and (policy == os.SCHED_IDLE or (policy == os.SCHED_BATCH and nice >= 10))
+
+
+def _capture_sleeper(folder, *words: str) -> Captured:
+    with subprocess.Popen(SLEEPER, stdout=subprocess.PIPE) as target:
+        try:
+            target.stdout.readline()
+            process = start(
+                "--pid", str(target.pid), "-o", str(folder / "b"), "--observe", "0.1", *words, driver=DRIVER
+            )
+            return finished(process, folder / "b")
+        finally:
+            target.kill()
+
+
+def test_a_process_that_goes_on_is_diagnosed_quietly(tmp_path):
+    """--pid leaves its target running: what comes after the release gives way to it."""
+    assert all(_is_quiet(manner["diagnosis"]) for manner in _manners(_capture_sleeper(tmp_path)))
+
+
+def test_a_series_captures_as_before_and_diagnoses_quietly(tmp_path):
+    """Who has still to stop a target must not wait for a CPU meanwhile; so only the child that diagnoses is quiet."""
+    manners = _manners(_capture_sleeper(tmp_path, "--repeat", "2", "--every", "1"))
+    assert all(_is_quiet(manner["diagnosis"]) for manner in manners)
+    assert not any(_is_quiet(manner["capture"]) for manner in manners)
+
+
+def test_a_command_left_running_is_diagnosed_quietly(tmp_path):
+    """--on-timeout leave is as considerate as --pid."""
+    words = ["-t", "0.5", "--on-timeout", "leave", "-o", str(tmp_path / "b"), "--observe", "0.1"]
+    deaf = [sys.executable, "-c", "import os, time; os.closerange(0, 3); time.sleep(600)"]  # our pipe ends without it
+    done = finished(start(*words, *deaf, driver=DRIVER), tmp_path / "b")
+    os.kill(done.root, 9)
+    assert all(_is_quiet(manner["diagnosis"]) for manner in _manners(done))
+
+
+def test_after_the_end_of_the_tree_nobody_is_left_to_give_way_to(tmp_path):
+    """Under -t the diagnosis has the machine for itself, and a budget to keep."""
+    words = ["-t", "0.5", "-o", str(tmp_path / "b"), "--observe", "0.1"]
+    done = finished(start(*words, *SLEEPER, driver=DRIVER), tmp_path / "b")
+    before = [os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0), len(os.sched_getaffinity(0))]
+    assert [manner["diagnosis"] for manner in _manners(done)] == [before]
