@@ -5,11 +5,12 @@ write(2) and its kin (``wchar`` of /proc/PID/io) and CPU time. A process that on
 clock uses some CPU as well, so a little of that is allowed. The counters of a child that has ended and was waited for
 become its parent's (``cutime`` and ``cstime`` of /proc/PID/stat, and ``wchar`` itself: kernel/exit.c,
 wait_task_zombie), at the top of the tree ours. So the sum over the tree and us does not move when a process comes or
-goes; where it falls nevertheless (children that nobody waits for), only the next look can tell.
+goes. Where it falls nevertheless (children that nobody waits for), what remains is the new measure, and processes that
+are new and have written count for themselves.
 """
 
 # Paths below /proc are plain strings, formatted thousands of times:
-# ruff: noqa: PTH110
+# ruff: noqa: PTH112
 
 from __future__ import annotations
 
@@ -31,8 +32,6 @@ _LOOKS = 10
 _LONGEST_STEP_S = 10.0
 #: Looking may take this share of the time: with thousands of processes there are fewer looks.
 _MOST_LOAD = 0.005
-#: Looks at once, when processes ended between the lines of one.
-_TRIES = 3
 _MOST_PROCESSES = 20_000
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -85,10 +84,12 @@ class Triggers:
 
 
 class Progress(NamedTuple):
-    """The tree's counters, those of ended processes included. ``whole``: no process ended while they were read."""
+    """The tree's counters, those of ended processes included. ``fresh``: bytes written by processes that the look before
+    did not find. ``whole``: no process came or went meanwhile."""
 
     cpu_s: float
     written: int
+    fresh: int
     whole: bool
 
 
@@ -103,6 +104,7 @@ class Stall:
         self._allowed_s = max(_IDLE_SHARE * seconds, _IDLE_LEAST_S)
         self._idle_s = 0.0
         self._looked = command.now()
+        self._known: Set[int] = set()
         self._mark = self._read()
 
     def look(self) -> bool:
@@ -119,47 +121,47 @@ class Stall:
             # a gap in our own running (a stop, a suspended machine) is none of the command's
             self._idle_s += min(since, 2 * self.step_s)
             if found.whole:
-                self._mark = Progress(min(found.cpu_s, self._mark.cpu_s), min(found.written, self._mark.written), True)
+                cpu_s, written = min(found.cpu_s, self._mark.cpu_s), min(found.written, self._mark.written)
+                self._mark = found._replace(cpu_s=cpu_s, written=written)
         return self._idle_s >= self.seconds
 
     def _advanced(self, found: Progress) -> bool:
-        return found.written > self._mark.written or found.cpu_s - self._mark.cpu_s > self._allowed_s
+        spent = found.cpu_s - self._mark.cpu_s
+        return found.fresh > 0 or found.written > self._mark.written or spent > self._allowed_s
 
     def _read(self) -> Progress:
+        """Parents are read before their children: one that is waited for in between is missed, never counted twice."""
         began = time.monotonic()
-        found = self._once()
-        for _again in range(_TRIES - 1):
-            if found.whole:
-                break
-            found = self._once()
+        before = self._tree()
+        ticks, written, fresh = _of_our_children(), _written(os.getpid()) or 0, 0
+        for pid in before:
+            try:
+                ticks += _ticks(procfs.read(f"/proc/{pid}/stat"))
+            except (OSError, ValueError, IndexError):
+                continue
+            bytes_written = _written(pid)
+            if bytes_written is None and os.path.isdir(f"/proc/{pid}"):
+                self.unreadable.add(pid)
+            written += bytes_written or 0
+            fresh += (bytes_written or 0) if pid not in self._known else 0
+        self._known = set(before)
+        found = Progress(ticks / _TICKS, written, fresh, self._tree() == before)
         cost = time.monotonic() - began
         self.step_s = max(min(self.seconds / _LOOKS, _LONGEST_STEP_S), cost / _MOST_LOAD)
         return found
 
-    def _once(self) -> Progress:
-        """One look: a process is read before its children are listed, and checked to be there still after all were."""
-        ticks, written = _of_our_children(), _written(os.getpid()) or 0
-        pids, whole = [os.getpid()], True
-        seen: Set[int] = {*pids, *self._command.helpers}
-        for pid in pids:  # grows as it goes
+    def _tree(self) -> List[int]:
+        """The processes below us, parents before children, without helpers of ours."""
+        seen: Set[int] = set(self._command.helpers)
+        found: List[int] = [os.getpid()]
+        for pid in found:  # grows as it goes
             try:
                 children = [child for child in tree.children_of(pid) if child not in seen]
             except OSError:
-                children, whole = [], False
-            for child in children[: _MOST_PROCESSES - len(pids)]:
-                try:
-                    ticks += _ticks(procfs.read(f"/proc/{child}/stat"))
-                except (OSError, ValueError, IndexError):
-                    whole = False
-                    continue
-                seen.add(child)
-                pids.append(child)
-                bytes_written = _written(child)
-                if bytes_written is None:
-                    self.unreadable.add(child)
-                written += bytes_written or 0
-        whole = whole and all(_is_there(pid) for pid in pids)
-        return Progress(ticks / _TICKS, written, whole)
+                continue
+            seen.update(children)
+            found += children[: _MOST_PROCESSES - len(found)]
+        return found[1:]
 
 
 def _ticks(line: bytes) -> int:
@@ -183,7 +185,3 @@ def _written(pid: int) -> Optional[int]:
     except (OSError, ValueError):
         pass
     return None
-
-
-def _is_there(pid: int) -> bool:
-    return os.path.exists(f"/proc/{pid}")

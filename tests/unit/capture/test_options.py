@@ -88,11 +88,11 @@ def test_wrong_usage_says_what_and_where_to_look(words: List[str], part: str) ->
 def test_every_row_of_the_table_has_its_place_and_its_help() -> None:
     """The parser's table is the help's table; none sets an attribute that Options does not declare."""
     declared = vars(Options())
-    text = " ".join(help_text().split())
+    text = help_text()
     for option in TABLE:
         assert option.name in declared
         assert option.long in text
-        assert option.help in text  # wherever it is folded
+        assert option.help in " ".join(text.split())  # wherever it is folded
     assert max(map(len, text.splitlines())) <= 110
 
 
@@ -104,7 +104,8 @@ def test_a_deadline_is_not_the_only_reason_to_capture(words: List[str]) -> None:
 
 def test_what_the_triggers_are_given() -> None:
     """Durations in seconds, signals by number, and the values of those that were not given."""
-    options = parse("-t 5m --stall 30 --on-signal usr2 --repeat 3 --every 2s --on-timeout leave --budget 1m x".split())
+    words = "-t 5m --stall 30 --on-signal usr2 --repeat 3 --every 2s --on-timeout leave --budget 1m x"
+    options = parse(words.split())
     given = (options.stall, options.on_signal, options.repeat, options.every, options.on_timeout, options.budget)
     assert given == (30.0, signal.SIGUSR2, 3, 2.0, "leave", 60.0)
     bare = parse(["-t1", "x"])
