@@ -5,6 +5,7 @@
 #   make interpreters          find or set up every CPython that the tests run on, outside the tree (2 minutes, once)
 #   make lint                  ruff and mypy
 #   make fuzz                  10,000 damaged cores      make fuzz ARGS='--count 500 --python 3.12'
+#   make kills                 captures and their targets killed 200 times each      make kills ARGS='--count 20'
 #   make bench                 full stacks beside pystack's
 #   make bench-pause           how long a busy target stands still, beside py-spy, pystack, gcore
 #   make corpora               record the corpus anew  make corpora ARGS='--cases sleeping/*'
@@ -31,7 +32,7 @@ MADE := $(VENV)/.made-$(TAG)
 INSTALLED := $(VENV)/.installed-$(TAG)
 TESTABLE := $(VENV)/.testable-$(TAG)
 
-.PHONY: bench bench-pause help demo test lint fuzz corpora interpreters gdb clean
+.PHONY: bench bench-pause help demo test lint fuzz kills corpora interpreters gdb clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -55,6 +56,9 @@ bench-pause: $(TESTABLE) gdb
 # Cores of the interpreters that are set up, kept outside the tree; POSTMORTEM_FUZZ chooses the folder.
 fuzz: $(TESTABLE)
 	@$(RUN) -m tests.faults.fuzz $(ARGS)
+
+kills: $(TESTABLE) gdb
+	@$(RUN) -m tests.faults.kills $(ARGS)
 
 corpora: $(TESTABLE) gdb
 	$(RUN) -m tests.corpora.record $(ARGS)
