@@ -1,15 +1,29 @@
-"""Threads and tasks with identical stacks, put together: two hundred workers are one paragraph."""
+"""Processes, threads and tasks with identical stacks, put together: two hundred workers are one paragraph."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import Dict, Hashable, List, NamedTuple, Set, Tuple
 
-from ..evidence import Process, PythonFrame, Task, Thread
+from ..evidence import Evidence, Process, PythonFrame, Task, Thread
 from ..findings import Diagnosis
 
 # Pool workers and servers that only wait stay far below both. Threads that fight for the GIL use little CPU each.
 _IDLE_SHARE = 0.02  # of a core
 _IDLE_SWITCHES = 20  # times a second that it gives the CPU up
+
+
+_NUMBER = re.compile(r"\d+")
+
+
+class ProcessGroup(NamedTuple):
+    processes: Tuple[Process, ...]  # the one to be shown first
+    cited: bool  # a finding names one of them
+
+    @property
+    def first(self) -> Process:
+        return self.processes[0]
 
 
 class ThreadGroup(NamedTuple):
@@ -29,6 +43,26 @@ class TaskGroup(NamedTuple):
     @property
     def first(self) -> Task:
         return self.tasks[0]
+
+
+def processes(evidence: Evidence, diagnosis: Diagnosis) -> List[ProcessGroup]:
+    """Groups of processes that run the same program and whose threads do the same: the first process's, then cited ones,
+    then the largest. Numbers among a program's words (a descriptor, a worker's index) are no difference."""
+    cited = {c.pid for f in diagnosis.findings for c in f.culprits} | {
+        v.pid for f in diagnosis.findings for v in f.victims
+    }
+    found: Dict[Hashable, List[Process]] = {}
+    for process in evidence.processes:
+        found.setdefault(_process_key(process), []).append(process)
+    # the first of all stays in front of its group: it is the command itself
+    groups = [
+        ProcessGroup(
+            tuple(sorted(members, key=lambda p: (p is not evidence.processes[0], p.pid not in cited))),
+            any(p.pid in cited for p in members),
+        )
+        for members in found.values()
+    ]
+    return sorted(groups, key=lambda g: (g.first is not evidence.processes[0], not g.cited, -len(g.processes)))
 
 
 def threads(process: Process, diagnosis: Diagnosis) -> List[ThreadGroup]:
@@ -67,11 +101,25 @@ def _cited(process: Process, diagnosis: Diagnosis) -> Set[int]:
     return named
 
 
+def _process_key(process: Process) -> Hashable:
+    what = (_NUMBER.sub("#", " ".join(process.argv)), process.exe, process.state, process.fatal_signal, process.python)
+    doing = Counter(_outline(thread) for thread in process.threads)
+    tasks = Counter((task.state, task.awaiting, _places(task.stack)) for task in process.tasks)
+    return (*what, frozenset(doing.items()), frozenset(tasks.items()))
+
+
+def _outline(thread: Thread) -> Hashable:
+    """A thread's stack and wait, without what differs from process to process."""
+    stack, gil, _wait, ended = _thread_key(thread)
+    wait = thread.wait
+    return (stack, gil, None if wait is None else (wait.kind, wait.syscall), ended, bool(thread.holds))
+
+
 def _has_main(group: ThreadGroup) -> bool:
     return any(thread.is_main for thread in group.threads)
 
 
-def _thread_key(thread: Thread) -> Hashable:
+def _thread_key(thread: Thread) -> Tuple[Hashable, str, Hashable, bool]:
     wait = thread.wait
     python = thread.python
     # Two threads in one Python call differ in their native tops from moment to moment: the Python stack decides.

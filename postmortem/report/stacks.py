@@ -22,9 +22,11 @@ _MORE = "`-f json` shows all"
 
 
 def show(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: wording.Glossary) -> None:
-    """Prints every process: what it is, its GIL, its threads in groups, its event loops and tasks."""
-    for process in evidence.processes[:_PROCESSES]:
-        _header(page, process, evidence)
+    """Prints every kind of process: what it is, its GIL, its threads in groups, its event loops and tasks."""
+    groups = grouping.processes(evidence, diagnosis)
+    for group in groups[:_PROCESSES]:
+        process = group.first
+        _header(page, group, evidence)
         if process.gil is not None:
             page.text(wording.gil_line(process.gil, process, term), 2)
         page.text(details.collecting(process), 2)
@@ -32,8 +34,8 @@ def show(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: wording.Glo
         _threads(page, evidence, process, diagnosis, term)
         _loops(page, process, term)
         _tasks(page, evidence, process, diagnosis)
-    left = len(evidence.processes) - _PROCESSES
-    if left > 0:
+    left = sum(len(group.processes) for group in groups[_PROCESSES:])
+    if left:
         page.blank()
         page.text(f"{wording.plural(left, 'more process')} left out: {_MORE}.")
 
@@ -59,11 +61,13 @@ def command(process: Process) -> str:
     return " ".join(process.argv) or process.exe or (f"[{name}]" if name else "command unknown")
 
 
-def _header(page: Page, process: Process, evidence: Evidence) -> None:
-    page.heading(f"Process {process.pid}: {escape.cut(escape.clean(command(process)), page.width - 20)}")
-    parts = [kind_of(process), wording.plural(len(process.threads), "thread")]
-    if process.ppid is not None and any(p.pid == process.ppid for p in evidence.processes):
-        parts.append(f"child of {process.ppid}")
+def _header(page: Page, group: grouping.ProcessGroup, evidence: Evidence) -> None:
+    process, alike = group.first, len(group.processes) - 1
+    label = f"Process {process.pid}" + (f" and {alike:,} more like it" if alike else "")
+    page.heading(f"{label}: {escape.cut(escape.clean(command(process)), page.width - len(label) - 2)}")
+    parts = [kind_of(process), wording.plural(len(process.threads), "thread") + (" each" if alike else "")]
+    if any(p.pid == process.ppid for p in evidence.processes):
+        parts.append(f"{'children' if alike else 'child'} of {process.ppid}")
     if process.fatal_signal:
         parts.append(f"ended by signal {process.fatal_signal}")
     page.text(", ".join(parts), 2)

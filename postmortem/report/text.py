@@ -5,6 +5,7 @@ Right at 80 columns and without colour, as a CI log shows it, and of bounded len
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Dict, List, Sequence, Tuple
 
@@ -190,7 +191,7 @@ def _gaps(page: Page, gaps: Tuple[Gap, ...]) -> None:
     page.heading("What could not be read")
     alike: Dict[Tuple[str, str, object], List[Gap]] = {}
     for gap in gaps:
-        alike.setdefault((gap.source, gap.reason, gap.remedy), []).append(gap)
+        alike.setdefault(_cause(gap), []).append(gap)
     for members in list(alike.values())[:_GAPS]:
         gap = members[0]
         more = f" and {len(members) - 1} more" if len(members) > 1 else ""
@@ -199,6 +200,12 @@ def _gaps(page: Page, gaps: Tuple[Gap, ...]) -> None:
             page.text(f"next time: {gap.remedy}", 4)
     if len(alike) > _GAPS:
         page.text(f"{len(alike) - _GAPS} more: `-f json` shows all.", 2, first="- ")
+
+
+def _cause(gap: Gap) -> Tuple[str, str, object]:
+    """What is the same in gaps that differ in nothing but whom they are about: ``process 7`` also in reason and remedy."""
+    named = re.compile(r"\b(?:" + "|".join(re.findall(r"\d+", gap.subject) or ["(?!)"]) + r")\b")
+    return gap.source, named.sub("#", gap.reason), named.sub("#", gap.remedy) if gap.remedy else None
 
 
 def _closing(page: Page, evidence: Evidence, diagnosis: Diagnosis) -> None:

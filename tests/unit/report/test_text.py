@@ -178,8 +178,11 @@ def test_two_thousand_different_threads_stay_readable() -> None:
         for n in range(1, 2001)
     )
     tasks = tuple(ev.Task(f"task-{n}", None, "pending", None, (py(f"c{n}"),)) for n in range(2000))
-    process = ev.Process(1, python=ev.PythonInfo("3.12.1"), threads=threads, tasks=tasks)
-    evidence = ev.Evidence(ev.Trigger("timeout", 2.0), (process,) * 30, gaps=tuple(_gaps(500)))
+    different = tuple(
+        ev.Process(n, argv=("x" * n,), python=ev.PythonInfo("3.12.1"), threads=threads, tasks=tasks)
+        for n in range(1, 31)
+    )
+    evidence = ev.Evidence(ev.Trigger("timeout", 2.0), different, gaps=tuple(_gaps(500)))
     report = text.render(evidence, fi.Diagnosis(None, "n"), color=False)
     assert len(report.splitlines()) < 1500
     assert "1,988 more stacks (1,988 threads) left out: `-f json` shows all" in flat(report)
@@ -187,7 +190,7 @@ def test_two_thousand_different_threads_stay_readable() -> None:
 
 
 def _gaps(number: int) -> List[ev.Gap]:
-    return [ev.Gap("gdb", f"thread {n}", f"reason {n}") for n in range(number)]
+    return [ev.Gap("gdb", f"thread {n}", f"reason {n + 10_000}") for n in range(number)]
 
 
 def test_gaps_with_one_cause_are_one_entry() -> None:
@@ -197,6 +200,51 @@ def test_gaps_with_one_cause_are_one_entry() -> None:
     assert report.count("no unwind information") == 1
     assert "thread 0 and 39 more" in report
     assert "next time: install libc6-dbg" in report
+
+
+def test_gaps_that_differ_in_whom_they_are_about_are_one_entry() -> None:
+    """A remedy that names the process is the same remedy for five hundred of them."""
+    gaps = tuple(
+        ev.Gap("py-spy", f"process {n}", "only 4 at a time", f"postmortem capture --pid {n}") for n in range(100, 600)
+    )
+    report = flat(text.render(ev.Evidence(ev.Trigger("pid"), gaps=gaps), fi.Diagnosis(None, "n"), color=False))
+    assert "py-spy, process 100 and 499 more: only 4 at a time next time: postmortem capture --pid 100" in report
+    assert report.count("only 4 at a time") == 1
+
+
+def _worker(pid: int, line: int = 5) -> ev.Process:
+    stack = (native("sem_wait"), py("get", line))
+    waits = ev.Wait(kind="pipe", syscall="read", resource=f"pipe-{pid}")
+    return ev.Process(
+        pid, ppid=1, argv=("python", f"pipe_handle={pid}"), python=ev.PythonInfo("3.12.1"),
+        threads=(ev.Thread(pid, stack=stack, wait=waits, is_main=True),),
+    )  # fmt: skip
+
+
+def test_five_hundred_processes_that_do_the_same_are_one_paragraph() -> None:
+    """Workers differ in their numbers and pipes alone; one that does something else has a paragraph of its own."""
+    root = ev.Process(1, argv=("python", "pool.py"), threads=(ev.Thread(1, stack=(py("join"),), is_main=True),))
+    workers = (*(_worker(pid) for pid in range(100, 400)), _worker(400, line=9), *(_worker(n) for n in range(401, 600)))
+    report = text.render(
+        ev.Evidence(ev.Trigger("timeout", 2.0), (root, *workers)), fi.Diagnosis(None, "n"), color=False
+    )
+    assert len(report.splitlines()) < 60
+    assert [line.split(":")[0] for line in report.splitlines() if line.startswith("Process")][-3:] == [
+        "Process 1", "Process 100 and 498 more like it", "Process 400"
+    ]  # fmt: skip
+    assert "1 thread each, children of 1" in flat(report)
+
+
+def test_of_processes_that_do_the_same_the_cited_one_is_shown() -> None:
+    """And its group comes before larger ones."""
+    root = ev.Process(1, argv=("python", "pool.py"), threads=(ev.Thread(1, is_main=True),))
+    processes = (root, *(_worker(pid) for pid in range(100, 120)), _worker(200, line=9), _worker(201, line=9))
+    culprit = fi.Culprit(201, 201, None, "/app/work.py", 9, "get")
+    finding = fi.Finding("lock-order-deadlock", "proven", "s", "e", "r", culprits=(culprit,))
+    diagnosis = fi.Diagnosis("lock-order-deadlock", "x", (finding,))
+    report = text.render(ev.Evidence(ev.Trigger("timeout", 2.0), processes), diagnosis, color=False)
+    heads = [line.split(":")[0] for line in report.splitlines() if line.startswith("Process ")]
+    assert heads == ["Process 1", "Process 201 and 1 more like it", "Process 100 and 19 more like it"]
 
 
 def test_what_differs_within_a_group_is_not_said_of_all() -> None:
