@@ -70,6 +70,8 @@ class Bundle:
         self.path = path
         self._unpacked = unpacked
         self.manifest: Dict[str, Any] = {}
+        #: Why the manifest on the disk is older than this one: the disk is full, or gone.
+        self.unsaved: Optional[OSError] = None
 
     # ------------------------------------------------------------------ writing
 
@@ -84,6 +86,8 @@ class Bundle:
             bundle.manifest = {"schema": SCHEMA, "steps": [], "timings": {}}
             bundle.save_manifest()
         except OSError as exc:
+            with contextlib.suppress(OSError):
+                path.rmdir()  # it is empty, and no bundle
             raise CaptureFailed(
                 f"the bundle {path} cannot be written: {exc.strerror or exc}", "choose another place with -o DIR"
             ) from None
@@ -119,7 +123,16 @@ class Bundle:
         self.write(name, json.dumps(value, separators=(",\n", ": "), ensure_ascii=True).encode("ascii") + b"\n")
 
     def save_manifest(self) -> None:
+        """Raises OSError; the manifest that was there before stays then."""
         self.write_json(MANIFEST, self.manifest)
+        self.unsaved = None
+
+    def try_to_save(self) -> None:
+        """A disk that is full must not cost the steps that are still to come: room may come back, and the tree waits."""
+        try:
+            self.save_manifest()
+        except OSError as exc:
+            self.unsaved = exc
 
     @contextlib.contextmanager
     def step(self, name: str, subject: str, *, only_failure: bool = False) -> Iterator[Step]:
@@ -141,7 +154,7 @@ class Bundle:
 
     def record(self, step: Step) -> None:
         self.manifest.setdefault("steps", []).append(step.as_json())
-        self.save_manifest()
+        self.try_to_save()
 
     def folder(self, name: str) -> Path:
         """A folder of the bundle, made when it is not there."""

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, Optional, Sequence, TextIO, Tu
 from . import __version__, evidence, publish, report
 from .bundle import Bundle
 from .cores.unpacked import compressed, unpacked
-from .errors import PostmortemError, UsageError
+from .errors import CaptureFailed, PostmortemError, UsageError
 from .evidence import Evidence, Gap
 from .extract.cores import from_core
 from .findings import Diagnosis
@@ -179,9 +179,21 @@ def diagnose_captured(
         found = _from_bundle(
             bundle.path, tool_version=__version__, progress=progress, with_locals=with_locals, until=until
         )
-        bundle.write("evidence.json", evidence.encode(found))
+        unwritten = _keep(bundle, "evidence.json", evidence.encode(found))
         found, diagnosis = _classified(found)
         for known in report.FORMATS.values():
-            bundle.write(f"report{known.suffix}", known.render(found, diagnosis, False, 80).encode())
+            rendered = known.render(found, diagnosis, False, 80).encode()
+            unwritten = _keep(bundle, f"report{known.suffix}", rendered) or unwritten
     publish.emit(plan, [(str(path), found, diagnosis)], stream, color="auto", many=False)
+    if unwritten is not None:
+        raise CaptureFailed(f"the diagnosis cannot be written into the bundle: {unwritten.strerror}", "make room there")
     return diagnosis
+
+
+def _keep(bundle: Bundle, name: str, data: bytes) -> Optional[OSError]:
+    """What cannot be kept is still to be shown."""
+    try:
+        bundle.write(name, data)
+    except OSError as exc:
+        return exc
+    return None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, NoReturn, Optional
 
 from .. import errors
-from ..bundle import Bundle, Step
+from ..bundle import Bundle, Step, refuse_if_taken
 from . import ending, fallbacks, procfs
 from .command import ENDING, Command, Watch
 from .options import Options
@@ -22,16 +22,19 @@ Say = Callable[[str], None]
 
 def create(command: Command, options: Options, number: Optional[int]) -> Bundle:
     """A new bundle; ``number`` is its own among several. Raises CaptureFailed."""
-    if options.output is not None:
-        given = Path(options.output)
-        return Bundle.create(given if number is None else given / str(number))
     now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     name = f"postmortem-{program(command, options)}-{now}-{command.pid}" + ("" if number is None else f"-{number}")
+    place = Path(name)
+    if options.output is not None:
+        place = Path(options.output) if number is None else Path(options.output) / str(number)
+        refuse_if_taken(place)
     try:
-        return Bundle.create(Path(name))
-    except errors.CaptureFailed:
-        # a read-only folder is no reason to lose what took so long to come about
-        return Bundle.create(Path(tempfile.gettempdir()) / name)
+        return Bundle.create(place)
+    except errors.CaptureFailed as exc:
+        # a disk that is full or read-only is no reason to lose what took so long to come about
+        with contextlib.suppress(OSError):
+            return Bundle.create(Path(tempfile.mkdtemp(prefix="postmortem-")) / name)
+        raise exc from None
 
 
 def fill(bundle: Bundle, command: Command, options: Options, say: Say, tell: Say) -> None:
@@ -41,6 +44,8 @@ def fill(bundle: Bundle, command: Command, options: Options, say: Say, tell: Say
         Session(command, options, bundle, tell).capture()
     except OSError as exc:
         raise errors.CaptureFailed(f"the bundle cannot be written: {exc}", "choose another place with -o DIR") from None
+    if bundle.unsaved is not None:
+        say(f"{bundle.path} is not complete: {bundle.unsaved.strerror}")
 
 
 def _reason(command: Command, options: Options) -> str:

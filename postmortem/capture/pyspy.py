@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Callable, Dict, List, Optional
@@ -25,6 +24,8 @@ MOST = 4
 #: How long one may take to write its file after the window.
 _PATIENCE_S = 3.0
 _NOTHING_YET = "it had not begun by the end of the window: it finds no interpreter, or has much to look through"
+#: Where they write, inside the bundle: nothing is left elsewhere should we be killed meanwhile.
+_FOLDER = ".pyspy"
 _INTERRUPTED = 128 + signal.SIGINT
 _MISSING = "py-spy is not installed, so there are no Python stacks of the window"
 _REMEDY = "pip install py-spy, into the environment of postmortem"
@@ -105,8 +106,7 @@ class Samplers:
         self._bundle = bundle
         self._command = command
         self._running: Dict[int, Sampler] = {}
-        self._folder = Path(tempfile.mkdtemp(prefix="postmortem-pyspy-"))
-        self._began = time.monotonic()
+        self._folder: Optional[Path] = None
 
     def start(self, pids: List[int], seconds: float) -> None:
         program = find()
@@ -120,6 +120,7 @@ class Samplers:
                 )
             else:
                 try:
+                    self._folder = self._folder or self._bundle.folder(_FOLDER).resolve()
                     self._running[pid] = Sampler(
                         None if stand_in else program, pid, seconds, self._folder, self._command
                     )
@@ -142,7 +143,8 @@ class Samplers:
     def close(self) -> None:
         for sampler in self._running.values():
             sampler.stop(signal.SIGKILL)
-        shutil.rmtree(str(self._folder), ignore_errors=True)
+        if self._folder is not None:
+            shutil.rmtree(str(self._folder), ignore_errors=True)
 
     def _collect(self, sampler: Sampler, pid: int, fail: Callable[[str, str], None]) -> None:
         status = sampler.status

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import resource
 from pathlib import Path
 from typing import Iterator, Optional
 
+from ..errors import CaptureFailed
 from . import procfs
 
 #: Up to so much is held in memory while a tree is stopped.
@@ -14,7 +18,28 @@ HOLD_ALL = 16 << 30
 #: Of what is free, we take this share at most: the target may be in the same container, and short of memory.
 _SHARE = 4
 
+#: Files that writing a bundle and starting py-spy and gdb may take.
+SPARE_DESCRIPTORS = 8
+
 _CGROUPS = Path("/sys/fs/cgroup")
+
+
+def take_descriptors() -> None:
+    """Opens as many files as the hard limit lets us: a tree of hundreds takes some for each process."""
+    with contextlib.suppress(OSError, ValueError):
+        _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def refuse_without_descriptors() -> None:
+    """Raises CaptureFailed when so few files may still be opened that the bundle itself could not be written."""
+    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        used = sum(1 for _ in Path("/proc/self/fd").iterdir())
+    except OSError as exc:
+        used = soft if exc.errno == errno.EMFILE else 0
+    if soft != resource.RLIM_INFINITY and soft - used < SPARE_DESCRIPTORS:
+        raise CaptureFailed(f"postmortem may open no more than {soft} files", "ulimit -n 4096, before it is started")
 
 
 def memory_to_hold(root: Path = Path("/"), most: int = HOLD_LIMIT) -> int:

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from .. import __version__
 from ..bundle import Bundle
-from . import cores, facts, fallbacks, network, probes, procfs, programs, pyspy, tree, window
+from . import cores, facts, fallbacks, network, probes, procfs, programs, pyspy, room, tree, window
 from .command import Command, Watch
 from .options import Options
 
@@ -59,7 +59,8 @@ class Session:
     # ------------------------------------------------------------------ the steps
 
     def capture(self) -> None:
-        """Everything but the ending of the tree. Raises OSError when the bundle cannot be written."""
+        """Everything but the ending of the tree. Raises OSError when nothing of it can be written."""
+        room.take_descriptors()
         self._write_header()
         self._look()
         self._watch()
@@ -74,7 +75,7 @@ class Session:
             self._tell_of_the_pause()
         self._timings.setdefault("pause_s", None)
         self.bundle.manifest["timings"] = self._timings
-        self.bundle.save_manifest()
+        self.bundle.try_to_save()
 
     def _tell_of_the_pause(self) -> None:
         pause = self._timings["pause_s"]
@@ -97,7 +98,7 @@ class Session:
                 "processes": [],
             }
         )
-        self.bundle.save_manifest()
+        self.bundle.try_to_save()
 
     def _look(self) -> None:
         with self.bundle.step("processes", "the tree") as step:

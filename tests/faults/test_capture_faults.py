@@ -96,7 +96,7 @@ def test_py_spy_hangs(tmp_path: Path) -> None:
 HOLDS_THE_STOP = """
 import sys
 from postmortem.capture import core
-def hold(freezer, sources):
+def hold(*_):
     print("frozen", flush=True)
     sys.stdin.read()
 core._images = hold
