@@ -1,4 +1,4 @@
-"""Failed steps of a capture become gaps, one a cause."""
+"""Failed steps of a capture become gaps."""
 
 from __future__ import annotations
 
@@ -14,22 +14,6 @@ def step(name: str, subject: str, error: Optional[str] = None, remedy: Optional[
 
 def refused(pid: int) -> Dict[str, Any]:
     return step("core", f"process {pid}", f"ptrace of process {pid} is refused", "add SYS_PTRACE")
-
-
-def test_what_many_processes_share_is_said_once() -> None:
-    """Fifty refusals are one gap that counts them; another cause keeps its own."""
-    other = step("core", "process 7", "process 7 ended before it could be stopped")
-    (shared, single) = step_gaps({"steps": [refused(pid) for pid in range(100, 150)] + [other]})
-    assert shared.subject == "processes 100, 101, 102 and 47 more"
-    assert shared.reason == "ptrace of process 100 is refused; the same of the others"
-    assert shared.remedy == "add SYS_PTRACE"
-    assert single == Gap("core", "process 7", "process 7 ended before it could be stopped", None)
-
-
-def test_a_number_that_only_contains_the_process_is_another() -> None:
-    """Process 12 and the 120 s of its error have nothing in common, so 12 and 13 do not look alike by accident."""
-    steps = [step("window", f"process {pid}", f"gave up after {pid}0 s") for pid in (12, 13)]
-    assert [gap.subject for gap in step_gaps({"steps": steps})] == ["process 12", "process 13"]
 
 
 def test_a_core_by_the_kernel_makes_up_for_ours() -> None:
