@@ -15,8 +15,8 @@ from typing import Dict, Hashable, List, Mapping, Optional
 from .cores import GDB_DEADLINE_S
 from .process import Raw, last_call
 
-#: With less than this it would be killed before it has read its files.
-_SHORTEST_GDB_S = 0.5
+#: With less than this it would be killed half-way on a busy machine: it takes .2 s on an idle one.
+_SHORTEST_GDB_S = 1.0
 #: Of the time that is left, gdb may have so much for one process while others wait.
 _SHARE = 0.5
 #: What comes after the extraction (patterns, two reports, writing): measured .1 s for 500 processes on idle cores.

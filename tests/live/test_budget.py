@@ -1,0 +1,115 @@
+"""A verdict by a certain time, for a tree with more processes than there is time for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from postmortem import evidence
+from postmortem.extract.bundles import from_bundle
+
+from .capturing import HANG_S, environment
+
+pytestmark = pytest.mark.live
+
+CHILDREN = 12
+FORKS = """
+import os, sys, threading
+lock = threading.Lock()
+lock.acquire()
+children = []
+for _number in range(int(sys.argv[1])):
+    pid = os.fork()
+    if not pid:
+        lock.acquire()
+    children.append(pid)
+os.waitpid(children[0], 0)
+"""
+
+
+def _capture(bundle: Path, children: int, *words: str) -> float:
+    """Runs it with its diagnosis; returns the seconds from the deadline to the end."""
+    command = [
+        sys.executable,
+        "-m",
+        "postmortem",
+        "capture",
+        "-t",
+        "1.5",
+        "--observe",
+        "0.2",
+        "-o",
+        str(bundle),
+        *words,
+    ]
+    began = time.monotonic()
+    done = subprocess.run(
+        [*command, sys.executable, "-c", FORKS, str(children)], env=environment(), stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL, timeout=HANG_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 124, done.stderr
+    return time.monotonic() - began - 1.5
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory) -> Path:
+    """A root and its children, captured and diagnosed without hurry."""
+    path = tmp_path_factory.mktemp("budget") / "bundle"
+    _capture(path, CHILDREN)
+    return path
+
+
+def _kinds(found: evidence.Evidence) -> Counter:
+    """How many processes have which stacks."""
+    kinds: Counter = Counter()
+    for process in found.processes:
+        threads = process.threads
+        kinds["native" if any(t.native for t in threads) else "python" if process.python else "bare"] += 1
+    return kinds
+
+
+def test_with_time_enough_every_process_has_both_sides(bundle):
+    """And no gap speaks of a budget."""
+    found = evidence.decode((bundle / "evidence.json").read_bytes())
+    assert _kinds(found) == {"native": CHILDREN + 1}
+    assert not [gap for gap in found.gaps if "budget" in gap.reason]
+
+
+def test_with_some_time_gdb_is_left_out_of_the_rest_and_one_gap_says_so(bundle):
+    """The Python side costs milliseconds: all of them have it."""
+    found = from_bundle(bundle, until=time.monotonic() + 1.0)
+    assert _kinds(found) == {"python": CHILDREN + 1}
+    (gap,) = [gap for gap in found.gaps if "budget" in gap.reason]
+    assert (gap.source, gap.remedy) == ("gdb", f"`postmortem analyze {bundle}` takes all the time that it needs")
+    assert f"and {CHILDREN + 1 - 8} more" in gap.subject
+
+
+def test_without_any_time_the_root_is_read_and_nobody_is_forgotten(bundle):
+    """A verdict that comes late still has something to stand on; the others are there as /proc shows them."""
+    found = from_bundle(bundle, until=time.monotonic())
+    assert _kinds(found) == {"python": 1, "bare": CHILDREN}
+    assert found.processes[0].python is not None
+    assert all(process.argv and process.threads and process.ppid for process in found.processes)
+    assert sorted(gap.source for gap in found.gaps if "budget" in gap.reason) == ["core", "gdb"]
+
+
+def test_the_order_of_processes_is_the_trees(bundle):
+    """Who was looked into first is nobody's business."""
+    hurried, leisurely = (from_bundle(bundle, until=until) for until in (time.monotonic() + 1.0, None))
+    assert [p.pid for p in hurried.processes] == [p.pid for p in leisurely.processes]
+    assert hurried.processes[1:] == tuple(sorted(hurried.processes[1:], key=lambda p: p.pid))
+
+
+def test_a_capture_keeps_its_budget(tmp_path):
+    """Sixty processes would keep gdb busy for twice as long; the bundle is whole, and the verdict the same."""
+    took = _capture(tmp_path / "b", 60, "--budget", "6")
+    found = evidence.decode((tmp_path / "b" / "evidence.json").read_bytes())
+    assert len(found.processes) == 61
+    assert found.processes[0].threads[0].native, "the root comes first"
+    assert (tmp_path / "b" / "report.json").is_file()
+    assert took < 6 * 3, "the machine may be busy; without a budget it takes longer still"
