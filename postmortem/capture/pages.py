@@ -34,23 +34,23 @@ _LARGEST_MAPPING = 64 << 30
 
 
 class PageMap:
-    """``descriptor`` is an open /proc/PID/pagemap, which stays the caller's."""
+    """``descriptor`` is an open /proc/PID/pagemap, which stays the caller's. ``has_scan``: does the ioctl work there?"""
 
     def __init__(self, descriptor: int, has_scan: bool = True) -> None:
         self._descriptor = descriptor
-        self._has_scan = has_scan
+        self.has_scan = has_scan
         self._unwanted = _FILE | _ZERO | _GUARD
         self.left_out: List[Mapping] = []  # mappings too large to look through without the ioctl
 
     def touched(self, mappings: Sequence[Mapping]) -> List[Range]:
         """Anonymous pages that are present or swapped, as rising ranges. Raises OSError when the process is gone."""
-        while self._has_scan:
+        while self.has_scan:
             try:
                 return self._scan(max((m.end for m in mappings if m.end < _USER_END), default=0))
             except OSError as exc:
                 if exc.errno not in (errno.ENOTTY, errno.EINVAL, errno.EOPNOTSUPP):
                     raise
-                self._has_scan = exc.errno == errno.EINVAL and bool(self._unwanted & _GUARD)
+                self.has_scan = exc.errno == errno.EINVAL and bool(self._unwanted & _GUARD)
                 self._unwanted &= ~_GUARD
         return self._read(mappings)
 

@@ -1,0 +1,19 @@
+"""What this machine allows: each tool and permission tried, not looked up, and how to mend what is missing."""
+
+from __future__ import annotations
+
+from typing import List
+
+from . import confinement, rights, room, tools
+from .check import Check
+
+__all__ = ["Check", "checks"]
+
+
+def checks() -> List[Check]:
+    """All of them, in the order in which a capture would meet them."""
+    return [
+        tools.pyspy(), rights.trace(), rights.memory(), rights.others(), confinement.user_namespace(),
+        confinement.seccomp(), confinement.proc(), confinement.control_groups(), room.memory(), room.disk(), tools.gdb(),
+        tools.cache(), room.core_pattern(), room.core_limit(), tools.coredumpctl(), tools.symbols(),
+    ]  # fmt: skip
