@@ -1,0 +1,320 @@
+"""What sets off a capture beside a deadline, and what becomes of the command: stalls, demands, series, --on-timeout."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict, Iterator, List
+
+import pytest
+
+from .capturing import DRIVER, HANG_S, capture, finished, start, state, wait_until
+
+pytestmark = pytest.mark.live
+
+#: Works on lines that it reads, and says what signals it got: who writes them says when it goes on.
+WORKS = """
+import signal, sys
+def note(number, frame):
+    print(signal.Signals(number).name, flush=True)
+for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+    signal.signal(number, note)
+print("ready", flush=True)
+for line in sys.stdin:
+    if line.strip() == "end":
+        break
+    print("worked", flush=True)
+sys.exit(7)
+"""
+#: A diagnosis that takes until somebody writes to the FIFO that the environment names.
+SLOW_DRIVER = DRIVER.replace(
+    "    stream.write",
+    "    import os; stream.write(f'begins {path}\\n'); open(os.environ['GATE']).read()\n    stream.write",
+)
+
+
+def trigger(bundle: Path) -> Dict[str, Any]:
+    loaded: Dict[str, Any] = json.loads((bundle / "manifest.json").read_bytes())["trigger"]
+    return loaded
+
+
+# ---------------------------------------------------------------------- stall
+
+
+def test_a_tree_that_waits_is_a_stall(tmp_path: Path) -> None:
+    """Also when a thread looks at a clock twenty times a second, and while a shell starts short-lived sleeps."""
+    polls = "import threading, time\ndef f():\n    while True: time.sleep(0.05)\nthreading.Thread(target=f).start()"
+    script = 'python=$1; shift; "$python" -c "$1" & while :; do sleep 0.5; done'
+    words = ["--stall", "2", "--observe", "0.2", "-o", str(tmp_path / "bundle"), "--"]
+    done = finished(start(*words, "sh", "-c", script, "sh", sys.executable, polls), tmp_path / "bundle")
+    assert done.status == 124
+    assert done.manifest["trigger"] == {"kind": "stall", "seconds": 2.0, "signal": None}
+    assert "has made no progress for 2 s: capturing" in done.stderr
+    assert len(done.manifest["processes"]) >= 3
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; sleep 0.3; done",
+        "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done",
+        "for i in 1 2 3 4 5 6 7 8 9 10; do sh -c 'echo $i >/dev/null'; sleep 0.3; done",
+    ],
+    ids=["writes", "computes", "its children write"],
+)
+def test_what_makes_progress_is_left_alone(tmp_path: Path, work: str) -> None:
+    """Its own status, nothing said, no bundle."""
+    done = finished(start("--stall", "1", "-o", str(tmp_path / "bundle"), "--", "sh", "-c", work), tmp_path / "bundle")
+    assert (done.status, done.stderr) == (0, "")
+    assert not done.bundle.exists()
+
+
+def test_a_deadline_holds_beside_a_stall(tmp_path: Path) -> None:
+    """Whichever comes first."""
+    done = capture(tmp_path, "--stall", "60", "--", "sleep", "600")
+    assert (done.status, done.manifest["trigger"]["kind"]) == (124, "timeout")
+
+
+# ---------------------------------------------------------------------- demands
+
+
+class Demanded:
+    """A command that runs under --on-signal USR1, and what it and postmortem say."""
+
+    def __init__(self, folder: Path, *words: str, driver: str = DRIVER) -> None:
+        self.folder = folder
+        self.gate = folder / "gate"
+        os.mkfifo(str(self.gate))
+        options = ["--on-signal", "USR1", "--observe", "0.2", "-o", str(folder / "bundles"), *words]
+        with_gate = f"import os; os.environ['GATE'] = {str(self.gate)!r}\n" + driver
+        self.process = start(
+            *options, "--", sys.executable, "-c", WORKS, driver=with_gate, stdin=subprocess.PIPE, bufsize=1
+        )
+        self.heard: List[str] = []
+        assert self.answer() == "ready"
+
+    def demand(self, number: int = signal.SIGUSR1) -> None:
+        self.process.send_signal(number)
+
+    def answer(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def work(self) -> str:
+        assert self.process.stdin is not None
+        self.process.stdin.write("more\n")
+        return self.answer()
+
+    def hears(self, part: str) -> str:
+        """The next line of stderr with this in it."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.heard.append(line)
+            if part in line:
+                return line
+        raise AssertionError(f"never said: {part}; but {self.heard}")
+
+    def ends(self) -> int:
+        """Tells the command to end; postmortem's status."""
+        out, err = self.process.communicate("end\n", timeout=HANG_S)
+        self.heard.append(err)
+        assert out == ""
+        return self.process.returncode
+
+    @property
+    def bundles(self) -> List[str]:
+        return sorted(os.listdir(str(self.folder / "bundles")))
+
+
+@pytest.fixture
+def begun() -> Iterator[List[Demanded]]:
+    """Whatever a test began is ended."""
+    found: List[Demanded] = []
+    yield found
+    for each in found:
+        each.process.kill()
+        each.process.communicate()
+
+
+def test_a_demand_is_answered_while_the_command_goes_on(tmp_path: Path, begun: List[Demanded]) -> None:
+    """It is captured and diagnosed, does not see the signal, and its end is its own."""
+    it = Demanded(tmp_path)
+    begun.append(it)
+    it.demand()
+    it.hears("SIGUSR1: capturing")
+    it.hears(f"diagnosed {tmp_path / 'bundles' / '1'} as text")
+    assert it.work() == "worked"
+    it.demand()
+    it.hears(f"diagnosed {tmp_path / 'bundles' / '2'} as text")
+    assert it.ends() == 7
+    assert it.bundles == ["1", "2"]
+    assert trigger(tmp_path / "bundles" / "2") == {"kind": "signal", "seconds": None, "signal": "SIGUSR1"}
+    assert list((tmp_path / "bundles" / "1" / "raw" / "cores").iterdir())
+
+
+def test_other_signals_are_passed_on_as_ever(tmp_path: Path, begun: List[Demanded]) -> None:
+    """TERM too, which after a deadline would mean an end of the capture: here it means the command."""
+    it = Demanded(tmp_path, "--observe", "2")
+    begun.append(it)
+    it.demand(signal.SIGUSR2)
+    assert it.answer() == "SIGUSR2"
+    it.demand()
+    it.hears("watching")
+    it.demand(signal.SIGTERM)
+    assert it.answer() == "SIGTERM"
+    it.hears("diagnosed")
+    assert it.ends() == 7
+    manifest = json.loads((tmp_path / "bundles" / "1" / "manifest.json").read_bytes())
+    assert [step for step in manifest["steps"] if step["ok"] is False] == []
+
+
+def test_a_demand_while_another_is_diagnosed(tmp_path: Path, begun: List[Demanded]) -> None:
+    """It is captured at once, and diagnosed when its turn comes; the command's end waits for both."""
+    it = Demanded(tmp_path, driver=SLOW_DRIVER)
+    begun.append(it)
+    it.demand()
+    it.hears("begins")
+    it.demand()
+    it.hears("stopped 1 process")
+    assert it.work() == "worked"
+    it.gate.write_text("go")
+    it.hears(f"diagnosed {tmp_path / 'bundles' / '1'}")
+    it.hears(f"begins {tmp_path / 'bundles' / '2'}")
+    assert it.process.stdin is not None
+    it.process.stdin.write("end\n")
+    it.gate.write_text("go")
+    it.hears(f"diagnosed {tmp_path / 'bundles' / '2'}")
+    assert it.process.wait(HANG_S) == 7
+
+
+def test_a_command_that_ends_while_it_is_captured_on_demand(tmp_path: Path, begun: List[Demanded]) -> None:
+    """Its status is kept, what was seen of it is diagnosed, and the capture does not go on to its end."""
+    it = Demanded(tmp_path, "--observe", "50")
+    begun.append(it)
+    it.demand()
+    it.hears("watching 1 process for 50 s")
+    assert it.process.stdin is not None
+    it.process.stdin.write("end\n")
+    it.hears("diagnosed")
+    assert it.process.wait(HANG_S) == 7
+
+
+def test_an_end_that_is_asked_for_ends_the_diagnosis(tmp_path: Path, begun: List[Demanded]) -> None:
+    """When the command has ended, TERM means postmortem alone; the capture is kept."""
+    it = Demanded(tmp_path, driver=SLOW_DRIVER)
+    begun.append(it)
+    it.demand()
+    it.hears("begins")
+    assert it.process.stdin is not None
+    it.process.stdin.write("end\n")
+    command = json.loads((tmp_path / "bundles" / "1" / "manifest.json").read_bytes())["root_pid"]
+    wait_until(lambda: state(command) is None, "the command's end")
+    it.demand(signal.SIGTERM)
+    it.hears("interrupted; the capture is kept: postmortem analyze")
+    assert it.process.wait(HANG_S) == 7
+
+
+def test_a_deadline_after_a_demand(tmp_path: Path, begun: List[Demanded]) -> None:
+    """It takes the next number and ends the command; a demand that comes still later harms nobody."""
+    it = Demanded(tmp_path, "-t", "2", driver=SLOW_DRIVER)
+    begun.append(it)
+    it.demand()
+    it.hears("begins")
+    it.hears("has not ended in time")
+    it.gate.write_text("go")
+    it.hears(f"begins {tmp_path / 'bundles' / '2'}")
+    it.demand()
+    it.gate.write_text("go")
+    it.hears(f"diagnosed {tmp_path / 'bundles' / '2'}")
+    assert it.process.wait(HANG_S) == 124
+    assert trigger(tmp_path / "bundles" / "2")["kind"] == "timeout"
+
+
+# ---------------------------------------------------------------------- series
+
+
+def test_a_series_of_a_running_process(tmp_path: Path) -> None:
+    """As many bundles as asked for, so far apart, each with its reports; the process runs on."""
+    with subprocess.Popen(["sleep", "600"]) as target:
+        options = ["--repeat", "3", "--every", "0.6", "--observe", "0.1", "--report", str(tmp_path / "x.json")]
+        words = ["--pid", str(target.pid), *options, "-o", str(tmp_path / "bundles")]
+        done = finished(start(*words), tmp_path / "bundles")
+        assert done.status == 0, done.stderr
+        assert state(target.pid) == "S"
+        target.kill()
+    assert sorted(os.listdir(str(done.bundle))) == ["1", "2", "3"]
+    for number in (1, 2, 3):
+        assert f"diagnosed {done.bundle / str(number)} as text ['{tmp_path}/x-{number}.json']" in done.stderr
+        assert (done.bundle / str(number) / "raw" / "cores" / f"{target.pid}.core").exists()
+
+
+def test_a_series_ends_with_its_process(tmp_path: Path) -> None:
+    """What there is is diagnosed; nothing waits for a process that is gone."""
+    with subprocess.Popen(["sleep", "600"]) as target:
+        words = ["--pid", str(target.pid), "--repeat", "9", "--every", "1m", "--observe", "0.1"]
+        process = start(*words, "-o", str(tmp_path / "bundles"))
+        wait_until(lambda: "diagnosed" in _so_far(process), "the first diagnosis")
+        target.kill()
+    done = finished(process, tmp_path / "bundles")
+    assert done.status == 0
+    assert "the series ends after 1 of 9 captures" in done.stderr
+
+
+def _so_far(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    return process.stderr.readline()
+
+
+def test_a_series_after_a_deadline(tmp_path: Path) -> None:
+    """All captures come first, then the end of the tree, then the diagnoses in their order."""
+    done = capture(tmp_path, "--repeat", "2", "--every", "1", "--", "sleep", "600")
+    assert done.status == 124
+    assert sorted(os.listdir(str(done.bundle))) == ["1", "2"]
+    places = [done.stderr.index(text) for text in ("into", "stopped", "bundle/2", "diagnosed", "bundle/2 as")]
+    assert places == sorted(places)
+    second = json.loads((done.bundle / "2" / "manifest.json").read_bytes())
+    assert second["steps"][-1]["step"] == "end"
+    assert second["trigger"] == {"kind": "timeout", "seconds": 0.5, "signal": None}
+    assert state(second["root_pid"]) is None
+
+
+def test_a_signal_ends_a_series(tmp_path: Path) -> None:
+    """It is the deadline that struck: what asks for an end now gets it at once, and the tree with it."""
+    words = ["-t", "0.5", "--observe", "0.1", "--repeat", "9", "--every", "1h", "-o", str(tmp_path / "bundles")]
+    process = start(*words, "--", "sleep", "600")
+    while "stopped" not in _so_far(process):
+        pass
+    process.terminate()
+    done = finished(process, tmp_path / "bundles")
+    assert done.status == 124
+    assert "the series ends after 1 of 9 captures" in done.stderr
+    assert "diagnosed" in done.stderr
+    assert state(json.loads((done.bundle / "1" / "manifest.json").read_bytes())["root_pid"]) is None
+
+
+# ---------------------------------------------------------------------- --on-timeout leave
+
+
+def test_a_command_that_is_left_outlives_postmortem(tmp_path: Path) -> None:
+    """It is said where it goes on, the status is 124 without waiting for it, and nothing has signalled it."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(str(fifo))
+    script = f"sleep 600 & read line < {fifo}; echo $line > {tmp_path}/after; kill $!"
+    said = tmp_path / "said"  # no pipe: whoever reads one waits for the command, too, to close it
+    with said.open("w") as stream:
+        done = capture(
+            tmp_path, "--on-timeout", "leave", "--", "sh", "-c", script, stdout=subprocess.DEVNULL, stderr=stream
+        )
+    assert done.status == 124
+    assert f"sh goes on as process {done.root}" in said.read_text()
+    assert "diagnosed" in said.read_text()
+    assert state(done.root) == "S"
+    assert os.getpgid(done.root) == done.root  # the group that it had
+    assert not done.steps("end")
+    fifo.write_text("go on\n")
+    wait_until(lambda: state(done.root) is None, "the command's own end")
+    assert (tmp_path / "after").read_text() == "go on\n"
