@@ -85,9 +85,9 @@ class Groups:
         self._mounts = own_mounts() if found is None else found
         self._texts: Dict[Place, Dict[str, Texts]] = {}
 
-    def add(self, lines: Optional[Iterable[str]]) -> None:
-        """The groups that /proc/PID/cgroup names, with those above them."""
-        for place in places(lines or ()):
+    def add(self, found: Iterable[Place]) -> None:
+        """Groups of a process, with those above them."""
+        for place in found:
             for level in _levels(place):
                 if level not in self._texts and len(self._texts) < _MOST_GROUPS:
                     self._texts[level] = {"before": self._read(level)}

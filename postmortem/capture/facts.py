@@ -35,7 +35,7 @@ def process_json(pid: int) -> Dict[str, Any]:
         "state": stat.state,
         "pgid": stat.pgid,
         "sid": stat.sid,
-        "cgroup": _lines(f"{base}/cgroup"),
+        "cgroup": procfs.lines(f"{base}/cgroup"),
         "start_ticks": stat.start,
         "age_s": _age(stat.start),
         "cpus_allowed": status.get("Cpus_allowed_list"),
@@ -43,7 +43,7 @@ def process_json(pid: int) -> Dict[str, Any]:
         "uid": _number(status, "Uid"),
         "fds": descriptors(thread),
         "threads": _threads(pid),
-        "maps": _lines(f"{thread}/maps"),
+        "maps": procfs.lines(f"{thread}/maps"),
     }
 
 
@@ -124,12 +124,5 @@ def _argv(path: str) -> List[str]:
 def _link(path: str) -> Optional[str]:
     try:
         return procfs.text(os.readlink(os.fsencode(path)))
-    except OSError:
-        return None
-
-
-def _lines(path: str) -> Optional[List[str]]:
-    try:
-        return procfs.text(procfs.read(path)).splitlines()
     except OSError:
         return None

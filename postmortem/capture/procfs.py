@@ -48,6 +48,14 @@ def text(data: bytes) -> str:
     return data.decode("utf-8", "backslashreplace")
 
 
+def lines(path: str) -> Optional[List[str]]:
+    """A file's lines; None where it may not be read."""
+    try:
+        return text(read(path)).splitlines()
+    except OSError:
+        return None
+
+
 class Stat(NamedTuple):
     """The fields of /proc/PID/stat that are used; times in clock ticks."""
 

@@ -137,21 +137,24 @@ class Session:
             self._tell(f"watching {_processes(len(alive))} for {self.options.observe:g} s")
             with self.bundle.step("window", "the tree") as step:
                 gils = probes.gil_probes(python)
-                seen = window.Window(alive, self.options.observe, {pid: self.facts[pid]["cgroup"] for pid in alive})
+                seen = window.Window(alive, self.options.observe, self._alive)
                 seen.observe(self._pause)
                 for pid, probe in gils.items():
                     seen.note(pid, "gil", probe.finish())
                 self.bundle.write_json("raw/proc/machine.json", seen.machine_json())
-                for pid, watch in seen.watches.items():
-                    self.bundle.write_json(f"raw/proc/{pid}/window.json", watch.as_json())
                 for member in members_of(self.command):
                     self._describe_new(member.pid)
+                for pid in seen.watches.keys() & self.facts.keys():  # others came and went
+                    self.bundle.write_json(f"raw/proc/{pid}/window.json", seen.watches[pid].as_json())
                 if seen.left_out:
                     step.fail(seen.shortcoming(), "name one of them with `postmortem capture --pid`")
             self._timings["observe_s"] = round(time.monotonic() - began, 4)
             samplers.finish()
         finally:
             samplers.close()
+
+    def _alive(self) -> List[int]:
+        return [member.pid for member in members_of(self.command) if member.alive]
 
     def _pause(self, seconds: float) -> bool:
         """False when the root has ended: what is left to see would be its end."""

@@ -20,6 +20,7 @@ _MOST_LOAD = 0.1
 #: The same for the counters at each end, but at least so many seconds: without them the window is worth little.
 _LEAST_FOR_COUNTERS_S = 0.2
 _MOST_THREADS = 4096
+_MOST_NEWCOMERS = 1000  # a tree may fork without pause
 
 
 class ThreadWatch:
@@ -54,18 +55,19 @@ class ProcessWatch:
     """One process during the window. Everything that vanishes meanwhile keeps what was seen of it.
 
     ``until``, in time.monotonic(): the reading of counters stops there; threads that are left out are not watched.
+    ``new``: it began in the window, and so did all that has been counted for it.
     """
 
-    def __init__(self, pid: int, until: float = float("inf"), delays: bool = False) -> None:
+    def __init__(self, pid: int, until: float = float("inf"), delays: bool = False, new: bool = False) -> None:
         self.pid = pid
         self.threads: Dict[int, ThreadWatch] = {}
         self.seconds = 0.0
         self.probes: Dict[str, Any] = {}
         self._delays = delays
         self._began = time.monotonic()
-        self._first = _Ends.of(pid)
+        self._first = _Ends(counters.Whole(0.0, 0, 0), {}, 0) if new else _Ends.of(pid)
         self._last = _Ends(counters.Whole(), None, None)
-        self._all_found = self._find_threads(until, new=False)
+        self._all_found = self._find_threads(until, new)
 
     def look(self) -> None:
         if self._all_found:
@@ -154,23 +156,26 @@ class _Ends(NamedTuple):
 class Window:
     """The window of a whole tree: its processes, their control groups, the machine."""
 
-    def __init__(self, pids: Iterable[int], seconds: float, cgroups: Dict[int, Optional[List[str]]]) -> None:
-        """``cgroups``: pid → the lines of its /proc/PID/cgroup. Processes at the end of ``pids`` are left out when those
-        before them take all the time that there is for it."""
+    def __init__(self, pids: Iterable[int], seconds: float, now: Callable[[], Iterable[int]] = tuple) -> None:
+        """Processes at the end of ``pids`` are left out when those before them take all the time that there is for it.
+        ``now()``: who belongs to the tree meanwhile; those that are new are watched from then on."""
         self._seconds = seconds
+        self._now = now
         self._began = time.monotonic()
         self._machine = machine_facts()
         self._groups = Groups()
-        self._cgroups = cgroups
+        self._places: Dict[str, Dict[str, str]] = {}
         self.watches: Dict[int, ProcessWatch] = {}
         self.left_out: List[int] = []
-        until, delays = self._until(), counters.delays_are_counted()
+        self._delays = counters.delays_are_counted()
+        until = self._until()
         for pid in pids:
-            self._groups.add(cgroups.get(pid))
+            self._note_groups(pid)
             if time.monotonic() > until:
                 self.left_out.append(pid)
             else:
-                self.watches[pid] = ProcessWatch(pid, until, delays)
+                self.watches[pid] = ProcessWatch(pid, until, self._delays)
+        self._newcomers = 0
 
     def observe(self, pause: Callable[[float], bool]) -> None:
         """Looks at the processes for so long; ``pause(seconds)`` returns False when the window is to end early."""
@@ -196,7 +201,7 @@ class Window:
             "seconds": round(time.monotonic() - self._began, 6),
             "machine": {"before": self._machine, "after": machine_facts()},
             "cgroups": self._groups.as_json(),
-            "processes": {str(pid): dict(places(lines or ())) for pid, lines in self._cgroups.items()},
+            "processes": self._places,
         }
 
     def shortcoming(self) -> str:
@@ -209,9 +214,19 @@ class Window:
     def _look(self) -> float:
         """What it took, in seconds."""
         began = time.monotonic()
+        for pid in self._now():
+            if pid not in self.watches and pid not in self.left_out and self._newcomers < _MOST_NEWCOMERS:
+                self._newcomers += 1
+                self._note_groups(pid)
+                self.watches[pid] = ProcessWatch(pid, began + _LEAST_FOR_COUNTERS_S, self._delays, new=True)
         for watch in self.watches.values():
             watch.look()
         return time.monotonic() - began
+
+    def _note_groups(self, pid: int) -> None:
+        found = places(procfs.lines(f"/proc/{pid}/cgroup") or ())
+        self._groups.add(found)
+        self._places[str(pid)] = dict(found)
 
     def _until(self) -> float:
         return time.monotonic() + max(_LEAST_FOR_COUNTERS_S, _MOST_LOAD * self._seconds)

@@ -249,12 +249,15 @@ time.sleep(600)
 
 
 def test_who_ends_and_who_begins_during_the_window(tmp_path: Path) -> None:
-    """Both are in the bundle: what was known of the one, and a core of the other."""
+    """Both are in the bundle: what was known of the one, and a core of the other, watched as soon as it was seen."""
     bundle = str(tmp_path / "bundle")
     done = capture(tmp_path, "--", sys.executable, "-c", CHANGING, bundle, timeout=1, observe=2)
     ended, begun = (int(line.split()[1]) for line in done.stdout.splitlines())
     assert done.manifest["processes"] == [done.root, ended, begun]
     assert done.raw(f"proc/{ended}/process.json")["comm"] == done.raw(f"proc/{begun}/process.json")["comm"] == "sleep"
+    window = done.raw(f"proc/{begun}/window.json")
+    assert window["threads"][str(begun)]["states"]["S"] > 0
+    assert window["threads"][str(begun)]["last_syscall"]["name"] == "clock_nanosleep"
     assert done.core(begun).exists()
     assert not done.core(ended).exists()
     assert state(begun) is None
