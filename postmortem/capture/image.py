@@ -16,7 +16,7 @@ from typing import BinaryIO, Callable, Collection, List, NamedTuple, Optional, S
 from ..errors import TargetNotFound
 from ..memory import Memory
 from ..memory.live import HeldPages
-from . import elfcore, memcopy, procfs, refusal, registers, selection
+from . import elfcore, memcopy, procfs, refusal, registers, room, selection
 from .freeze import Registers
 from .pages import PageMap
 from .segments import PAGE, Plan, Range, Segment, plan
@@ -27,7 +27,7 @@ _TOUCH_S = 0.01
 
 
 class Source:
-    """An open view of one process's memory. Raises PermissionRefused, TargetNotFound, OSError."""
+    """An open view of one process's memory. Raises PermissionRefused, TargetNotFound, CaptureFailed, OSError."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -38,6 +38,7 @@ class Source:
             self.memory = self._open("mem")
             self._pagemap = PageMap(self._open("pagemap"))
             self._maps = self._open("maps")
+            room.refuse_last_descriptors(self._maps)
             self.auxv = procfs.read(f"{self._base}/auxv")
             self.identity = _identity(pid, self.tid)
         except PermissionError:
@@ -46,6 +47,9 @@ class Source:
         except (FileNotFoundError, ProcessLookupError):
             self.close()
             raise TargetNotFound(f"process {pid} ended before its memory could be read") from None
+        except BaseException:
+            self.close()
+            raise
 
     def _open(self, name: str) -> int:
         descriptor = os.open(f"{self._base}/{name}", os.O_RDONLY | os.O_CLOEXEC)

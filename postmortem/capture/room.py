@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import resource
 from pathlib import Path
 from typing import Iterator, Optional
@@ -31,14 +30,11 @@ def take_descriptors() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def refuse_without_descriptors() -> None:
-    """Raises CaptureFailed when so few files may still be opened that the bundle itself could not be written."""
+def refuse_last_descriptors(descriptor: int) -> None:
+    """``descriptor`` is the latest that was opened, and so about the largest: the kernel gives out the lowest. Raises
+    CaptureFailed when so few are left that the bundle itself could not be written."""
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
-        used = sum(1 for _ in Path("/proc/self/fd").iterdir())
-    except OSError as exc:
-        used = soft if exc.errno == errno.EMFILE else 0
-    if soft != resource.RLIM_INFINITY and soft - used < SPARE_DESCRIPTORS:
+    if soft != resource.RLIM_INFINITY and descriptor + SPARE_DESCRIPTORS >= soft:
         raise CaptureFailed(f"postmortem may open no more than {soft} files", "ulimit -n 4096, before it is started")
 
 
