@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Optional, Sequence
 
 from .. import places
+from ..capture import pyspy as sampler
 from ..memory.elf import Elf, NotElf
 from .check import Check
 
@@ -40,8 +40,7 @@ def gdb() -> Check:
 
 
 def pyspy() -> Check:
-    beside = Path(sys.executable).parent / "py-spy"
-    path = str(beside) if beside.exists() else shutil.which("py-spy")
+    path = sampler.find()
     said = output([path, "--version"]) if path else ""
     if said:
         return Check("py-spy", True, f"{path}, {said}", needed=True)

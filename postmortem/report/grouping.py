@@ -103,9 +103,10 @@ def _cited(process: Process, diagnosis: Diagnosis) -> Set[int]:
 
 def _process_key(process: Process) -> Hashable:
     what = (_NUMBER.sub("#", " ".join(process.argv)), process.exe, process.state, process.fatal_signal, process.python)
+    confined = (process.cgroup.path, process.cgroup.frozen) if process.cgroup else None
     doing = Counter(_outline(thread) for thread in process.threads)
     tasks = Counter((task.state, task.awaiting, _places(task.stack)) for task in process.tasks)
-    return (*what, frozenset(doing.items()), frozenset(tasks.items()))
+    return (*what, confined, frozenset(doing.items()), frozenset(tasks.items()))
 
 
 def _outline(thread: Thread) -> Hashable:

@@ -50,9 +50,9 @@ def kind_of(process: Process) -> str:
     if name.startswith(("python", "pypy")):
         return "a Python interpreter whose state could not be read"
     if process.state == "Z" and all(thread.state == "Z" for thread in process.threads):
-        return "ended, and not collected by its parent yet"
+        return "a zombie: it has ended, and its parent has not collected its status"
     if process.exe is None and not any(thread.stack for thread in process.threads):
-        return "what it runs could not be read"
+        return "a program that could not be looked into"
     return "not a Python program"
 
 

@@ -203,8 +203,9 @@ def _gaps(page: Page, gaps: Tuple[Gap, ...]) -> None:
 
 
 def _cause(gap: Gap) -> Tuple[str, str, object]:
-    """What is the same in gaps that differ in nothing but whom they are about: ``process 7`` also in reason and remedy."""
-    named = re.compile(r"\b(?:" + "|".join(re.findall(r"\d+", gap.subject) or ["(?!)"]) + r")\b")
+    """What is the same in gaps that differ in nothing but whom they are about: ``process 7``, or ``process 7 (sh)``, also
+    in reason and remedy."""
+    named = re.compile(r"\b(?:" + "|".join(re.findall(r"\d+", gap.subject) or ["(?!)"]) + r")\b(?: \([^)]*\))?")
     return gap.source, named.sub("#", gap.reason), named.sub("#", gap.remedy) if gap.remedy else None
 
 

@@ -144,3 +144,40 @@ def test_a_stopped_world_is_said_of_the_process(world: ev.StopTheWorld, said: Op
     shown = " ".join(text.render(evidence, fi.Diagnosis(None, "n"), color=False).split())
     assert said in shown if said else "the world" not in shown
     assert ev.decode(ev.encode(evidence)) == evidence
+
+
+@pytest.mark.parametrize(
+    ("state", "group", "said"),
+    [
+        ("S", ev.ControlGroup("/box", frozen=True), "control group /box is frozen"),
+        ("S", ev.ControlGroup("/box", frozen=False), None),
+        ("S", ev.ControlGroup("/box"), None),
+        ("S", ev.ControlGroup("/box", cpu_quota=0.5, throttled=0.87), "CPU quota (0.5 CPU) in 87% of its periods"),
+        ("S", ev.ControlGroup("/box", throttled=0.01), None),
+        ("S", ev.ControlGroup("/box", memory_limit=1000, memory_used=999), "999 of the 1,000 bytes"),
+        ("S", ev.ControlGroup("/box", memory_limit=1000, memory_used=500), None),
+        ("T", None, "stopped by a signal"),
+        ("t", None, "A debugger has stopped it"),
+        ("S", None, None),
+    ],
+)
+def test_what_holds_a_process_up_from_outside(
+    state: str, group: Optional[ev.ControlGroup], said: Optional[str]
+) -> None:
+    """A process that may not run is told from one that hangs; limits that do not bite are not mentioned."""
+    process = ev.Process(1, argv=("x",), exe="/x", state=state, cgroup=group, threads=(ev.Thread(1, is_main=True),))
+    evidence = ev.Evidence(ev.Trigger("pid"), (process,), machine=ev.Machine(load=1.0))
+    shown = " ".join(text.render(evidence, fi.Diagnosis(None, "n"), color=False).split())
+    assert said in shown if said else "control group" not in shown and "stopped" not in shown
+    assert ev.decode(ev.encode(evidence)) == evidence
+
+
+def test_programs_that_cannot_be_looked_into() -> None:
+    """Neither a set-user-id program nor a zombie is called "not a Python program": nobody knows."""
+    closed = ev.Process(7, argv=("su",), state="S", threads=(ev.Thread(7, name="su", state="S", is_main=True),))
+    ended = ev.Process(8, state="Z", threads=(ev.Thread(8, name="sh", state="Z", is_main=True),))
+    evidence = ev.Evidence(ev.Trigger("pid"), (closed, ended))
+    shown = " ".join(text.render(evidence, fi.Diagnosis(None, "n"), color=False).split())
+    assert "Process 7: su a program that could not be looked into" in shown
+    assert "Process 8: [sh] a zombie" in shown
+    assert "not a Python program" not in shown

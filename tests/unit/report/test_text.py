@@ -212,6 +212,13 @@ def test_gaps_that_differ_in_whom_they_are_about_are_one_entry() -> None:
     assert report.count("only 4 at a time") == 1
 
 
+def test_gaps_that_differ_in_the_names_of_processes_are_one_entry() -> None:
+    """Another user's processes are closed for one reason, whatever they are called."""
+    gaps = tuple(ev.Gap("core", f"process {n}", f"process {n} (p{n}) belongs to root") for n in range(5))
+    report = flat(text.render(ev.Evidence(ev.Trigger("pid"), gaps=gaps), fi.Diagnosis(None, "n"), color=False))
+    assert "core, process 0 and 4 more: process 0 (p0) belongs to root" in report
+
+
 def _worker(pid: int, line: int = 5) -> ev.Process:
     stack = (native("sem_wait"), py("get", line))
     waits = ev.Wait(kind="pipe", syscall="read", resource=f"pipe-{pid}")
