@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import IO, Any, Dict, Iterator, List, Optional
 
 import pytest
 
@@ -82,6 +83,32 @@ def test_a_deadline_holds_beside_a_stall(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- demands
 
 
+class Lines:
+    """Lines of a stream as they come; none within HANG_S is a failure, not a wait for ever."""
+
+    def __init__(self, stream: Optional[IO[str]]) -> None:
+        assert stream is not None
+        self._descriptor = stream.fileno()
+        self._read = b""
+
+    def next(self) -> str:
+        while b"\n" not in self._read:
+            ready, _, _ = select.select([self._descriptor], [], [], HANG_S)
+            assert ready, "nothing is said any more"
+            data = os.read(self._descriptor, 65536)
+            assert data, f"ended after {self._read!r}"
+            self._read += data
+        line, _newline, self._read = self._read.partition(b"\n")
+        return line.decode()
+
+    def until(self, part: str) -> str:
+        """The next line with this in it."""
+        heard = [self.next()]
+        while part not in heard[-1]:
+            heard.append(self.next())
+        return heard[-1]
+
+
 class Demanded:
     """A command that runs under --on-signal USR1, and what it and postmortem say."""
 
@@ -94,34 +121,21 @@ class Demanded:
         self.process = start(
             *options, "--", sys.executable, "-c", WORKS, driver=with_gate, stdin=subprocess.PIPE, bufsize=1
         )
-        self.heard: List[str] = []
+        self.hears = Lines(self.process.stderr).until
+        self.answer = Lines(self.process.stdout).next
         assert self.answer() == "ready"
 
     def demand(self, number: int = signal.SIGUSR1) -> None:
         self.process.send_signal(number)
-
-    def answer(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
 
     def work(self) -> str:
         assert self.process.stdin is not None
         self.process.stdin.write("more\n")
         return self.answer()
 
-    def hears(self, part: str) -> str:
-        """The next line of stderr with this in it."""
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.heard.append(line)
-            if part in line:
-                return line
-        raise AssertionError(f"never said: {part}; but {self.heard}")
-
     def ends(self) -> int:
         """Tells the command to end; postmortem's status."""
-        out, err = self.process.communicate("end\n", timeout=HANG_S)
-        self.heard.append(err)
+        out, _err = self.process.communicate("end\n", timeout=HANG_S)
         assert out == ""
         return self.process.returncode
 
@@ -212,7 +226,7 @@ def test_an_end_that_is_asked_for_ends_the_diagnosis(tmp_path: Path, begun: List
     assert it.process.stdin is not None
     it.process.stdin.write("end\n")
     command = json.loads((tmp_path / "bundles" / "1" / "manifest.json").read_bytes())["root_pid"]
-    wait_until(lambda: state(command) is None, "the command's end")
+    wait_until(lambda: not Path(f"/proc/{command}").exists(), "the command's end, noticed")
     it.demand(signal.SIGTERM)
     it.hears("interrupted; the capture is kept: postmortem analyze")
     assert it.process.wait(HANG_S) == 7
@@ -257,16 +271,11 @@ def test_a_series_ends_with_its_process(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "600"]) as target:
         words = ["--pid", str(target.pid), "--repeat", "9", "--every", "1m", "--observe", "0.1"]
         process = start(*words, "-o", str(tmp_path / "bundles"))
-        wait_until(lambda: "diagnosed" in _so_far(process), "the first diagnosis")
+        said = Lines(process.stderr)
+        said.until("diagnosed")
         target.kill()
-    done = finished(process, tmp_path / "bundles")
-    assert done.status == 0
-    assert "the series ends after 1 of 9 captures" in done.stderr
-
-
-def _so_far(process: subprocess.Popen[str]) -> str:
-    assert process.stderr is not None
-    return process.stderr.readline()
+        said.until("the series ends after 1 of 9 captures")
+    assert finished(process, tmp_path / "bundles").status == 0
 
 
 def test_a_series_after_a_deadline(tmp_path: Path) -> None:
@@ -286,13 +295,13 @@ def test_a_signal_ends_a_series(tmp_path: Path) -> None:
     """It is the deadline that struck: what asks for an end now gets it at once, and the tree with it."""
     words = ["-t", "0.5", "--observe", "0.1", "--repeat", "9", "--every", "1h", "-o", str(tmp_path / "bundles")]
     process = start(*words, "--", "sleep", "600")
-    while "stopped" not in _so_far(process):
-        pass
+    said = Lines(process.stderr)
+    said.until("stopped")
     process.terminate()
+    said.until("the series ends after 1 of 9 captures")
+    said.until("diagnosed")
     done = finished(process, tmp_path / "bundles")
     assert done.status == 124
-    assert "the series ends after 1 of 9 captures" in done.stderr
-    assert "diagnosed" in done.stderr
     assert state(json.loads((done.bundle / "1" / "manifest.json").read_bytes())["root_pid"]) is None
 
 
