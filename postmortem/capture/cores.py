@@ -117,9 +117,11 @@ class Capture:
         with self._bundle.step("freeze", "the tree"):
             jobs = {pid: self._job(pid, look) for pid, look in core.looks(self._sources).items()}
             frozen = self._stop(jobs, True)
+            told = {step["subject"] for step in self._bundle.failed_steps if step["step"] == "core"}
             for pid, error in frozen.refused.items():
-                with self._bundle.step("core", f"process {pid}"):
-                    raise error
+                if f"process {pid}" not in told:  # it was refused before the stop already
+                    with self._bundle.step("core", f"process {pid}"):
+                        raise error
             for pid, each in frozen.images.items():
                 note(pid)
                 self._write(pid, each)

@@ -15,7 +15,7 @@ from . import confinement
 from .check import Check
 
 _CAP_SYS_PTRACE = 19  # linux/capability.h
-_NO_ATTACH = 3  # YAMA_SCOPE_NO_ATTACH
+_ADMIN_ONLY = 2  # YAMA_SCOPE_CAPABILITY; below it, children may be traced
 _STOPS_WITHIN_S = 5.0
 _NAP_S = 0.001
 _WITHOUT = "processes are copied while they run, and the stacks of threads that are busy then are incomplete"
@@ -76,7 +76,7 @@ def _stop_and_read(child: int) -> None:
 def _explained(child: int, error: OSError) -> PermissionRefused:
     """A process may always trace its child, as far as users and Yama go: what refuses it is of another kind."""
     scope = refusal.yama_scope()
-    if scope == _NO_ATTACH:
+    if scope is not None and scope >= _ADMIN_ONLY:
         return refusal.explain(child)
     reason = f"ptrace of an own child is refused ({error.strerror or error})"
     if confinement.seccomp_mode() == confinement.FILTERED:
