@@ -16,7 +16,8 @@ _BUILD = re.compile(r"/tmp/python-build\.[^/]*")
 def scrub(evidence: bytes, folders: Mapping[str, str]) -> bytes:
     """The same JSON with each folder replaced wherever a string or a key holds it; the longest first.
 
-    The folder in which pyenv compiled an interpreter becomes /build.
+    The folder in which pyenv compiled an interpreter becomes /build, and every control group /: how the machine names
+    them is its own affair.
 
     ``folders``: absolute path → its new name.
     """
@@ -33,7 +34,11 @@ def scrub(evidence: bytes, folders: Mapping[str, str]) -> bytes:
         if isinstance(value, list):
             return [walk(item) for item in value]
         if isinstance(value, dict):
-            return {text(key): walk(item) for key, item in value.items()}
+            return {text(key): walk(_without_path(item) if key == "cgroup" else item) for key, item in value.items()}
         return value
 
     return json.dumps(walk(json.loads(evidence)), ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+
+
+def _without_path(group: Any) -> Any:
+    return {**group, "path": "/"} if isinstance(group, dict) else group

@@ -14,13 +14,14 @@ from .scrub import scrub
 
 
 def test_folders_are_replaced_everywhere() -> None:
-    """In values and keys, inside strings, the longest folder first; numbers and nulls stay."""
+    """In values and keys, inside strings, the longest folder first; numbers and nulls stay. Control groups lose their name."""
     before = {
         "file": "/w/1/app/program.py",
         "n": 5,
         "none": None,
         "list": ["x /w/1/bundle y", "/tmp/python-build.2026.1/Python-3.11.7/Modules/a.c"],
         "/w/1/app/a.py": {"3": "pass"},
+        "cgroup": {"path": "/ci/job-77", "frozen": False},
     }
     assert json.loads(scrub(json.dumps(before).encode(), {"/w/1": "/job", "/w/1/app": "/app"})) == {
         "file": "/app/program.py",
@@ -28,6 +29,7 @@ def test_folders_are_replaced_everywhere() -> None:
         "none": None,
         "list": ["x /job/bundle y", "/build/Python-3.11.7/Modules/a.c"],
         "/app/a.py": {"3": "pass"},
+        "cgroup": {"path": "/", "frozen": False},
     }
 
 

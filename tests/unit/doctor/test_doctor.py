@@ -12,7 +12,7 @@ from typing import Dict, NamedTuple, Tuple
 import pytest
 
 from postmortem import cli, doctor
-from postmortem.capture import cgroups, ptrace, vmread
+from postmortem.capture import cgroups, ptrace, refusal, vmread
 from postmortem.capture import room as capture_room
 from postmortem.doctor import confinement, rights, room, tools
 
@@ -67,6 +67,18 @@ def test_a_refused_trace_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check.remedy
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+def test_yama_that_keeps_even_parents_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From scope 2 on an own child is not to be traced either: the remedy is another than a container's."""
+
+    def seize(tid: int) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(ptrace, "seize", seize)
+    monkeypatch.setattr(refusal, "yama_scope", lambda: 2)
+    check = rights.trace()
+    assert check.ok is False and "ptrace_scope is 2" in check.found and "sysctl" in check.remedy
 
 
 @pytest.mark.live
