@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import shutil
@@ -129,7 +130,9 @@ class Program:
             return ""
 
     def __exit__(self, *_: object) -> None:
-        self.process.kill()
+        """Its children end too: they may hold the pipe that is read to its end here."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
         self.process.communicate()
 
     def line_of(self, marker: str) -> int:
