@@ -77,7 +77,7 @@ Frame = Union[PythonFrame, NativeFrame]
 
 
 class Counters(msgspec.Struct, frozen=True):
-    """What one thread did over the observation window (differences, not totals)."""
+    """What a thread or process did over the observation window (differences, not totals)."""
 
     seconds: float  # length of the window
     cpu_s: Optional[float] = None
@@ -311,9 +311,8 @@ class Process(msgspec.Struct, frozen=True):
     fatal_signal: Optional[int] = None  # from a core: the signal that ended it
     listening: Optional[Tuple[int, ...]] = None  # TCP ports on which its process tree listens
     directory: Optional[str] = None  # of its script, when frames name files by relative names
-    cpu_s: Optional[float] = None  # over the window, as the next two
-    minor_faults: Optional[int] = None
-    major_faults: Optional[int] = None
+    counters: Optional[Counters] = None  # of the process as a whole
+    tracer: Optional[int] = None  # pid of whoever traces it
     cgroup: Optional[ControlGroup] = None
 
     @property

@@ -48,7 +48,7 @@ def from_bundle(
     around = Surroundings(folder / "raw" / "proc" / "machine.json")
     return Evidence(
         trigger=_trigger(manifest),
-        processes=tuple(around.completed(process, raws[process.pid].window) for process in processes),
+        processes=tuple(around.completed(p, raws[p.pid].window, raws[p.pid].process) for p in processes),
         gaps=(*step_gaps(manifest), *gaps),
         sources=sources.lines,
         loops=sources.loops,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..evidence import ControlGroup, Machine, Process, replace
-from .window import Window, number, read_json
+from .window import Window, number, read_json, whole
 
 _PAGE = 4096  # of the kernels that swap: x86-64, and most of aarch64
 _NO_LIMIT = 1 << 60  # version 1 says 2^63 less a page
@@ -45,13 +45,13 @@ class Surroundings:
         self._data: Dict[str, Any] = data if isinstance(data, dict) else {}
         self._seconds = number(self._data.get("seconds"))
 
-    def completed(self, process: Process, window: Window) -> Process:
-        """With what the window counted for it as a whole, and what its control group did to it."""
+    def completed(self, process: Process, window: Window, facts: Dict[str, Any]) -> Process:
+        """With what the window counted for it as a whole, and what its control group or a tracer did to it."""
+        tracer = facts.get("tracer_pid")
         return replace(
             process,
-            cpu_s=window.cpu_s,
-            minor_faults=window.minor_faults,
-            major_faults=window.major_faults,
+            counters=whole(window),
+            tracer=tracer if isinstance(tracer, int) and tracer > 0 else None,
             cgroup=self.control_group(process.pid),
         )
 

@@ -88,6 +88,21 @@ def counters(window: Window, tid: int) -> Optional[Counters]:
     )
 
 
+def whole(window: Window) -> Optional[Counters]:
+    """The counters of the process, its threads that have ended included."""
+    if window.seconds is None:
+        return None
+    calls = window.io or {}
+    return Counters(
+        seconds=window.seconds,
+        cpu_s=window.cpu_s,
+        minor_faults=window.minor_faults,
+        major_faults=window.major_faults,
+        read_calls=calls.get("syscr"),
+        write_calls=calls.get("syscw"),
+    )
+
+
 def number(value: Any) -> Optional[float]:
     """A JSON number as a float; None for anything else."""
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

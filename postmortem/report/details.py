@@ -60,6 +60,8 @@ def held_up(process: Process) -> str:
     found = []
     if process.state in _STATES:
         found.append(_STATES[process.state])
+    if process.tracer is not None:
+        found.append(f"Process {process.tracer} traces it.")
     if group is not None and group.frozen:
         found.append(f"Its control group {group.path} is frozen: nothing in it runs until that is thawed.")
     if group is not None and group.throttled is not None and group.throttled >= _THROTTLED:

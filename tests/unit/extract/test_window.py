@@ -8,7 +8,7 @@ from typing import Any, Dict, List
 
 from postmortem.evidence import Process, PythonFrame, Thread
 from postmortem.extract.sources import read_sources
-from postmortem.extract.window import NO_WINDOW, assigned, counters, read_samples, read_window
+from postmortem.extract.window import NO_WINDOW, assigned, counters, read_samples, read_window, whole
 
 
 def event(kind: str, name: str, seconds: float, line: int = 0, tid: int = 9) -> Dict[str, Any]:
@@ -74,6 +74,17 @@ def test_counters_keep_unknown_unknown(tmp_path: Path) -> None:
     (tmp_path / "w.json").write_text(json.dumps({"seconds": 1.0, "threads": {"7": {"voluntary_switches": 3}}}))
     found = counters(read_window(tmp_path / "w.json"), 7)
     assert found is not None and (found.voluntary_switches, found.cpu_s) == (3, None)
+
+
+def test_what_a_process_did_as_a_whole(tmp_path: Path) -> None:
+    """Faults and calls of ended threads count too; without a window nothing is known."""
+    raw = {"seconds": 2.0, "threads": {}, "cpu_s": 1.5, "major_faults": 3, "io": {"syscr": 7, "rchar": 9}}
+    (tmp_path / "w.json").write_text(json.dumps(raw))
+    found = whole(read_window(tmp_path / "w.json"))
+    assert found is not None
+    assert (found.seconds, found.cpu_s, found.major_faults, found.minor_faults) == (2.0, 1.5, 3, None)
+    assert (found.read_calls, found.write_calls, found.voluntary_switches) == (7, None, None)
+    assert whole(NO_WINDOW) is None
 
 
 def test_only_python_sources_are_quoted(tmp_path: Path) -> None:

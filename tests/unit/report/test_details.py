@@ -8,7 +8,7 @@ import pytest
 
 from postmortem import evidence as ev
 from postmortem import findings as fi
-from postmortem.report import escape, text
+from postmortem.report import details, escape, text
 from postmortem.report.underline import Span, marks
 
 from .samples import detailed, py
@@ -167,6 +167,7 @@ def test_what_holds_a_process_up_from_outside(
     """A process that may not run is told from one that hangs; limits that do not bite are not mentioned."""
     process = ev.Process(1, argv=("x",), exe="/x", state=state, cgroup=group, threads=(ev.Thread(1, is_main=True),))
     evidence = ev.Evidence(ev.Trigger("pid"), (process,), machine=ev.Machine(load=1.0))
+    assert "Process 77 traces it" in details.held_up(ev.replace(process, tracer=77))
     shown = " ".join(text.render(evidence, fi.Diagnosis(None, "n"), color=False).split())
     assert said in shown if said else "control group" not in shown and "stopped" not in shown
     assert ev.decode(ev.encode(evidence)) == evidence
