@@ -7,6 +7,7 @@ proc_pid_mountinfo(5) and cgroups(7), "/proc/pid/cgroup", for how a path there l
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
 
@@ -97,18 +98,22 @@ class Groups:
             ends["after"] = self._read(place)
 
     def as_json(self) -> Dict[str, Dict[str, Dict[str, Texts]]]:
-        """hierarchy → path → "before" and "after" → file → text; groups without a file that can be read are left out."""
+        """hierarchy → path → "before" and "after" → file → text; groups that are out of sight are left out, one at the top
+        has few files or none."""
         found: Dict[str, Dict[str, Dict[str, Texts]]] = {}
         for (hierarchy, path), ends in self._texts.items():
-            if any(ends.values()):
+            if self._folder((hierarchy, path)) is not None:
                 found.setdefault(hierarchy, {})[path] = ends
         return found
 
     def _read(self, place: Place) -> Texts:
-        hierarchy, path = place
-        mount = self._mounts.get(hierarchy)
-        base = folder(mount, path) if mount else None
-        return {} if base is None else read_texts(base, _FILES[hierarchy])
+        base = self._folder(place)
+        return {} if base is None else read_texts(base, _FILES[place[0]])
+
+    def _folder(self, place: Place) -> Optional[str]:
+        mount = self._mounts.get(place[0])
+        found = folder(mount, place[1]) if mount else None
+        return found if found is not None and os.access(found, os.R_OK) else None
 
 
 def read_texts(base: str, names: Iterable[str]) -> Texts:

@@ -88,7 +88,7 @@ class Surroundings:
         memory = _nearest_limit(unified + levels.get("memory", []))
         return ControlGroup(
             path=_telling(places),
-            frozen=_frozen(unified, levels.get("freezer", [])),
+            frozen=self._frozen(places),
             cpu_quota=cpu.quota,
             throttled=cpu.throttled,
             throttled_s=cpu.throttled_s,
@@ -98,20 +98,33 @@ class Surroundings:
             stalls=self._stalls(unified[0], "{}.pressure") if unified else {},
         )
 
-    def _levels(self, hierarchy: str, path: str) -> List[Ends]:
-        """The group at ``path`` and those above it, as far as they were read."""
+    def _frozen(self, places: Mapping[str, str]) -> Optional[bool]:
+        """Either version may freeze; both of their files tell of freezing from above as well."""
+        answers = []
+        for hierarchy in [h for h in ("", "freezer") if h in places]:
+            group = self._group(hierarchy, places[hierarchy])
+            if group is not None:
+                answers.append(_says_frozen(group, places[hierarchy]))
+            elif places[hierarchy].strip("/"):
+                answers.append(None)
+        if any(answers):
+            return True
+        return None if None in answers or not answers else False
+
+    def _group(self, hierarchy: str, path: str) -> Optional[Ends]:
         groups = self._data.get("cgroups")
         table = groups.get(hierarchy) if isinstance(groups, dict) else None
-        if not isinstance(table, dict):
-            return []
+        return _ends(table[path]) if isinstance(table, dict) and path in table else None
+
+    def _levels(self, hierarchy: str, path: str) -> List[Ends]:
+        """The group at ``path`` and those above it, as far as they were read."""
         found = []
         for _level in range(_MOST_LEVELS):
-            if path in table:
-                found.append(_ends(table[path]))
+            found.append(self._group(hierarchy, path))
             if not path.strip("/"):
                 break
             path = path.rstrip("/").rpartition("/")[0] or "/"
-        return found
+        return [group for group in found if group is not None]
 
     def _stalls(self, ends: Ends, form: str) -> Dict[str, float]:
         """``cpu some`` and so on; ``form`` makes a file's name of the kind."""
@@ -154,13 +167,13 @@ def _cpus(level: Ends) -> Optional[float]:
     return round(int(words[0]) / int(words[1]), 4)
 
 
-def _frozen(unified: Sequence[Ends], freezer: Sequence[Ends]) -> Optional[bool]:
-    """Both files tell of freezing from above as well. A group that is at the top cannot be frozen and has no file."""
-    said: List[bool] = []
-    events = [_keyed(level.after.get("cgroup.events")) for level in unified[:1]]
-    said += [event["frozen"] == 1 for event in events if "frozen" in event]
-    said += [level.after["freezer.state"] != "THAWED" for level in freezer[:1] if "freezer.state" in level.after]
-    return any(said) if said else None
+def _says_frozen(group: Ends, path: str) -> Optional[bool]:
+    events = _keyed(group.after.get("cgroup.events"))
+    if "frozen" in events:
+        return events["frozen"] == 1
+    if "freezer.state" in group.after:
+        return group.after["freezer.state"] != "THAWED"
+    return None if path.strip("/") else False  # the top has no such file, and cannot be frozen
 
 
 def _nearest_limit(levels: Sequence[Ends]) -> Tuple[Optional[int], Optional[int]]:

@@ -95,6 +95,24 @@ def test_what_is_not_known_is_not_denied(tmp_path: Path) -> None:
     assert group(tmp_path, {}, {"": {"/x": ends({"memory.current": "5"})}}) is None
 
 
+@pytest.mark.parametrize(
+    ("places", "cgroups", "frozen"),
+    [
+        ({"": "/"}, {"": {"/": ends({})}}, False),  # the top has no file for it
+        ({"": "/", "freezer": "/"}, {"freezer": {"/": ends({})}}, False),  # version 2 is not mounted
+        ({"": "/", "freezer": "/a"}, {"": {"/": ends({})}}, None),  # version 1's freezer is out of sight
+        ({"": "/b", "freezer": "/"}, {"freezer": {"/": ends({})}}, None),
+        ({"": "/b", "freezer": "/a"}, {"freezer": {"/a": ends({"freezer.state": "FREEZING"})}}, True),
+    ],
+)
+def test_frozen_is_known_only_where_every_freezer_was_seen(
+    tmp_path: Path, places: Dict[str, str], cgroups: Dict[str, Any], frozen: Optional[bool]
+) -> None:
+    """One that says yes is enough; no takes all of them."""
+    found = group(tmp_path, places, cgroups)
+    assert found is not None and found.frozen is frozen
+
+
 def test_the_machine_over_the_window(tmp_path: Path) -> None:
     """Bytes from kilobytes and pages, stalls as a share of the window, steal of all CPU time."""
     before = {
