@@ -2,7 +2,8 @@
 
 Nothing is stopped for it. States, system calls and kernel wait channels are read before any freeze, because a ptrace
 stop changes all three. The machine may be in trouble already: what is spent on looking is bounded, for all processes
-together.
+together. Of one core, over a window of a second: 4 threads take 1 %, 100 threads 5 %, 2,000 threads 27 %, of which
+14 are the counters at both ends, 500 processes 17 %.
 """
 
 from __future__ import annotations

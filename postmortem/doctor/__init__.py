@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List
+from typing import Callable, List
 
 from . import confinement, rights, room, tools
 from .check import Check
@@ -12,8 +12,18 @@ __all__ = ["Check", "checks"]
 
 def checks() -> List[Check]:
     """All of them, in the order in which a capture would meet them."""
-    return [
-        tools.pyspy(), rights.trace(), rights.memory(), rights.others(), confinement.user_namespace(),
-        confinement.seccomp(), confinement.proc(), confinement.control_groups(), room.memory(), room.disk(), tools.gdb(),
-        tools.cache(), room.core_pattern(), room.core_limit(), tools.coredumpctl(), tools.symbols(),
-    ]  # fmt: skip
+    looks = (
+        tools.pyspy, rights.trace, rights.memory, rights.others, confinement.user_namespace, confinement.seccomp,
+        confinement.proc, confinement.control_groups, room.memory, room.disk, tools.gdb, tools.cache, room.core_pattern,
+        room.core_limit, tools.coredumpctl, tools.symbols,
+    )  # fmt: skip
+    return [_examined(look) for look in looks]
+
+
+def _examined(look: Callable[[], Check]) -> Check:
+    """What cannot even be tried (no process can be started any more, no file opened) is worth knowing, and no defect."""
+    try:
+        return look()
+    except OSError as exc:
+        name = look.__name__.replace("_", " ")
+        return Check(name, None, f"could not be examined: {exc.strerror or exc}", "a process or file limit is reached")

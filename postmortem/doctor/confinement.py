@@ -134,7 +134,7 @@ def control_groups() -> Check:
 
 def _sight(mounts: Dict[str, cgroups.Mount]) -> List[Tuple[str, Optional[bool]]]:
     """What is read of our own groups; None where the top has no such file."""
-    lines = procfs.text(procfs.read("/proc/self/cgroup")).splitlines()
+    lines = procfs.lines("/proc/self/cgroup") or []
     found = []
     for what, files in _SEEN.items():
         answers = [_readable(mounts, place, files[place[0]]) for place in cgroups.places(lines) if place[0] in files]

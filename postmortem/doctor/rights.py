@@ -25,7 +25,12 @@ _WITHOUT = "processes are copied while they run, and the stacks of threads that 
 def own_child() -> Iterator[int]:
     """A copy of this process that does nothing; it ends with the context, or when we end."""
     read, write = os.pipe()
-    child = os.fork()
+    try:
+        child = os.fork()
+    except OSError:
+        os.close(read)
+        os.close(write)
+        raise
     if child == 0:
         os.close(write)
         os.read(read, 1)  # until the parent closes its end, however it ends

@@ -25,6 +25,18 @@ def test_every_check_has_a_finding_and_every_failure_a_remedy(monkeypatch: pytes
         assert check.remedy or check.ok is not False
 
 
+def test_where_no_process_can_be_started_the_other_checks_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit that is reached is the finding."""
+
+    def fork() -> int:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", fork)
+    found = {check.name: check for check in doctor.checks()}
+    assert "Resource temporarily unavailable" in found["trace"].found and found["trace"].remedy
+    assert found["seccomp"].found
+
+
 def test_a_tool_that_does_not_run_is_not_taken_for_one_that_does(tmp_path: Path) -> None:
     """Found on PATH is not enough."""
     broken = tmp_path / "broken"
