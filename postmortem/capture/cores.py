@@ -7,6 +7,7 @@ anew, so that a core is always of one moment. ``full``: files and shared memory 
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import time
@@ -15,12 +16,12 @@ from typing import TYPE_CHECKING, BinaryIO, Callable, ContextManager, Dict, List
 from ..bundle import Bundle
 from ..errors import TargetNotFound
 from ..memory import Memory
-from . import core, freeze, image, ptrace, rehearsal, room
-from .command import Command
+from . import core, freeze, image, ptrace, rehearsal, room, selection
+from .command import Command, Watch
 from .freeze import Registers
 from .image import Image, Look, Source
 from .segments import PAGE, Range, plan
-from .tree import Member
+from .tree import Member, children_of
 
 if TYPE_CHECKING:
     from ..cpython.runtime import Runtime
@@ -112,12 +113,15 @@ class Capture:
         self._runtimes: Dict[int, Runtime] = {}
         self._rehearse_until = time.monotonic() + _REHEARSE_S
         self._pauses: List[float] = []
+        self._overtaken = False
 
     def run(self, note: Callable[[int], None]) -> Optional[float]:
-        with self._bundle.step("freeze", "the tree"):
+        with self._bundle.step("freeze", "the tree") as step:
             jobs = {pid: self._job(pid, look) for pid, look in core.looks(self._sources).items()}
             frozen = self._stop(jobs, True)
             told = {step["subject"] for step in self._bundle.failed_steps if step["step"] == "core"}
+            if self._overtaken:
+                step.fail("processes began faster than they could be stopped: the cores are not all of one moment", "")
             for pid, error in frozen.refused.items():
                 if f"process {pid}" not in told:  # it was refused before the stop already
                     with self._bundle.step("core", f"process {pid}"):
@@ -173,19 +177,27 @@ class Capture:
 
     def _stop(self, jobs: Dict[int, core.Job], also_children: bool) -> core.Frozen:
         def work(freezer: freeze.Freezer) -> core.Frozen:
+            if not isinstance(self._command, Watch):
+                freezer.adopted = self._orphans
             free = shutil.disk_usage(str(self._bundle.path)).free
             limits = core.Limits(
                 room.memory_to_hold(most=room.HOLD_LIMIT if self._mode == "auto" else room.HOLD_ALL),
                 free,
                 self._command.asked_to_end,
             )
-            return core.freeze_and_copy(
+            frozen = core.freeze_and_copy(
                 freezer, jobs, limits, self._open_core, self._newcomer if also_children else None
             )
+            self._overtaken = self._overtaken or freezer.overtaken
+            return frozen
 
         frozen = freeze.run(work, self._machine)
         self._pauses.append(round(frozen.pause_s, 6))
         return frozen
+
+    def _orphans(self) -> List[int]:
+        """A process whose parent has ended is ours."""
+        return [pid for pid in children_of(os.getpid()) if pid not in self._command.helpers]
 
     def _open_core(self, pid: int) -> ContextManager[BinaryIO]:
         return self._bundle.writing(f"raw/cores/{pid}.core")
@@ -242,8 +254,8 @@ class Capture:
         missed = {page for page in missed if _lies_in(page * PAGE, there)}
         if not missed:
             return None
-        around = {page + step for page in missed for step in range(-_AROUND, _AROUND + 1)}
-        self._chosen[pid] = Chosen("python", known | around, self._touch(pid))
+        more = selection.around(missed, _AROUND, look.touched)
+        self._chosen[pid] = Chosen("python", known | more, self._touch(pid))
         return self._job(pid, look)
 
 

@@ -13,7 +13,7 @@ The rest of private memory is named in the core without content, so that a reade
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Collection, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Collection, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 from .procfs import Mapping
 from .registers import Places
@@ -31,13 +31,15 @@ _UNKNOWN_STACK = 256 << 10
 _RED_ZONE = 256
 #: A thread pointer further away is no sign of where the stack began.
 _LARGEST_STACK = 1 << 30
-#: glibc's struct pthread lies behind the thread pointer (2304 bytes in 2.36).
-_CONTROL_BLOCK = PAGE
+#: glibc's struct pthread lies behind the thread pointer: so much of it, to the thread's id and what debuggers look for. All
+#: of it (2304 bytes in 2.36) may end with the stack, and the next one's guard begin there.
+_CONTROL_BLOCK = 1024
 
 
 def needed(mappings: Sequence[Mapping], touched: Sequence[Range], pages: Collection[int]) -> List[Range]:
     """What is copied besides the stacks. ``touched``: as for ``segments.plan``; ``pages``: numbers."""
-    wanted = _runs(pages)
+    runs = _runs(pages, 0)
+    wanted = union(runs, common(_runs(pages, _FILL), touched))  # a page between that nobody wrote may be a guard
     found: List[Range] = []
     for mapping, written in zip(mappings, within(touched, mappings)):
         if is_skipped(mapping) or mapping.perms[:2] == "--":
@@ -54,7 +56,7 @@ def needed(mappings: Sequence[Mapping], touched: Sequence[Range], pages: Collect
             found += written
             if mapping.offset == 0 and "r" in mapping.perms:
                 found.append((mapping.start, mapping.start + PAGE))
-    return union(found, [])
+    return union(found)
 
 
 def stacks(threads: Iterable[Places], mappings: Sequence[Mapping]) -> Optional[List[Range]]:
@@ -72,7 +74,7 @@ def stacks(threads: Iterable[Places], mappings: Sequence[Mapping]) -> Optional[L
             mapping = _mapping(address, mappings, starts)
             if mapping is not None and not mapping.inode and "r" in mapping.perms and not is_skipped(mapping):
                 found.append((_down(address), min(_up(address + size), mapping.end)))
-    return union(found, [])
+    return union(found)
 
 
 def _stack(thread: Places, mapping: Mapping) -> Iterator[Range]:
@@ -105,7 +107,7 @@ def cut(mappings: Iterable[Mapping], stored: Sequence[Range]) -> List[Segment]:
     return segments
 
 
-def union(first: Iterable[Range], second: Iterable[Range]) -> List[Range]:
+def union(first: Iterable[Range], second: Iterable[Range] = ()) -> List[Range]:
     """Rising ranges that neither touch nor overlap."""
     found: List[Range] = []
     for start, end in sorted([*first, *second]):
@@ -115,6 +117,12 @@ def union(first: Iterable[Range], second: Iterable[Range]) -> List[Range]:
         elif start < end:
             found.append((start, end))
     return found
+
+
+def around(pages: Collection[int], reach: int, touched: Sequence[Range]) -> Set[int]:
+    """The written pages up to ``reach`` pages away from given ones, and these."""
+    near = union(((page - reach) * PAGE, (page + reach + 1) * PAGE) for page in pages)
+    return {number for start, end in common(near, touched) for number in range(start // PAGE, end // PAGE)} | set(pages)
 
 
 def common(first: Sequence[Range], second: Sequence[Range]) -> Iterator[Range]:
@@ -128,11 +136,12 @@ def common(first: Sequence[Range], second: Sequence[Range]) -> Iterator[Range]:
                 yield max(start, low), min(end, high)
 
 
-def _runs(pages: Collection[int]) -> List[Range]:
+def _runs(pages: Collection[int], fill: int) -> List[Range]:
+    """With up to ``fill`` pages between two of one run."""
     runs: List[Range] = []
     for page in sorted(pages):
         start, end = page * PAGE, (page + 1) * PAGE
-        if runs and start - runs[-1][1] <= _FILL * PAGE:
+        if runs and start - runs[-1][1] <= fill * PAGE:
             runs[-1] = (runs[-1][0], end)
         else:
             runs.append((start, end))

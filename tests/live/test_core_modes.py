@@ -1,0 +1,274 @@
+"""What each mode of ``--core`` keeps, and that the little that is kept says the same as all of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+
+from postmortem.evidence import Evidence, Process
+from postmortem.extract.bundles import from_bundle
+from postmortem.memory.elfcore import ElfCore
+
+from .capturing import DRIVER, Captured, capture, finished, start
+from .interpreters import Program, matrix
+
+pytestmark = pytest.mark.live
+
+MB = 1 << 20
+#: Locks of several kinds, tasks, deep stacks, variables, and a lot that nobody needs.
+PROGRAM = """
+import asyncio, queue, threading, time
+lock, other, condition, jobs = threading.Lock(), threading.RLock(), threading.Condition(), queue.Queue()
+data = [bytearray(1 << 20) for _ in range(150)]
+class Worker:
+    def __init__(self, number):
+        self.number, self.settings = number, {"name": "x" * 50, "list": [1, 2, 3]}
+    def run(self, depth=0):
+        local = {"depth": depth, "name": "worker %d" % self.number}
+        if depth < 10:
+            return self.run(depth + 1)
+        if self.number == 0:
+            with lock:
+                time.sleep(1000)
+        elif self.number == 1:
+            with other:
+                with lock:
+                    pass
+        elif self.number == 2:
+            with condition:
+                condition.wait()
+        else:
+            jobs.get()
+async def sleeper():
+    async with asyncio.Lock():
+        await asyncio.sleep(1000)
+async def main():
+    tasks = [asyncio.ensure_future(sleeper()) for _ in range(20)]
+    await asyncio.sleep(0)
+    print("ready", flush=True)
+    await asyncio.wait(tasks)
+threads = [threading.Thread(target=Worker(n).run, name="worker-%d" % n, daemon=True) for n in range(6)]
+for thread in threads:
+    thread.start()
+    time.sleep(0.02)
+asyncio.run(main())
+"""
+
+
+def taken(program: Program, folder: Path, mode: str) -> Captured:
+    options = ["--observe", "0", "--core", mode, "-o", str(folder / mode)]
+    done = finished(start(*options, "--pid", str(program.pid)), folder / mode)
+    assert done.status == 0, done.stderr
+    return done
+
+
+def said(evidence: Evidence) -> Dict[str, Any]:
+    """All that is said of the process, without what time or the counters change."""
+    (process,) = evidence.processes
+    found = dataclasses.asdict(process) if dataclasses.is_dataclass(process) else _fields(process)
+    moving = {"age_s", "io", "rss_growth", "cgroup", "counters", "faults", "seconds"}
+    found = {key: value for key, value in found.items() if key not in moving}
+    for thread in found["threads"]:
+        for key in ("counters", "samples", "state"):
+            thread.pop(key, None)
+        if thread.get("wait"):
+            thread["wait"].pop("timeout_s", None)
+    return found
+
+
+def _fields(process: Process) -> Dict[str, Any]:
+    import msgspec  # noqa: PLC0415 - evidence's classes are its
+
+    builtins = msgspec.to_builtins(process)
+    assert isinstance(builtins, dict)
+    return builtins
+
+
+@pytest.mark.parametrize("python", matrix())
+def test_a_selection_says_what_all_pages_say(tmp_path: Path, python: str) -> None:
+    """Stacks, locks with their holders, tasks, variables: equal, from a core of a few MB instead of 150; what was left out is
+    one gap that says how to have it."""
+    with Program(os.fspath(python), PROGRAM, tmp_path) as program:
+        whole, selected = taken(program, tmp_path, "sparse"), taken(program, tmp_path, "python")
+    everything, little = (from_bundle(each.bundle, with_locals=True) for each in (whole, selected))
+    assert said(little) == said(everything)
+    assert any(thread.holds for thread in little.processes[0].threads)
+    assert len(little.processes[0].tasks) == 21
+    assert len(everything.gaps) == 0
+    (gap,) = little.gaps
+    assert "MB of memory" in gap.reason
+    assert gap.remedy is not None and "--core sparse" in gap.remedy
+    assert _stored(whole.core()) > 150 * MB
+    assert _stored(selected.core()) < 12 * MB
+
+
+def _stored(path: Path) -> int:
+    return path.stat().st_blocks * 512
+
+
+CHURNS = """
+import threading, time
+class Job:
+    def __init__(self, number):
+        self.number, self.data = number, ["x" * number for number in range(100)]
+    def work(self, depth):
+        if depth:
+            return self.work(depth - 1)
+        until = time.monotonic() + 0.02
+        while time.monotonic() < until:
+            sum(map(len, self.data))
+def serve(name):
+    while True:
+        threads = [threading.Thread(target=Job(n).work, args=(n % 30,), daemon=True) for n in range(10)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+lock = threading.Lock()
+def wants():
+    lock.acquire()
+def holds():
+    with lock:
+        wants()
+stuck = threading.Thread(target=holds, name="stuck", daemon=True)
+stuck.start()
+while not open("/proc/self/task/%d/syscall" % stuck.native_id).read().startswith("202 ") or not lock.locked():
+    time.sleep(0.01)
+print("ready", flush=True)
+serve("main")
+"""
+
+
+@pytest.mark.parametrize("python", matrix())
+def test_a_process_that_never_rests(tmp_path: Path, python: str) -> None:
+    """Threads, frames and objects come and go hundreds of times a second: the threads are found all the same, the one that
+    is stuck with its lock and holder, and what could not be had in a few short stops is a gap."""
+    with Program(os.fspath(python), CHURNS, tmp_path) as program:
+        done = taken(program, tmp_path, "python")
+        assert program.process.poll() is None
+    evidence = from_bundle(done.bundle)
+    (process,) = evidence.processes
+    assert 1 <= len(done.manifest["stops_s"]) <= 4
+    stuck = next(thread for thread in process.threads if thread.name == "stuck")
+    assert [frame.function for frame in stuck.python][:2] == ["wants", "holds"]
+    assert [lock.resource for lock in stuck.holds] == [stuck.wait.resource if stuck.wait else None]
+    main = next(thread for thread in process.threads if thread.is_main)
+    assert main.python[-1].function == "<module>"
+
+
+def test_auto_takes_every_page_of_a_small_process_and_few_of_a_large_one(tmp_path: Path) -> None:
+    """The limit is 64 MB."""
+    code = "import time\nheap = b'x' * (%d << 20)\ntime.sleep(600)"
+    small = capture(tmp_path / "small", "--", sys.executable, "-c", code % 10, timeout=1)
+    large = capture(tmp_path / "large", "--", sys.executable, "-c", code % 100, timeout=1.5)
+    assert _stored(small.core()) > 10 * MB
+    assert "left_out" not in small.steps("core")[0]
+    assert _stored(large.core()) < 10 * MB
+    assert "MB of memory" in large.steps("core")[0]["left_out"]
+
+
+def test_full_has_what_files_hold_too(tmp_path: Path) -> None:
+    """The code of the program itself is in the core, not only on the disk."""
+    done = capture(tmp_path, "--core", "full", "--", sys.executable, "-c", "import time; time.sleep(600)")
+    core = ElfCore(str(done.core()), lambda name: None)
+    code = [s for s in core._loads if s.flags & 1 and s.memsz > PAGES_OF_CODE]
+    assert code
+    assert all(segment.filesz == segment.memsz for segment in code)
+
+
+PAGES_OF_CODE = 256 << 10
+
+
+def test_none_takes_no_core_and_stops_nobody(tmp_path: Path) -> None:
+    """The diagnosis rests on /proc and py-spy; that there is no core is said."""
+    done = capture(tmp_path, "--core", "none", "--", sys.executable, "-c", "import time; time.sleep(600)", timeout=1)
+    assert not done.core().exists()
+    assert done.manifest["timings"]["pause_s"] is None
+    (gap,) = [gap for gap in from_bundle(done.bundle).gaps if gap.source == "core"]
+    assert "--core none" in gap.reason
+
+
+SHARED = """
+import multiprocessing, time
+def child(lock, array, ready):
+    ready.set()
+    with lock:
+        time.sleep(600)
+if __name__ == "__main__":
+    heap = bytearray(100 << 20)
+    context = multiprocessing.get_context("fork")
+    lock, array, ready = context.Lock(), context.Array("d", 4 << 20), context.Event()
+    lock.acquire()
+    children = [context.Process(target=child, args=(lock, array, ready)) for _ in range(2)]
+    for process in children: process.start()
+    ready.wait()
+    time.sleep(0.2)
+    print("ready", flush=True)
+    for process in children: process.join()
+"""
+
+
+def test_semaphores_are_in_every_core_and_shared_arrays_are_not(tmp_path: Path) -> None:
+    """Of two forked children and their parent; the value of the semaphore that they wait on can be read in each core."""
+    with Program(sys.executable, SHARED, tmp_path) as program:
+        done = taken(program, tmp_path, "python")
+    evidence = from_bundle(done.bundle)
+    assert len(evidence.processes) == 3
+    for process in evidence.processes:
+        core = ElfCore(str(done.core(process.pid)))
+        semaphores = [(file.start, file.end) for file in core.files if "/sem." in file.path or "SYSV" in file.path]
+        assert semaphores or process.python is not None
+        for begin, end in semaphores:
+            assert len(core.read(begin, end - begin)) == end - begin
+        assert _stored(done.core(process.pid)) < 12 * MB
+
+
+def test_a_newcomer_during_the_stop_is_not_copied_whole(tmp_path: Path) -> None:
+    """A child that a large process forks between the look and the stop would otherwise double the pause."""
+    code = """
+import os, signal, time
+heap = bytearray(100 << 20)
+def fork(*_):
+    if os.fork() == 0:
+        time.sleep(600)
+signal.signal(signal.SIGUSR1, fork)
+print("up", flush=True)
+while True: time.sleep(0.01)
+"""
+    late = """
+import os, signal, time
+from postmortem.capture import freeze
+stop = freeze.Freezer.stop
+def stop_late(self, pids, also_children):
+    root = list(pids)[0]
+    if also_children:
+        os.kill(root, signal.SIGUSR1)
+        while not open(f"/proc/{root}/task/{root}/children").read():
+            time.sleep(0.01)
+    stop(self, pids, also_children)
+freeze.Freezer.stop = stop_late
+"""
+    done = capture(tmp_path, "--", sys.executable, "-c", code, timeout=2, driver=late + DRIVER)
+    cores: List[Path] = list((done.bundle / "raw" / "cores").iterdir())
+    assert len(cores) == 2
+    assert all(_stored(core) < 12 * MB for core in cores)
+    for core in cores:
+        process = next(p for p in from_bundle(done.bundle).processes if str(p.pid) == core.stem)
+        assert process.python is not None
+
+
+def test_a_program_that_is_no_python_keeps_its_stacks(tmp_path: Path) -> None:
+    """Native stacks are whole from a selection too."""
+    done = capture(tmp_path, "--core", "python", "--", "sleep", "600")
+    (process,) = from_bundle(done.bundle).processes
+    assert [thread.native[-1].function for thread in process.threads] in (
+        ["_start"],
+        ["__libc_start_main"],
+        ["main"],
+        [None],
+    )
+    assert subprocess.run(["readelf", "-h", str(done.core())], capture_output=True, check=True, text=True)
