@@ -5,6 +5,9 @@ In, by environment:
   POSTMORTEM_STACKS_UNTIL   CLOCK_MONOTONIC seconds after which no further frame is unwound
   POSTMORTEM_STACKS_FILES   optional: JSON, [[start, end, file, bias], ...] of libraries that the core's own list of
                             them may lack; the names are plain enough to be words of a command
+  POSTMORTEM_STACKS_NEXT    optional: JSON, [exe, [[core, output, files], ...]]: further cores of the same program, each with a
+                            file of its own to write; exe and cores are plain names, too. gdb reads the symbols of a file once for
+                            all of them: .04 s for each further one, where a gdb of its own takes .2 s
 
 Out, one JSON value a line, each flushed, so that a gdb that is killed or crashes leaves what it had:
   {"gdb": version, "threads": N}
@@ -196,8 +199,8 @@ def write_stack(thread, walker, output):
     return error is None
 
 
-def write_all(threads, output, until):
-    libraries = Libraries(json.loads(os.environ.get("POSTMORTEM_STACKS_FILES", "[]")))
+def write_all(threads, files, output, until):
+    libraries = Libraries(files)
     walker = Walker(libraries, until)
     failed = []
     for thread in threads:
@@ -212,18 +215,41 @@ def write_all(threads, output, until):
             write_stack(thread, walker, output)
 
 
-def main():
+def write_core(path, files, until):
+    """The core that is open."""
     began = time.monotonic()
-    output = Output(os.environ["POSTMORTEM_STACKS"])
+    output = Output(path)
     threads = sorted(gdb.selected_inferior().threads(), key=lambda thread: thread.num)
     output.put({"gdb": gdb.VERSION, "threads": len(threads)})
     stopped = None
     try:
-        write_all(threads, output, float(os.environ["POSTMORTEM_STACKS_UNTIL"]))
+        write_all(threads, files, output, until)
     except Stop as stop:
         stopped = str(stop)
     seconds = round(time.monotonic() - began, 4)
     output.write(json.dumps({"end": stopped is None, "seconds": seconds, "stopped": stopped}) + "\n")
+
+
+def open_beside(exe, core):
+    """Another core beside those that are open: as long as one of them is, gdb keeps what it has read of their files."""
+    gdb.execute("add-inferior -no-connection", to_string=True)  # gdb 10: one core at a time before
+    gdb.execute("inferior " + str(max(inferior.num for inferior in gdb.inferiors())), to_string=True)
+    gdb.execute("file " + exe, to_string=True)
+    gdb.execute("core-file " + core, to_string=True)
+
+
+def main():
+    until = float(os.environ["POSTMORTEM_STACKS_UNTIL"])
+    write_core(os.environ["POSTMORTEM_STACKS"], json.loads(os.environ.get("POSTMORTEM_STACKS_FILES", "[]")), until)
+    exe, further = json.loads(os.environ.get("POSTMORTEM_STACKS_NEXT", "[null, []]"))
+    for core, output, files in further:
+        if time.monotonic() > until:
+            return
+        try:
+            open_beside(exe, core)
+        except FAILURES:
+            continue  # nothing is written for it: the caller sees that
+        write_core(output, files, until)
 
 
 main()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..cores.executable import find_executable, take_executable
 from ..errors import NotACore, TargetNotFound, ToolFailed, ToolMissing
@@ -86,47 +86,77 @@ def open_core(path: Path, sysroot: Optional[Path]) -> ElfCore:
         raise NotACore(f"{path} is not a core file: {exc}", "name a core file or a bundle") from None
 
 
+class Opened(NamedTuple):
+    """A core with its program, the path of which is None when it is not known."""
+
+    core: ElfCore
+    pid: int
+    raw: Optional[Raw]
+    program: Optional[Path]
+    gaps: List[Gap]
+
+    @property
+    def path(self) -> Path:
+        return Path(self.core.path)
+
+
 class Begun(NamedTuple):
     """A process whose Python side has been read, while gdb may still be at work on its native stacks."""
 
-    core: ElfCore
-    program: Optional[Path]
+    opened: Opened
     unwinding: Optional[Unwinding]
     reader: Reader
     directory: Optional[str]
-    gaps: List[Gap]
 
 
 def read_core(core: ElfCore, pid: int, raw: Optional[Raw], how: How) -> Tuple[Process, List[Gap]]:
     """A process out of its core: gdb unwinds native stacks while Python's are read here. ``raw`` is what a capture
     wrote beside the core, None when there was none."""
-    return finish(begin(core, pid, raw, how), how)
+    opened = with_program(core, pid, raw, how)
+    return finish(begin(opened, how, start_gdb([opened], how)), how)
 
 
-def begin(core: ElfCore, pid: int, raw: Optional[Raw], how: How) -> Begun:
-    """Starts gdb and reads the Python side."""
+def with_program(core: ElfCore, pid: int, raw: Optional[Raw], how: How) -> Opened:
     gaps: List[Gap] = []
     if core.truncated:
         gaps.append(Gap("core", core.path, "the file ends before its segments do: it was cut short",
                         "raise the limit on core size (ulimit -c unlimited) or free disk space"))  # fmt: skip
     if how.exe is not None:
         take_executable(core, how.exe)
-    program = how.exe or _executable(core, gaps)
-    unwinding = _start_gdb(core, program, how, gaps) if how.gdb_s else None
+    return Opened(core, pid, raw, how.exe or _executable(core, gaps), gaps)
+
+
+def start_gdb(several: Sequence[Opened], how: How) -> Optional[Unwinding]:
+    """One gdb for all of them; they are of one program (native.may_share) when there is more than one."""
+    first, others = several[0], several[1:]
+    how.progress(f"native stacks of {sum(len(o.core.threads) for o in several)} threads with gdb")
+    try:
+        return start(
+            first.path, first.program, deadline_s=how.gdb_s, sysroot=how.sysroot, others=[o.path for o in others]
+        )
+    except (ToolMissing, ToolFailed) as exc:
+        for opened in several:
+            opened.gaps.append(Gap("gdb", "native stacks", str(exc), exc.next or None))
+        return None
+
+
+def begin(opened: Opened, how: How, unwinding: Optional[Unwinding]) -> Begun:
+    """Reads the Python side."""
     from .reading import read  # noqa: PLC0415 - gdb works while the reader is imported: 40 ms
 
-    reader, directory = read(core, pid, raw, str(how.sysroot) if how.sysroot else "", gaps, how.with_locals)
-    return Begun(core, program, unwinding, reader, directory, gaps)
+    root = str(how.sysroot) if how.sysroot else ""
+    reader, directory = read(opened.core, opened.pid, opened.raw, root, opened.gaps, how.with_locals)
+    return Begun(opened, unwinding, reader, directory)
 
 
 def finish(begun: Begun, how: How) -> Tuple[Process, List[Gap]]:
-    """Waits for gdb, and puts both sides together."""
+    """Waits for gdb, and puts both sides together. What it missed it is given once more, alone, for ``how.gdb_s``."""
     how.meanwhile()
-    core, gaps = begun.core, begun.gaps
-    native = _collect(begun.unwinding, gaps)
+    core, gaps = begun.opened.core, begun.opened.gaps
+    native = _collect(begun, how)
     process = changed(begun.reader.process(named(native.stacks, core) if native else {}), directory=begun.directory)
-    if process.exe is None and begun.program is not None:
-        process = changed(process, exe=str(begun.program))
+    if process.exe is None and begun.opened.program is not None:
+        process = changed(process, exe=str(begun.opened.program))
     gaps.extend(begun.reader.gaps)
     gaps.extend(
         Gap("core", file, why, "pass --sysroot, or copy the file of the machine that wrote the core")
@@ -143,24 +173,18 @@ def _executable(core: ElfCore, gaps: List[Gap]) -> Optional[Path]:
     return path
 
 
-def _start_gdb(core: ElfCore, exe: Optional[Path], how: How, gaps: List[Gap]) -> Optional[Unwinding]:
-    how.progress(f"native stacks of {len(core.threads)} threads with gdb")
-    try:
-        return start(Path(core.path), exe, deadline_s=how.gdb_s, sysroot=how.sysroot)
-    except (ToolMissing, ToolFailed) as exc:
-        gaps.append(Gap("gdb", "native stacks", str(exc), exc.next or None))
-        return None
-
-
-def _collect(unwinding: Optional[Unwinding], gaps: List[Gap]) -> Optional[NativeStacks]:
+def _collect(begun: Begun, how: How) -> Optional[NativeStacks]:
+    opened, unwinding = begun.opened, begun.unwinding
+    if unwinding is not None and unwinding.missed(opened.path):
+        unwinding = start_gdb([opened], how) if how.gdb_s else None
     if unwinding is None:
         return None
     try:
-        native = unwinding.collect()
+        native = unwinding.collect(opened.path)
     except (ToolMissing, ToolFailed) as exc:
-        gaps.append(Gap("gdb", "native stacks", str(exc), exc.next or None))
+        opened.gaps.append(Gap("gdb", "native stacks", str(exc), exc.next or None))
         return None
-    gaps.extend(native.gaps)
+    opened.gaps.extend(native.gaps)
     return native
 
 

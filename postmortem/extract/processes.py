@@ -5,67 +5,78 @@ from __future__ import annotations
 import time
 from collections import deque
 from pathlib import Path
-from typing import Deque, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Deque, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..cores.executable import take_executable
 from ..errors import PostmortemError
 from ..evidence import Gap, Process
+from ..native import Unwinding, may_share
 from . import schedule
 from .coreless import read_without_core
-from .cores import Begun, How, begin, finish, open_core
+from .cores import Begun, How, Opened, begin, finish, open_core, start_gdb, with_program
 from .process import Raw
 
 _NAMED = 8  # processes that a gap names before it only counts them
-
-
-class _Waiting(NamedTuple):
-    pid: int
-    begun: Begun
 
 
 def read_processes(
     folder: Path, raws: Mapping[int, Raw], how: How, until: Optional[float] = None
 ) -> Tuple[List[Process], List[Gap]]:
     """In the order of ``raws``, the root first. ``until``: see schedule.Budget."""
-    readings = _Readings(folder, raws, how, schedule.Budget(until, len(raws)))
     order = schedule.most_telling_first(raws)
-    for place, pid in enumerate(order):
-        readings.read(pid, len(order) - place - 1)
+    readings = _Readings(folder, raws, how, schedule.Budget(until, len(raws)))
+    for pid in order:
+        readings.take(pid)
+    readings.begin()
     readings.drain(0)
     processes = [readings.processes[pid] for pid in raws]
     return processes, [*(gap for pid in raws for gap in readings.gaps.get(pid, ())), *readings.left_out()]
 
 
 class _Readings:
-    """One reading after the other; while gdb works for one, the next is begun."""
+    """Processes of one program share a gdb; while it works for some, the next are begun."""
 
     def __init__(self, folder: Path, raws: Mapping[int, Raw], how: How, budget: schedule.Budget) -> None:
         self.processes: Dict[int, Process] = {}
         self.gaps: Dict[int, List[Gap]] = {}
         self._folder, self._raws, self._how, self._budget = folder, raws, how, budget
-        self._at_once = schedule.at_once()
-        self._waiting: Deque[_Waiting] = deque()
+        self._at_once, self._together = schedule.at_once(), schedule.together(len(raws))
+        self._others = len(raws)  # that have not been taken yet
+        self._opened: List[Opened] = []
+        self._waiting: Deque[List[Begun]] = deque()
         self._without_gdb: List[int] = []
         self._unread: List[int] = []
 
-    def read(self, pid: int, others: int) -> None:
-        """Begins with one process; ``others`` are still to come."""
-        self.drain(self._at_once - 1)
-        self._how.progress(f"process {pid}")
+    def take(self, pid: int) -> None:
+        """The next process: it is read now, or together with those that come after it."""
+        self._others -= 1
         path = self._folder / "raw" / "cores" / f"{pid}.core"
+        is_first = not (self.processes or self._waiting or self._opened)  # it is read in any case
         if not path.is_file():
             self._read_without_core(pid, [])
-        elif not (self.processes or self._waiting) or self._budget.may_read():  # the first one is read in any case
-            self._begin(pid, path, others)
+        elif is_first or self._budget.may_read():
+            self._open(pid, path)
         else:
             self._unread.append(pid)
             self._read_without_core(pid, [])
 
+    def begin(self) -> None:
+        """Starts gdb for those that have been taken, and reads their Python side meanwhile."""
+        several, self._opened = self._opened, []
+        if not several:
+            return
+        self.drain(self._at_once - 1)
+        how = self._how._replace(gdb_s=self._budget.gdb_s(self._others, len(several)))
+        unwinding = start_gdb(several, how) if how.gdb_s else None
+        if not how.gdb_s:
+            self._without_gdb += [opened.pid for opened in several]
+        self._waiting.append([self._begun(opened, unwinding) for opened in several])
+
     def drain(self, kept: int) -> None:
-        """Finishes the oldest ones until no more than so many are waiting."""
+        """Finishes the oldest ones until no more than so many gdbs are at work."""
         while len(self._waiting) > kept:
-            pid, begun = self._waiting.popleft()
-            self.processes[pid], self.gaps[pid] = finish(begun, self._how)
+            for begun in self._waiting.popleft():
+                self._finish(begun)
 
     def left_out(self) -> List[Gap]:
         """One gap for each cause, for what there was no time for."""
@@ -79,21 +90,38 @@ class _Readings:
             found.append(Gap("core", _listed(self._unread), reason, remedy))
         return found
 
-    def _begin(self, pid: int, path: Path, others: int) -> None:
-        how = self._how._replace(gdb_s=self._budget.gdb_s(others))
-        began = time.monotonic()
+    def _open(self, pid: int, path: Path) -> None:
+        self._how.progress(f"process {pid}")
         try:
-            core = open_core(path, how.sysroot)
-            kept = self._folder / "raw" / "exe" / str(pid)
-            if kept.is_file():  # the file was gone while the program ran: nobody else has it
-                take_executable(core, kept)
-            self._waiting.append(_Waiting(pid, begin(core, pid, self._raws[pid], how)))
+            core = open_core(path, self._how.sysroot)
         except PostmortemError as exc:
             self._read_without_core(pid, [Gap("core", f"process {pid}", str(exc), exc.next or None)])
             return
-        self._budget.note_reading(time.monotonic() - began)
-        if not how.gdb_s:
+        kept = self._folder / "raw" / "exe" / str(pid)
+        if kept.is_file():  # the file was gone while the program ran: nobody else has it
+            take_executable(core, kept)
+        opened = with_program(core, pid, self._raws[pid], self._how)
+        shares = may_share(opened.path, opened.program, self._how.sysroot)
+        if self._opened and not (shares and opened.program == self._opened[0].program):
+            self.begin()
+        self._opened.append(opened)
+        if not shares or len(self._opened) >= self._together:
+            self.begin()
+
+    def _begun(self, opened: Opened, unwinding: Optional[Unwinding]) -> Begun:
+        began = time.monotonic()
+        try:
+            return begin(opened, self._how, unwinding)
+        finally:
+            self._budget.note_reading(time.monotonic() - began)
+
+    def _finish(self, begun: Begun) -> None:
+        pid = begun.opened.pid
+        how = self._how._replace(gdb_s=self._budget.gdb_s(self._others))
+        if self._budget.limited and begun.unwinding is not None and begun.unwinding.too_late_for(begun.opened.path):
+            begun = begun._replace(unwinding=None)
             self._without_gdb.append(pid)
+        self.processes[pid], self.gaps[pid] = finish(begun, how)
 
     def _read_without_core(self, pid: int, why: Sequence[Gap]) -> None:
         self.processes[pid], gaps = read_without_core(pid, self._raws[pid])

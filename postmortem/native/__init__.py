@@ -5,6 +5,6 @@ from __future__ import annotations
 from .locate import find_gdb
 from .merge import merge
 from .stacks import NativeStacks
-from .unwinding import Unwinding, start, unwind
+from .unwinding import Unwinding, may_share, start, unwind
 
-__all__ = ["NativeStacks", "Unwinding", "find_gdb", "merge", "start", "unwind"]
+__all__ = ["NativeStacks", "Unwinding", "find_gdb", "may_share", "merge", "start", "unwind"]

@@ -13,7 +13,12 @@ from .assess import open_core
 #: More than these are on no stack.
 _MOST = 300
 #: gdb reads a file's name as words of a command; one with other characters is left out.
-_PLAIN = re.compile(r"/[A-Za-z0-9/._+-]+$")
+_PLAIN = re.compile(r"/[A-Za-z0-9/._+-]+\Z")
+
+
+def plain(path: Path) -> bool:
+    """May gdb be given this absolute path as a word of a command?"""
+    return _PLAIN.match(str(path)) is not None
 
 
 class Mapped(NamedTuple):
@@ -37,7 +42,7 @@ def unlisted(core: Path, sysroot: Optional[Path]) -> List[Mapped]:
         if base is None or (main is not None and path == main.path) or len(found) >= _MOST:
             continue
         elf = image.elf(path)
-        if elf is not None and _PLAIN.match(elf.path):
+        if elf is not None and plain(Path(elf.path)):
             end = max(file.end for file in image.files if file.path == path)
             found.append(Mapped(base, end, elf.path, base - elf.first_vaddr))
     return found

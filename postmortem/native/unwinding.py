@@ -1,4 +1,4 @@
-"""One run of gdb over a core: started, left alone while Python stacks are read, then collected.
+"""One run of gdb over a core, or several of one program: started, left alone while Python stacks are read, then collected.
 
 Core and executable are untrusted, and so is every file that the core names: gdb runs without its start-up
 files, auto-loaded scripts, debuginfod and terminal, in a session of its own, and is killed at the deadline. It
@@ -20,15 +20,15 @@ import time
 import weakref
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Dict, List, Optional, Type, cast
+from typing import IO, Dict, List, Optional, Sequence, Type, cast
 
 from .. import places, quiet
 from ..errors import ToolFailed, ToolMissing
 from .assess import Ending, assess
 from .locate import REMEDY, find_gdb
-from .mapped import unlisted
+from .mapped import plain, unlisted
 from .settings import environment, settings
-from .stacks import NativeStacks, read_transcript
+from .stacks import NativeStacks, Transcript, read_transcript
 
 #: Of gdb's stderr; it is read to its end, so that a talkative gdb does not stall.
 _KEPT_STDERR = 16 << 10
@@ -49,12 +49,22 @@ def unwind(core: Path, exe: Optional[Path], *, deadline_s: float, sysroot: Optio
         return running.collect()
 
 
-def start(core: Path, exe: Optional[Path], *, deadline_s: float, sysroot: Optional[Path] = None) -> Unwinding:
-    """Starts gdb and returns at once. Use the result as a context manager: leaving it ends gdb."""
+def start(
+    core: Path, exe: Optional[Path], *, deadline_s: float, sysroot: Optional[Path] = None, others: Sequence[Path] = ()
+) -> Unwinding:
+    """Starts gdb and returns at once. Use the result as a context manager: leaving it ends gdb.
+
+    others: further cores of the same program that gdb reads after the first, much faster than alone; see ``may_share``.
+    """
     gdb = find_gdb()
     if gdb is None:
         raise ToolMissing("gdb is not there, so there are no native stacks", REMEDY)
-    return Unwinding(gdb, core, exe, deadline_s, sysroot)
+    return Unwinding(gdb, [core, *others], exe, deadline_s, sysroot)
+
+
+def may_share(core: Path, exe: Optional[Path], sysroot: Optional[Path]) -> bool:
+    """Can gdb open this core beside others of the same program? Where files come from elsewhere each has its settings."""
+    return exe is not None and sysroot is None and plain(core.absolute()) and plain(exe.absolute())
 
 
 class Unwinding:
@@ -62,22 +72,23 @@ class Unwinding:
     and so does the end of this process.
     """
 
-    def __init__(self, gdb: Path, core: Path, exe: Optional[Path], deadline_s: float, sysroot: Optional[Path]) -> None:
-        self._core = core.absolute()
+    def __init__(
+        self, gdb: Path, cores: Sequence[Path], exe: Optional[Path], deadline_s: float, sysroot: Optional[Path]
+    ) -> None:
+        self._cores = [core.absolute() for core in cores]
         self._exe = exe.absolute() if exe else None
         self._sysroot = sysroot.absolute() if sysroot else None
         self._began = time.monotonic()
         self._until = self._began + deadline_s
-        arguments = command(gdb, self._core, self._exe, self._sysroot)
+        self._ending: Optional[Ending] = None
+        self._found: Dict[Path, Transcript] = {}
+        arguments = command(gdb, self._cores[0], self._exe, self._sysroot)
         folder = Path(tempfile.mkdtemp(prefix="postmortem-gdb-"))
-        self._output = folder / "stacks.jsonl"
+        self._outputs = {core: folder / f"stacks-{number}.jsonl" for number, core in enumerate(self._cores)}
         try:
             self._process = subprocess.Popen(
                 arguments,
-                env={
-                    **_environment(self._output, self._began + deadline_s * _OWN_SHARE),
-                    "POSTMORTEM_STACKS_FILES": json.dumps(unlisted(self._core, self._sysroot)),
-                },
+                env=self._environment(self._began + deadline_s * _OWN_SHARE),
                 cwd=str(folder),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -97,8 +108,45 @@ class Unwinding:
         self._reader = threading.Thread(target=_drain, args=(stream, self._stderr), daemon=True)
         self._reader.start()
 
-    def collect(self) -> NativeStacks:
-        """Waits until gdb has ended or its time is over. Call it once; see ``unwind`` for what it raises."""
+    def _environment(self, until: float) -> Dict[str, str]:
+        (_first, output), *others = self._outputs.items()
+        own = {
+            "POSTMORTEM_STACKS": str(output),
+            "POSTMORTEM_STACKS_UNTIL": repr(until),
+            "POSTMORTEM_STACKS_FILES": json.dumps(unlisted(self._cores[0], self._sysroot)),
+        }
+        if others:
+            further = [[str(core), str(path), unlisted(core, self._sysroot)] for core, path in others]
+            own["POSTMORTEM_STACKS_NEXT"] = json.dumps([str(self._exe), further])
+        return {**environment(), **own, "TERM": "dumb", "LC_ALL": "C.UTF-8"}
+
+    def collect(self, core: Optional[Path] = None) -> NativeStacks:
+        """Waits until gdb has ended or its time is over. Call it once for each core (none named: the first); see
+        ``unwind`` for what it raises."""
+        ending = self._wait()
+        wanted = self._cores[0] if core is None else core.absolute()
+        return assess(self._found.get(wanted, Transcript()), wanted, self._exe, self._sysroot, ending)
+
+    def missed(self, core: Path) -> bool:
+        """Waits as ``collect`` does: has gdb ended of its own accord without a word of this core, which was not the
+        first? Then it is to be had alone: an older gdb takes one at a time, or another core has crashed it."""
+        return self._unheard(core) and core.absolute() != self._cores[0] and not self._out_of_time()
+
+    def too_late_for(self, core: Path) -> bool:
+        """Waits as ``collect`` does: was the time over before gdb came to this core?"""
+        return self._unheard(core) and self._out_of_time()
+
+    def _unheard(self, core: Path) -> bool:
+        self._wait()
+        return not self._found[core.absolute()].announced
+
+    def _out_of_time(self) -> bool:
+        """Killed at the deadline, or ended by itself a little before it."""
+        return self._wait().seconds >= (self._until - self._began) * _OWN_SHARE
+
+    def _wait(self) -> Ending:
+        if self._ending is not None:
+            return self._ending
         late = False
         # Popen.wait(timeout) looks every 50 ms; the end of gdb's stderr tells at once.
         self._reader.join(max(0.0, self._until - time.monotonic()))
@@ -109,11 +157,13 @@ class Unwinding:
             _kill(self._process)
         seconds = time.monotonic() - self._began
         self._reader.join(1.0)
-        ending = Ending(seconds, late, self._process.returncode, bytes(self._stderr).decode("utf-8", "replace"))
         try:
-            return assess(read_transcript(self._output), self._core, self._exe, self._sysroot, ending)
+            self._found = {core: read_transcript(path) for core, path in self._outputs.items()}
         finally:
             self.close()
+        said = bytes(self._stderr).decode("utf-8", "replace")
+        self._ending = Ending(seconds, late, self._process.returncode, said)
+        return self._ending
 
     def close(self) -> None:
         """Ends gdb if it still runs. May be called again."""
@@ -150,11 +200,6 @@ def command(gdb: Path, core: Path, exe: Optional[Path], sysroot: Optional[Path])
     if exe is not None:
         arguments.append(f"--se={exe}")
     return [*arguments, f"--core={core}", "-x", str(places.shipped("gdb") / "stacks.py")]
-
-
-def _environment(output: Path, until: float) -> Dict[str, str]:
-    own = {"POSTMORTEM_STACKS": str(output), "POSTMORTEM_STACKS_UNTIL": repr(until)}
-    return {**environment(), **own, "TERM": "dumb", "LC_ALL": "C.UTF-8"}
 
 
 def _drain(stream: IO[bytes], kept: bytearray) -> None:
