@@ -74,6 +74,7 @@ def _run(options: Options, diagnose: Callable[..., object] | None) -> int:
         if options.stall is None and options.on_signal is None:
             status = command.wait(options.timeout or None)
             if status is not None:
+                command.end_alike()
                 return status
             reason = {"kind": "timeout", "seconds": options.timeout, "signal": None}
     from .capture.course import Course  # noqa: PLC0415 - a command that ends in time needs none of it

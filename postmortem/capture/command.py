@@ -5,8 +5,10 @@
 (Ctrl-C: SI_KERNEL) has already reached a command that shares our process group; what another process sent to us alone
 has not.
 
-*Terminal.* When we are the foreground of a terminal, the command must be too, or it would get SIGTTIN at its first
-read; so it stays in our group. Elsewhere it gets a group of its own, which takes signals as a whole.
+*Terminal.* Where there is one, the command stays in our process group: the shell then has one job, which it stops,
+continues and brings to the foreground as a whole, and whose keys reach the command directly. What stops the command stops
+us as well, with the same signal and not sooner: that is what the shell waits for (a pager first leaves its screen). Where
+there is none, the command gets a group of its own, which takes signals as a whole.
 """
 
 # Pathlib would be half of the fast path's time:
@@ -43,6 +45,8 @@ _RESTORED = (
     signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM,
     signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGCHLD,
 )  # fmt: skip
+#: What the keyboard and the terminal's driver stop a job with.
+_STOPPING = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 _SI_KERNEL = 0x80
 _LONGEST_WAIT_S = 86400.0
 
@@ -57,8 +61,10 @@ class Command:
         self.original_mask = mask
         self.started = time.time()
         self.status: int | None = None
+        self.killed_by: int | None = None  # the signal, when that is how it ended
         #: Children of ours that are no part of the command (py-spy): pid → status, None while it runs.
         self.helpers: dict[int, int | None] = {}
+        self.is_job = False  # of a shell at a terminal, together with us
         self.terminal: Terminal | None = None  # ours and the command's, when we are its foreground
         self.interrupted: int | None = None  # a signal that asked us to come to an end after the deadline
         self.demand = demand  # the signal that asks for a capture, and is not passed on
@@ -99,10 +105,9 @@ class Command:
             info = self._next_signal(max(until - self.now(), 0.0))
             if info is None:
                 return True
-            if info.si_signo == signal.SIGCHLD:
-                if self._has_just_ended():
-                    return False
-            elif self.goes_on or info.si_signo in (self.demand, signal.SIGTSTP):
+            if info.si_signo == signal.SIGCHLD and self._has_just_ended():
+                return False
+            if self.goes_on or info.si_signo in (signal.SIGCHLD, self.demand, *_STOPPING):
                 self._handle(info)
             elif info.si_signo in ENDING:
                 self.interrupted = info.si_signo
@@ -127,8 +132,8 @@ class Command:
             if left <= 0 or self.interrupted is not None:
                 return False
             info = self._next_signal(min(left, _LONGEST_WAIT_S))
-            if info is not None and info.si_signo == signal.SIGTSTP:
-                self._handle(info)
+            if info is not None and info.si_signo in _STOPPING:
+                self._stop(info.si_signo)
             elif info is not None and info.si_signo in ENDING - {self.demand}:
                 self.interrupted = info.si_signo
 
@@ -152,9 +157,10 @@ class Command:
             self._note(pid, status)
 
     def _note(self, pid: int, status: int) -> None:
-        code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+        killed_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+        code = os.WEXITSTATUS(status) if killed_by is None else 128 + killed_by
         if pid == self.pid:
-            self.status = code
+            self.status, self.killed_by = code, killed_by
         elif pid in self.helpers:
             self.helpers[pid] = code
 
@@ -172,28 +178,53 @@ class Command:
 
     def _handle(self, info: signal.struct_siginfo) -> None:
         """Acts on one signal as the command's: it is passed on, or stops us as well."""
-        if info.si_signo == self.demand:
+        number = info.si_signo
+        if number == self.demand:
             self.demanded = True
-        elif info.si_signo == signal.SIGTSTP:
-            self._stop()
-        elif info.si_signo != signal.SIGCHLD and (self.own_group or not self._came_to_both(info)):
-            self.send(info.si_signo)
+        elif number == signal.SIGCHLD:
+            self._stop_with_it()
+        elif number in _STOPPING and not self.is_job:
+            self._stop(number)
+        elif self.own_group or not self._came_to_both(info):
+            self.send(number)
 
     def _came_to_both(self, info: signal.struct_siginfo) -> bool:
         """The terminal, or the command itself with kill(0, …), has signalled the whole group that we share."""
         return info.si_code == _SI_KERNEL or (info.si_pid == self.pid and info.si_code <= 0)
 
-    def _stop(self) -> None:
-        """Ctrl-Z: stop as any job would, and note how long it lasted."""
+    def _stop_with_it(self) -> None:
+        if not self.is_job or self.status is not None:
+            return
+        try:
+            info = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG)
+        except ChildProcessError:  # it has ended; reap() will find out how
+            return
+        if info is not None:
+            self._stop(info.si_status)
+
+    def _stop(self, number: int) -> None:
+        """Ctrl-Z and the like: stop as any job would, and note how long it lasted."""
         began = time.monotonic()
         if self.own_group:
-            self.send(signal.SIGTSTP)
-        os.kill(os.getpid(), signal.SIGTSTP)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTSTP,))  # stops here
-        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTSTP,))
+            self.send(number)
+        os.kill(os.getpid(), number)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (number,))  # stops here
+        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
         if self.own_group:
             self.send(signal.SIGCONT)
         self._stood_still += time.monotonic() - began
+
+    def end_alike(self) -> None:
+        """Ctrl-C ends a shell's script or loop only when what it ran was killed by it too, not when that says 130."""
+        number = self.killed_by
+        if self.is_job and number in (signal.SIGINT, signal.SIGQUIT):
+            import resource  # noqa: PLC0415
+
+            _soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+            resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # the core that counts is the command's
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (number,))
 
 
 class Watch(Command):
@@ -223,7 +254,7 @@ class Watch(Command):
 
 def _taken(demand: int | None) -> set[int]:
     """What is blocked and taken one by one. A HUP that nohup made us ignore stays ignored, by the command too."""
-    wanted: set[int] = {*_FORWARDED, signal.SIGCHLD, signal.SIGTSTP}
+    wanted: set[int] = {*_FORWARDED, *_STOPPING, signal.SIGCHLD}
     if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
         wanted.discard(signal.SIGHUP)
     return wanted if demand is None else wanted | {demand}
@@ -238,8 +269,8 @@ def block_signals(demand: int | None = None) -> set[int]:
 def start(argv: list[str], *, foreground: bool = False, demand: int | None = None) -> Command:
     """Starts the command; ``demand`` is a signal that is kept from it. Raises CommandNotFound or CommandNotRunnable."""
     mask = block_signals(demand)
-    terminal = _terminal()
-    shares = foreground or terminal is not None
+    is_job, terminal = _terminal()
+    shares = foreground or is_job
     environment = _environment()
     try:
         pid = _spawn(argv, environment, mask, shares)
@@ -250,20 +281,20 @@ def start(argv: list[str], *, foreground: bool = False, demand: int | None = Non
             raise CommandNotFound(reason) from None
         raise CommandNotRunnable(reason) from None
     command = Command(pid, not shares, foreground, mask, demand)
-    command.terminal = terminal
+    command.is_job, command.terminal = is_job, terminal
     return command
 
 
-def _terminal() -> Terminal | None:
-    """The terminal whose foreground we are."""
+def _terminal() -> tuple[bool, Terminal | None]:
+    """Whether we belong to a terminal; the terminal too, when we are its foreground."""
     try:
         opened = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
-        return None
+        return False, None
     try:
         from .terminal import foreground  # noqa: PLC0415 - there is none in a pipeline
 
-        return foreground(opened)
+        return True, foreground(opened)
     finally:
         os.close(opened)
 

@@ -50,6 +50,7 @@ class Course:
                 reason = waiting.wait()
             if reason is None:
                 self._diagnoses.wait()
+                self._command.end_alike()
                 return self._command.status or 0
             return self._for_good(reason, waiting.unreadable)
         return self._for_good(reason, [])
