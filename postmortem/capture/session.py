@@ -103,10 +103,10 @@ class Session:
     def _look(self) -> None:
         with self.bundle.step("processes", "the tree") as step:
             found = members_of(self.command)
-            if not found:
-                step.fail("the command ended just when its time was up", "give it a little more time with -t")
             for member in found:
                 self._describe(member.pid)
+            if not self.facts:
+                step.fail("it ended just before it could be looked at", "give it a little more time with -t")
         for pid, parent in tree.hidden_children(found).items():
             self.bundle.write_json(f"raw/proc/{pid}/process.json", facts.hidden_json(pid, parent))
             with self.bundle.step("processes", f"process {pid}") as step:
@@ -146,8 +146,8 @@ class Session:
                     self._describe_new(member.pid)
                 for pid in seen.watches.keys() & self.facts.keys():  # others came and went
                     self.bundle.write_json(f"raw/proc/{pid}/window.json", seen.watches[pid].as_json())
-                if seen.left_out:
-                    step.fail(seen.shortcoming(), "name one of them with `postmortem capture --pid`")
+                if seen.shortcoming():
+                    step.fail(seen.shortcoming(), "postmortem capture --pid for one of them, or a longer --observe")
             self._timings["observe_s"] = round(time.monotonic() - began, 4)
             samplers.finish()
         finally:

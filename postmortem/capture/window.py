@@ -18,10 +18,23 @@ from .pressure import machine_facts
 _LOOKS = 15
 #: Looking may take this share of the time: with thousands of threads there are fewer looks.
 _MOST_LOAD = 0.1
-#: The same for the counters at each end, but at least so many seconds: without them the window is worth little.
+#: The same for the counters at each end, but at least so many seconds: without them the window is worth little. On a busy
+#: machine that much CPU time takes longer, but not without end.
 _LEAST_FOR_COUNTERS_S = 0.2
+_LONGEST_FOR_COUNTERS_S = 2.0
 _MOST_THREADS = 4096
 _MOST_NEWCOMERS = 1000  # a tree may fork without pause
+
+
+class Allowance:
+    """So much CPU time of ours may be spent, and so much time pass. Seconds."""
+
+    def __init__(self, cpu_s: float = float("inf"), wall_s: float = float("inf")) -> None:
+        self._cpu, self._wall = time.thread_time() + cpu_s, time.monotonic() + wall_s
+
+    @property
+    def used_up(self) -> bool:
+        return time.thread_time() > self._cpu or time.monotonic() > self._wall
 
 
 class ThreadWatch:
@@ -55,11 +68,13 @@ class ThreadWatch:
 class ProcessWatch:
     """One process during the window. Everything that vanishes meanwhile keeps what was seen of it.
 
-    ``until``, in time.monotonic(): the reading of counters stops there; threads that are left out are not watched.
+    When the ``allowance`` is used up, the threads that are left are not watched.
     ``new``: it began in the window, and so did all that has been counted for it.
     """
 
-    def __init__(self, pid: int, until: float = float("inf"), delays: bool = False, new: bool = False) -> None:
+    def __init__(
+        self, pid: int, allowance: Optional[Allowance] = None, delays: bool = False, new: bool = False
+    ) -> None:
         self.pid = pid
         self.threads: Dict[int, ThreadWatch] = {}
         self.seconds = 0.0
@@ -68,21 +83,21 @@ class ProcessWatch:
         self._began = time.monotonic()
         self._first = _Ends(counters.Whole(0.0, 0, 0), {}, 0) if new else _Ends.of(pid)
         self._last = _Ends(counters.Whole(), None, None)
-        self._all_found = self._find_threads(until, new)
+        self.all_found = self._find_threads(allowance or Allowance(), new)
 
     def look(self) -> None:
-        if self._all_found:
-            self._find_threads(float("inf"), new=True)
+        if self.all_found:
+            self._find_threads(Allowance(), new=True)
         for tid, thread in self.threads.items():
             try:
                 self._look_at(f"/proc/{self.pid}/task/{tid}", thread)
             except (OSError, ValueError):
                 continue  # it has ended, or may not be read
 
-    def finish(self, until: float = float("inf")) -> None:
+    def finish(self, allowance: Allowance) -> None:
         self.seconds = time.monotonic() - self._began
         for tid, thread in self.threads.items():
-            if time.monotonic() > until:
+            if allowance.used_up:
                 break
             thread.last = counters.totals(f"/proc/{self.pid}/task/{tid}", self._delays) or counters.UNKNOWN
         self._last = _Ends.of(self.pid)  # around those of its threads at both ends: never less than theirs
@@ -92,7 +107,7 @@ class ProcessWatch:
         threads = {str(tid): thread.as_json() for tid, thread in self.threads.items()}
         spent = [thread["cpu_s"] for thread in threads.values() if thread["cpu_s"] is not None]
         known = last.whole.since(first.whole)
-        if spent and self._all_found:  # finer than the process's own ticks, but without threads that have ended
+        if spent and self.all_found:  # finer than the process's own ticks, but without threads that have ended
             known["cpu_s"] = max(round(sum(spent), 6), known["cpu_s"] or 0.0)
         return {
             "seconds": round(self.seconds, 6),
@@ -105,7 +120,7 @@ class ProcessWatch:
             "probes": self.probes,
         }
 
-    def _find_threads(self, until: float, new: bool) -> bool:
+    def _find_threads(self, allowance: Allowance, new: bool) -> bool:
         """False when the time was too short for all of them."""
         try:
             tids = procfs.threads(self.pid)
@@ -114,7 +129,7 @@ class ProcessWatch:
         for tid in tids[:_MOST_THREADS]:
             if tid in self.threads:
                 continue
-            if time.monotonic() > until:
+            if allowance.used_up:
                 return False
             path = f"/proc/{self.pid}/task/{tid}"
             # what began in the window did all of it in the window
@@ -169,27 +184,29 @@ class Window:
         self.watches: Dict[int, ProcessWatch] = {}
         self.left_out: List[int] = []
         self._delays = counters.delays_are_counted()
-        until = self._until()
+        allowance = self._allowance()
         for pid in pids:
             self._note_groups(pid)
-            if time.monotonic() > until:
+            if allowance.used_up:
                 self.left_out.append(pid)
             else:
-                self.watches[pid] = ProcessWatch(pid, until, self._delays)
+                self.watches[pid] = ProcessWatch(pid, allowance, self._delays)
         self._newcomers = 0
 
     def observe(self, pause: Callable[[float], bool]) -> None:
         """Looks at the processes for so long; ``pause(seconds)`` returns False when the window is to end early."""
         until = time.monotonic() + self._seconds
         step = self._seconds / _LOOKS
+        wanted = 2 if self._seconds else 1  # the last look is what the report shows: not to be as old as the first
         while True:
             cost = self._look()
+            wanted -= 1
             left = until - time.monotonic()
-            if left <= 0 or not pause(min(left, max(step, cost / _MOST_LOAD))):
+            if (left <= 0 and wanted <= 0) or not pause(max(0.0, min(left, max(step, cost / _MOST_LOAD)))):
                 break
-        end = self._until()
+        allowance = self._allowance()
         for watch in self.watches.values():
-            watch.finish(end)
+            watch.finish(allowance)
 
     def note(self, pid: int, probe: str, result: Optional[Dict[str, Any]]) -> None:
         if pid in self.watches:
@@ -206,31 +223,44 @@ class Window:
         }
 
     def shortcoming(self) -> str:
-        left, threads = len(self.left_out), sum(len(watch.threads) for watch in self.watches.values())
+        """A sentence on what was not watched; "" when all was."""
+        watched = self.watches.values()
+        parts = [
+            text
+            for number, text in (
+                (len(self.left_out), f"{len(self.left_out)} of {len(self.left_out) + len(watched)} processes"),
+                (sum(not watch.all_found for watch in watched), "some threads of processes that have thousands"),
+            )
+            if number
+        ]
+        threads = sum(len(watch.threads) for watch in watched)
         return (
-            f"{left} of {left + len(self.watches)} processes were not watched: to look at more than the {threads} threads of"
-            " the others would have taken too much of the CPU"
+            f"{' and '.join(parts)} were not watched: looking at {threads} threads took all that it may"
+            if parts
+            else ""
         )
 
     def _look(self) -> float:
-        """What it took, in seconds."""
-        began = time.monotonic()
+        """What it took, in seconds of CPU time."""
+        began = time.thread_time()
+        allowance = self._allowance()
         for pid in self._now():
             if pid not in self.watches and pid not in self.left_out and self._newcomers < _MOST_NEWCOMERS:
                 self._newcomers += 1
                 self._note_groups(pid)
-                self.watches[pid] = ProcessWatch(pid, began + _LEAST_FOR_COUNTERS_S, self._delays, new=True)
+                self.watches[pid] = ProcessWatch(pid, allowance, self._delays, new=True)
         for watch in self.watches.values():
             watch.look()
-        return time.monotonic() - began
+        return time.thread_time() - began
 
     def _note_groups(self, pid: int) -> None:
         found = places(procfs.lines(f"/proc/{pid}/cgroup") or ())
         self._groups.add(found)
         self._places[str(pid)] = dict(found)
 
-    def _until(self) -> float:
-        return time.monotonic() + max(_LEAST_FOR_COUNTERS_S, _MOST_LOAD * self._seconds)
+    def _allowance(self) -> Allowance:
+        """For the counters at one end of the window."""
+        return Allowance(max(_LEAST_FOR_COUNTERS_S, _MOST_LOAD * self._seconds), _LONGEST_FOR_COUNTERS_S)
 
 
 def _count(counts: Dict[str, int], key: str) -> None:

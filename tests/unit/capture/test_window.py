@@ -20,7 +20,8 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        for clock in ("monotonic", "thread_time"):
+            monkeypatch.setattr(time, clock, lambda: self.now)
 
     def pause(self, seconds: float) -> bool:
         self.now += seconds
@@ -67,6 +68,25 @@ def test_what_takes_too_long_is_left_out_and_said(monkeypatch: pytest.MonkeyPatc
     assert list(seen.watches)[:1] == [US]
     assert seen.left_out and seen.left_out == [pid for pid in (1, 2, 3) if pid not in seen.watches]
     assert f"{len(seen.left_out)} of 4 processes" in seen.shortcoming()
+
+
+def test_threads_without_number_are_watched_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first ones, which are the oldest, and it is said that there are more."""
+    monkeypatch.setattr(window, "_MOST_THREADS", 3)
+    done = threading.Event()
+    threads = [threading.Thread(target=done.wait) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    try:
+        seen = window.Window([US], 0.01)
+        seen.observe(lambda _seconds: True)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert len(seen.watches[US].threads) == 3
+    assert "some threads" in seen.shortcoming()
+    assert window.Window([US], 0.01).shortcoming() == ""
 
 
 def test_a_process_that_begins_meanwhile_is_watched_from_then_on() -> None:
