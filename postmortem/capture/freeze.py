@@ -13,6 +13,8 @@ of its own either. Its registers are then what /proc/PID/task/TID/syscall tells.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 import time
 from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, TypeVar
@@ -28,6 +30,8 @@ _PATIENCE_LATE_S = 0.05
 _NAP_S = 0.0002
 _LOOK_EVERY_S = 0.01
 _MOST_ROUNDS = 50
+#: No further round after so long: a tree that breeds faster than it is stopped shall not hold up those that stand still.
+_LONGEST_S = 3.0
 _FROZEN = "its control group is frozen"
 _ASLEEP = "uninterruptible sleep"
 _BUSY = "it did not answer in time"
@@ -54,9 +58,14 @@ class Freezer:
         self._unstopped: Dict[int, str] = {}  # tid → why it is not waited for
         self._seen: Dict[int, List[int]] = {}  # pid → its tids
         self._mounts = cgroups.own_mounts()
+        self._frozen: Dict[int, bool] = {}
+        #: Further processes of the tree, asked for again and again: orphans that were handed to us.
+        self.adopted: Callable[[], Iterable[int]] = tuple
         self.refused: Dict[int, OSError] = {}  # pid → why it may not be traced
         self.began: Optional[float] = None
         self.pause_s = 0.0
+        #: When all patience was used up there were still processes or threads that had just begun.
+        self.overtaken = False
 
     @property
     def pids(self) -> List[int]:
@@ -70,18 +79,24 @@ class Freezer:
     def stop(self, pids: Iterable[int], also_children: bool) -> None:
         """Stops the processes, in their order, and with ``also_children`` what they have started since."""
         queue = list(pids)
+        for pid in queue:
+            self._is_frozen(pid)  # while nothing stands still
+        known = set(queue)
         self.began = time.monotonic()
         for _round in range(_MOST_ROUNDS):
-            new = 0
-            for pid in queue:
-                new += self._seize_new(pid)
+            # whose threads were all stopped before this look at them has no others, and starts no more children
+            moving = [pid for pid in queue if self._seize_new(pid)]
             self._await_stops()
             if also_children:
-                known = set(queue)
-                queue += [c for p in list(self._seen) for c in _children(p) if c not in known]
-                new += len(queue) - len(known)
-            if not new:
+                found = [child for pid in queue if pid in self._seen for child in _children(pid)]
+                moving += [pid for pid in dict.fromkeys([*found, *self.adopted()]) if pid not in known]
+                known.update(moving)
+            if not moving:
                 return
+            if time.monotonic() - self.began > _LONGEST_S:
+                break
+            queue = moving
+        self.overtaken = True
 
     def release(self) -> None:
         """Lets everything go, children before parents. Safe to call more than once."""
@@ -137,7 +152,7 @@ class Freezer:
             tids = [tid for tid in procfs.threads(pid) if tid not in known]
         except OSError:
             return 0
-        if not known and cgroups.is_frozen(pid, self._mounts):
+        if not known and self._is_frozen(pid):
             self._seen[pid] = tids
             self._unstopped.update(dict.fromkeys(tids, _FROZEN))
             return len(tids)
@@ -149,6 +164,11 @@ class Freezer:
                 return 0
             count += self._seize(pid, tid)
         return count
+
+    def _is_frozen(self, pid: int) -> bool:
+        if pid not in self._frozen:
+            self._frozen[pid] = cgroups.is_frozen(pid, self._mounts)
+        return self._frozen[pid]
 
     def _seize(self, pid: int, tid: int) -> bool:
         try:
@@ -200,8 +220,11 @@ def run(work: Callable[[Freezer], T], machine: str) -> T:
     results: List[T] = []
     errors: List[BaseException] = []
 
-    def body() -> None:
+    def body(hurry: bool = True) -> None:
         freezer = Freezer(machine)
+        if hurry:
+            with contextlib.suppress(OSError):  # not everybody may; of this thread alone (setpriority(2))
+                os.setpriority(os.PRIO_PROCESS, 0, -20)
         try:
             results.append(work(freezer))
         except BaseException as exc:
@@ -210,8 +233,12 @@ def run(work: Callable[[Freezer], T], machine: str) -> T:
             freezer.release()
 
     tracer = threading.Thread(target=body, name="postmortem-freeze")
-    tracer.start()
-    tracer.join()
+    try:
+        tracer.start()
+    except RuntimeError:  # no process may be started any more, and no thread; then our own end lets go
+        body(hurry=False)
+    else:
+        tracer.join()
     if errors:
         raise errors[0]
     return results[0]
