@@ -24,7 +24,7 @@ from .segments import PAGE, Range, plan
 from .tree import Member, children_of
 
 if TYPE_CHECKING:
-    from ..cpython.runtime import Runtime
+    from ..cpython.moving import Moving
 
 #: Up to so much of one process, and of a tree, "auto" takes every page.
 SMALL = 64 << 20
@@ -110,7 +110,7 @@ class Capture:
         self._chosen: Dict[int, Chosen] = {}
         self._small = 0  # bytes of those that "auto" takes whole
         self._kin: Dict[Tuple[int, ...], Pages] = {}
-        self._runtimes: Dict[int, Runtime] = {}
+        self._moving: Dict[int, Moving] = {}
         self._rehearse_until = time.monotonic() + _REHEARSE_S
         self._pauses: List[float] = []
         self._overtaken = False
@@ -162,8 +162,8 @@ class Capture:
         if in_stop or time.monotonic() > self._rehearse_until:
             return set(self._kin.get(kin, ()))
         read = rehearsal.rehearse(source, look, self._bundle.path, self._rehearse_until)
-        if read.runtime is not None:
-            self._runtimes[source.pid] = read.runtime
+        if read.moving is not None:
+            self._moving[source.pid] = read.moving
         self._kin.setdefault(kin, set()).update(read.pages)
         return read.pages
 
@@ -234,12 +234,8 @@ class Capture:
 
     def _touch(self, pid: int) -> Optional[Callable[[Memory, float], None]]:
         """It moves on faster than it can be read: its thread states and frames are followed while it stands still."""
-        runtime = self._runtimes.get(pid)
-        if runtime is None:
-            return None
-        from ..cpython.moving import touch  # noqa: PLC0415 - the rehearsal has imported the rest of it
-
-        return lambda memory, until: touch(memory, runtime, until)
+        moving = self._moving.get(pid)
+        return moving.touch if moving is not None else None
 
     def _job_for_missed(self, pid: int, until: float) -> Optional[core.Job]:
         """None when nothing is missing that the process has, or it is gone."""

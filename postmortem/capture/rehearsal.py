@@ -22,15 +22,15 @@ from .image import Look, Source
 from .segments import Segment, flags_of, is_skipped
 
 if TYPE_CHECKING:
-    from ..cpython.runtime import Runtime
+    from ..cpython.moving import Moving
 
 
 class Rehearsed(NamedTuple):
-    """``pages``: numbers of those that were read; ``runtime``: the interpreter, None when there is none, or it was not
-    found."""
+    """``pages``: numbers of those that were read; ``moving``: what the interpreter makes anew all the time, None
+    when there is none, or it was not found."""
 
     pages: Set[int]
-    runtime: Optional[Runtime]
+    moving: Optional[Moving]
 
 
 def rehearse(source: Source, look: Look, bundle: Path, until: float) -> Rehearsed:
@@ -41,8 +41,8 @@ def rehearse(source: Source, look: Look, bundle: Path, until: float) -> Rehearse
     except (OSError, NotElf, ValueError):
         return Rehearsed(set(), None)
     try:
-        runtime = _read(core, source.pid, bundle)
-        return Rehearsed(core.pages, runtime)
+        moving = _read(core, source.pid, bundle)
+        return Rehearsed(core.pages, moving)
     finally:
         core.close()
 
@@ -60,23 +60,24 @@ def missed(path: Path, source: Source, bundle: Path, until: float) -> Set[int]:
         core.close()
 
 
-def _read(core: ElfCore, pid: int, bundle: Path) -> Optional[Runtime]:
+def _read(core: ElfCore, pid: int, bundle: Path) -> Optional[Moving]:
     """Everything that an extraction reads, local variables too."""
     from ..cores.executable import main_program_of  # noqa: PLC0415 - a capture that keeps every page needs none of this
+    from ..cpython.moving import Moving  # noqa: PLC0415
     from ..extract.bundles import raw_facts  # noqa: PLC0415
     from ..extract.reading import read  # noqa: PLC0415
 
-    runtime = None
+    moving = None
     with contextlib.suppress(Exception):  # moving memory may show any defect of the reader; the capture goes on
         reader, _directory = read(core, pid, raw_facts(bundle, pid, False), "", [], True)
-        runtime = reader.python.runtime if reader.python else None
+        moving = Moving(reader.python) if reader.python else None
         reader.process({})
     with contextlib.suppress(Fault, NotElf):
         program = main_program_of(core)
         base = core.base(program.path) if program is not None else None
         if base is not None:  # what gdb needs to know the libraries
             linked_files(core, [base], lambda name: None)
-    return runtime
+    return moving
 
 
 @contextlib.contextmanager

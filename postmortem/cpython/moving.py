@@ -1,4 +1,4 @@
-"""What a running interpreter makes anew all the time: thread states, frames, the code that they run. Followed pointer by
+"""What a running interpreter makes anew all the time: thread states, frames, the code that they run, names. Followed pointer by
 pointer, fast enough to be done while the process stands still."""
 
 from __future__ import annotations
@@ -8,8 +8,10 @@ import time
 from typing import Iterator
 
 from ..memory import Fault, Memory
+from .attributes import attributes
+from .interpreter import Python
 from .links import linked
-from .objects import NotThat
+from .objects import NotThat, Objects
 from .runtime import Runtime
 
 _MOST_INTERPRETERS, _MOST_THREADS, _MOST_FRAMES = 100, 10_000, 1_000
@@ -18,13 +20,34 @@ _MOST_INTERPRETERS, _MOST_THREADS, _MOST_FRAMES = 100, 10_000, 1_000
 _STATE, _FRAME, _CODE = 512, 256, 192
 
 
-def touch(memory: Memory, runtime: Runtime, until: float) -> None:
-    """Reads all of it through ``memory``, until ``until`` (time.monotonic()); what is not there is left out."""
-    for state in list(_states(memory, runtime)):
-        if time.monotonic() > until:
-            break
+class Moving:
+    """What is looked for of an interpreter that was read while it ran."""
+
+    def __init__(self, python: Python) -> None:
+        self.runtime: Runtime = python.runtime
+        self._type_names = python.objects.type_names
+        main = next(iter(python.interpreters), None)
+        #: ``threading._active``, which stays where it is.
+        self._active = python.module_value(main, "threading", "_active") if main else None
+
+    def touch(self, memory: Memory, until: float) -> None:
+        """Reads all of it through ``memory``, until ``until`` (time.monotonic()); what is not there is left out."""
+        for state in list(_states(memory, self.runtime)):
+            if time.monotonic() > until:
+                return
+            with contextlib.suppress(Fault, NotThat):
+                _touch_frames(memory, self.runtime, state)
+        self._touch_names(memory, until)
+
+    def _touch_names(self, memory: Memory, until: float) -> None:
+        objects = Objects(memory, self.runtime.layout)
+        objects.type_names = self._type_names
         with contextlib.suppress(Fault, NotThat):
-            _touch_frames(memory, runtime, state)
+            for _key, thread in objects.dict_items(self._active or 0):
+                if time.monotonic() > until:
+                    return
+                with contextlib.suppress(Fault, NotThat):
+                    objects.optional_text(attributes(objects, thread).get("_name", 0))
 
 
 def _states(memory: Memory, runtime: Runtime) -> Iterator[int]:
