@@ -26,8 +26,8 @@ _AFTER_S, _AFTER_EACH_S = 0.3, 0.002
 _READING_S = 0.01
 #: gdbs at a time: each needs a CPU, and some 100 MB.
 _MOST_AT_ONCE = 4
-#: Processes that share a gdb: it keeps some 4 MB of each.
-_MOST_TOGETHER = 16
+#: Processes that share a gdb: it keeps some 6 MB of each, and with more of them there is little to gain.
+_MOST_TOGETHER = 8
 
 _NUMBER = re.compile(r"\d+")
 

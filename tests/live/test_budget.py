@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from postmortem import evidence
+from postmortem.extract import schedule
 from postmortem.extract.bundles import from_bundle
+from postmortem.native import find_gdb
+from postmortem.native.locate import VARIABLE
 
 from .capturing import HANG_S, environment
 
@@ -96,6 +99,29 @@ def test_without_any_time_the_root_is_read_and_nobody_is_forgotten(bundle):
     assert found.processes[0].python is not None
     assert all(process.argv and process.threads and process.ppid for process in found.processes)
     assert sorted(gap.source for gap in found.gaps if "budget" in gap.reason) == ["core", "gdb"]
+
+
+def _alone(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> evidence.Evidence:
+    with monkeypatch.context() as patched:
+        patched.setattr(schedule, "together", lambda processes: 1)
+        return from_bundle(bundle)
+
+
+def test_processes_that_share_a_gdb_have_the_stacks_that_they_have_alone(bundle, monkeypatch):
+    """Cores beside each other are not mixed up: threads, frames, names and lines are the same."""
+    assert from_bundle(bundle).processes == _alone(bundle, monkeypatch).processes
+
+
+def test_with_a_gdb_that_opens_one_core_at_a_time_every_process_still_has_its_stacks(bundle, monkeypatch, tmp_path):
+    """Before gdb 10 there are no cores beside each other: what was missed is had alone, without a gap."""
+    old = tmp_path / "gdb"
+    old.write_text(f'#!/bin/sh\nunset POSTMORTEM_STACKS_NEXT\nexec {find_gdb()} "$@"\n')
+    old.chmod(0o755)
+    expected = _alone(bundle, monkeypatch)
+    monkeypatch.setenv(VARIABLE, str(old))
+    found = from_bundle(bundle)
+    assert found.processes == expected.processes
+    assert found.gaps == expected.gaps
 
 
 def test_the_order_of_processes_is_the_trees(bundle):

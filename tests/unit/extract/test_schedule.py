@@ -58,6 +58,7 @@ def test_without_a_limit_gdb_has_all_of_its_time():
     """`analyze` takes as long as it needs."""
     budget = schedule.Budget(None, 500)
     assert budget.gdb_s(499) == schedule.GDB_DEADLINE_S
+    assert budget.gdb_s(492, together=8) == 8 * schedule.GDB_DEADLINE_S
     assert budget.may_read()
 
 
@@ -98,3 +99,9 @@ def test_as_many_gdbs_as_there_are_cpus_for_us(monkeypatch):
     for cpus, expected in ((1, 1), (2, 2), (64, 4)):
         monkeypatch.setattr(schedule.os, "sched_getaffinity", lambda pid, n=cpus: set(range(n)))
         assert schedule.at_once() == expected
+
+
+def test_enough_gdbs_for_every_cpu_come_before_large_ones(monkeypatch):
+    """Two processes on two CPUs have a gdb each; of hundreds, a few share one."""
+    monkeypatch.setattr(schedule.os, "sched_getaffinity", lambda pid: {0, 1})
+    assert [schedule.together(number) for number in (0, 1, 2, 3, 4, 10, 500)] == [1, 1, 1, 2, 2, 5, 8]

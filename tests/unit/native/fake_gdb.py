@@ -50,7 +50,10 @@ def chain(*frames: Frame) -> Frame:
 
 
 class Gdb(types.ModuleType):
-    """``threads``: lwp → newest frame, or a function or exception that gives it. ``libraries``: pc → path."""
+    """``threads``: lwp → newest frame, or a function or exception that gives it. ``libraries``: pc → path.
+
+    ``cores``: what other files hold, name → threads, or an exception that opening one raises.
+    """
 
     error = Error
     VERSION = "fake"
@@ -63,6 +66,11 @@ class Gdb(types.ModuleType):
         self.commands: List[str] = []
         self.loaded: Set[str] = set()
         self._selected = 0
+        self.cores: Dict[str, object] = {}
+        self._inferiors = 1
+
+    def inferiors(self):
+        return [types.SimpleNamespace(num=number) for number in range(1, self._inferiors + 1)]
 
     def objfiles(self):
         return [types.SimpleNamespace(filename="/bin/prog")]
@@ -72,6 +80,14 @@ class Gdb(types.ModuleType):
 
     def execute(self, command, to_string=False):
         self.commands.append(command)
+        word, _space, rest = command.partition(" ")
+        if word == "add-inferior":
+            self._inferiors += 1
+        elif word == "core-file":
+            found = self.cores[rest]
+            if isinstance(found, Exception):
+                raise found
+            self.threads = found
 
     def selected_inferior(self):
         made = [

@@ -20,13 +20,15 @@ SCRIPT = places.shipped("gdb") / "stacks.py"
 def run(tmp_path, monkeypatch):
     """Runs the script over a fake gdb; gives the lines that it wrote."""
 
-    def run(gdb, seconds=60.0, files=None):
+    def run(gdb, seconds=60.0, files=None, further=None):
         path = tmp_path / "out"
         monkeypatch.setitem(sys.modules, "gdb", gdb)
         monkeypatch.setenv("POSTMORTEM_STACKS", str(path))
         monkeypatch.setenv("POSTMORTEM_STACKS_UNTIL", repr(time.monotonic() + seconds))
         if files is not None:
             monkeypatch.setenv("POSTMORTEM_STACKS_FILES", json.dumps(files))
+        if further is not None:
+            monkeypatch.setenv("POSTMORTEM_STACKS_NEXT", json.dumps(["/bin/prog", further]))
         runpy.run_path(str(SCRIPT))
         return [json.loads(line) for line in path.read_text().splitlines()]
 
@@ -156,3 +158,37 @@ def test_libraries_that_the_core_does_not_list_are_told(run):
 def test_a_core_without_threads_is_a_head_and_an_end(run):
     """gdb without a core runs the script all the same."""
     assert [sorted(line) for line in run(Gdb({}))] == [["gdb", "threads"], ["end", "seconds", "stopped"]]
+
+
+def test_further_cores_are_opened_beside_the_first(run, tmp_path):
+    """Each in an inferior of its own, of the same program, with a file of its own; its libraries are loaded anew."""
+    gdb = Gdb({11: Frame(1, "a")}, {1: "/lib/a.so"}.get)
+    gdb.cores = {"/x/2.core": {21: Frame(1, "b")}, "/x/3.core": {31: Frame(1, "c"), 32: Frame(1, "d")}}
+    outputs = [tmp_path / "2", tmp_path / "3"]
+    first = run(gdb, further=[[core, str(path), []] for core, path in zip(gdb.cores, outputs)])
+    others = [[json.loads(line) for line in path.read_text().splitlines()] for path in outputs]
+    assert [[names(line) for line in lines[1:-1]] for lines in (first, *others)] == [[["a"]], [["b"]], [["c"], ["d"]]]
+    assert [lines[-1]["end"] for lines in (first, *others)] == [True, True, True]
+    load = "sharedlibrary ^/lib/a.so$"
+    opened = [
+        ["add-inferior -no-connection", f"inferior {n}", "file /bin/prog", f"core-file /x/{n}.core", load]
+        for n in (2, 3)
+    ]
+    assert gdb.commands == [load, *opened[0], *opened[1]]
+
+
+def test_a_further_core_that_does_not_open_costs_nobody_else_theirs(run, tmp_path):
+    """Nothing is written for it: that is how the caller knows."""
+    gdb = Gdb({11: Frame(1, "a")})
+    gdb.cores = {"/x/2.core": Error("not in executable format"), "/x/3.core": {31: Frame(1, "c")}}
+    run(gdb, further=[["/x/2.core", str(tmp_path / "2"), []], ["/x/3.core", str(tmp_path / "3"), []]])
+    assert not (tmp_path / "2").exists()
+    assert (tmp_path / "3").read_text().count("\n") == 3
+
+
+def test_past_the_deadline_no_further_core_is_opened(run, tmp_path):
+    """Opening one takes time, too."""
+    gdb = Gdb({11: Frame(1, "a")})
+    run(gdb, seconds=-1.0, further=[["/x/2.core", str(tmp_path / "2"), []]])
+    assert gdb.commands == []
+    assert not (tmp_path / "2").exists()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from postmortem.errors import ToolFailed, ToolMissing
-from postmortem.native import start, unwind
+from postmortem.native import may_share, start, unwind
 from postmortem.native.locate import VARIABLE, find_gdb
 from postmortem.native.unwinding import command
 
@@ -236,3 +236,78 @@ def test_the_wheel_beside_the_interpreter_is_found(monkeypatch, tmp_path):
     assert find_gdb() == tmp_path / "env" / "gdb"
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     assert find_gdb() == tmp_path / "path" / "gdb"
+
+
+#: What a stand-in that reads several cores does for those after the first.
+NEXT = """
+import json
+def say_of(path, tid):
+    with open(path, "a") as f:
+        f.write('{"gdb": "99", "threads": 1}\\n' + thread.replace('"tid": 7', f'"tid": {tid}') + '\\n{"end": true}\\n')
+exe, further = json.loads(os.environ["POSTMORTEM_STACKS_NEXT"])
+say('{"gdb": "99", "threads": 1}'); say(thread); say('{"end": true}')
+"""
+
+
+@pytest.fixture
+def several(tmp_path):
+    """Three cores of one program."""
+    paths = [tmp_path / f"{number}.core" for number in range(3)]
+    for path in paths:
+        path.write_bytes(b"not a core")
+    return paths
+
+
+def _together(cores, deadline_s=HANG):
+    return start(cores[0], Path("/bin/prog"), deadline_s=deadline_s, others=cores[1:])
+
+
+def test_several_cores_share_a_gdb(gdb, several):
+    """It is told of the program and of the others; each core has its own stacks."""
+    gdb(NEXT + "assert exe == '/bin/prog'\nfor number, (core, path, files) in enumerate(further): say_of(path, number)")
+    with _together(several) as running:
+        assert [list(running.collect(core).stacks) for core in several] == [[7], [0], [1]]
+        assert not any(running.missed(core) or running.too_late_for(core) for core in several)
+
+
+def test_a_gdb_that_knows_one_core_at_a_time_misses_the_others(gdb, several):
+    """What it has no word of is to be had alone; the first, which it had, is not."""
+    gdb('say(\'{"gdb": "9", "threads": 1}\'); say(thread); say(\'{"end": true}\')')
+    with _together(several) as running:
+        assert [running.missed(core) for core in several] == [False, True, True]
+        assert list(running.collect(several[0]).stacks) == [7]
+
+
+def test_a_core_that_crashes_gdb_takes_those_behind_it_along_and_nobody_else(gdb, several):
+    """Those before it are whole; its own half is kept, with the crash for a gap."""
+    gdb(
+        NEXT
+        + """
+with open(further[0][1], "a") as f:
+    f.write('{"gdb": "99", "threads": 2}\\n' + thread + "\\n")
+os.kill(os.getpid(), signal.SIGSEGV)
+"""
+    )
+    with _together(several) as running:
+        assert [running.missed(core) for core in several] == [False, False, True]
+        assert running.collect(several[0]).gaps == ()
+        assert "1 of 2 threads: gdb was ended by SIGSEGV" in reasons(running.collect(several[1]))
+
+
+def test_cores_that_gdb_did_not_come_to_in_time_are_told_apart(gdb, several):
+    """They are not missed, so nobody tries them again: there is no time."""
+    gdb(NEXT + f"time.sleep({HANG})")
+    with _together(several, deadline_s=1.0) as running:
+        assert [running.too_late_for(core) for core in several] == [False, True, True]
+        assert not any(running.missed(core) for core in several)
+
+
+@pytest.mark.parametrize("name", ["a b", "a\nshell touch", "a;b", "a'b", "ü", "a$(b)", "a*"])
+def test_a_core_s_name_that_gdb_would_read_is_not_shared(tmp_path, name):
+    """Further cores are opened by commands; the first one's name is an argument, and may be anything."""
+    exe = Path("/usr/bin/python3")
+    assert may_share(tmp_path / "1.core", exe, None)
+    assert not may_share(tmp_path / name, exe, None)
+    assert not may_share(tmp_path / "1.core", Path("/opt") / name, None)
+    assert not may_share(tmp_path / "1.core", None, None)
+    assert not may_share(tmp_path / "1.core", exe, tmp_path)
