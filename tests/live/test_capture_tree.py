@@ -15,6 +15,8 @@ from typing import Dict, Iterator, Sequence
 
 import pytest
 
+from postmortem.capture.tree import Tree
+
 from .capturing import DRIVER, ROOT, Captured, capture, environment, finished, start, state, wait_until
 
 pytestmark = pytest.mark.live
@@ -292,6 +294,52 @@ def test_an_orphan_of_a_running_server_is_found(tmp_path: Path) -> None:
             assert done.core(orphan).exists()
         finally:
             os.killpg(target.pid, signal.SIGKILL)
+
+
+REUSING = """
+import os, sys, time
+sys.stdin.readline()
+wanted = int(sys.argv[1])
+for _attempt in range(100):
+    with open("/proc/sys/kernel/ns_last_pid", "w") as last:
+        last.write(str(wanted - 1))
+    child = os.fork()
+    if child == 0:
+        time.sleep(600)
+        os._exit(0)
+    if child == wanted:
+        break
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+print(child, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(not os.access("/proc/sys/kernel/ns_last_pid", os.W_OK), reason="process numbers cannot be chosen")
+def test_a_strangers_number_is_looked_at_again_when_another_process_has_it() -> None:
+    """Strangers are passed over by their inode below /proc: the kernel gives the next process of that number another."""
+    stranger = subprocess.Popen(["sleep", "600"])
+    root = subprocess.Popen(
+        [sys.executable, "-c", REUSING, str(stranger.pid)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    seen = Tree(root.pid, None, None)
+    child = None
+    try:
+        assert [member.pid for member in seen.members(())] == [root.pid]
+        stranger.kill()
+        stranger.wait()
+        assert root.stdin is not None and root.stdout is not None
+        root.stdin.write("go\n")
+        root.stdin.flush()
+        child = int(root.stdout.readline())
+        if child != stranger.pid:
+            pytest.skip("somebody else was given the number")
+        assert [member.pid for member in seen.members(())] == [root.pid, child]
+    finally:
+        for pid in filter(None, (child, root.pid)):
+            os.kill(pid, signal.SIGKILL)
+        root.communicate()
 
 
 # ---------------------------------------------------------------------- other users
