@@ -71,17 +71,18 @@ def freeze_and_copy(
         )
     for job in jobs.values():
         job.source.warm(job.ranges, job.look.mappings)
-    arena = memcopy.Arena(int(expected * _SLACK) + _SPARE if expected <= limits.memory else _SPARE)
+    arena = memcopy.Arena(min(int(expected * _SLACK), limits.memory) + _SPARE)
 
     freezer.stop(jobs, also_children=newcomer is not None)
     images, refused = _images(freezer, jobs, newcomer)
-    if sum(each.bytes for each in images.values()) <= limits.memory:
-        for each in images.values():
+    room = limits.memory
+    for pid, each in sorted(images.items(), key=lambda item: item[1].bytes):  # most processes, before a large one
+        room -= each.bytes
+        if room >= 0:
             each.hold(arena)
-    else:
-        for pid, each in images.items():
-            with open_core(pid) as stream:
-                each.stream_to(stream, limits.asked_to_end)
+            continue
+        with open_core(pid) as stream:
+            each.stream_to(stream, limits.asked_to_end)
     freezer.release()
 
     refused.update({pid: refusal.explain(pid) for pid in freezer.refused})

@@ -11,7 +11,7 @@ from ..errors import CaptureFailed
 from . import procfs
 
 #: Up to so much is held in memory while a tree is stopped.
-HOLD_LIMIT = 256 << 20
+HOLD_LIMIT = 1 << 30
 #: Where the user asked for every page: a copy in memory takes a fraction of the pause that one to a file does.
 HOLD_ALL = 16 << 30
 #: Of what is free, we take this share at most: the target may be in the same container, and short of memory.
