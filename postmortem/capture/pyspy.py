@@ -111,7 +111,7 @@ class Samplers:
     def start(self, pids: List[int], seconds: float) -> None:
         program = find()
         for position, pid in enumerate(pids):
-            stand_in = sampling.wanted_for(pid)
+            stand_in = position < MOST and sampling.wanted_for(pid)
             if program is None and not stand_in:
                 self._refuse(pid, _MISSING, _REMEDY)
             elif position >= MOST:

@@ -132,6 +132,22 @@ def map_file(path: str) -> mmap.mmap:
         os.close(fd)
 
 
+#: Of a tree of five hundred processes all map the same files: what was looked up in one of them is known of all. By
+#: build-id, size and header: a file may be replaced while it is in use, and stripped of its symbols.
+_SYMBOLS: Dict[Tuple[str, int, bytes], Dict[str, Optional[int]]] = {}
+_MOST_FILES = 256
+
+
+def _symbols_of(elf: Elf) -> Dict[str, Optional[int]]:
+    """Names that were looked up before in this file, or another copy of it; to be added to."""
+    build_id = elf.build_id
+    if build_id is None:
+        return {}
+    if len(_SYMBOLS) >= _MOST_FILES:
+        _SYMBOLS.clear()
+    return _SYMBOLS.setdefault((build_id, len(elf.data), bytes(elf.data[: EHDR.size])), {})
+
+
 class Elf:
     """An ELF file on disk, mapped read-only. Raises OSError or NotElf."""
 
@@ -142,7 +158,7 @@ class Elf:
         self.type, self.machine, self.entry, phoff, phnum, self._shoff, self._shnum, self._shstr = header
         self.segments = parse_segments(self.data, phoff, phnum)
         self._sections: Optional[List[Section]] = None
-        self._symbols: Dict[str, Optional[int]] = {}
+        self._symbols = _symbols_of(self)
 
     @property
     def first_vaddr(self) -> int:

@@ -138,6 +138,32 @@ def test_symbols_and_build_id_of_a_real_program() -> None:
     assert all(elf.symbol("no_such_symbol_anywhere") is None for elf in elves)
 
 
+@pytest.fixture
+def library() -> str:
+    """A file that this process maps, with a build-id and ``malloc``."""
+    with open("/proc/self/maps") as stream:
+        paths = {line.split(None, 5)[5].strip() for line in stream if "/" in line}
+    elves = [p for p in sorted(paths) if Path(p).is_file() and Path(p).read_bytes()[:4] == b"\x7fELF"]
+    return next(path for path in elves if Elf(path).build_id and Elf(path).symbol("malloc"))
+
+
+def test_a_symbol_is_looked_up_once_for_all_that_map_the_file(library: str, tmp_path: Path, monkeypatch) -> None:
+    """Five hundred processes of one program are read with one search; a copy of the file is the same file."""
+    (tmp_path / "copy").write_bytes(Path(library).read_bytes())
+    known = Elf(library).symbol("malloc")
+    monkeypatch.setattr(Elf, "_find_symbol", lambda elf, name: pytest.fail("searched again"))
+    assert [Elf(path).symbol("malloc") for path in (library, str(tmp_path / "copy"))] == [known, known]
+
+
+def test_a_stripped_copy_of_a_file_has_its_own_symbols(library: str, tmp_path: Path) -> None:
+    """The build-id stays when the tables go, before or after somebody has looked something up."""
+    (tmp_path / "cut").write_bytes(Path(library).read_bytes()[: Elf(library)._shoff])
+    for _again in range(2):
+        assert Elf(str(tmp_path / "cut")).build_id == Elf(library).build_id
+        assert Elf(str(tmp_path / "cut")).symbol("malloc") is None
+        assert Elf(library).symbol("malloc") is not None
+
+
 def shared_object(path: Path, build_id: bytes, data: bytes, filesz: int, memsz: int) -> Path:
     """An ELF file whose one PT_LOAD, of offset 0, has ``filesz`` bytes of the file and ``memsz`` in memory."""
     built = note(3, build_id, b"GNU\0")
