@@ -213,11 +213,11 @@ class Elf:
     def _search(self, table: Section, strings: Section, name: bytes) -> Optional[int]:
         """Looks the name up in the string table first: that is one memchr, symbols are 100,000 tuples."""
         texts = self.data[strings.offset : strings.offset + strings.size]
-        at = texts.find(b"\0" + name + b"\0")
+        at = texts.find(name + b"\0")  # linkers store a name that ends another one as its tail
         indices = set()
         while at >= 0:
-            indices.add(at + 1)
-            at = texts.find(b"\0" + name + b"\0", at + 1)
+            indices.add(at)
+            at = texts.find(name + b"\0", at + 1)
         if not indices:
             return None
         size = min(table.size, max(0, len(self.data) - table.offset)) // _SYM.size * _SYM.size

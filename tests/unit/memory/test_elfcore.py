@@ -147,6 +147,13 @@ def library() -> str:
     return next(path for path in elves if Elf(path).build_id and Elf(path).symbol("malloc"))
 
 
+def test_a_name_that_ends_another_one_is_found(library: str) -> None:
+    """Linkers store it once: ``malloc`` as the tail of ``__libc_malloc``."""
+    assert Elf(library).symbol("malloc")
+    assert Elf(library).symbol("alloc_that_nobody_has") is None
+    assert Elf(library).symbol("lloc") is None
+
+
 def test_a_symbol_is_looked_up_once_for_all_that_map_the_file(library: str, tmp_path: Path, monkeypatch) -> None:
     """Five hundred processes of one program are read with one search; a copy of the file is the same file."""
     (tmp_path / "copy").write_bytes(Path(library).read_bytes())
