@@ -61,11 +61,12 @@ def kernel_cores(bundle: Bundle, command: Command, members: Callable[[], List[Me
     until = time.monotonic() + _CORES_S
     for position, pid in enumerate(pids):
         with bundle.step("kernel-core", f"process {pid}") as step:
-            if position >= _MOST_CORES or time.monotonic() > until or command.interrupted is not None:
+            if position >= _MOST_CORES:
+                step.fail(f"no more than {_MOST_CORES} processes are made to leave a core by the kernel", "")
+            elif time.monotonic() > until or command.interrupted is not None:
                 step.fail("there was no time for a core by the kernel", "")
-                continue
-            free = shutil.disk_usage(str(bundle.path)).free
-            kernelcore.take(command, pid, _opener(bundle, pid), free)
+            else:
+                kernelcore.take(command, pid, _opener(bundle, pid), shutil.disk_usage(str(bundle.path)).free)
 
 
 def _opener(bundle: Bundle, pid: int) -> Callable[[], ContextManager[BinaryIO]]:
