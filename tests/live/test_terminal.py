@@ -207,7 +207,7 @@ def test_a_background_job_that_reads_is_stopped_and_reads_once_it_is_in_front(tm
         shell.type("word\n")
         answered = shell.until("got word\r\n")
         shell.until(PROMPT)
-        return [started, listed.splitlines()[-1], answered, shell.command("echo status $?")]
+        return [started.splitlines()[0], listed.splitlines()[-1], answered, shell.command("echo status $?")]
 
     without, under = both(tmp_path, story)
     assert under == without
