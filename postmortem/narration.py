@@ -85,8 +85,9 @@ def _is_terminal(stream: Optional[TextIO]) -> bool:
 def _fitting(text: str, stream: Optional[TextIO]) -> str:
     """One line of the terminal's width, without what would move its cursor."""
     try:
-        width = os.get_terminal_size(stream.fileno()).columns if stream is not None else _NARROW
+        width = os.get_terminal_size(stream.fileno()).columns if stream is not None else 0
     except (OSError, ValueError):
-        width = _NARROW
+        width = 0
+    width = width or _NARROW
     plain = "".join(char if char.isprintable() else "?" for char in text)
-    return plain if len(plain) < width or width <= 0 else plain[: max(width - 2, 0)] + "…"
+    return plain if len(plain) < width else plain[: max(width - 2, 0)] + "…"
