@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, Callable, ContextManager, Dict, List
 from ..bundle import Bundle
 from ..errors import TargetNotFound
 from ..memory import Memory
-from . import core, freeze, image, ptrace, rehearsal, room, selection
+from . import core, freeze, image, ptrace, refusal, rehearsal, room, selection
 from .command import Command, Watch
 from .freeze import Registers
 from .image import Image, Look, Source
@@ -48,7 +48,7 @@ def capture(
     note: Callable[[int], None],
     mode: str = "auto",
 ) -> Optional[float]:
-    """Returns the longest time that the tree stood still, in seconds; None when it did not. ``note(pid)`` is called for each
+    """Returns the longest time that the tree stood still, in seconds; None when nothing did. ``note(pid)`` is called for each
     process that has a core, once nothing is stopped any more."""
     machine = platform.machine()
     if mode == "none":
@@ -131,7 +131,7 @@ class Capture:
                 self._write(pid, each)
             self._complete([pid for pid in frozen.images if self._chosen[pid].mode == "python"])
         self._bundle.manifest["stops_s"] = self._pauses
-        return max(self._pauses, default=None)
+        return max(self._pauses, default=None) or None
 
     # ------------------------------------------------------------------ before the stop
 
@@ -212,7 +212,8 @@ class Capture:
             if each.left_out:
                 step.leave_out(each.left_out, _MORE)
             if each.shortcomings:
-                step.fail("; ".join(each.shortcomings), "what else is in the core is right")
+                remedy = refusal.explain(pid).next if each.was_refused else "what else is in the core is right"
+                step.fail("; ".join(each.shortcomings), remedy)
 
     def _complete(self, pids: List[int]) -> None:
         """Stops again those whose cores lack pages that the extraction asks for, for as long as that leads on."""

@@ -8,7 +8,8 @@ lets every target go. A signal that was about to be delivered when its thread st
 
 A thread that does not stop, because it is in uninterruptible sleep or its control group is frozen (version 1: a frozen
 task answers nobody, Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst; version 2 lets tracers in), runs no code
-of its own either. Its registers are then what /proc/PID/task/TID/syscall tells.
+of its own either. Its registers are then what /proc/PID/task/TID/syscall tells. So are those of a process that may be
+read but not traced (a seccomp filter on our side): it runs on, and whoever waits in it is seen as he waits.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import contextlib
 import os
 import threading
 import time
-from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, TypeVar
+from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Set, TypeVar
 
 from . import cgroups, procfs, ptrace, registers, tree
 
@@ -35,6 +36,8 @@ _LONGEST_S = 3.0
 _FROZEN = "its control group is frozen"
 _ASLEEP = "uninterruptible sleep"
 _BUSY = "it did not answer in time"
+REFUSED = "ptrace is refused"
+_UNTRACED = (_FROZEN, REFUSED)
 
 T = TypeVar("T")
 
@@ -61,7 +64,9 @@ class Freezer:
         self._frozen: Dict[int, bool] = {}
         #: Further processes of the tree, asked for again and again: orphans that were handed to us.
         self.adopted: Callable[[], Iterable[int]] = tuple
-        self.refused: Dict[int, OSError] = {}  # pid → why it may not be traced
+        self._readable: Set[int] = set()  # pids whose memory is open
+        self._untraceable: Dict[int, OSError] = {}  # of those, pid → why it may not be traced
+        self.refused: Dict[int, OSError] = {}  # pid → why nothing is to be had of it
         self.began: Optional[float] = None
         self.pause_s = 0.0
         #: When all patience was used up there were still processes or threads that had just begun.
@@ -77,8 +82,9 @@ class Freezer:
         return [tid for tid in tids if self._told(pid, tid) is None]
 
     def stop(self, pids: Iterable[int], also_children: bool) -> None:
-        """Stops the processes, in their order, and with ``also_children`` what they have started since."""
+        """Stops the processes, whose memory is open, in their order, and with ``also_children`` what they have started since."""
         queue = list(pids)
+        self._readable = set(queue)
         for pid in queue:
             self._is_frozen(pid)  # while nothing stands still
         known = set(queue)
@@ -100,13 +106,14 @@ class Freezer:
 
     def release(self) -> None:
         """Lets everything go, children before parents. Safe to call more than once."""
-        for tid in [tid for tid, reason in self._unstopped.items() if reason != _FROZEN]:
+        for tid in [tid for tid, reason in self._unstopped.items() if reason not in _UNTRACED]:
             stop = ptrace.poll_stop(tid)  # late, but it has
             if stop is not None and not stop.gone:
                 self._stopped[tid] = stop.signal
+        stood_still = bool(self._stopped)
         for tid in reversed(list(self._stopped)):
             ptrace.detach(tid, self._stopped.pop(tid))
-        if self.began is not None and not self.pause_s:
+        if self.began is not None and stood_still:
             self.pause_s = time.monotonic() - self.began
 
     def registers(self, pid: int) -> List[Registers]:
@@ -116,6 +123,8 @@ class Freezer:
             each = self._read(tid) if tid in self._stopped else self._told(pid, tid)
             if each is not None:
                 found.append(each)
+        if not found and pid in self._untraceable:
+            self.refused[pid] = self._untraceable[pid]
         return found
 
     def _read(self, tid: int) -> Optional[Registers]:
@@ -152,18 +161,24 @@ class Freezer:
             tids = [tid for tid in procfs.threads(pid) if tid not in known]
         except OSError:
             return 0
-        if not known and self._is_frozen(pid):
-            self._seen[pid] = tids
-            self._unstopped.update(dict.fromkeys(tids, _FROZEN))
-            return len(tids)
-        if known and self._unstopped.get(known[0]) == _FROZEN:
+        if known and self._unstopped.get(known[0]) in _UNTRACED:
             return 0
+        if not known and self._is_frozen(pid):
+            return self._leave(pid, tids, _FROZEN)
         count = 0
         for tid in tids:
+            count += self._seize(pid, tid)
+            if pid in self._untraceable:
+                return self._leave(pid, tids, REFUSED)
             if pid in self.refused:
                 return 0
-            count += self._seize(pid, tid)
         return count
+
+    def _leave(self, pid: int, tids: List[int], reason: str) -> int:
+        """Takes the threads as they are: nobody stops them."""
+        self._seen[pid] = tids
+        self._unstopped.update(dict.fromkeys(tids, reason))
+        return len(tids)
 
     def _is_frozen(self, pid: int) -> bool:
         if pid not in self._frozen:
@@ -178,7 +193,9 @@ class Freezer:
             return False
         except OSError as exc:
             if not _has_ended(pid, tid):
-                self.refused[pid] = exc
+                first = pid not in self._seen
+                kept = self._untraceable if first and pid in self._readable and not _is_traced(pid) else self.refused
+                kept[pid] = exc
             return False
         self._seen.setdefault(pid, []).append(tid)
         self._pending[tid] = time.monotonic()
@@ -263,4 +280,12 @@ def _is_asleep(tid: int) -> bool:
     try:
         return procfs.stat(f"/proc/{tid}").state == "D"
     except (OSError, ValueError):
+        return False
+
+
+def _is_traced(pid: int) -> bool:
+    """By another debugger, who would have to be asked to leave."""
+    try:
+        return procfs.status(f"/proc/{pid}").get("TracerPid", "0") != "0"
+    except OSError:
         return False

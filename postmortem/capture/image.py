@@ -17,7 +17,7 @@ from ..errors import TargetNotFound
 from ..memory import Memory
 from ..memory.live import HeldPages
 from . import elfcore, memcopy, procfs, refusal, registers, room, selection
-from .freeze import Registers
+from .freeze import REFUSED, Registers
 from .pages import PageMap
 from .segments import PAGE, Plan, Range, Segment, plan
 
@@ -152,6 +152,11 @@ class Image:
         if self._unnamed:
             found.append(f"{self._unnamed} mappings are more than a core can name")
         return found
+
+    @property
+    def was_refused(self) -> bool:
+        """It might be read, and not stopped."""
+        return any(thread.unstopped == REFUSED for thread in self._threads)
 
     def _segments(self, copied: Sequence[Range]) -> List[Segment]:
         """``copied``: what was read, or is going to be."""
