@@ -121,7 +121,7 @@ def _removed(group: Path) -> bool:
 def test_a_thread_in_uninterruptible_sleep(tmp_path: Path) -> None:
     """Not waited for long; the other threads are stopped as ever, its own registers are what /proc tells."""
     with running(VFORKS) as target:
-        wait_until(lambda: "D" in states(target.pid), "uninterruptible sleep")
+        wait_until(lambda: sorted(states(target.pid)) == ["D", "S"], "uninterruptible sleep")
         done = capture_pid(tmp_path, target.pid)
         assert done.status == 0, done.stderr
         (step,) = [step for step in done.steps("core") if step["subject"] == f"process {target.pid}"]
@@ -138,6 +138,7 @@ def test_a_thread_in_uninterruptible_sleep(tmp_path: Path) -> None:
 def test_a_stopped_job_stays_stopped(tmp_path: Path) -> None:
     """SIGSTOP's state T is neither lifted nor lost, and everything is in the core."""
     with running(WAITS_FOR_A_LOCK) as target:
+        wait_until(lambda: states(target.pid) == ["S", "S"], "both threads to wait")
         target.send_signal(signal.SIGSTOP)
         wait_until(lambda: set(states(target.pid)) == {"T"}, "a stopped job")
         done = capture_pid(tmp_path, target.pid)
@@ -171,6 +172,7 @@ def test_a_busy_thread_is_waited_for(tmp_path: Path) -> None:
     """Patience with the sleeping is none with the running: the core has both, read by ptrace, at any load."""
     spins = WAITS_FOR_A_LOCK.replace("lock.acquire()\nlock.acquire()", "while True: pass")
     with running(spins) as target:
+        wait_until(lambda: len(states(target.pid)) == 2, "both threads to run")
         began = time.monotonic()
         done = capture_pid(tmp_path, target.pid)
         assert all(step["ok"] for step in done.steps("core")), done.manifest["steps"]
