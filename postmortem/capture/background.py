@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Callable, List, Optional, Tuple
 
 from ..quiet import be_quiet
-from ..quiet import be_quiet
 from .aftermath import attend_to_signals
 from .command import Command
 
@@ -84,7 +83,6 @@ class Diagnoses:
             os.close(turn)
             if self._turn is not None:
                 os.read(self._turn, 1)  # nothing ever comes; it ends when the child before us does
-            be_quiet()
             be_quiet()
             self._diagnose(captured)
             status = 0
