@@ -194,6 +194,7 @@ class Bench:
     def __init__(self, folder: Path, observe_s: float) -> None:
         self._folder = folder
         self._observe = str(observe_s)
+        self._length_s = 1.0  # of the latest capture, and so of the next time with nothing
 
     def warm_up(self, pid: int) -> None:
         """gdb's index and the page cache are there before anything counts."""
@@ -207,6 +208,8 @@ class Bench:
         began = time.monotonic()
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
         run = Run(began, time.monotonic())
+        if tool in MODES or tool == "first":
+            self._length_s = run.ended - run.began
         if done.returncode:
             raise SystemExit(f"{' '.join(command[:4])} failed: {done.stderr.decode(errors='replace').strip()[-300:]}")
         run = run._replace(pause_s=_pause(inside), apparent=_sum(inside, _apparent), stored=_sum(inside, _stored))
@@ -219,7 +222,7 @@ class Bench:
             return _capture("--pid", pid, "-o", str(inside / "bundle"), "--observe", self._observe, *how)
         sampler = pyspy.find() or "py-spy"
         return {
-            "idle": ["sleep", "1"],
+            "idle": ["sleep", f"{self._length_s:.2f}"],
             "pyspy": [sampler, "dump", "--pid", pid],
             "pyspy-native": [sampler, "dump", "--native", "--pid", pid],
             "pystack": [sys.executable, "-m", "pystack", "remote", "--native", pid],
