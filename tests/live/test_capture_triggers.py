@@ -116,7 +116,7 @@ class Demanded:
         self.folder = folder
         self.gate = folder / "gate"
         os.mkfifo(str(self.gate))
-        options = ["--on-signal", "USR1", "--observe", "0.2", "-o", str(folder / "bundles"), *words]
+        options = ["--on-signal", "USR1", "-k", "0.5", "--observe", "0.2", "-o", str(folder / "bundles"), *words]
         with_gate = f"import os; os.environ['GATE'] = {str(self.gate)!r}\n" + driver
         self.process = start(
             *options, "--", sys.executable, "-c", WORKS, driver=with_gate, stdin=subprocess.PIPE, bufsize=1
@@ -246,6 +246,22 @@ def test_a_deadline_after_a_demand(tmp_path: Path, begun: List[Demanded]) -> Non
     it.hears(f"diagnosed {tmp_path / 'bundles' / '2'}")
     assert it.process.wait(HANG_S) == 124
     assert trigger(tmp_path / "bundles" / "2")["kind"] == "timeout"
+
+
+def test_the_budget_counts_from_the_deadline(tmp_path: Path) -> None:
+    """What the capture took is gone from it; a diagnosis beside the command has all of its own."""
+    budget = DRIVER.replace("format, reports, **_", "until, **_").replace(
+        "    stream.write",
+        "    import time; stream.write(f'left {until - time.monotonic()}\\n')\n    return\n    stream.write",
+    )
+    done = capture(tmp_path, "--budget", "1000", "--", "sleep", "600", driver=budget, observe=1.5)
+    left = float(done.stderr.split("left ")[1].split()[0])
+    assert 900 < left < 998.6
+    with subprocess.Popen(["sleep", "600"]) as target:
+        words = ["--pid", str(target.pid), "--repeat", "2", "--every", "0.1", "--observe", "0.1", "--budget", "1000"]
+        series = finished(start(*words, "-o", str(tmp_path / "series"), driver=budget), tmp_path / "series")
+        target.kill()
+    assert [900 < float(text.split()[0]) <= 1000 for text in series.stderr.split("left ")[1:]] == [True, True]
 
 
 # ---------------------------------------------------------------------- series
