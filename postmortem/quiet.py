@@ -4,12 +4,12 @@ A capture lets its target go and then still has cores to write, gdb to run and r
 CPU that has the least to do, at idle priority; everything that is started from then on (gdb) inherits both.
 
 Idle priority on a CPU that never is idle means hardly ever running, and a verdict has a budget. Measured with two busy
-loops on two cores (Linux 6.18, a process of four threads, 0.35 s of CPU time; without the loops 0.4 s):
+loops on two cores (Linux 6.18; the diagnosis of a process of four threads, 0.4 s without the loops; several runs):
 
-    as before                              0.6 s
-    SCHED_IDLE                             3.7 s in another session than the loops, more than 25 s in the same one
-    nice 19, SCHED_BATCH                   0.6 s to 1 s; 16 s with the session's autogroup at 19, too
-    nice 10, SCHED_BATCH                   1.7 s
+    as before                           0.6 to 0.8 s
+    one CPU, SCHED_IDLE                 1.9 s to more than 25 s
+    one CPU, nice 19, SCHED_BATCH       0.6 to 2.2 s; 8 to 16 s where the session's autogroup is at 19, too
+    one CPU, nice 10, SCHED_BATCH       1.3 to 3 s, gdb's autogroup at 10; 6.8 s with more load beside the loops
 
 So idle priority is for a CPU of which half is free, and where there is none it is nice 10, a tenth of a CPU against a
 busy thread; SCHED_BATCH interrupts nobody on waking up. What had been free and is taken later on costs the analysis its

@@ -76,3 +76,26 @@ def test_what_is_refused_is_done_without():
     )
     own, _child = _run(refuse)
     assert own == [os.SCHED_OTHER, os.getpriority(os.PRIO_PROCESS, 0), sorted(os.sched_getaffinity(0))]
+
+
+AUTOGROUP = """
+import os, subprocess, sys
+from postmortem import quiet
+quiet._idle_ticks = dict
+{be_quiet}
+child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True)
+quiet.pass_on(child.pid)
+print(open(f"/proc/{{child.pid}}/autogroup").read())
+child.communicate(b"\\n")
+"""
+
+
+@pytest.mark.live
+@pytest.mark.skipif(not os.path.exists("/proc/self/autogroup"), reason="the kernel makes no autogroups")
+@pytest.mark.parametrize(("how", "nice"), [("quiet.be_quiet()", 10), ("", 0)])
+def test_a_session_of_its_own_gives_way_too(how, nice):
+    """Where sessions share the CPU evenly, a child's priority inside its own is worth nothing; who is not quiet starts
+    its children as ever."""
+    command = [sys.executable, "-c", AUTOGROUP.format(be_quiet=how)]
+    said = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode()
+    assert said.split()[-2:] == ["nice", str(nice)]
