@@ -232,6 +232,20 @@ def test_an_end_that_is_asked_for_ends_the_diagnosis(tmp_path: Path, begun: List
     assert it.process.wait(HANG_S) == 7
 
 
+def test_a_demand_that_cannot_be_answered(tmp_path: Path, begun: List[Demanded]) -> None:
+    """It is said why; the command goes on, and so do further demands."""
+    it = Demanded(tmp_path)
+    begun.append(it)
+    (tmp_path / "bundles" / "1").mkdir(parents=True)
+    (tmp_path / "bundles" / "1" / "precious").write_text("kept")
+    it.demand()
+    it.hears("never overwritten")
+    assert it.work() == "worked"
+    it.demand()
+    it.hears(f"diagnosed {tmp_path / 'bundles' / '2'} as text")
+    assert it.ends() == 7
+
+
 def test_a_deadline_after_a_demand(tmp_path: Path, begun: List[Demanded]) -> None:
     """It takes the next number and ends the command; a demand that comes still later harms nobody."""
     it = Demanded(tmp_path, "-t", "2", driver=SLOW_DRIVER)
@@ -332,8 +346,9 @@ def test_a_command_that_is_left_outlives_postmortem(tmp_path: Path) -> None:
     said = tmp_path / "said"  # no pipe: whoever reads one waits for the command, too, to close it
     with said.open("w") as stream:
         done = capture(
-            tmp_path, "--on-timeout", "leave", "--", "sh", "-c", script, stdout=subprocess.DEVNULL, stderr=stream
-        )
+            tmp_path, "--on-timeout", "leave", "--", "sh", "-c", script,
+            stdout=subprocess.DEVNULL, stderr=stream, start_new_session=True,
+        )  # fmt: skip
     assert done.status == 124
     assert f"sh goes on as process {done.root}" in said.read_text()
     assert "diagnosed" in said.read_text()
