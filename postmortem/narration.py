@@ -1,4 +1,4 @@
-"""What postmortem says while it captures: to stderr alone, short, and never in the way of what the command writes.
+"""What postmortem says while it works: to stderr alone, short, and never in the way of what a command writes.
 
 Imported at the deadline of a hung program, perhaps with no descriptor or page to spare: so it needs nothing of ours.
 """
@@ -16,29 +16,30 @@ class Narration:
     """``say`` for what is to stay; ``step`` for progress: on a terminal one line that is drawn over, else a line each.
 
     ``stream`` may be None, closed, or without a reader: then nothing is said. ``draws`` may be cleared while somebody
-    else writes to the terminal.
+    else writes to the terminal. ``who`` stands before everything that is said.
     """
 
-    def __init__(self, stream: Optional[TextIO]) -> None:
+    def __init__(self, stream: Optional[TextIO], who: str = "postmortem: ") -> None:
         self._stream = stream
+        self._who = who
         self._live = _is_terminal(stream)
         self._drawn = False
         self.draws = True
 
     def say(self, sentence: str) -> None:
         self.clear()
-        self._write(f"postmortem: {sentence}\n")
+        self._write(f"{self._who}{sentence}\n")
 
     def step(self, text: str) -> None:
         if self._live:
             self.draw(text)
         else:
-            self._write(f"postmortem: {text}\n")
+            self._write(f"{self._who}{text}\n")
 
     def draw(self, text: str) -> None:
         """Progress that is worth a look and not a line: on a terminal only."""
         if self._live and self.draws:
-            self._write(_WIPE + _fitting(f"postmortem: {text}", self._stream))
+            self._write(_WIPE + _fitting(f"{self._who}{text}", self._stream))
             self._drawn = True
 
     def clear(self) -> None:

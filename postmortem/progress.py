@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from . import publish
-from .report.escape import clean, cut
+from .narration import Narration
 
 
 class Progress:
     """One line on stderr that is drawn over; nothing at all when stderr is no terminal. Clears itself at the end."""
 
     def __init__(self) -> None:
-        self._live = sys.stderr.isatty()
+        self._narration = Narration(sys.stderr, who="")
 
     def __enter__(self) -> Progress:
         return self
@@ -21,11 +20,7 @@ class Progress:
         self.clear()
 
     def __call__(self, text: str) -> None:
-        if self._live:
-            sys.stderr.write("\r\x1b[2K" + cut(clean(text), publish.columns(sys.stderr) - 1))
-            sys.stderr.flush()
+        self._narration.draw(text)
 
     def clear(self) -> None:
-        if self._live:
-            sys.stderr.write("\r\x1b[2K")
-            sys.stderr.flush()
+        self._narration.clear()

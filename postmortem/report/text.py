@@ -225,10 +225,12 @@ def _closing(page: Page, evidence: Evidence, diagnosis: Diagnosis) -> None:
 
 def _trigger(evidence: Evidence) -> str:
     trigger = evidence.trigger
-    after = "" if trigger.seconds is None else f" after {wording.seconds(trigger.seconds)}"
+    seconds = None if trigger.seconds is None else wording.seconds(trigger.seconds)
+    after = "" if seconds is None else f" after {seconds}"
+    during = "" if seconds is None else f" for {seconds}"
     said = {
         "timeout": f"The command had not ended{after}.",
-        "stall": f"The command made no progress{after}.",
+        "stall": f"The command made no progress{during}.",
         "signal": f"Captured on signal {trigger.signal or '?'}.",
         "pid": "Captured from a running process.",
         "core": "Read from a core file.",

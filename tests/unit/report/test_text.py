@@ -305,3 +305,20 @@ def test_hostile_names_print_as_text_in_colour_too() -> None:
     report = rendered(hostile(), color=True)
     assert "\x1b[2J" not in report
     assert "\x1b" not in ANSI.sub("", report)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "sentence"),
+    [
+        (ev.Trigger("timeout", 2.0), "The command had not ended after 2 s."),
+        (ev.Trigger("timeout"), "The command had not ended."),
+        (ev.Trigger("stall", 30.0), "The command made no progress for 30 s."),
+        (ev.Trigger("signal", None, "SIGUSR1"), "Captured on signal SIGUSR1."),
+        (ev.Trigger("pid"), "Captured from a running process."),
+        (ev.Trigger("core"), "Read from a core file."),
+    ],
+)
+def test_why_it_was_captured(trigger: ev.Trigger, sentence: str) -> None:
+    """In the report's last lines."""
+    report = text.render(ev.Evidence(trigger, ()), fi.Diagnosis(None, "n"), color=False)
+    assert sentence in flat(report)
