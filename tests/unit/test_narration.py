@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pty
+import select
 from typing import Iterator, TextIO, Tuple
 
 import pytest
@@ -22,7 +23,11 @@ def terminal() -> Iterator[Tuple[int, TextIO]]:
 
 
 def _shown(master: int) -> str:
-    return os.read(master, 65536).decode().replace("\r\n", "\n")
+    """All that was written: a terminal passes it on piece by piece."""
+    shown = b""
+    while select.select([master], [], [], 0.1)[0]:
+        shown += os.read(master, 65536)
+    return shown.decode().replace("\r\n", "\n")
 
 
 def test_in_a_pipe_each_step_is_a_line() -> None:
