@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, NoReturn, Optional
 
 from .. import errors
 from ..bundle import Bundle, Step, refuse_if_taken
-from . import ending, fallbacks, procfs
+from . import cgroups, ending, fallbacks, procfs
 from .command import ENDING, Command, Watch
 from .options import Options
 from .session import Session, to_end
@@ -72,13 +72,17 @@ def end(command: Command, options: Options, bundle: Optional[Bundle], say: Say) 
     step = Step("end", "the tree")
     step.seconds = time.monotonic() - began
     if left:
-        step.fail(
-            f"these processes did not end: {', '.join(map(str, left))}", f"look at ps -o pid,stat,wchan,cmd {left[0]}"
-        )
+        step.fail(f"these processes did not end: {', '.join(map(str, left))}", _remedy(left[0]))
         say(f"{step.error}; {step.remedy}")
     if bundle is not None:
         with contextlib.suppress(OSError):
             bundle.record(step)
+
+
+def _remedy(pid: int) -> str:
+    """For a process that no signal ends."""
+    held = cgroups.freezer(pid, cgroups.own_mounts())
+    return f"echo THAWED > {held}/freezer.state" if held else f"look at ps -o pid,stat,wchan,cmd {pid}"
 
 
 def note_unreadable(bundle: Bundle, pids: List[int]) -> None:

@@ -139,17 +139,22 @@ def _levels(place: Place) -> List[Place]:
 
 def is_frozen(pid: int, found: Dict[str, Mount]) -> bool:
     """Whether it is known that a version 1 freezer holds the process; ``found``: the mounts that we see."""
+    return freezer(pid, found) is not None
+
+
+def freezer(pid: int, found: Dict[str, Mount]) -> Optional[str]:
+    """The folder of the version 1 group that holds the process; None when none is known."""
     if "freezer" not in found:
-        return False
+        return None
     try:
         lines = procfs.text(procfs.read(f"/proc/{pid}/cgroup")).splitlines()
     except OSError:
-        return False
+        return None
     for hierarchy, path in places(lines):
         base = folder(found[hierarchy], path) if hierarchy == "freezer" else None
         if base is not None and read_texts(base, _FILES["freezer"]).get("freezer.state") == "FROZEN":
-            return True
-    return False
+            return base
+    return None
 
 
 def own_mounts() -> Dict[str, Mount]:

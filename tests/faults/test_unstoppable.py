@@ -102,7 +102,40 @@ def test_a_frozen_control_group(tmp_path: Path, version: str) -> None:
                 assert "its control group is frozen" in done.steps("core")[0]["error"]
             wait_until(lambda: set(states(target.pid)) == {"S"}, "it to go on")
     finally:
-        wait_until(lambda: _removed(group), "the group to be empty")
+        _remove(group, file, thawed)
+
+
+def test_a_command_that_is_frozen_cannot_be_ended(tmp_path: Path) -> None:
+    """Not even KILL reaches it in a group of version 1: that is said, with what thaws it, in bounded time."""
+    base, file, frozen, thawed = FREEZERS["version 1"]
+    group = Path(base) / f"postmortem-test-end-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as exc:
+        pytest.skip(f"no freezer of version 1 may be used here: {exc}")
+    try:
+        code = f"""
+import os, time
+open({str(group / "cgroup.procs")!r}, "w").write(str(os.getpid()))
+open({str(tmp_path / "pid")!r}, "w").write(str(os.getpid()))
+time.sleep(600)
+"""
+        bundle = tmp_path / "bundle"
+        words = ["-t", "2", "-k", "0.2", "--observe", "0.1", "-o", str(bundle), "--", sys.executable, "-c", code]
+        # no pipes: the command would hold them open
+        process = start(*words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_until((tmp_path / "pid").exists, "the command to be in its group")
+        (group / file).write_text(frozen)
+        done = finished(process, bundle)
+        assert done.status == 124
+        (step,) = done.steps("end")
+        assert f"did not end: {done.root}" in step["error"]
+        assert step["remedy"] == f"echo THAWED > {group}/freezer.state"
+        assert done.core().exists()
+        (group / file).write_text(thawed)
+        wait_until(lambda: state(done.root) is None, "KILL to arrive")
+    finally:
+        _remove(group, file, thawed)
 
 
 def _is_frozen(group: Path) -> bool:
@@ -110,6 +143,12 @@ def _is_frozen(group: Path) -> bool:
     if old.exists():
         return old.read_text() == "FROZEN\n"
     return "frozen 1" in (group / "cgroup.events").read_text()
+
+
+def _remove(group: Path, file: str, thawed: str) -> None:
+    if (group / file).exists():
+        (group / file).write_text(thawed)
+    wait_until(lambda: _removed(group), "the group to be empty")
 
 
 def _removed(group: Path) -> bool:
