@@ -21,7 +21,7 @@ from .tree import Member
 _LAST_LOOK_S = 0.5
 #: Cores by the kernel: so many processes, and no new one after so long.
 _MOST_CORES = 8
-_CORES_S = 30.0
+_CORES_S = 10.0
 
 
 def without_core(bundle: Bundle) -> List[int]:

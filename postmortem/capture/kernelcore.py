@@ -23,7 +23,7 @@ _DUMPING = (
     signal.SIGFPE, signal.SIGILL, signal.SIGSEGV,
 )  # fmt: skip
 #: How long the dump may take; and how long a process may go on as if there had been no signal.
-_PATIENCE_S = 20.0
+_PATIENCE_S = 10.0
 _NO_ANSWER_S = 1.0
 _KILLED_S = 3.0
 _POLL_S = 0.01

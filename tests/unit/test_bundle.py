@@ -218,3 +218,34 @@ def test_an_entry_named_twice(tmp_path: Path) -> None:
         archive.writestr("manifest.json", b"[]")
     with pytest.raises(NotABundle):
         Bundle.open(tmp_path / "b.zip")
+
+
+def test_a_full_disk_costs_no_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be noted now is noted as soon as there is room again; the steps go on, and the old manifest stays."""
+    bundle = Bundle.create(tmp_path / "b")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Bundle, "write", full)
+        with bundle.step("one", "process 1"):
+            pass
+        assert getattr(bundle.unsaved, "errno", None) == 28
+        assert Bundle.open(tmp_path / "b").manifest["steps"] == []
+    with bundle.step("two", "process 1"):
+        pass
+    assert not bundle.unsaved
+    assert [step["step"] for step in Bundle.open(tmp_path / "b").manifest["steps"]] == ["one", "two"]
+
+
+def test_a_bundle_that_cannot_be_begun_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No empty folder where the disk was full: another place is tried, and this one stays free."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Bundle, "write", full)
+    with pytest.raises(CaptureFailed, match="No space left"):
+        Bundle.create(tmp_path / "b")
+    assert not (tmp_path / "b").exists()
