@@ -200,7 +200,8 @@ class Command:
         except ChildProcessError:  # it has ended; reap() will find out how
             return
         if info is not None:
-            self._stop(info.si_status)
+            # not with SIGSTOP: where no shell could continue us (an orphaned process group) the kernel drops the others
+            self._stop(info.si_status if info.si_status in _STOPPING else signal.SIGTSTP)
 
     def _stop(self, number: int) -> None:
         """Ctrl-Z and the like: stop as any job would, and note how long it lasted."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -98,6 +99,29 @@ def test_a_timeout_is_124_and_diagnosed(tmp_path: Path) -> None:
     assert done.manifest["command"] == ["sh", "-c", "echo mine; exec sleep 600"]
 
 
+def test_in_a_pipe_each_step_is_a_line(tmp_path: Path) -> None:
+    """Short and plain: a log keeps them."""
+    done = capture(tmp_path, "--", "sleep", "600")
+    expected = [
+        f"postmortem: sleep has not ended in time: capturing into {done.bundle}",
+        "postmortem: watching 1 process for 0.2 s",
+        "postmortem: stopped 1 process for N ms",
+        f"postmortem: analysing {done.bundle}",
+        f"diagnosed {done.bundle} as text []",
+    ]
+    assert re.sub(r"for [\d.]+ ms", "for N ms", done.stderr).splitlines() == expected
+
+
+def test_a_command_that_is_stopped_where_no_shell_would_continue_us(tmp_path: Path) -> None:
+    """At a terminal what stops the command stops us; but not in a container's only process group, where the deadline
+    would never come. STOP cannot be sent back, and is not sent on."""
+    code = "import os, signal, time; print('up', flush=True); os.kill(os.getpid(), signal.SIGSTOP); time.sleep(600)"
+    options = ["-t", "1.5", "-k", "1", "--observe", "0.1", "-o", str(tmp_path / "bundle"), "--"]
+    status, shown = on_terminal([*under_capture(*options), sys.executable, "-c", code], [])
+    assert status == 124, shown
+    assert "diagnosed" in shown
+
+
 def test_a_diagnosis_that_fails_leaves_the_capture(tmp_path: Path) -> None:
     """One sentence that says how to try again; the status stays 124."""
     broken = DRIVER.replace("stream.write", "raise RuntimeError")
@@ -153,6 +177,21 @@ def test_waiting_uses_no_cpu() -> None:
     time.sleep(2)
     assert _cpu_ticks(process.pid) - before <= 1  # one may have been under way
     process.communicate("end\n", timeout=HANG_S)
+
+
+def test_looking_for_a_stall_uses_next_to_none() -> None:
+    """Ten looks at a dozen processes: a hundredth of the time is more than they need."""
+    script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 600 & done; echo up; wait"
+    process = start("--stall", "30", "--", "sh", "-c", script, start_new_session=True)  # a group of its own
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    wait_until(lambda: state(process.pid) == "S", "postmortem's rest")
+    time.sleep(1)  # what is imported for it
+    before = _cpu_ticks(process.pid)
+    time.sleep(4)
+    assert _cpu_ticks(process.pid) - before <= 4
+    process.terminate()
+    process.communicate(timeout=HANG_S)
 
 
 def _cpu_ticks(pid: int) -> int:
