@@ -44,6 +44,7 @@ class Shell:
     """An interactive bash on a terminal of its own, 80 columns by 24 lines. ``run`` is the command under test."""
 
     def __init__(self, folder: Path, with_postmortem: bool) -> None:
+        self.folder = folder
         folder.mkdir()
         prefix = [sys.executable, "-c", DRIVER, "-t", "600", "--"] if with_postmortem else []
         run = folder / "run"
@@ -219,8 +220,8 @@ def test_kill_of_a_job(tmp_path: Path) -> None:
     needs("bash")
 
     def story(shell: Shell) -> List[str]:
-        shell.type("run sh -c 'echo up; exec sleep 600' &\n")
-        shell.until("up\r\n")
+        shell.command("run sh -c 'echo > up; exec sleep 600' &")
+        wait_until((shell.folder / "up").exists, "the job's start")
         return [shell.command("kill %1; wait %1; echo status $?").splitlines()[-1]]
 
     without, under = both(tmp_path, story)
@@ -238,7 +239,7 @@ def test_keys_that_end_a_program(tmp_path: Path, key: str) -> None:
         shell.until("up\r\n")
         shell.key(key)
         seen = [shell.until(PROMPT)]
-        (Path(os.readlink(f"/proc/{shell.pid}/cwd")) / "script").write_text(
+        (shell.folder / "script").write_text(
             "for i in 1 2; do run sh -c 'echo up $0; exec sleep 600' $i; done; echo done\n"
         )
         shell.type("bash script\n")
