@@ -12,7 +12,6 @@ there is none, the command gets a group of its own, which takes signals as a who
 """
 
 # Pathlib would be half of the fast path's time:
-# ruff: noqa: PTH118
 
 from __future__ import annotations
 
@@ -21,6 +20,7 @@ import os
 import time
 
 from ..errors import CommandNotFound, CommandNotRunnable
+from .spawn import spawn
 
 TYPE_CHECKING = False  # typing itself takes milliseconds to import
 if TYPE_CHECKING:
@@ -272,9 +272,8 @@ def start(argv: list[str], *, foreground: bool = False, demand: int | None = Non
     mask = block_signals(demand)
     is_job, terminal = _terminal()
     shares = foreground or is_job
-    environment = _environment()
     try:
-        pid = _spawn(argv, environment, mask, shares)
+        pid = spawn(argv, mask, _RESTORED, own_group=not shares)
     except OSError as exc:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         reason = f"cannot run {argv[0]!r}: {os.strerror(exc.errno or 0)}"
@@ -298,40 +297,3 @@ def _terminal() -> tuple[bool, Terminal | None]:
         return True, foreground(opened)
     finally:
         os.close(opened)
-
-
-def _spawn(argv: list[str], environment: dict[str, str], mask: set[int], shares: bool) -> int:
-    settings: dict[str, Any] = {"setsigmask": mask, "setsigdef": _RESTORED}
-    if not shares:
-        settings["setpgroup"] = 0
-    try:
-        return os.posix_spawnp(argv[0], argv, environment, **settings)
-    except OSError as exc:
-        if exc.errno != errno.ENOEXEC:
-            raise
-    # A script without #! is the shell's, as execvp has it; posix_spawnp has not.
-    script = _on_path(argv[0], environment)
-    return os.posix_spawn("/bin/sh", ["sh", script, *argv[1:]], environment, **settings)
-
-
-def _on_path(name: str, environment: dict[str, str]) -> str:
-    if "/" not in name:
-        for folder in os.get_exec_path(environment):
-            candidate = os.path.join(folder, name)
-            if os.access(candidate, os.X_OK):
-                return candidate
-    return name
-
-
-def _environment() -> dict[str, str]:
-    """As we got it: without the LC_CTYPE that the interpreter adds for itself in the C locale (PEP 538)."""
-    environment = dict(os.environ)
-    if environment.get("LC_CTYPE") in ("C.UTF-8", "C.utf8", "UTF-8"):
-        try:
-            with open("/proc/self/environ", "rb") as stream:
-                given = stream.read()
-        except OSError:
-            return environment
-        if b"LC_CTYPE=" not in given:
-            del environment["LC_CTYPE"]
-    return environment
