@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Optional
+
 import pytest
 
 from postmortem.classify.engine import classify
@@ -108,6 +110,18 @@ def test_native_work_outside_the_gil_is_no_contention() -> None:
     wide = computing(3, 20)
     wide = changed(wide, threads=tuple(changed(t, counters=counters(0.9, 5)) if t.tid > 1 else t for t in wide.threads))
     assert "gil-contention" not in found(evidence(wide))
+
+
+@pytest.mark.parametrize(("asleep", "expected"), [(7, "likely"), (1, None)])
+def test_on_a_crowded_machine_contention_is_told_from_want_of_a_cpu(asleep: int, expected: Optional[str]) -> None:
+    """Both get a third of a core each and wait most of the time: for the GIL asleep, for a CPU runnable. The latter is not
+    called healthy either: it could not be decided."""
+    crowded = computing(3, 150)
+    starved = changed(counters(0.3, 190, delay=0.4), states={"R": 15 - asleep, "S": asleep}, syscalls={"futex": asleep})
+    threads = tuple(changed(t, counters=starved) if t.tid > 1 else t for t in crowded.threads)
+    report = classify(evidence(changed(crowded, threads=threads)))
+    assert {f.pattern: f.confidence for f in report.findings}.get("gil-contention") == expected
+    assert ("gil-contention" in {a.pattern for a in report.abstained}) == (expected is None)
 
 
 @pytest.mark.parametrize("handoffs", [150.0, 9000.0])
