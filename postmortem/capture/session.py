@@ -101,6 +101,7 @@ class Session:
         self.bundle.try_to_save()
 
     def _look(self) -> None:
+        found: List[tree.Member] = []
         with self.bundle.step("processes", "the tree") as step:
             found = members_of(self.command)
             for member in found:
@@ -108,8 +109,8 @@ class Session:
             if not self.facts:
                 step.fail("it ended just before it could be looked at", "give it a little more time with -t")
         for pid, parent in tree.hidden_children(found).items():
-            self.bundle.write_json(f"raw/proc/{pid}/process.json", facts.hidden_json(pid, parent))
             with self.bundle.step("processes", f"process {pid}") as step:
+                self.bundle.write_json(f"raw/proc/{pid}/process.json", facts.hidden_json(pid, parent))
                 step.fail(f"/proc hides it from this user: it is known as a child of {parent}, no more", facts.SHOW_ALL)
 
     def _describe(self, pid: int) -> None:
@@ -118,7 +119,8 @@ class Session:
         except (OSError, ValueError, KeyError):
             return  # gone between two looks
         self.facts[pid] = known
-        self.bundle.write_json(f"raw/proc/{pid}/process.json", known)
+        with self.bundle.step("processes", f"process {pid}", only_failure=True):  # a full disk is no end of the look
+            self.bundle.write_json(f"raw/proc/{pid}/process.json", known)
         with contextlib.suppress(OSError):  # without it the analysis says what it lacks
             self._programs.keep(pid)
         self.bundle.manifest["processes"] = list(self.facts)
