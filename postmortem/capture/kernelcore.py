@@ -29,6 +29,8 @@ _KILLED_S = 3.0
 _POLL_S = 0.01
 _SPARE_DISK = 16 << 20
 _BLOCK = 1 << 20
+#: Its folder may be the program's: nothing there is to lead us elsewhere, or to make us wait.
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 Opener = Callable[[], ContextManager[BinaryIO]]
 
@@ -137,7 +139,7 @@ def _fetch(place: corepattern.Place, pid: int, open_core: Opener) -> None:
         )
     name = ours[0]
     try:
-        descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=place.folder)
+        descriptor = os.open(name, _FLAGS, dir_fd=place.folder)
         with open(descriptor, "rb", buffering=0) as source, open_core() as sink:
             _copy(source, sink)
     finally:
