@@ -33,9 +33,9 @@ SMALL_TREE = 256 << 20
 _MOST_STOPS = 4
 #: Pages on either side of a missed one that come along: what is made next lies close to what was made last.
 _AROUND = 8
-#: For all rehearsals together, before anything is stopped; and for looking whether the cores are complete.
-_REHEARSE_S = 10.0
-_CHECK_S = 10.0
+#: Of the time until a verdict is wanted: for all rehearsals together, before anything is stopped, and as much again for
+#: looking whether the cores are complete. However short it is, so much:
+_SHARE, _LEAST_S = 0.25, 0.5
 _MORE = "postmortem capture --core sparse takes all of it"
 
 Pages = Set[int]
@@ -47,9 +47,10 @@ def capture(
     members: Callable[[], List[Member]],
     note: Callable[[int], None],
     mode: str = "auto",
+    budget: float = 30.0,
 ) -> Optional[float]:
     """Returns the longest time that the tree stood still, in seconds; None when nothing did. ``note(pid)`` is called for each
-    process that has a core, once nothing is stopped any more."""
+    process that has a core, once nothing is stopped any more. ``budget``: seconds in which a verdict is wanted."""
     machine = platform.machine()
     if mode == "none":
         with bundle.step("core", "the tree") as step:
@@ -65,7 +66,7 @@ def capture(
                 sources.open(member.pid)
         if not sources.open_ones:
             return None
-        return Capture(bundle, command, sources.open_ones, mode, machine).run(note)
+        return Capture(bundle, command, sources.open_ones, mode, machine, budget).run(note)
 
 
 class Sources:
@@ -104,14 +105,17 @@ class Chosen(NamedTuple):
 class Capture:
     """One tree, stopped once or a few times."""
 
-    def __init__(self, bundle: Bundle, command: Command, sources: Dict[int, Source], mode: str, machine: str) -> None:
+    def __init__(
+        self, bundle: Bundle, command: Command, sources: Dict[int, Source], mode: str, machine: str, budget: float
+    ) -> None:
         self._bundle, self._command, self._machine = bundle, command, machine
         self._sources, self._mode = sources, mode
         self._chosen: Dict[int, Chosen] = {}
         self._small = 0  # bytes of those that "auto" takes whole
         self._kin: Dict[Tuple[int, ...], Pages] = {}
         self._moving: Dict[int, Moving] = {}
-        self._rehearse_until = time.monotonic() + _REHEARSE_S
+        self._share = max(_SHARE * budget, _LEAST_S)
+        self._rehearse_until = time.monotonic() + self._share
         self._pauses: List[float] = []
         self._overtaken = False
 
@@ -217,7 +221,7 @@ class Capture:
 
     def _complete(self, pids: List[int]) -> None:
         """Stops again those whose cores lack pages that the extraction asks for, for as long as that leads on."""
-        until = time.monotonic() + _CHECK_S
+        until = time.monotonic() + self._share
         for _stop in range(_MOST_STOPS - 1):
             jobs: Dict[int, core.Job] = {}
             for pid in pids:

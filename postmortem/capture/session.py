@@ -69,8 +69,9 @@ class Session:
                 table = {pid: known["fds"] for pid, known in self.facts.items() if known["fds"]}
                 self.bundle.write_json("raw/proc/net.json", network.net_json(self.command.pid, table))
             self._timings["pause_s"] = cores.capture(
-                self.bundle, self.command, lambda: members_of(self.command), self._describe_new, self.options.core
-            )
+                self.bundle, self.command, lambda: members_of(self.command), self._describe_new,
+                self.options.core, self.options.budget,
+            )  # fmt: skip
             fallbacks.last_look(self.bundle, self.command, [p for p, k in self.facts.items() if facts.is_python(k)])
             self._tell_of_the_pause()
         self._timings.setdefault("pause_s", None)
