@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -83,22 +82,24 @@ class Unwinding:
         self._ending: Optional[Ending] = None
         self._found: Dict[Path, Transcript] = {}
         arguments = command(gdb, self._cores[0], self._exe, self._sysroot)
-        folder = Path(tempfile.mkdtemp(prefix="postmortem-gdb-"))
-        self._outputs = {core: folder / f"stacks-{number}.jsonl" for number, core in enumerate(self._cores)}
+        # without names: nothing stays behind, however we end
+        files = [tempfile.TemporaryFile(prefix="postmortem-stacks-", buffering=0) for _core in self._cores]  # noqa: SIM115
+        self._outputs = {core: Path(f"/proc/self/fd/{file.fileno()}") for core, file in zip(self._cores, files)}
         try:
             self._process = subprocess.Popen(
                 arguments,
                 env=self._environment(self._began + deadline_s * _OWN_SHARE),
-                cwd=str(folder),
+                pass_fds=[file.fileno() for file in files],
+                cwd="/proc/self/fdinfo",  # relative names in a core find nothing there
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
             )
         except OSError as exc:
-            shutil.rmtree(folder, ignore_errors=True)
+            _close(files)
             raise ToolFailed(f"{gdb} cannot be run: {exc.strerror or exc}", REMEDY) from exc
-        self._end = weakref.finalize(self, _end, self._process, folder)
+        self._end = weakref.finalize(self, _end, self._process, files)
         quiet.pass_on(self._process.pid)
         # A hostile core can crash gdb; that crash needs no core of its own.
         with contextlib.suppress(OSError, ValueError):
@@ -179,9 +180,14 @@ class Unwinding:
         self.close()
 
 
-def _end(process: subprocess.Popen[bytes], folder: Path) -> None:
+def _end(process: subprocess.Popen[bytes], files: Sequence[IO[bytes]]) -> None:
     _kill(process)
-    shutil.rmtree(folder, ignore_errors=True)
+    _close(files)
+
+
+def _close(files: Sequence[IO[bytes]]) -> None:
+    for file in files:
+        file.close()
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
