@@ -114,7 +114,12 @@ class Reader:
 
     def _draft(self, thread: CoreThread) -> Tuple[Thread, Sequence[PyFrame]]:
         state = self.by_tid.get(thread.tid)
-        call = waits.in_core(thread.regs, self._call_before(thread.tid))
+        call = waits.in_core(thread.regs, self._call_before(thread.tid), self.core)
+        if not waits.is_known(call):
+            reason = "it was stopped before, and which call the kernel restarts is not in the code that made it"
+            self.gaps.append(
+                Gap("core", f"system call of thread {thread.tid}", reason, "capture it before anybody stops it")
+            )
         frames = state.frames if state else []
         wait = self._wait(call, thread.tid, frames)
         if state is not None and state.cut:

@@ -25,6 +25,14 @@ _SIGNALS = {"pause", "rt_sigtimedwait", "rt_sigsuspend"}
 #: Modules whose selectors wait for the pipes of children, not for an event loop's events.
 _PIPE_USERS = ("/subprocess.py", "multiprocessing/connection.py")
 _RESTART = "restart_syscall"
+#: The calls that the kernel restarts through restart_syscall(2): do_poll, hrtimer_nanosleep and futex_wait set
+#: restart_block (fs/select.c, kernel/time/hrtimer.c, kernel/futex/waitwake.c).
+_RESTARTED = (7, 35, 202, 230)
+#: ``syscall``; ``mov $number, %eax`` is the byte b8 and the number, close before it.
+_SYSCALL, _MOV_EAX, _LOADED_WITHIN = b"\x0f\x05", b"\xb8", 32
+#: From glibc 2.41 on a cancellable call is made by one piece of code for all (__syscall_cancel_arch): the number is the
+#: seventh argument of its caller, and lies above the address to which ``call`` (e8) returns, some words up the stack.
+_CALL, _CALLERS_WORDS = 0xE8, 16
 
 
 class SystemCall(NamedTuple):
@@ -42,11 +50,14 @@ class FutexFacts(NamedTuple):
     detail: Optional[str]
 
 
-def in_core(regs: Dict[str, int], before: Optional[SystemCall]) -> Optional[SystemCall]:
+def in_core(
+    regs: Dict[str, int], before: Optional[SystemCall], memory: Optional[Memory] = None
+) -> Optional[SystemCall]:
     """The system call that a thread of a core was in, None when it was running code.
 
-    ``orig_rax`` is -1 outside of system calls. A call that was interrupted once already shows as
-    restart_syscall; what ``/proc`` said before the stop (``before``) then tells which one it is.
+    ``orig_rax`` is -1 outside of system calls. A call that was interrupted once, by a debugger, a capture or Ctrl-Z,
+    already shows as restart_syscall, with the arguments that it had: which one it is then tells the code that made it
+    (``memory``), else what ``/proc`` said before the stop (``before``).
     """
     number = regs.get("orig_rax")
     if number is None or number >> 31:
@@ -54,8 +65,51 @@ def in_core(regs: Dict[str, int], before: Optional[SystemCall]) -> Optional[Syst
     name = syscalls.name(number)
     args = tuple(regs.get(r, 0) for r in ("rdi", "rsi", "rdx", "r10", "r8", "r9"))
     if name == _RESTART:
-        return before if before is not None and before.name != _RESTART else SystemCall(name, args)  # type: ignore[arg-type]
+        made = _made_at(regs.get("rip", 0), regs.get("rsp", 0), memory) if memory is not None else None
+        if made is None:
+            return before if before is not None and before.name != _RESTART else SystemCall(name, args)  # type: ignore[arg-type]
+        name = syscalls.name(made)
     return SystemCall(name, args)  # type: ignore[arg-type]
+
+
+def is_known(call: Optional[SystemCall]) -> bool:
+    """False of a restarted call of which nobody tells what it was."""
+    return call is None or call.name != _RESTART
+
+
+def _made_at(rip: int, rsp: int, memory: Memory) -> Optional[int]:
+    """The number of the call that the ``syscall`` before ``rip`` makes, when it is one of those that are restarted."""
+    for within in range(_LOADED_WITHIN, 6, -1):  # the code may begin at the start of what can be read
+        try:
+            code = memory.read(rip - within, within)
+        except Fault:
+            continue
+        if not code.endswith(_SYSCALL):
+            return None
+        return _loaded(code[:-2]) or _passed(rsp, memory)
+    return None
+
+
+def _passed(rsp: int, memory: Memory) -> Optional[int]:
+    """As an argument on the stack, next to the address to which its function returns."""
+    for at in range(rsp, rsp + 8 * _CALLERS_WORDS, 8):
+        try:
+            returns_to, number = memory.words(at, 2)
+            if number in _RESTARTED and memory.read(returns_to - 5, 1)[0] == _CALL:
+                return number
+        except Fault:
+            continue
+    return None
+
+
+def _loaded(code: bytes) -> Optional[int]:
+    at = code.rfind(_MOV_EAX, 0, max(0, len(code) - 4))
+    while at >= 0:
+        number: int = struct.unpack_from("<I", code, at + 1)[0]
+        if number in _RESTARTED:
+            return number
+        at = code.rfind(_MOV_EAX, 0, at)
+    return None
 
 
 def describe(

@@ -108,3 +108,38 @@ def test_a_restarted_call_is_what_it_was_before() -> None:
     assert waits.in_core({"orig_rax": (1 << 64) - 1}, before) is None
     found = waits.in_core({"orig_rax": 61, "rdi": 9}, None)
     assert found is not None and (found.name, found.args[0]) == ("wait4", 9)
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [(b"\xb8\x07\0\0\0\x0f\x05", "poll"),
+     (b"\xb8\xca\0\0\0\x48\x89\xd7\x45\x31\xc9\x0f\x05", "futex"),
+     (b"\xb8\xca\0\0\0\x90\xb8\xe6\0\0\0\x0f\x05", "clock_nanosleep"),
+     (b"\xb8\0\0\0\0\x0f\x05", None), (b"\xb8\x07\0\0\0\x90\x90", None), (b"\xb8\x07\0\0\x0f\x05", None)],
+)  # fmt: skip
+@pytest.mark.parametrize("room", [0, 64])
+def test_the_code_tells_which_call_is_restarted(code: bytes, name: Optional[str], room: int) -> None:
+    """A process that was stopped once shows restart_syscall: the number that is loaded before ``syscall`` is the
+    call's, the arguments are still in the registers. Anything else stays unknown."""
+    text = b"\x90" * room + code
+    rip = 0x7000 + len(text)
+    found = waits.in_core({"orig_rax": 219, "rip": rip, "rdi": 0x1010, "rsi": 1}, None, Segments({0x7000: text}))
+    assert found is not None and found.args[:2] == (0x1010, 1)
+    assert (found.name, waits.is_known(found)) == (name or "restart_syscall", name is not None)
+
+
+def test_a_restart_that_no_code_tells_is_what_proc_said() -> None:
+    """The file of the code may be elsewhere."""
+    before = waits.SystemCall("poll", (1, 2, 3, 4, 5, 6))
+    assert waits.in_core({"orig_rax": 219, "rip": 0x5000}, before, Segments({})) == before
+
+
+def test_the_number_may_lie_on_the_stack() -> None:
+    """Where one piece of code makes all calls, its caller was given the number, above the address that it returns to."""
+    text = {0x7000: b"\x4c\x89\x5c\x24\x08" * 2 + b"\x0f\x05", 0x8000: b"\xe8\0\0\0\0"}
+    regs = {"orig_rax": 219, "rip": 0x700C, "rsp": 0x100}
+    given = struct.pack("<6Q", 0x4242, 7, 0x8005, 202, 0, 0)
+    found = waits.in_core(regs, None, Segments({**text, 0x100: given}))
+    assert found is not None and found.name == "futex"
+    found = waits.in_core(regs, None, Segments({**text, 0x100: given.replace(b"\xca", b"\x01")}))
+    assert not waits.is_known(found)
