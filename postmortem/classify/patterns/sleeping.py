@@ -12,7 +12,7 @@ them apart.
 
 from __future__ import annotations
 
-from typing import Iterator, Optional
+from typing import Iterator, Optional, Tuple
 
 from ...evidence import Process, Task, Thread
 from ..knowledge import own_frame, short
@@ -31,6 +31,8 @@ PATTERN = Pattern(
 TIMES, AT_LEAST = 3, 10
 #: Without a deadline to compare with (a core, --pid).
 ALONE = 60
+#: Of another thread or process: who uses more of a core, or wakes more often a second, gets something done meanwhile.
+WORKS_SHARE, WORKS_WAKES = 0.01, 20
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -73,9 +75,11 @@ def _match(view: View, process: Process, thread: Thread) -> Match:
     length = wait.timeout_s if wait else None
     frame = own_frame(thread.python)
     call = wait.syscall if wait and wait.syscall else "a sleep"
+    busy = _at_work(view, process, thread)
     duration = f" for {length:g} s" if length is not None else ""
     if frame is not None:
-        summary = f"{label(thread)} sleeps{duration} at {short(frame)}, and nothing else computes"
+        rest = "while others work" if busy else "and nothing else computes"
+        summary = f"{label(thread)} sleeps{duration} at {short(frame)}, {rest}"
     else:
         program = (process.argv or (process.exe or f"process {process.pid}",))[0]
         kind = "" if is_python(process) else ", which is not a Python program,"
@@ -86,33 +90,60 @@ def _match(view: View, process: Process, thread: Thread) -> Match:
     if view.evidence.trigger.seconds is not None and view.evidence.trigger.kind == "timeout":
         facts.append(f"it was allowed {view.evidence.trigger.seconds:g} s in all")
     return Match(
-        confidence="likely" if _too_long(view, length) else "possible",
+        confidence="likely" if _too_long(view, length) and not busy else "possible",
         summary=summary,
-        evidence=tuple(facts),
+        evidence=(*facts, *busy),
         culprits=(view.culprit(process, frame, thread),) if frame else (),
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
         pid=process.pid,
     )
 
 
+def _at_work(view: View, process: Process, sleeper: Thread) -> Tuple[str, ...]:
+    """What the counters say of the busiest of all others, in this process and the tree's; nothing when they rest."""
+    others = [(p, t) for p in view.processes for t in p.threads if t is not sleeper]
+    at_work = [
+        (view.cpu_share(t) or 0.0, view.switches(t) or 0.0, p, t)
+        for p, t in others
+        if (view.cpu_share(t) or 0.0) > WORKS_SHARE or (view.switches(t) or 0.0) > WORKS_WAKES
+    ]
+    if not at_work:
+        return ()
+    share, wakes, where, thread = max(at_work, key=lambda found: found[:2])
+    of = "" if where is process else f" of process {where.pid}"
+    more = f", and {len(at_work) - 1} more are at work" if len(at_work) > 1 else ""
+    return (f"meanwhile {label(thread)}{of} used {share:.1%} of a core and woke {wakes:.0f} times a second{more}",)
+
+
 def _sleeping_tasks(view: View, process: Process, main: Thread) -> Iterator[Answer]:
     """The same with asyncio.sleep: the main thread's loop has a timer, and no task waits for anything else."""
     loops = {loop.id for loop in process.loops if loop.tid == main.tid}
     tasks = [t for t in process.tasks if t.loop in loops and t.state == "pending"]
-    asleep = [t for t in tasks if t.stack and t.stack[0].function == "sleep" and t.stack[0].file.endswith("asyncio/tasks.py")]
+    asleep = [
+        t for t in tasks if t.stack and t.stack[0].function == "sleep" and t.stack[0].file.endswith("asyncio/tasks.py")
+    ]
     idle = all(t in asleep or _collects(t) for t in tasks)
     wait = main.wait
-    if not asleep or not idle or wait is None or wait.kind != "event-loop" or not wait.timeout_s or not view.rests(main):
+    if (
+        not asleep
+        or not idle
+        or wait is None
+        or wait.kind != "event-loop"
+        or not wait.timeout_s
+        or not view.rests(main)
+    ):
         return
     frame = own_frame(asleep[0].stack)
     if frame is None or process.listening:
         return
+    busy = _at_work(view, process, main)
     yield Match(
-        confidence="likely" if _too_long(view, wait.timeout_s) else "possible",
+        confidence="likely" if _too_long(view, wait.timeout_s) and not busy else "possible",
         summary=f"task {asleep[0].name} sleeps at {short(frame)}, and no task has anything else to do",
         evidence=(
             f"{len(asleep)} of {len(tasks)} tasks are suspended in asyncio.sleep",
             f"the event loop of {label(main)} sleeps in {wait.syscall}, for {wait.timeout_s:g} s more at the last look",
+            *busy,
         ),
         culprits=tuple(view.culprit(process, f, main, t.name) for t in asleep[:3] for f in [own_frame(t.stack)] if f),
         pid=process.pid,

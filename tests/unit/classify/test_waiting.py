@@ -96,6 +96,34 @@ def test_sleeping_is_not_all_when_others_work() -> None:
     assert "sleeping" not in found(evidence(process([main, worker])))
 
 
+@pytest.mark.parametrize("same_process", [True, False])
+@pytest.mark.parametrize(
+    ("cpu", "wakes", "expected"), [(0.03, 0, "possible"), (0.001, 900, "possible"), (0.001, 3, "likely")]
+)
+def test_a_sleep_while_others_get_something_done_is_no_hang(
+    same_process: bool, cpu: float, wakes: int, expected: str
+) -> None:
+    """Threads, or processes of the tree, that wake all the time were only not seen at work at the moment of capture."""
+    other = thread(2, stack("queue.get", "consume"), wait=Wait("condition", "futex"), counters=counters(cpu, wakes))
+    main = thread(1, [frame("main")], wait=Wait("sleep", timeout_s=3600.0), counters=counters())
+    if same_process:
+        known = evidence(process([main, other]))
+    else:
+        known = evidence(process([main]), changed(process([changed(other, is_main=True)]), pid=2, ppid=1))
+    finding = next(f for f in classify(known).findings if f.pattern == "sleeping")
+    assert finding.confidence == expected
+    assert ("nothing else computes" in finding.summary) == (expected == "likely")
+
+
+def test_sleeping_tasks_while_others_get_something_done() -> None:
+    """The same where the sleep is a coroutine's."""
+    nap = Task("task-1", "nap", "pending", "loop-1", (*stack("asyncio.tasks.sleep"), frame("retry", 20)), "Future")
+    main = thread(1, RESTING, wait=Wait("event-loop", "epoll_wait", timeout_s=36.0, endless=False), counters=counters())
+    other = thread(2, stack("queue.get", "consume"), wait=Wait("condition", "futex"), counters=counters(0.0, 400))
+    known = process([main, other], loops=(loop("loop-1", 1, 0),), tasks=(nap,))
+    assert found(evidence(known)) == {"sleeping": "possible"}
+
+
 def parent_and_child(child: Process) -> Evidence:
     parent = process(
         [thread(1, stack("subprocess._wait", "build", "main"), wait=Wait("process", "wait4", pid=2, endless=True))]
