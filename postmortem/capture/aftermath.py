@@ -8,7 +8,7 @@ import signal
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NoReturn, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from .. import errors
 from ..bundle import Bundle, Step, refuse_if_taken
@@ -18,6 +18,9 @@ from .options import Options
 from .session import Session, to_end
 
 Say = Callable[[str], None]
+
+#: Signals that end us and come within this time say the same: whoever ends a job sends several (TERM and HUP).
+_ONE_WISH_S = 1.0
 
 
 def create(command: Command, options: Options, number: Optional[int]) -> Bundle:
@@ -110,14 +113,25 @@ def program(command: Command, options: Options) -> str:
 def attend_to_signals(command: Command) -> None:
     """Gives the signals back to the interpreter: what asks for an end raises KeyboardInterrupt from now on.
 
-    What has asked for a capture is ignored: a demand that comes too late is no reason to die.
+    One that has come already raises it here, at once: to be called inside of the ``try``. Several that come together are
+    one wish. What has asked for a capture is ignored: a demand that comes too late is no reason to die.
     """
+    heard: List[float] = []
+
+    def interrupt(number: int, _frame: object) -> None:
+        now = time.monotonic()
+        if not heard or now - heard[-1] > _ONE_WISH_S:
+            heard.append(now)
+            raise KeyboardInterrupt(number)
+
     if command.demand is not None:
         signal.signal(command.demand, signal.SIG_IGN)
     for number in ENDING - {command.demand}:
-        signal.signal(number, _interrupt)
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup's
+            signal.signal(number, interrupt)
     signal.pthread_sigmask(signal.SIG_SETMASK, command.original_mask)
 
 
-def _interrupt(number: int, _frame: object) -> NoReturn:
-    raise KeyboardInterrupt(number)
+def ignore_signals() -> None:
+    """The opposite: what comes from now on finds nothing left to interrupt."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)

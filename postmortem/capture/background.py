@@ -25,9 +25,10 @@ _PATIENCE_S = 3.0
 
 
 class Diagnoses:
-    """``diagnose(captured)`` runs in the child and says what there is to say, failures too."""
+    """``diagnose(captured, prepare)`` runs in the child and says what there is to say, failures too. It calls ``prepare``
+    first, which waits for the child's turn and may raise KeyboardInterrupt."""
 
-    def __init__(self, command: Command, diagnose: Callable[[Captured], None]) -> None:
+    def __init__(self, command: Command, diagnose: Callable[[Captured, Callable[[], None]], None]) -> None:
         self._command = command
         self._diagnose = diagnose
         self._children: List[int] = []
@@ -79,12 +80,14 @@ class Diagnoses:
         try:
             os.setpgid(0, 0)
             signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # a report is written to the terminal from the background
-            attend_to_signals(self._command)
             os.close(turn)
-            if self._turn is not None:
-                os.read(self._turn, 1)  # nothing ever comes; it ends when the child before us does
-            be_quiet()
-            self._diagnose(captured)
+            self._diagnose(captured, self._prepare)
             status = 0
         finally:
             os._exit(status)
+
+    def _prepare(self) -> None:
+        attend_to_signals(self._command)
+        if self._turn is not None:
+            os.read(self._turn, 1)  # nothing ever comes; it ends when the child before us does
+        be_quiet()

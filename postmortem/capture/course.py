@@ -34,7 +34,7 @@ class Course:
         self._options = options
         self._narration = narration
         self._pipeline = diagnose
-        self._diagnoses = Diagnoses(command, lambda captured: self._diagnose([captured]))
+        self._diagnoses = Diagnoses(command, lambda captured, prepare: self._diagnose([captured], prepare))
         self._count = 0
         self._latest: Optional[Bundle] = None
         self._watched = isinstance(command, Watch)
@@ -81,10 +81,7 @@ class Course:
             self._narration.say(self._where_it_goes_on())
         self._diagnoses.wait()
         if waiting_for_diagnosis:
-            aftermath.attend_to_signals(self._command)
-            if self._leaves:  # and nothing is stopped any more
-                be_quiet()
-            self._diagnose(waiting_for_diagnosis, struck + self._options.budget)
+            self._diagnose(waiting_for_diagnosis, self._prepare, struck + self._options.budget)
         return 0 if self._watched else TIMED_OUT
 
     def _series(self, reason: triggers.Trigger, unreadable: List[int]) -> List[Captured]:
@@ -144,16 +141,25 @@ class Course:
         self._narration.say(f"not diagnosed for now: {_later(captured[0])}")
         return self._options.on_signal is not None
 
-    def _diagnose(self, several: List[Captured], until: Optional[float] = None) -> None:
-        """One after the other, each within the budget; ``until`` is the first one's, in time.monotonic() seconds."""
+    def _prepare(self) -> None:
+        aftermath.attend_to_signals(self._command)
+        if self._leaves:  # and nothing is stopped any more
+            be_quiet()
+
+    def _diagnose(self, several: List[Captured], prepare: Callable[[], None], until: Optional[float] = None) -> None:
+        """One after the other, each within the budget; ``until`` is the first one's, in time.monotonic() seconds.
+        ``prepare`` comes first: from then on a signal interrupts us."""
         budget = self._options.budget
         paths = [path for path, _number in several]
         try:
+            prepare()
             for captured in several:
                 self._diagnose_one(captured, until or time.monotonic() + budget)
                 del paths[0]
                 until = None
+            aftermath.ignore_signals()
         except KeyboardInterrupt:
+            aftermath.ignore_signals()
             self._narration.say(f"interrupted; the capture is kept: {_later(*paths)}")
         finally:
             self._narration.clear()

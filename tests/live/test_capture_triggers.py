@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import IO, Any, Dict, Iterator, List, Optional
+from typing import IO, Any, Dict, Iterator, List, Optional, Tuple
 
 import pytest
 
@@ -358,3 +358,48 @@ def test_a_command_that_is_left_outlives_postmortem(tmp_path: Path) -> None:
     fifo.write_text("go on\n")
     wait_until(lambda: state(done.root) is None, "the command's own end")
     assert (tmp_path / "after").read_text() == "go on\n"
+
+
+# ---------------------------------------------------------------------- signals
+
+
+@pytest.mark.parametrize("numbers", [("TERM",), ("INT", "TERM", "QUIT")])
+@pytest.mark.parametrize("left", [False, True], ids=["--pid", "leave"])
+def test_a_signal_that_came_during_the_copy_interrupts_the_diagnosis(
+    tmp_path: Path, left: bool, numbers: Tuple[str, ...]
+) -> None:
+    """It was kept until then; however many came, that is one sentence, and the status of a capture that was made."""
+    sends = "".join(f"os.kill(os.getpid(), signal.SIG{name}); " for name in numbers)
+    struck = (
+        "import os, signal\nfrom postmortem.capture import aftermath\nfilled = aftermath.fill\n"
+        f"def fill(*words): filled(*words); {sends}\naftermath.fill = fill\n"
+    )
+    options = ["--observe", "0.1", "-o", str(tmp_path / "bundle")]
+    with subprocess.Popen(["sleep", "600"]) as target, (tmp_path / "said").open("w") as said:
+        words = ["-t", "0.2", "--on-timeout", "leave", *options, "sleep", "600"]
+        words = words if left else ["--pid", str(target.pid), *options]
+        process = start(*words, driver=struck + DRIVER, stdout=subprocess.DEVNULL, stderr=said)
+        done = finished(process, tmp_path / "bundle")
+        target.kill()
+    if left:
+        os.kill(done.root, signal.SIGKILL)
+    told = (tmp_path / "said").read_text()
+    assert done.status == (124 if left else 0), told
+    assert told.endswith(f"postmortem: interrupted; the capture is kept: postmortem analyze {done.bundle}\n")
+    assert "Traceback" not in told
+    assert "diagnosed" not in told
+
+
+def test_a_diagnosis_beside_the_command_that_is_interrupted_before_its_turn(
+    tmp_path: Path, begun: List[Demanded]
+) -> None:
+    """It says where the capture is, too."""
+    struck = (
+        "import os, signal\nfrom postmortem.capture import background\n"
+        "def struck(): os.kill(os.getpid(), signal.SIGTERM)\nbackground.be_quiet = struck\n"
+    )
+    it = Demanded(tmp_path, driver=struck + DRIVER)
+    begun.append(it)
+    it.demand()
+    assert it.hears("interrupted").endswith(f"kept: postmortem analyze {tmp_path / 'bundles' / '1'}")
+    assert it.ends() == 7
