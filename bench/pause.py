@@ -255,7 +255,7 @@ def plain_copy(pid: int) -> float:
     """Seconds for one copy of the anonymous pages that the process has, in large calls, into memory that is there."""
     with open(f"/proc/{pid}/pagemap", "rb", buffering=0) as stream:
         mappings = procfs.parse_maps(procfs.read(f"/proc/{pid}/maps", 32 << 20))
-        ranges = [piece for found in PageMap(stream.fileno()).touched(mappings) for piece in _pieces(*found)]
+        ranges = [piece for found in PageMap(stream.fileno()).look(mappings).touched for piece in _pieces(*found)]
     arena = memcopy.Arena(sum(end - start for start, end in ranges))
     batches = [ranges[at : at + vmread.MOST_RANGES] for at in range(0, len(ranges), vmread.MOST_RANGES)]
     buffers = [arena.take(sum(end - start for start, end in batch)) for batch in batches]

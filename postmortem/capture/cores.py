@@ -20,7 +20,7 @@ from . import core, freeze, image, ptrace, refusal, rehearsal, room, selection
 from .command import Command, Watch
 from .freeze import Registers
 from .image import Image, Look, Source
-from .segments import PAGE, Range, plan
+from .segments import plan
 from .tree import Member, children_of
 
 if TYPE_CHECKING:
@@ -141,23 +141,23 @@ class Capture:
 
     def _job(self, pid: int, look: Look, in_stop: bool = False) -> core.Job:
         source = self._sources[pid]
-        mode = self._chosen[pid].mode if pid in self._chosen else self._mode_of(look)
+        every = plan(look.mappings, look.pages, self._mode == "full")
+        mode = self._chosen[pid].mode if pid in self._chosen else self._mode_of(every.bytes)
         if mode != "python":
             self._chosen[pid] = Chosen(mode, set())
-            ranges = plan(look.mappings, look.touched, mode == "full").copies
-            return core.Job(source, look, ranges, _sparse(source, mode == "full"))
+            return core.Job(source, look, every.copies, _sparse(source, mode == "full"))
         if pid not in self._chosen:
             self._chosen[pid] = Chosen(mode, self._pages_of(source, look, in_stop))
         wanted = image.wanted(look, self._chosen[pid].pages, self._chosen[pid].touch)
-        return core.Job(source, look, wanted.ranges, _selected(source, wanted))
+        return core.Job(source, look, wanted.needed.copies, _selected(source, wanted))
 
-    def _mode_of(self, look: Look) -> str:
+    def _mode_of(self, size: int) -> str:
+        """``size``: bytes of every page that a core would keep."""
         if self._mode != "auto":
             return self._mode
-        self._small += look.bytes
-        if look.bytes <= SMALL and self._small <= SMALL_TREE:
+        if size <= SMALL and self._small + size <= SMALL_TREE:
+            self._small += size
             return "sparse"
-        self._small -= look.bytes
         return "python"
 
     def _pages_of(self, source: Source, look: Look, in_stop: bool) -> Pages:
@@ -246,16 +246,14 @@ class Capture:
         """None when nothing is missing that the process has, or it is gone."""
         known = self._chosen[pid].pages
         path = self._bundle.path / "raw" / "cores" / f"{pid}.core"
-        missed = rehearsal.missed(path, self._sources[pid], self._bundle.path, until) - known
         try:
             look = self._sources[pid].look()
+            missed = rehearsal.missed(path, self._sources[pid], look, self._bundle.path, until) - known
         except OSError:
             return None
-        there = [(m.start, m.end) for m in look.mappings if m.inode == 0 and "r" in m.perms]
-        missed = {page for page in missed if _lies_in(page * PAGE, there)}
         if not missed:
             return None
-        more = selection.around(missed, _AROUND, look.touched)
+        more = selection.around(missed, _AROUND, look.pages.touched)
         self._chosen[pid] = Chosen("python", known | more, self._touch(pid))
         return self._job(pid, look)
 
@@ -279,7 +277,3 @@ def _layout(look: Look) -> Tuple[int, ...]:
     program = next((m.start for m in look.mappings if m.inode), 0)
     heap = next((m.start for m in look.mappings if m.name == b"[heap]"), 0)
     return program, heap
-
-
-def _lies_in(address: int, ranges: List[Range]) -> bool:
-    return any(start <= address < end for start, end in ranges)

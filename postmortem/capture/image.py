@@ -11,15 +11,15 @@ import os
 import platform
 import time
 from collections import Counter
-from typing import BinaryIO, Callable, Collection, List, NamedTuple, Optional, Sequence
+from typing import BinaryIO, Callable, Collection, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..errors import TargetNotFound
 from ..memory import Memory
-from ..memory.live import HeldPages
+from ..memory.live import HeldPages, LivePages
 from . import elfcore, memcopy, procfs, refusal, registers, room, selection
 from .freeze import REFUSED, Registers
-from .pages import PageMap
-from .segments import PAGE, Plan, Range, Segment, plan
+from .pages import PageMap, Pages
+from .segments import PAGE, Plan, Range, Segment, plan, union
 
 AsksToEnd = Callable[[], bool]
 #: What following the pointers of a busy interpreter may add to a stop.
@@ -64,7 +64,16 @@ class Source:
     def look(self) -> Look:
         """The mappings, and the pages that were ever written."""
         mappings = self.mappings()
-        return Look(mappings, self._pagemap.touched(mappings))
+        return Look(mappings, self._pagemap.look(mappings))
+
+    def sort(self, ranges: Sequence[Range]) -> Tuple[List[Range], List[Range]]:
+        """(what of ranges exists by now, what was never written there)."""
+        return self._pagemap.sort(ranges)
+
+    def living(self, mappings: Sequence[procfs.Mapping]) -> LivePages:
+        """Its pages, to be read while it runs or stands still."""
+        anonymous = [(m.start, m.end) for m in mappings if not m.inode and not m.shared and "r" in m.perms]
+        return LivePages(self.memory, self._pagemap.descriptor, anonymous)
 
     @property
     def left_out(self) -> List[procfs.Mapping]:
@@ -84,12 +93,12 @@ class Source:
 
 class Look(NamedTuple):
     mappings: List[procfs.Mapping]
-    touched: List[Range]
+    pages: Pages
 
     @property
     def bytes(self) -> int:
         """Of private memory that was ever written."""
-        return sum(end - start for start, end in self.touched)
+        return sum(end - start for start, end in self.pages.touched)
 
 
 class Image:
@@ -180,7 +189,7 @@ class SparseImage(Image):
         super().__init__(source, threads, unstoppable)
         look = source.look()
         self._mappings = look.mappings
-        self._plan: Plan = plan(look.mappings, look.touched, full)
+        self._plan: Plan = plan(look.mappings, look.pages, full)
         self._ranges = self._plan.copies
 
     def _segments(self, copied: Sequence[Range]) -> List[Segment]:
@@ -192,13 +201,13 @@ class Wanted(NamedTuple):
     the time."""
 
     look: Look
-    ranges: List[Range]
+    needed: selection.Needed
     touch: Optional[Callable[[Memory, float], None]]
 
 
 def wanted(look: Look, pages: Collection[int], touch: Optional[Callable[[Memory, float], None]] = None) -> Wanted:
     """``pages``: numbers of those that the extraction reads."""
-    return Wanted(look, selection.needed(look.mappings, look.touched, pages), touch)
+    return Wanted(look, selection.needed(look.mappings, look.pages, pages), touch)
 
 
 class SelectedImage(Image):
@@ -214,7 +223,9 @@ class SelectedImage(Image):
         if stacks is None:  # a thread that is younger than the look
             self._mappings = source.mappings()
             stacks = selection.stacks(places, self._mappings) or []
-        self._ranges = selection.union(chosen.ranges, stacks)
+        written, self._zeros = source.sort(chosen.needed.zeros)  # it may have written there since
+        stacks, _absent = source.sort(stacks)
+        self._ranges = union([*chosen.needed.copies, *written], stacks)
         left = chosen.look.bytes - self.bytes
         if left > 0:
             self.left_out = (
@@ -225,7 +236,8 @@ class SelectedImage(Image):
     def hold(self, arena: memcopy.Arena) -> None:
         super().hold(arena)
         if self._chosen.touch is not None:
-            held = HeldPages(self._copied.parts, self._source.memory, time.monotonic() + _TOUCH_S)
+            living = self._source.living(self._mappings)
+            held = HeldPages(self._copied.parts, living, time.monotonic() + _TOUCH_S)
             self._chosen.touch(held, time.monotonic() + _TOUCH_S)
             further = [(number * PAGE, memoryview(page)) for number, page in held.further.items()]
             self._copied.parts = sorted([*self._copied.parts, *further], key=lambda part: part[0])
@@ -238,7 +250,7 @@ class SelectedImage(Image):
             return not self._source.mappings()
 
     def _segments(self, copied: Sequence[Range]) -> List[Segment]:
-        return selection.cut(self._mappings, selection.union(copied, []))
+        return selection.segments(self._mappings, union(copied, self._zeros))
 
 
 def _megabytes(size: int) -> str:

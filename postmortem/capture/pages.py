@@ -1,4 +1,6 @@
-"""Which anonymous pages of a process exist: PAGEMAP_SCAN where the kernel has it (6.7), else /proc/PID/pagemap.
+"""Which pages of a process exist, so that no other is ever read: reading a hole of shared memory makes a page there, at the
+target's cost, and where userfaultfd(2) is at work it waits for a thread that may stand still. PAGEMAP_SCAN where the
+kernel has it (6.7), else /proc/PID/pagemap.
 
 The ioctl walks page tables, not addresses, and so costs nothing for reserved memory. Layouts: struct pm_scan_arg and
 page_region of <linux/fs.h>; pagemap's bits in Documentation/admin-guide/mm/pagemap.rst.
@@ -11,7 +13,7 @@ import fcntl
 import os
 import re
 import struct
-from typing import List, Sequence
+from typing import List, NamedTuple, Sequence, Tuple
 
 from .procfs import Mapping
 from .segments import PAGE, Range
@@ -26,24 +28,34 @@ _USER_END = 1 << 62  # [vsyscall] lies above, in the kernel's half
 
 #: The highest byte of a pagemap entry: bit 63 present, 62 swapped, 61 file page or shared, 58 a guard (MADV_GUARD_INSTALL,
 #: which glibc 2.42 uses for the ends of thread stacks): it looks swapped, and holds nothing.
-_IS_TOUCHED = bytes(ord("x") if (b & 0xC0) and not b & 0x24 else ord(".") for b in range(256))
-_RUN = re.compile(b"x+")
+_KINDS = bytes(ord("." if not b & 0xC0 else "g" if b & 4 else "f" if b & 0x20 else "a") for b in range(256))
+_RUN = re.compile(b"a+|f+")
+_THERE = re.compile(b"[af]+")
+_ABSENT = re.compile(b"[.]+")
 _CHUNK_PAGES = 1 << 17
 #: Without the ioctl, larger reservations would take too long to look through.
 _LARGEST_MAPPING = 64 << 30
+
+
+class Pages(NamedTuple):
+    """Rising ranges. ``touched``: anonymous pages, which are the process's own; ``resident``: pages of files and of shared
+    memory that it has mapped. Present or swapped out, both."""
+
+    touched: List[Range]
+    resident: List[Range]
 
 
 class PageMap:
     """``descriptor`` is an open /proc/PID/pagemap, which stays the caller's. ``has_scan``: does the ioctl work there?"""
 
     def __init__(self, descriptor: int, has_scan: bool = True) -> None:
-        self._descriptor = descriptor
+        self.descriptor = descriptor
         self.has_scan = has_scan
-        self._unwanted = _FILE | _ZERO | _GUARD
+        self._unwanted = _ZERO | _GUARD
         self.left_out: List[Mapping] = []  # mappings too large to look through without the ioctl
 
-    def touched(self, mappings: Sequence[Mapping]) -> List[Range]:
-        """Anonymous pages that are present or swapped, as rising ranges. Raises OSError when the process is gone."""
+    def look(self, mappings: Sequence[Mapping]) -> Pages:
+        """Raises OSError when the process is gone."""
         while self.has_scan:
             try:
                 return self._scan(max((m.end for m in mappings if m.end < _USER_END), default=0))
@@ -54,10 +66,24 @@ class PageMap:
                 self._unwanted &= ~_GUARD
         return self._read(mappings)
 
-    def _scan(self, end: int) -> List[Range]:
+    def sort(self, ranges: Sequence[Range]) -> Tuple[List[Range], List[Range]]:
+        """(what of ranges exists by now, what was never written there). Guards are neither. Raises OSError."""
+        there: List[Range] = []
+        absent: List[Range] = []
+        for start, end in ranges:
+            kinds = self._kinds(start, end)
+            there += [(start + m.start() * PAGE, start + m.end() * PAGE) for m in _THERE.finditer(kinds)]
+            absent += [(start + m.start() * PAGE, start + m.end() * PAGE) for m in _ABSENT.finditer(kinds)]
+        return there, absent
+
+    def _kinds(self, start: int, end: int) -> bytes:
+        entries = os.pread(self.descriptor, (end - start) // PAGE * 8, start // PAGE * 8)
+        return entries[7::8].translate(_KINDS)
+
+    def _scan(self, end: int) -> Pages:
         buffer = bytearray(_REGIONS * _REGION.size)
         address = _address_of(buffer)
-        found: List[Range] = []
+        found = Pages([], [])
         start = 0
         while start < end:
             argument = bytearray(
@@ -66,36 +92,39 @@ class PageMap:
                     self._unwanted,  # inverted: wanted absent …
                     self._unwanted,  # … and all of these must hold
                     _PRESENT | _SWAPPED,  # one of these must
-                    _FILE,  # told back: a constant, so that neighbours become one region
+                    _FILE,  # told back: the two kinds
                 )
             )  # fmt: skip
-            count = fcntl.ioctl(self._descriptor, _PAGEMAP_SCAN, argument)
-            for low, high, _categories in _REGION.iter_unpack(memoryview(buffer)[: count * _REGION.size]):
-                if found and found[-1][1] == low:
-                    found[-1] = (found[-1][0], high)
+            count = fcntl.ioctl(self.descriptor, _PAGEMAP_SCAN, argument)
+            last = start
+            for low, high, categories in _REGION.iter_unpack(memoryview(buffer)[: count * _REGION.size]):
+                ranges = found.resident if categories & _FILE else found.touched
+                if ranges and ranges[-1][1] == low:
+                    ranges[-1] = (ranges[-1][0], high)
                 else:
-                    found.append((low, high))
+                    ranges.append((low, high))
+                last = high
             if count < _REGIONS:
                 break  # only a full vector ends a walk early
             # walk_end may lag behind the regions told: the kernel notes it once per buffer of 512 (fs/proc/task_mmu.c)
             walked: int = _ARG.unpack(argument)[4]
-            start = max(walked, found[-1][1])
+            start = max(walked, last)
         return found
 
-    def _read(self, mappings: Sequence[Mapping]) -> List[Range]:
-        found: List[Range] = []
+    def _read(self, mappings: Sequence[Mapping]) -> Pages:
+        found = Pages([], [])
         self.left_out = []
         for mapping in mappings:
-            if mapping.shared or mapping.perms[:2] == "--" or mapping.start >= _USER_END:
+            if mapping.start >= _USER_END:
                 continue
             if mapping.size > _LARGEST_MAPPING:
                 self.left_out.append(mapping)
                 continue
             for start in range(mapping.start, mapping.end, _CHUNK_PAGES * PAGE):
-                pages = (min(mapping.end, start + _CHUNK_PAGES * PAGE) - start) // PAGE
-                entries = os.pread(self._descriptor, pages * 8, start // PAGE * 8)
-                for run in _RUN.finditer(entries[7::8].translate(_IS_TOUCHED)):
-                    found.append((start + run.start() * PAGE, start + run.end() * PAGE))
+                kinds = self._kinds(start, min(mapping.end, start + _CHUNK_PAGES * PAGE))
+                for run in _RUN.finditer(kinds):
+                    ranges = found.resident if run[0][:1] == b"f" else found.touched
+                    ranges.append((start + run.start() * PAGE, start + run.end() * PAGE))
         return found
 
 

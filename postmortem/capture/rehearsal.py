@@ -37,7 +37,7 @@ def rehearse(source: Source, look: Look, bundle: Path, until: float) -> Rehearse
     """Of a running process, until ``until`` (time.monotonic()) at most."""
     try:
         with _head(source, look) as path:
-            core = LiveCore(path, source.memory, lambda name: f"/proc/{source.pid}/root{name}", until)
+            core = LiveCore(path, source.living(look.mappings), lambda name: f"/proc/{source.pid}/root{name}", until)
     except (OSError, NotElf, ValueError):
         return Rehearsed(set(), None)
     try:
@@ -47,10 +47,10 @@ def rehearse(source: Source, look: Look, bundle: Path, until: float) -> Rehearse
         core.close()
 
 
-def missed(path: Path, source: Source, bundle: Path, until: float) -> Set[int]:
+def missed(path: Path, source: Source, look: Look, bundle: Path, until: float) -> Set[int]:
     """Numbers of the pages that the extraction asks for, that the process has, and its core does not."""
     try:
-        core = WatchedCore(str(path), source.memory, until)
+        core = WatchedCore(str(path), source.living(look.mappings), until)
     except (OSError, NotElf, ValueError):
         return set()
     try:

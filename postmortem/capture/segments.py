@@ -2,23 +2,26 @@
 
 - Private anonymous memory: the pages that were ever written (present or swapped out). The rest is zeros, and so is
   a hole in the file.
-- Private mappings of files: whole where any page differs from the file (.data, .got, relocated read-only data), or
-  could. Untouched ones are on the disk; only an ELF file's first page is kept, for its build-id.
-- Shared memory that no file outlives (/dev/shm, deleted files, memfd, anonymous): whole, up to ``SHARED_LIMIT`` each;
-  multiprocessing's semaphores live there. Other shared files, and devices, are left out.
+- Private mappings of files: what the process has of them where any page differs from the file (.data, .got, relocated
+  read-only data), or could. Untouched ones are on the disk; only an ELF file's first page is kept, for its build-id.
+- Shared memory that no file outlives (/dev/shm, deleted files, memfd, anonymous): what the process has of it, up to
+  ``SHARED_LIMIT`` each; multiprocessing's semaphores live there. Other shared files, and devices, are left out.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Iterable, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import TYPE_CHECKING, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
 from .procfs import Mapping
+
+if TYPE_CHECKING:
+    from .pages import Pages
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 #: Shared memory larger than this is data, not locks.
 SHARED_LIMIT = 16 << 20
-#: A private file mapping up to this size is stored whole; of larger ones only the changed pages.
+#: Of a private file mapping up to this size its clean pages are stored too; of larger ones only the changed pages.
 WHOLE_LIMIT = 16 << 20
 #: Reservations larger than this (sanitizers, managed heaps) are stored around their used parts only.
 RESERVATION = 1 << 30
@@ -47,49 +50,40 @@ class Plan(NamedTuple):
         return sum(end - start for start, end in self.copies)
 
 
-def plan(mappings: Sequence[Mapping], touched: Sequence[Range], full: bool = False) -> Plan:
-    """``touched``: the process's anonymous pages that are present or swapped, in rising order. ``full``: also what files
-    and shared memory hold, devices apart."""
+def plan(mappings: Sequence[Mapping], pages: Pages, full: bool = False) -> Plan:
+    """``full``: also what the process has of files and shared memory, devices apart."""
     result = Plan([], [])
-    for mapping, inside in zip(mappings, within(touched, mappings)):
-        for segment, copies in _whole(mapping) if full and _has_file(mapping) else _parts(mapping, inside):
-            result.segments.append(segment)
-            result.copies.extend(copies)
+    for mapping, touched, resident in zip(mappings, within(pages.touched, mappings), within(pages.resident, mappings)):
+        if is_skipped(mapping):
+            continue
+        if not mapping.shared and mapping.inode == 0 and flags_of(mapping.perms) & (_READ | _WRITE):
+            result.segments.extend(_anonymous(mapping, touched))
+            copies = [(mapping.start, mapping.end)] if mapping.name == b"[vdso]" else touched
+        else:
+            copies = _stored(mapping, touched, resident, full)
+            result.segments.extend(cut(mapping, copies))
+        result.copies.extend(copies)
     return result
 
 
-def _has_file(mapping: Mapping) -> bool:
-    return (mapping.inode != 0 or mapping.shared) and mapping.perms[:2] != "--" and not is_skipped(mapping)
+def _stored(mapping: Mapping, touched: List[Range], resident: List[Range], full: bool) -> List[Range]:
+    if mapping.shared:
+        return resident if full or is_kept_shared(mapping) else []
+    return union(touched, _of_file(mapping, bool(touched), resident, full))
 
 
-def _whole(mapping: Mapping) -> Iterator[Tuple[Segment, List[Range]]]:
+def _of_file(mapping: Mapping, is_touched: bool, resident: List[Range], full: bool) -> List[Range]:
+    """Pages that are the file's, as far as it can be told: what is written in place on the disk meanwhile tells lies."""
     flags = flags_of(mapping.perms)
-    yield Segment(mapping.start, mapping.end, mapping.size, flags), [(mapping.start, mapping.end)]
+    if full or (mapping.size <= WHOLE_LIMIT and (is_touched or flags & _WRITE)):
+        return resident
+    return first_page(mapping)
 
 
-def _parts(mapping: Mapping, touched: List[Range]) -> Iterator[Tuple[Segment, List[Range]]]:
-    flags = flags_of(mapping.perms)
-    if is_skipped(mapping):
-        return
-    whole = [(mapping.start, mapping.end)]
-    if not flags & (_READ | _WRITE):
-        yield Segment(mapping.start, mapping.end, 0, flags), []
-    elif mapping.name == b"[vdso]" or (mapping.shared and is_kept_shared(mapping)):
-        yield Segment(mapping.start, mapping.end, mapping.size, flags), whole
-    elif mapping.shared:
-        yield Segment(mapping.start, mapping.end, 0, flags), []
-    elif mapping.inode == 0:
-        yield from _anonymous(mapping, touched, flags)
-    elif not touched and not flags & _WRITE:
-        first = min(PAGE, mapping.size) if mapping.offset == 0 else 0
-        yield (
-            Segment(mapping.start, mapping.end, first, flags),
-            [(mapping.start, mapping.start + first)] if first else [],
-        )
-    elif mapping.size <= WHOLE_LIMIT:
-        yield Segment(mapping.start, mapping.end, mapping.size, flags), whole
-    else:
-        yield from _changed_pages(mapping, touched, flags)
+def first_page(mapping: Mapping) -> List[Range]:
+    """Of a file's mapping: it has the build-id."""
+    readable = mapping.inode and mapping.offset == 0 and "r" in mapping.perms
+    return [(mapping.start, mapping.start + PAGE)] if readable else []
 
 
 def is_skipped(mapping: Mapping) -> bool:
@@ -107,24 +101,24 @@ def is_kept_shared(mapping: Mapping) -> bool:
     return volatile or mapping.name.endswith(b" (deleted)") or "w" in mapping.perms
 
 
-def _anonymous(mapping: Mapping, touched: List[Range], flags: int) -> Iterator[Tuple[Segment, List[Range]]]:
+def _anonymous(mapping: Mapping, touched: List[Range]) -> Iterator[Segment]:
+    """Private memory: the segment is whole, and holes in the file are the zeros that it began with."""
+    flags = flags_of(mapping.perms)
     if mapping.size <= RESERVATION:
-        yield Segment(mapping.start, mapping.end, mapping.size, flags), touched
+        yield Segment(mapping.start, mapping.end, mapping.size, flags)
         return
     for cluster in _clusters(touched):
-        yield Segment(cluster[0][0], cluster[-1][1], cluster[-1][1] - cluster[0][0], flags), cluster
+        yield Segment(cluster[0][0], cluster[-1][1], cluster[-1][1] - cluster[0][0], flags)
 
 
-def _changed_pages(mapping: Mapping, touched: List[Range], flags: int) -> Iterator[Tuple[Segment, List[Range]]]:
-    """Changed runs are stored; between them the file speaks."""
-    position = mapping.start
-    for start, end in touched:
-        if position < start:
-            yield Segment(position, start, 0, flags), []
-        yield Segment(start, end, end - start, flags), [(start, end)]
-        position = end
-    if position < mapping.end:
-        yield Segment(position, mapping.end, 0, flags), []
+def cut(mapping: Mapping, stored: Sequence[Range]) -> List[Segment]:
+    """Each part that is ``stored`` with what is left out behind it, as the kernel writes a program's first page: there the
+    file speaks, or nobody knows."""
+    flags = flags_of(mapping.perms)
+    starts = [start for start, _end in stored] + [mapping.end]
+    before = [Segment(mapping.start, starts[0], 0, flags)] if starts[0] > mapping.start else []
+    parts = zip(stored, starts[1:])
+    return before + [Segment(start, following, end - start, flags) for (start, end), following in parts]
 
 
 def _clusters(ranges: List[Range]) -> Iterator[List[Range]]:
@@ -136,6 +130,18 @@ def _clusters(ranges: List[Range]) -> Iterator[List[Range]]:
         cluster.append(item)
     if cluster:
         yield cluster
+
+
+def union(first: Iterable[Range], second: Iterable[Range] = ()) -> List[Range]:
+    """Rising ranges that neither touch nor overlap."""
+    found: List[Range] = []
+    for start, end in sorted([*first, *second]):
+        if found and start <= found[-1][1]:
+            if end > found[-1][1]:
+                found[-1] = (found[-1][0], end)
+        elif start < end:
+            found.append((start, end))
+    return found
 
 
 def flags_of(perms: str) -> int:

@@ -5,7 +5,10 @@
   own control block, and so behind its thread pointer;
 - written pages of mapped files: the loader's lists, the data of libraries. Were they missing, a reader would take what the
   file had at the start for what the memory holds;
+- data of programs and libraries that begin as zeros (.bss), which debuggers read as one piece;
 - small shared memory that no file outlives (multiprocessing's semaphores), the vdso, the first page of ELF files.
+
+Pages that do not exist are never asked for (``pages`` says why).
 
 The rest of private memory is named in the core without content, so that a reader meets a hole and no zeros.
 """
@@ -13,14 +16,30 @@ The rest of private memory is named in the core without content, so that a reade
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Collection, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Collection, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .procfs import Mapping
 from .registers import Places
-from .segments import PAGE, Range, Segment, flags_of, is_kept_shared, is_skipped, within
+from .segments import (
+    PAGE,
+    Range,
+    Segment,
+    cut,
+    first_page,
+    is_kept_shared,
+    is_skipped,
+    union,
+    within,
+)
+
+if TYPE_CHECKING:
+    from .pages import Pages
+
 
 #: Shared memory up to this size is kept whole.
 _SMALL = 64 << 10
+#: Data of a program or library behind what its file has of it: up to this size it is kept as one piece.
+_LARGEST_BSS = 1 << 20
 #: Pages between two wanted ones that are taken along: fewer, larger reads, and a program that moved on a little.
 _FILL = 4
 #: Of one stack, at most; of a deeper one its two ends.
@@ -36,27 +55,44 @@ _LARGEST_STACK = 1 << 30
 _CONTROL_BLOCK = 1024
 
 
-def needed(mappings: Sequence[Mapping], touched: Sequence[Range], pages: Collection[int]) -> List[Range]:
-    """What is copied besides the stacks. ``touched``: as for ``segments.plan``; ``pages``: numbers."""
-    runs = _runs(pages, 0)
-    wanted = union(runs, common(_runs(pages, _FILL), touched))  # a page between that nobody wrote may be a guard
-    found: List[Range] = []
-    for mapping, written in zip(mappings, within(touched, mappings)):
+class Needed(NamedTuple):
+    """``copies``: pages that exist; ``zeros``: wanted ones that nobody wrote yet, in memory that begins as zeros."""
+
+    copies: List[Range]
+    zeros: List[Range]
+
+
+def needed(mappings: Sequence[Mapping], pages: Pages, wanted: Collection[int]) -> Needed:
+    """What is kept besides the stacks. ``wanted``: numbers of pages."""
+    asked = _runs(wanted, 0)
+    close = union(asked, common(_runs(wanted, _FILL), pages.touched))
+    found = Needed([], [])
+    before: Optional[Mapping] = None
+    each = zip(mappings, within(pages.touched, mappings), within(pages.resident, mappings))
+    for mapping, touched, resident in each:
+        whole = [(mapping.start, mapping.end)]
         if is_skipped(mapping) or mapping.perms[:2] == "--":
-            continue
-        whole = (mapping.start, mapping.end)
-        if mapping.name == b"[vdso]":
-            found.append(whole)
+            pass
+        elif mapping.name == b"[vdso]":
+            found.copies.extend(whole)
         elif mapping.shared:
             if is_kept_shared(mapping):
-                found += [whole] if mapping.size <= _SMALL else _inside(wanted, whole)
+                inside = whole if mapping.size <= _SMALL else _inside(asked, whole[0])
+                found.copies.extend(common(inside, resident))
         elif mapping.inode == 0:
-            found += _inside(wanted, whole)
+            inside = whole if _is_bss(mapping, before) else _inside(close, whole[0])
+            there = list(common(inside, touched))
+            found.copies.extend(there)
+            found.zeros.extend(without(inside, there))
         else:
-            found += written
-            if mapping.offset == 0 and "r" in mapping.perms:
-                found.append((mapping.start, mapping.start + PAGE))
-    return union(found)
+            found.copies.extend(union(touched, first_page(mapping)))
+        before = mapping
+    return Needed(union(found.copies), union(found.zeros))
+
+
+def _is_bss(mapping: Mapping, before: Optional[Mapping]) -> bool:
+    """The rest of a program's or library's data, which debuggers read as one piece."""
+    return before is not None and before.inode != 0 and before.end == mapping.start and mapping.size <= _LARGEST_BSS
 
 
 def stacks(threads: Iterable[Places], mappings: Sequence[Mapping]) -> Optional[List[Range]]:
@@ -92,31 +128,26 @@ def _stack(thread: Places, mapping: Mapping) -> Iterator[Range]:
         yield end - _BOTTOM, end
 
 
-def cut(mappings: Iterable[Mapping], stored: Sequence[Range]) -> List[Segment]:
-    """All mappings as segments: each part that is ``stored`` (rising, joined) with what is left out behind it, as the kernel
-    writes a program's first page."""
+def segments(mappings: Iterable[Mapping], stored: Sequence[Range]) -> List[Segment]:
+    """All mappings, with what is ``stored`` of each (rising, joined)."""
     kept = [mapping for mapping in mappings if not is_skipped(mapping)]
-    segments: List[Segment] = []
-    for mapping, parts in zip(kept, within(stored, kept)):
-        flags = flags_of(mapping.perms)
-        starts = [start for start, _end in parts] + [mapping.end]
-        if starts[0] > mapping.start:
-            segments.append(Segment(mapping.start, starts[0], 0, flags))
-        for (start, end), following in zip(parts, starts[1:]):
-            segments.append(Segment(start, following, end - start, flags))
-    return segments
+    return [segment for mapping, parts in zip(kept, within(stored, kept)) for segment in cut(mapping, parts)]
 
 
-def union(first: Iterable[Range], second: Iterable[Range] = ()) -> List[Range]:
-    """Rising ranges that neither touch nor overlap."""
-    found: List[Range] = []
-    for start, end in sorted([*first, *second]):
-        if found and start <= found[-1][1]:
-            if end > found[-1][1]:
-                found[-1] = (found[-1][0], end)
-        elif start < end:
-            found.append((start, end))
-    return found
+def without(ranges: Iterable[Range], holes: Sequence[Range]) -> Iterator[Range]:
+    """What of rising ranges does not lie in ``holes``, rising and disjoint too."""
+    starts = [start for start, _end in holes]
+    for start, end in ranges:
+        position = start
+        for low, high in holes[max(bisect_right(starts, start) - 1, 0) :]:
+            if low >= end:
+                break
+            if high > position:
+                if low > position:
+                    yield position, low
+                position = high
+        if position < end:
+            yield position, end
 
 
 def around(pages: Collection[int], reach: int, touched: Sequence[Range]) -> Set[int]:

@@ -137,7 +137,7 @@ def _scans(child: int) -> Optional[bool]:
     try:
         with open(f"/proc/{child}/pagemap", "rb", buffering=0) as stream:
             found = pages.PageMap(stream.fileno())
-            touched = found.touched(procfs.parse_maps(procfs.read(f"/proc/{child}/maps")))
+            touched = found.look(procfs.parse_maps(procfs.read(f"/proc/{child}/maps"))).touched
     except OSError:
         return None
     return found.has_scan if touched else None

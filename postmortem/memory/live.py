@@ -22,17 +22,55 @@ _U64 = struct.Struct("<Q")
 MOST_BYTES = 512 << 20
 
 
+#: The highest byte of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst): bit 63 present, 62 swapped
+#: out, 58 a guard, which looks swapped and holds nothing.
+_THERE, _GUARD = 0xC0, 4
+
+
+class LivePages:
+    """Pages of a process as they are now. Only those that exist are read: asking for others may make them, or wait for a
+    thread of the process that stands still (userfaultfd(2)).
+
+    ``memory``, ``pagemap``: open files of /proc/PID, which stay the caller's; ``anonymous``: rising ranges of private memory
+    that begins as zeros."""
+
+    def __init__(self, memory: int, pagemap: int, anonymous: Sequence[Tuple[int, int]]) -> None:
+        self._memory, self._pagemap = memory, pagemap
+        self._anonymous = anonymous
+        self._starts = [start for start, _end in anonymous]
+
+    def page(self, number: int) -> bytes:
+        """Zeros for one that was never written in memory that begins so. Raises Fault."""
+        address = number * PAGE
+        try:
+            entry = os.pread(self._pagemap, 8, number * 8)
+            if len(entry) == 8 and entry[7] & _THERE and not entry[7] & _GUARD:
+                page = os.pread(self._memory, PAGE, address)
+                if len(page) == PAGE:
+                    return page
+                raise Fault(address, PAGE, "ends early")
+        except (OSError, OverflowError) as exc:
+            raise Fault(address, PAGE, getattr(exc, "strerror", None) or "not an address") from None
+        if len(entry) == 8 and not entry[7] & _GUARD and self._begins_as_zeros(address):
+            return bytes(PAGE)
+        raise Fault(address, PAGE, "no page is there")
+
+    def _begins_as_zeros(self, address: int) -> bool:
+        index = bisect_right(self._starts, address) - 1
+        return index >= 0 and address < self._anonymous[index][1]
+
+
 class LiveCore(ElfCore):
-    """``path``: a file with the head of a core (notes, program headers) and no memory; ``descriptor``: an open
-    /proc/PID/mem, which stays the caller's. After ``until`` (of time.monotonic) every read faults.
+    """``path``: a file with the head of a core (notes, program headers) and no memory. After ``until`` (of
+    time.monotonic) every read faults.
 
     Raises what ElfCore raises."""
 
     def __init__(
-        self, path: str, descriptor: int, locate: Callable[[str], Optional[str]], until: float = float("inf")
+        self, path: str, living: LivePages, locate: Callable[[str], Optional[str]], until: float = float("inf")
     ) -> None:
         self._pages: Dict[int, bytes] = {}
-        self._descriptor = descriptor
+        self._living = living
         self._until = until
         super().__init__(path, locate)
 
@@ -62,8 +100,10 @@ class LiveCore(ElfCore):
         return struct.unpack(f"<{count}Q", self.read(address, count * 8))
 
     def _stored(self, address: int, size: int) -> bytes:
+        """Of the process alone: this is asked for when a file is looked for, to know its build."""
+        page, offset = divmod(address, PAGE)
         try:
-            return self.read(address, size)
+            return (self._pages.get(page) or self._living.page(page))[offset : offset + size]
         except Fault:
             return b""
 
@@ -77,19 +117,21 @@ class LiveCore(ElfCore):
             raise Fault(address, PAGE, "the time for reading is over")
         if len(self._pages) * PAGE >= MOST_BYTES:
             raise Fault(address, PAGE, "more was read than may be held")
-        page = self._pages[number] = _fetched(self._descriptor, number)
+        try:
+            page = self._living.page(number)
+        except Fault:
+            page = self._read_slowly(address, PAGE)  # of a file, which it has mapped and never looked at
+        self._pages[number] = page
         return page
 
 
 class WatchedCore(ElfCore):
     """A core that remembers which pages were asked for in vain. They are read from the running process instead, so that one
-    reading finds all that lack, not only the first: ``descriptor`` is an open /proc/PID/mem, which stays the caller's.
+    reading finds all that lack, not only the first. Raises what ElfCore raises."""
 
-    Raises what ElfCore raises."""
-
-    def __init__(self, path: str, descriptor: int, until: float = float("inf")) -> None:
+    def __init__(self, path: str, living: LivePages, until: float = float("inf")) -> None:
         self._live: Dict[int, bytes] = {}
-        self._descriptor = descriptor
+        self._living = living
         self._until = until
         super().__init__(path)
 
@@ -113,7 +155,7 @@ class WatchedCore(ElfCore):
         if time.monotonic() > self._until or len(self._live) * PAGE >= MOST_BYTES:
             return b""
         try:
-            return _fetched(self._descriptor, number)
+            return self._living.page(number)
         except Fault:
             return b""
 
@@ -121,13 +163,12 @@ class WatchedCore(ElfCore):
 class HeldPages(Memory):
     """What was copied of a process that stands still, and what turns out to be needed besides: that is read from it at once.
 
-    ``parts``: (address, bytes) in rising order, of whole pages; ``descriptor``: an open /proc/PID/mem, which stays the
-    caller's."""
+    ``parts``: (address, bytes) in rising order, of whole pages."""
 
-    def __init__(self, parts: Sequence[Tuple[int, memoryview]], descriptor: int, until: float) -> None:
+    def __init__(self, parts: Sequence[Tuple[int, memoryview]], living: LivePages, until: float) -> None:
         self._parts = parts
         self._starts = [address for address, _data in parts]
-        self._descriptor = descriptor
+        self._living = living
         self._until = until
         #: Pages that were not among the parts: number → bytes.
         self.further: Dict[int, bytes] = {}
@@ -155,16 +196,5 @@ class HeldPages(Memory):
         if page is None:
             if time.monotonic() > self._until:
                 raise Fault(address, PAGE, "the time for reading is over")
-            page = self.further[number] = _fetched(self._descriptor, number)
+            page = self.further[number] = self._living.page(number)
         return page
-
-
-def _fetched(descriptor: int, number: int) -> bytes:
-    """A page of a running process. Raises Fault."""
-    try:
-        page = os.pread(descriptor, PAGE, number * PAGE)
-    except (OSError, OverflowError) as exc:
-        raise Fault(number * PAGE, PAGE, getattr(exc, "strerror", None) or "not an address") from None
-    if len(page) != PAGE:
-        raise Fault(number * PAGE, PAGE, "ends early")
-    return page

@@ -39,7 +39,7 @@ def test_written_pages_are_found(region: Tuple[int, mmap.mmap], scan: bool) -> N
     start, _memory = region
     descriptor = os.open("/proc/self/pagemap", os.O_RDONLY)
     try:
-        found = PageMap(descriptor, has_scan=scan).touched(mappings())
+        found = PageMap(descriptor, has_scan=scan).look(mappings()).touched
     finally:
         os.close(descriptor)
     assert found == sorted(found)
@@ -58,7 +58,7 @@ def test_a_reservation_that_would_take_too_long_is_named(region: Tuple[int, mmap
     descriptor = os.open("/proc/self/pagemap", os.O_RDONLY)
     try:
         pages = PageMap(descriptor, has_scan=False)
-        assert pages.touched([huge]) == []
+        assert pages.look([huge]) == ([], [])
         assert pages.left_out == [huge]
     finally:
         os.close(descriptor)
@@ -74,7 +74,7 @@ def test_guards_hold_nothing(region: Tuple[int, mmap.mmap], scan: bool) -> None:
         pytest.skip(f"needs MADV_GUARD_INSTALL, Linux 6.13: {exc.strerror}")
     descriptor = os.open("/proc/self/pagemap", os.O_RDONLY)
     try:
-        found = PageMap(descriptor, scan).touched(mappings())
+        found = PageMap(descriptor, scan).look(mappings()).touched
     finally:
         os.close(descriptor)
     assert not any(low <= start + 50 * PAGE < high for low, high in found)

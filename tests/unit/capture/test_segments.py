@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import List, Optional
+from typing import List, Optional, Sequence
 
 import pytest
 
+from postmortem.capture.pages import Pages
 from postmortem.capture.procfs import Mapping
 from postmortem.capture.segments import PAGE, Plan, Range, plan
 
@@ -21,8 +22,9 @@ def pages(*runs: Range) -> List[Range]:
     return [(START + low * PAGE, START + high * PAGE) for low, high in runs]
 
 
-def planned(one: Mapping, *runs: Range) -> Plan:
-    return plan([one], pages(*runs))
+def planned(one: Mapping, *runs: Range, resident: Sequence[Range] = (), full: bool = False) -> Plan:
+    """``runs``: written pages; ``resident``: pages of the file, or shared, that the process has."""
+    return plan([one], Pages(pages(*runs), pages(*resident)), full)
 
 
 def test_anonymous_memory_keeps_the_touched_pages() -> None:
@@ -37,7 +39,7 @@ def test_touched_ranges_are_cut_at_the_mappings() -> None:
     """The kernel joins neighbours; each mapping gets its own part."""
     first = mapping(4)
     second = first._replace(start=first.end, end=first.end + 4 * PAGE, perms="r--p")
-    result = plan([first, second], pages((2, 6)))
+    result = plan([first, second], Pages(pages((2, 6)), []))
     assert result.copies == pages((2, 4), (4, 6))
 
 
@@ -62,28 +64,54 @@ def test_touched_ranges_are_cut_at_the_mappings() -> None:
 )
 def test_kinds_of_mappings(one: Mapping, stored_pages: Optional[int]) -> None:
     """None: not in the core at all; 0: named, without content."""
-    result = planned(one)
+    result = planned(one, resident=[(0, one.size // PAGE)])
     if stored_pages is None:
         assert result.segments == []
     else:
-        assert [s.stored for s in result.segments] == [stored_pages * PAGE]
+        assert sum(s.stored for s in result.segments) == stored_pages * PAGE
     assert result.bytes == (stored_pages or 0) * PAGE
 
 
 def test_relocated_read_only_data_is_stored() -> None:
     """RELRO is read-only now, and was written by the linker: the file does not have it."""
-    result = planned(mapping(4, "r--p", b"/lib/x.so", 7, 0x8000), (1, 2))
-    assert result.bytes == 4 * PAGE
+    result = planned(mapping(4, "r--p", b"/lib/x.so", 7, 0x8000), (1, 2), resident=[(0, 1)])
+    assert result.copies == pages((0, 2))
+
+
+@pytest.mark.parametrize(
+    "one", [mapping(8, "rw-s", b"/dev/zero (deleted)", 9), mapping(8, "rw-p", b"/lib/x.so", 7, 0x4000)]
+)
+def test_pages_that_do_not_exist_are_never_asked_for(one: Mapping) -> None:
+    """Reading a hole of shared memory makes a page there. What was not read is a hole, and no zeros."""
+    result = planned(one, resident=[(2, 3)])
+    assert result.copies == pages((2, 3))
+    assert [(s.start, s.end, s.stored) for s in result.segments] == [
+        (*pages((0, 2))[0], 0), (*pages((2, 8))[0], PAGE)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("perms", ["---p", "--xp"])
+def test_written_pages_that_nobody_may_read_now_are_stored(perms: str) -> None:
+    """Code that was made and is only run, data that was locked away: no file has them."""
+    result = planned(mapping(8, perms), (2, 4))
+    assert result.copies == pages((2, 4))
+    assert [s.stored for s in result.segments] == [0, 2 * PAGE]
+
+
+def test_full_takes_what_there_is_of_files() -> None:
+    """Code that runs, and shared files; not what the process has never looked at."""
+    for one in (mapping(8, "r-xp", b"/lib/x.so", 7, 0x4000), mapping(8, "rw-s", b"/data", 7)):
+        assert planned(one, resident=[(1, 5)], full=True).copies == pages((1, 5))
 
 
 def test_a_large_private_file_mapping_is_split_at_its_changes() -> None:
     """Gigabytes of weights mapped copy-on-write: the changed pages, and the file for the rest."""
     size = 1 << 18
     result = planned(mapping(size, "rw-p", b"/weights", 7), (10, 12), (50, 51))
-    assert [(s.stored > 0) for s in result.segments] == [False, True, False, True, False]
+    assert [s.stored for s in result.segments] == [PAGE, 2 * PAGE, PAGE]
     assert result.segments[0].start == START
     assert result.segments[-1].end == START + size * PAGE
-    assert result.bytes == 3 * PAGE
+    assert result.bytes == 4 * PAGE
 
 
 def test_a_huge_reservation_is_stored_around_what_it_uses() -> None:

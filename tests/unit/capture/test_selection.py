@@ -6,10 +6,11 @@ from typing import List, Optional, Sequence
 
 import pytest
 
+from postmortem.capture.pages import Pages
 from postmortem.capture.procfs import Mapping
 from postmortem.capture.registers import Places
-from postmortem.capture.segments import PAGE, Range
-from postmortem.capture.selection import around, common, cut, needed, stacks, union
+from postmortem.capture.segments import PAGE, Range, union
+from postmortem.capture.selection import around, common, needed, segments, stacks, without
 
 START = 0x10000000
 FIRST = START // PAGE  # the number of the first page
@@ -33,37 +34,59 @@ def in_pages(found: Optional[Sequence[Range]]) -> List[Range]:
 
 
 @pytest.mark.parametrize(
-    ("one", "touched", "wanted", "expected"),
+    ("one", "touched", "wanted", "copies", "zeros"),
     [
         pytest.param(
-            mapping(100), [(0, 100)], [3, 5, 40], [(3, 6), (40, 41)], id="of private memory what was asked for"
+            mapping(100), [(0, 100)], [3, 5, 40], [(3, 6), (40, 41)], [], id="of private memory what was asked for"
         ),
-        pytest.param(mapping(100), [(3, 4)], [3, 5], [(3, 4), (5, 6)], id="what lies between may be a guard"),
-        pytest.param(mapping(100), [], [3], [(3, 4)], id="a page that nobody wrote is zeros, and said to be"),
-        pytest.param(mapping(100, name=b"[heap]"), [(0, 100)], [], [], id="the heap is private memory"),
-        pytest.param(mapping(9, "rw-p", b"/x.so", 7, offset=4), [(2, 4)], [8], [(2, 4)], id="written pages of files"),
-        pytest.param(mapping(9, "r-xp", b"/x.so", 7), [], [2, 3], [(0, 1)], id="a file's own pages are on the disk"),
-        pytest.param(mapping(2, "r-xp", b"[vdso]"), [], [], [(0, 2)], id="the vdso is nowhere else"),
-        pytest.param(mapping(1, "rw-s", b"/dev/shm/sem.x (deleted)", 7), [], [], [(0, 1)], id="semaphores"),
+        pytest.param(mapping(100), [(3, 4)], [3, 5], [(3, 4)], [(5, 6)], id="what lies between may be a guard"),
+        pytest.param(mapping(100), [], [3], [], [(3, 4)], id="a page that nobody wrote is zeros, and said to be"),
+        pytest.param(mapping(100, name=b"[heap]"), [(0, 100)], [], [], [], id="the heap is private memory"),
         pytest.param(
-            mapping(900, "rw-s", b"/dev/shm/array", 7), [], [5], [(5, 6)], id="of shared arrays what is asked for"
+            mapping(9, "rw-p", b"/x.so", 7, offset=4), [(2, 4)], [8], [(2, 4)], [], id="written pages of files"
         ),
-        pytest.param(mapping(4, "---p"), [], [1], [], id="what nobody may read"),
-        pytest.param(mapping(4, "rw-s", b"/dev/dri/card0", 7), [], [1], [], id="a device"),
+        pytest.param(
+            mapping(9, "r-xp", b"/x.so", 7), [], [2, 3], [(0, 1)], [], id="a file's own pages are on the disk"
+        ),
+        pytest.param(mapping(2, "r-xp", b"[vdso]"), [], [], [(0, 2)], [], id="the vdso is nowhere else"),
+        pytest.param(mapping(1, "rw-s", b"/dev/shm/sem.x (deleted)", 7), [], [], [(0, 1)], [], id="semaphores"),
+        pytest.param(
+            mapping(900, "rw-s", b"/dev/shm/array", 7), [], [5], [(5, 6)], [], id="of shared arrays what is asked for"
+        ),
+        pytest.param(mapping(4, "---p"), [], [1], [], [], id="what nobody may read"),
+        pytest.param(mapping(4, "rw-s", b"/dev/dri/card0", 7), [], [1], [], [], id="a device"),
     ],
 )
 def test_what_is_kept_of_a_mapping(
-    one: Mapping, touched: List[Range], wanted: List[int], expected: List[Range]
+    one: Mapping, touched: List[Range], wanted: List[int], copies: List[Range], zeros: List[Range]
 ) -> None:
-    """Each kind of memory by its own rule."""
-    assert in_pages(needed([one], ranges(*touched), {FIRST + page for page in wanted})) == expected
+    """Each kind of memory by its own rule; the process has all pages of its files and shared memory."""
+    have = Pages(ranges(*touched), [(one.start, one.end)] if one.inode else [])
+    found = needed([one], have, {FIRST + page for page in wanted})
+    assert (in_pages(found.copies), in_pages(found.zeros)) == (copies, zeros)
+
+
+def test_shared_pages_that_do_not_exist_are_not_asked_for() -> None:
+    """To read them would make them."""
+    one = mapping(900, "rw-s", b"/dev/shm/array", 7)
+    found = needed([one], Pages([], ranges((5, 6))), {FIRST + 5, FIRST + 6})
+    assert (in_pages(found.copies), found.zeros) == ([(5, 6)], [])
+
+
+def test_the_data_behind_a_library_s_file_is_one_piece() -> None:
+    """.bss: debuggers read it whole. Only behind a file, and only as large as data are."""
+    file, bss = mapping(2, "rw-p", b"/lib/x.so", 7, offset=4096), mapping(10, at=2)
+    found = needed([file, bss], Pages(ranges((4, 6)), []), [])
+    assert (in_pages(found.copies), in_pages(found.zeros)) == ([(4, 6)], [(2, 4), (6, 12)])
+    assert needed([bss], Pages(ranges((4, 6)), []), []) == ([], [])
+    assert needed([file, mapping(10_000, at=2)], Pages(ranges((4, 6)), []), []) == ([], [])
 
 
 def test_neighbours_in_other_mappings_are_not_taken_along() -> None:
     """What lies between two close pages comes too, but only of the mapping that they are in."""
     mappings = [mapping(4), mapping(4, "---p", at=4), mapping(4, at=8)]
-    found = needed(mappings, ranges((0, 12)), {FIRST + 2, FIRST + 9})
-    assert in_pages(found) == [(2, 3), (9, 10)]
+    found = needed(mappings, Pages(ranges((0, 12)), []), {FIRST + 2, FIRST + 9})
+    assert in_pages(found.copies) == [(2, 3), (9, 10)]
 
 
 def at(page: float, thread_pointer: float = 0) -> Places:
@@ -105,7 +128,7 @@ def test_segments_are_cut_as_the_kernel_cuts_them() -> None:
     """What is left out follows what is stored; nothing is lost, nothing overlaps, device memory is not named."""
     one, other = mapping(10), mapping(5, "r-xp", b"/x.so", 7, at=20)
     device = mapping(5, "rw-s", b"/dev/mem", 7, at=30)
-    found = cut([one, other, device], ranges((2, 4), (7, 8), (20, 21)))
+    found = segments([one, other, device], ranges((2, 4), (7, 8), (20, 21)))
     assert [((s.start - START) // PAGE, (s.end - START) // PAGE, s.stored // PAGE, s.flags) for s in found] == [
         (0, 2, 0, 6), (2, 7, 2, 6), (7, 10, 1, 6), (20, 25, 1, 5),
     ]  # fmt: skip
@@ -120,4 +143,5 @@ def test_around_a_page_are_the_written_ones() -> None:
 def test_ranges_are_joined_and_intersected() -> None:
     """Rising, disjoint, joined where they touch."""
     assert union([(5, 7), (1, 3)], [(3, 4), (6, 9), (12, 12)]) == [(1, 4), (5, 9)]
+    assert list(without([(0, 5), (8, 20)], [(1, 2), (4, 9), (15, 16)])) == [(0, 1), (2, 4), (9, 15), (16, 20)]
     assert list(common([(0, 5), (8, 20)], [(1, 2), (4, 9), (15, 30)])) == [(1, 2), (4, 5), (8, 9), (15, 20)]

@@ -15,7 +15,7 @@ import pytest
 from postmortem.capture import elfcore
 from postmortem.capture.segments import PAGE, Segment
 from postmortem.memory import Fault
-from postmortem.memory.live import HeldPages, LiveCore, WatchedCore
+from postmortem.memory.live import HeldPages, LiveCore, LivePages, WatchedCore
 
 PAGES = 8
 
@@ -29,11 +29,12 @@ def area() -> Iterator[Tuple[mmap.mmap, int]]:
 
 
 @pytest.fixture
-def own() -> Iterator[int]:
-    """An open /proc/self/mem."""
-    descriptor = os.open("/proc/self/mem", os.O_RDONLY)
-    yield descriptor
-    os.close(descriptor)
+def own(area: Tuple[mmap.mmap, int]) -> Iterator[LivePages]:
+    """This process's pages."""
+    memory, pagemap = (os.open(f"/proc/self/{name}", os.O_RDONLY) for name in ("mem", "pagemap"))
+    yield LivePages(memory, pagemap, [(area[1], area[1] + PAGES * PAGE)])
+    os.close(memory)
+    os.close(pagemap)
 
 
 def core_file(path: Path, start: int, stored: bytes) -> Path:
@@ -47,7 +48,7 @@ def core_file(path: Path, start: int, stored: bytes) -> Path:
     return path
 
 
-def test_a_live_core_remembers_its_pages(area: Tuple[mmap.mmap, int], own: int, tmp_path: Path) -> None:
+def test_a_live_core_remembers_its_pages(area: Tuple[mmap.mmap, int], own: LivePages, tmp_path: Path) -> None:
     """Each page that any read touched, each fetched once; the content is the process's."""
     _memory, start = area
     core = LiveCore(str(core_file(tmp_path / "head", start, b"")), own, lambda name: None)
@@ -59,7 +60,7 @@ def test_a_live_core_remembers_its_pages(area: Tuple[mmap.mmap, int], own: int, 
     core.close()
 
 
-def test_a_live_core_faults_as_any_memory(own: int, tmp_path: Path) -> None:
+def test_a_live_core_faults_as_any_memory(own: LivePages, tmp_path: Path) -> None:
     """Where nothing is mapped, for sizes that are none, and when its time is over."""
     path = str(core_file(tmp_path / "head", 1 << 40, b""))
     core = LiveCore(path, own, lambda name: None)
@@ -73,7 +74,9 @@ def test_a_live_core_faults_as_any_memory(own: int, tmp_path: Path) -> None:
     late.close()
 
 
-def test_a_watched_core_reads_on_where_the_core_ends(area: Tuple[mmap.mmap, int], own: int, tmp_path: Path) -> None:
+def test_a_watched_core_reads_on_where_the_core_ends(
+    area: Tuple[mmap.mmap, int], own: LivePages, tmp_path: Path
+) -> None:
     """What the core has is the core's; what it lacks comes from the process and is told; what neither has faults."""
     _memory, start = area
     core = WatchedCore(str(core_file(tmp_path / "core", start, b"\xaa" * PAGE)), own)
@@ -85,7 +88,22 @@ def test_a_watched_core_reads_on_where_the_core_ends(area: Tuple[mmap.mmap, int]
     core.close()
 
 
-def test_held_pages_are_completed_from_the_process(area: Tuple[mmap.mmap, int], own: int) -> None:
+def test_pages_that_do_not_exist_are_not_made(area: Tuple[mmap.mmap, int], own: LivePages) -> None:
+    """Zeros where memory begins as zeros, a fault elsewhere; and looking has made none."""
+    memory, start = area
+    memory.madvise(mmap.MADV_DONTNEED)
+    shared = mmap.mmap(-1, PAGE)
+    hole = ctypes.addressof(ctypes.c_char.from_buffer(shared))
+    assert own.page(start // PAGE + 2) == bytes(PAGE)
+    with pytest.raises(Fault, match="no page"):
+        own.page(hole // PAGE)
+    pagemap = os.open("/proc/self/pagemap", os.O_RDONLY)
+    for address in (start + 2 * PAGE, hole):
+        assert not os.pread(pagemap, 8, address // PAGE * 8)[7] & 0xC0
+    os.close(pagemap)
+
+
+def test_held_pages_are_completed_from_the_process(area: Tuple[mmap.mmap, int], own: LivePages) -> None:
     """Parts first, across their borders too; the rest is read page by page and kept, until the time is over."""
     _memory, start = area
     parts = [(start + PAGE, memoryview(b"\xbb" * PAGE)), (start + 2 * PAGE, memoryview(b"\xcc" * PAGE))]
