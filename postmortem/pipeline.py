@@ -8,12 +8,12 @@ from typing import Any, Callable, Dict, Iterator, Optional, Sequence, TextIO, Tu
 
 from . import __version__, evidence, publish, report
 from .bundle import Bundle
+from .cores.executable import take_executable
 from .cores.unpacked import compressed, unpacked
 from .errors import CaptureFailed, PostmortemError, UsageError
 from .evidence import Evidence, Gap
-from .extract.cores import from_core
+from .extract.cores import from_core, open_core
 from .findings import Diagnosis
-from .memory import ElfCore, NotElf
 
 Progress = Callable[[str], None]
 
@@ -84,18 +84,49 @@ def load_bundle(path: Path) -> Tuple[Evidence, Diagnosis]:
 def _analyze_bundle(
     path: Path, exe: Optional[Path], sysroot: Optional[Path], progress: Progress, with_locals: bool
 ) -> Tuple[Evidence, Diagnosis]:
-    """Extracted anew where the files that the cores need are here; otherwise from the recorded evidence."""
+    """Extracted anew where the files that the cores need are here; otherwise from the recorded evidence, which is kept as
+    well when it knows more than what can be extracted here."""
     with Bundle.open(path) as bundle:
         recorded = _recorded(bundle.path)
-        if recorded is not None and not (exe or sysroot) and not _files_at_hand(bundle.path):
+        at_hand = recorded is not None and _files_at_hand(bundle.path, exe, sysroot)
+        if recorded is not None and not at_hand and not (exe or sysroot):
             return _classified(_without_locals(recorded) if with_locals else recorded)
         found = _from_bundle(
             bundle.path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress, with_locals=with_locals
         )
-    if recorded is not None:
-        kept = _sources(recorded.sources, found.sources)
-        found = evidence.replace(found, sources=kept, loops={**found.loops, **recorded.loops})
-    return _classified(found)
+    if recorded is None:
+        return _classified(found)
+    lost = _lost(recorded, found, at_hand)
+    if lost:
+        reason = f"read anew with what is here, the cores show {lost}: this is the evidence recorded at the capture"
+        remedy = "pass the program and libraries of the capture: --exe, or --sysroot with all that the cores map"
+        recorded = _without_locals(recorded) if with_locals else recorded
+        gap = Gap("core", "the bundle's cores", reason, remedy)
+        return _classified(evidence.replace(recorded, gaps=(*recorded.gaps, gap)))
+    kept = _sources(recorded.sources, found.sources)
+    return _classified(evidence.replace(found, sources=kept, loops={**found.loops, **recorded.loops}))
+
+
+def _lost(recorded: Evidence, found: Evidence, at_hand: bool) -> Optional[str]:
+    """What the new extraction has less of, in words; None when it is as good. Locks without an owner count only where
+    files are missing: otherwise the owner was a mistake that has been mended since."""
+    before, now = _extent(recorded), _extent(found)
+    wanted = [what for what in before if not (at_hand and what == _OWNERS)]
+    less = [f"{now[what]} of {before[what]} {what}" for what in wanted if now[what] < before[what]]
+    return ", ".join(less) or None
+
+
+_OWNERS = "locks' owners"
+
+
+def _extent(known: Evidence) -> Dict[str, int]:
+    threads = [thread for process in known.processes for thread in process.threads]
+    return {
+        "interpreters": sum(process.python is not None for process in known.processes),
+        "threads": len(threads),
+        "Python stacks": sum(bool(thread.python) for thread in threads),
+        _OWNERS: sum(lock.owner_tid is not None for process in known.processes for lock in process.resources),
+    }
 
 
 def _without_locals(recorded: Evidence) -> Evidence:
@@ -120,18 +151,20 @@ def _recorded(folder: Path) -> Optional[Evidence]:
         return None
 
 
-def _files_at_hand(folder: Path) -> bool:
+def _files_at_hand(folder: Path, exe: Optional[Path], sysroot: Optional[Path]) -> bool:
     """Is every program and library that the cores map here, as the same build? (and is there a core at all)"""
     cores = sorted((folder / "raw" / "cores").glob("*.core"))
-    return bool(cores) and all(all(_usable(core)) for core in cores)
+    return bool(cores) and all(all(_usable(core, exe, sysroot)) for core in cores)
 
 
-def _usable(path: Path) -> Iterator[bool]:
+def _usable(path: Path, exe: Optional[Path], sysroot: Optional[Path]) -> Iterator[bool]:
     try:
-        core = ElfCore(str(path))
-    except (OSError, NotElf, ValueError):
+        core = open_core(path, sysroot)
+    except PostmortemError:
         yield False
         return
+    if exe is not None:
+        take_executable(core, exe)
     for name in {f.path for f in core.files if f.offset == 0}:
         yield core.elf(name) is not None or core.unusable.get(name) == "not an ELF file"
 
