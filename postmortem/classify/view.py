@@ -12,6 +12,8 @@ from . import knowledge
 BUSY_SHARE = 0.3
 #: Voluntary switches a second: a thread that is stuck in a system call has none, one that gets stuck just then has one.
 WAKES = 1.5
+#: Who uses more of a core, or wakes more often a second, gets something done: neither a rest nor a heartbeat is so much.
+WORKS_SHARE, WORKS_WAKES = 0.01, 20
 
 
 class Edge(NamedTuple):
@@ -154,6 +156,22 @@ class View:
         """Is another process of the tree at work?"""
         return any(self.moves(t) for p in self.processes if p is not process for t in p.threads)
 
+    def work_beside(self, process: Process, thread: Thread) -> Tuple[str, ...]:
+        """What the busiest of all others, in this process and the tree's, got done meanwhile; empty when all rest."""
+        found = [
+            (self.cpu_share(t) or 0.0, self.switches(t) or 0.0, p, t)
+            for p in self.processes
+            for t in p.threads
+            if t is not thread
+        ]
+        working = [one for one in found if one[0] > WORKS_SHARE or one[1] > WORKS_WAKES]
+        if not working:
+            return ()
+        share, wakes, where, who = max(working, key=lambda one: one[:2])
+        of = "" if where is process else f" of process {where.pid}"
+        more = f", and {len(working) - 1} more are at work" if len(working) > 1 else ""
+        return (f"meanwhile {label(who)}{of} used {share:.1%} of a core and woke {wakes:.0f} times a second{more}",)
+
     def children(self, process: Process) -> List[Process]:
         return [p for p in self.processes if p.ppid == process.pid]
 
@@ -218,7 +236,9 @@ def label(thread: Thread) -> str:
 def is_python(process: Process) -> bool:
     """A Python interpreter, also when its state could not be read."""
     program = (process.exe or (process.argv[0] if process.argv else "")).rsplit("/", 1)[-1]
-    return process.python is not None or program.startswith(("python", "pypy")) or any(t.python for t in process.threads)
+    return (
+        process.python is not None or program.startswith(("python", "pypy")) or any(t.python for t in process.threads)
+    )
 
 
 def do(count: int, verb: str) -> str:

@@ -12,7 +12,7 @@ them apart.
 
 from __future__ import annotations
 
-from typing import Iterator, Optional, Tuple
+from typing import Iterator, Optional
 
 from ...evidence import Process, Task, Thread
 from ..knowledge import own_frame, short
@@ -31,8 +31,6 @@ PATTERN = Pattern(
 TIMES, AT_LEAST = 3, 10
 #: Without a deadline to compare with (a core, --pid).
 ALONE = 60
-#: Of another thread or process: who uses more of a core, or wakes more often a second, gets something done meanwhile.
-WORKS_SHARE, WORKS_WAKES = 0.01, 20
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -75,7 +73,7 @@ def _match(view: View, process: Process, thread: Thread) -> Match:
     length = wait.timeout_s if wait else None
     frame = own_frame(thread.python)
     call = wait.syscall if wait and wait.syscall else "a sleep"
-    busy = _at_work(view, process, thread)
+    busy = view.work_beside(process, thread)
     duration = f" for {length:g} s" if length is not None else ""
     if frame is not None:
         rest = "while others work" if busy else "and nothing else computes"
@@ -99,22 +97,6 @@ def _match(view: View, process: Process, thread: Thread) -> Match:
     )
 
 
-def _at_work(view: View, process: Process, sleeper: Thread) -> Tuple[str, ...]:
-    """What the counters say of the busiest of all others, in this process and the tree's; nothing when they rest."""
-    others = [(p, t) for p in view.processes for t in p.threads if t is not sleeper]
-    at_work = [
-        (view.cpu_share(t) or 0.0, view.switches(t) or 0.0, p, t)
-        for p, t in others
-        if (view.cpu_share(t) or 0.0) > WORKS_SHARE or (view.switches(t) or 0.0) > WORKS_WAKES
-    ]
-    if not at_work:
-        return ()
-    share, wakes, where, thread = max(at_work, key=lambda found: found[:2])
-    of = "" if where is process else f" of process {where.pid}"
-    more = f", and {len(at_work) - 1} more are at work" if len(at_work) > 1 else ""
-    return (f"meanwhile {label(thread)}{of} used {share:.1%} of a core and woke {wakes:.0f} times a second{more}",)
-
-
 def _sleeping_tasks(view: View, process: Process, main: Thread) -> Iterator[Answer]:
     """The same with asyncio.sleep: the main thread's loop has a timer, and no task waits for anything else."""
     loops = {loop.id for loop in process.loops if loop.tid == main.tid}
@@ -136,7 +118,7 @@ def _sleeping_tasks(view: View, process: Process, main: Thread) -> Iterator[Answ
     frame = own_frame(asleep[0].stack)
     if frame is None or process.listening:
         return
-    busy = _at_work(view, process, main)
+    busy = view.work_beside(process, main)
     yield Match(
         confidence="likely" if _too_long(view, wait.timeout_s) and not busy else "possible",
         summary=f"task {asleep[0].name} sleeps at {short(frame)}, and no task has anything else to do",
