@@ -53,13 +53,22 @@ def _libraries(memory: Memory, link: int) -> Iterator[Tuple[int, str]]:
     while link and link not in seen and len(seen) < MAX_LIBRARIES:
         seen.add(link)
         try:
-            bias, name_at, _dynamic, following = memory.words(link, 4)
+            bias, name_at, _dynamic, following = _entry(memory, link)
             name = os.fsdecode(memory.cstring(name_at, 4096))
         except Fault:
             return
         if name.startswith("/"):
             yield bias, name
         link = following
+
+
+def _entry(memory: Memory, link: int) -> Tuple[int, ...]:
+    """l_addr, l_name, l_ld, l_next of struct link_map. l_prev is read too: gdb does, and gives up where it cannot, so a
+    core of what we read has to have it."""
+    try:
+        return memory.words(link, 5)[:4]
+    except Fault:
+        return memory.words(link, 4)
 
 
 def _pieces(bias: int, name: str, here: Optional[str]) -> Iterator[MappedFile]:
