@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from .capture.command import Command
     from .capture.options import Options
 
+#: Of the kernel's 4096, with room for what is below a bundle's directory.
+_LONGEST_PATH = 3800
+_SHOWN = 60
+
 
 def main(argv: list[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
@@ -102,6 +106,10 @@ def _refuse_early(path: str) -> None:
             f"{path} is there already and is never overwritten", "choose another name with -o DIR"
         )
     parent = os.path.abspath(path)
+    if len(os.fsencode(parent)) > _LONGEST_PATH or any(len(os.fsencode(part)) > 255 for part in parent.split("/")):
+        raise errors.CaptureFailed(
+            f"{path[:_SHOWN]}… cannot be written: File name too long", "choose a shorter name with -o DIR"
+        )
     while not os.path.exists(parent):
         parent = os.path.dirname(parent)
     if not os.path.isdir(parent) or not os.access(parent, os.W_OK | os.X_OK):

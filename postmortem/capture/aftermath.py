@@ -21,22 +21,39 @@ Say = Callable[[str], None]
 
 #: Signals that end us and come within this time say the same: whoever ends a job sends several (TERM and HUP).
 _ONE_WISH_S = 1.0
+_MOST_TAKEN = 10_000
 
 
-def create(command: Command, options: Options, number: Optional[int]) -> Bundle:
-    """A new bundle; ``number`` is its own among several. Raises CaptureFailed."""
+def free_number(options: Options, first: int) -> int:
+    """The first number from ``first`` on under which no other bundle is in -o DIR."""
+    if options.output is not None:
+        for number in range(first, first + _MOST_TAKEN):
+            try:
+                refuse_if_taken(Path(options.output) / str(number))
+            except errors.CaptureFailed:
+                continue
+            return number
+    return first
+
+
+def create(command: Command, options: Options, number: Optional[int], say: Say) -> Bundle:
+    """A new bundle; ``number`` is its own among several. Raises CaptureFailed.
+
+    -o DIR was free when the command began. That it has been taken since, or that its disk is full or read-only, is no
+    reason to lose what took so long to come about: the temporary folder takes it.
+    """
     now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     name = f"postmortem-{program(command, options)}-{now}-{command.pid}" + ("" if number is None else f"-{number}")
     place = Path(name)
     if options.output is not None:
         place = Path(options.output) if number is None else Path(options.output) / str(number)
-        refuse_if_taken(place)
     try:
         return Bundle.create(place)
     except errors.CaptureFailed as exc:
-        # a disk that is full or read-only is no reason to lose what took so long to come about
         with contextlib.suppress(OSError):
-            return Bundle.create(Path(tempfile.mkdtemp(prefix="postmortem-")) / name)
+            bundle = Bundle.create(Path(tempfile.mkdtemp(prefix="postmortem-")) / name)
+            say(f"{exc}; the temporary folder takes it")
+            return bundle
         raise exc from None
 
 
@@ -97,6 +114,13 @@ def note_unreadable(bundle: Bundle, pids: List[int]) -> None:
             "run postmortem as root to judge other users' processes",
         )
         bundle.record(step)
+
+
+def note_shortened(bundle: Bundle, asked: float, given: float) -> None:
+    """The budget has bounded --observe; both in seconds."""
+    step = Step("observe", "the tree")
+    step.leave_out(f"it was watched for {given:g} s instead of {asked:g} s", "a --budget of twice --observe, or more")
+    bundle.record(step)
 
 
 def program(command: Command, options: Options) -> str:

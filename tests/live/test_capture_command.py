@@ -90,6 +90,36 @@ def test_a_taken_directory_is_refused_before_the_command_runs(tmp_path: Path) ->
     assert (tmp_path / "bundle" / "precious").read_text() == "kept"
 
 
+@pytest.mark.parametrize("becomes", ["a bundle", "a file", "read-only"])
+def test_a_directory_that_is_taken_while_the_command_runs(tmp_path: Path, becomes: str) -> None:
+    """What took so long to come about is kept in the temporary folder, and it is said why."""
+    place, temporary = tmp_path / "bundle", tmp_path / "temporary"
+    temporary.mkdir()
+    script = {
+        "a bundle": f"mkdir {place} && echo kept > {place}/precious",
+        "a file": f"echo kept > {place}",
+        "read-only": f"ln -s /proc/self/fdinfo {place}",
+    }[becomes]
+    driver = f"import os; os.environ['TMPDIR'] = {str(temporary)!r}\n" + DRIVER
+    done = capture(tmp_path, "--", "sh", "-c", f"{script}; exec sleep 600", driver=driver)
+    (elsewhere,) = temporary.glob("postmortem-*/postmortem-*")
+    assert done.status == 124
+    assert f"{place} is there already and is never overwritten; the temporary folder takes it\n" in done.stderr
+    assert f"diagnosed {elsewhere} as text" in done.stderr
+    assert len(os.listdir(str(place))) == 1 if becomes == "a bundle" else not (place / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("name", ["n" * 300, "missing/" + "n" * 300, "/".join(["n" * 200] * 30)])
+def test_a_name_that_is_too_long_is_refused_before_the_command_runs(tmp_path: Path, name: str) -> None:
+    """One sentence, which does not repeat all of it."""
+    trace = tmp_path / "trace"
+    done = capture(tmp_path / name, "--", "touch", str(trace))
+    assert done.status == 125
+    assert "File name too long" in done.stderr
+    assert len(done.stderr) < 400
+    assert not trace.exists()
+
+
 def test_a_timeout_is_124_and_diagnosed(tmp_path: Path) -> None:
     """The diagnosis gets the bundle and what the user asked for; stdout stays the command's alone."""
     done = capture(tmp_path, "-f", "json", "--report", "x.json", "--", "sh", "-c", "echo mine; exec sleep 600")

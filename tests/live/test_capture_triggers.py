@@ -232,18 +232,19 @@ def test_an_end_that_is_asked_for_ends_the_diagnosis(tmp_path: Path, begun: List
     assert it.process.wait(HANG_S) == 7
 
 
-def test_a_demand_that_cannot_be_answered(tmp_path: Path, begun: List[Demanded]) -> None:
-    """It is said why; the command goes on, and so do further demands."""
+def test_a_number_that_is_taken_is_passed_over(tmp_path: Path, begun: List[Demanded]) -> None:
+    """Nothing is overwritten, nothing is lost: the bundle takes the next one, and so do further demands."""
     it = Demanded(tmp_path)
     begun.append(it)
     (tmp_path / "bundles" / "1").mkdir(parents=True)
     (tmp_path / "bundles" / "1" / "precious").write_text("kept")
     it.demand()
-    it.hears("never overwritten")
+    it.hears(f"diagnosed {tmp_path / 'bundles' / '2'} as text")
     assert it.work() == "worked"
     it.demand()
-    it.hears(f"diagnosed {tmp_path / 'bundles' / '2'} as text")
+    it.hears(f"diagnosed {tmp_path / 'bundles' / '3'} as text")
     assert it.ends() == 7
+    assert os.listdir(str(tmp_path / "bundles" / "1")) == ["precious"]
 
 
 def test_a_deadline_after_a_demand(tmp_path: Path, begun: List[Demanded]) -> None:
@@ -276,6 +277,16 @@ def test_the_budget_counts_from_the_deadline(tmp_path: Path) -> None:
         series = finished(start(*words, "-o", str(tmp_path / "series"), driver=budget), tmp_path / "series")
         target.kill()
     assert [900 < float(text.split()[0]) <= 1000 for text in series.stderr.split("left ")[1:]] == [True, True]
+
+
+def test_the_budget_bounds_the_observation(tmp_path: Path) -> None:
+    """Watching for longer than half of it would leave nothing for the verdict; that is said, and kept."""
+    done = capture(tmp_path, "--budget", "0.6", "--", "sleep", "600", observe=HANG_S * 2)
+    assert done.status == 124
+    assert "watching for 0.3 s, half of --budget, instead of --observe 120\n" in done.stderr
+    assert "watching 1 process for 0.3 s" in done.stderr
+    (step,) = done.steps("observe")
+    assert step["left_out"] == "it was watched for 0.3 s instead of 120 s"
 
 
 # ---------------------------------------------------------------------- series
