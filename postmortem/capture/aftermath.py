@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import re
 import signal
 import tempfile
@@ -60,12 +61,30 @@ def create(command: Command, options: Options, number: Optional[int], say: Say) 
 def fill(bundle: Bundle, command: Command, options: Options, say: Say, tell: Say) -> None:
     """Captures into the bundle; ``tell`` hears of each step. Raises CaptureFailed when it cannot be written."""
     say(f"{_reason(command, options)} into {bundle.path}")
+    if not command.goes_on:  # on demand the diagnosis has a budget of its own
+        options = _bounded(options, bundle, say)
     try:
         Session(command, options, bundle, tell).capture()
     except OSError as exc:
         raise errors.CaptureFailed(f"the bundle cannot be written: {exc}", "choose another place with -o DIR") from None
     if bundle.unsaved is not None:
         say(f"{bundle.path} is not complete: {bundle.unsaved.strerror}")
+
+
+def _bounded(options: Options, bundle: Bundle, say: Say) -> Options:
+    """What is watched for all of the budget is not diagnosed within it."""
+    most = options.budget / 2
+    if options.observe <= most:
+        return options
+    step = Step("observe", "the tree")
+    say(f"watching for {most:g} s, half of --budget, instead of --observe {options.observe:g}")
+    step.leave_out(
+        f"it was watched for {most:g} s, not {options.observe:g} s", "a --budget of twice --observe, or more"
+    )
+    bundle.record(step)
+    options = copy.copy(options)
+    options.observe = most
+    return options
 
 
 def _reason(command: Command, options: Options) -> str:
@@ -114,13 +133,6 @@ def note_unreadable(bundle: Bundle, pids: List[int]) -> None:
             "run postmortem as root to judge other users' processes",
         )
         bundle.record(step)
-
-
-def note_shortened(bundle: Bundle, asked: float, given: float) -> None:
-    """The budget has bounded --observe; both in seconds."""
-    step = Step("observe", "the tree")
-    step.leave_out(f"it was watched for {given:g} s instead of {asked:g} s", "a --budget of twice --observe, or more")
-    bundle.record(step)
 
 
 def program(command: Command, options: Options) -> str:

@@ -35,7 +35,6 @@ class Course:
         self._narration = narration
         self._pipeline = diagnose
         self._diagnoses = Diagnoses(command, lambda captured, prepare: self._diagnose([captured], prepare))
-        self._asked_to_observe = options.observe
         self._count = 0
         self._latest: Optional[Bundle] = None
         self._watched = isinstance(command, Watch)
@@ -110,7 +109,6 @@ class Course:
             number = self._count = aftermath.free_number(self._options, self._count + 1)
         self._command.trigger = reason
         self._latest = bundle = aftermath.create(self._command, self._options, number, self._narration.say)
-        self._bound_observation(bundle)
         if unreadable:
             aftermath.note_unreadable(bundle, unreadable)
         try:
@@ -118,15 +116,6 @@ class Course:
         finally:
             self._narration.clear()
         return bundle.path, number
-
-    def _bound_observation(self, bundle: Bundle) -> None:
-        """What is watched for all of the budget is not diagnosed within it; on demand the diagnosis has one of its own."""
-        asked, most = self._asked_to_observe, self._options.budget / 2
-        if asked > most and not self._command.goes_on:
-            if self._options.observe != most:
-                self._narration.say(f"watching for {most:g} s, half of --budget, instead of --observe {asked:g}")
-            self._options.observe = most
-            aftermath.note_shortened(bundle, asked, most)
 
     def _wait_until(self, moment: float) -> bool:
         """Until the next capture of a series; False when there is nothing left to capture, or no wish to."""

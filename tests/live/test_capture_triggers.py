@@ -286,7 +286,7 @@ def test_the_budget_bounds_the_observation(tmp_path: Path) -> None:
     assert "watching for 0.3 s, half of --budget, instead of --observe 120\n" in done.stderr
     assert "watching 1 process for 0.3 s" in done.stderr
     (step,) = done.steps("observe")
-    assert step["left_out"] == "it was watched for 0.3 s instead of 120 s"
+    assert step["left_out"] == "it was watched for 0.3 s, not 120 s"
 
 
 # ---------------------------------------------------------------------- series
