@@ -17,6 +17,9 @@ from . import cores, facts, fallbacks, network, probes, procfs, programs, pyspy,
 from .command import Command, Watch
 from .options import Options
 
+#: Seconds after the release in which an end that it brings about is seen: whatever ends then does so at once.
+_AFTERMATH_S = 0.05
+
 
 def members_of(command: Command) -> List[tree.Member]:
     """The command's tree as it is now, without what has ended and is ours to collect."""
@@ -54,6 +57,7 @@ class Session:
         self._tell = tell  # hears of each step as it goes
         self.facts: Dict[int, Dict[str, Any]] = {}
         self._timings: Dict[str, Optional[float]] = {}
+        self._root: Optional[tree.Member] = None  # as it was at the first look
         self._programs = programs.LostPrograms(bundle)
 
     # ------------------------------------------------------------------ the steps
@@ -74,6 +78,7 @@ class Session:
             )  # fmt: skip
             fallbacks.last_look(self.bundle, self.command, [p for p, k in self.facts.items() if facts.is_python(k)])
             self._tell_of_the_pause()
+            self._see_whether_it_lives()
         self._timings.setdefault("pause_s", None)
         self.bundle.manifest["timings"] = self._timings
         self.bundle.try_to_save()
@@ -83,6 +88,32 @@ class Session:
         if pause is not None:
             cores_there = sum(1 for pid in self.bundle.pids if self.bundle.core(pid))
             self._tell(f"stopped {_processes(cores_there)} for {pause * 1e3:.3g} ms")
+
+    def _see_whether_it_lives(self) -> None:
+        """Who has ended meanwhile, by itself or because of us, has no core, or one that nobody expects of it."""
+        before, pid = self._root, self.command.pid
+        if before is None:
+            return
+        if self._timings["pause_s"] is not None:
+            self.command.pause(_AFTERMATH_S)
+        now = tree.look(pid)
+        if now is not None and now.start == before.start and now.alive:
+            return
+        self.command.reap()
+        with self.bundle.step("processes", f"process {pid}") as step:
+            number = self.command.killed_by
+            name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+            how = f", killed by {name}" if number else ""
+            step.fail(f"process {pid} ended while it was being captured{how}", self._remedy_for_an_end())
+
+    def _remedy_for_an_end(self) -> str:
+        if self._timings["pause_s"] is not None and (
+            isinstance(self.command, Watch) or self.command.killed_by == signal.SIGSYS
+        ):
+            return "--core none, if a seccomp filter of its own forbids restart_syscall(2): a stop ends it; dmesg tells of others"
+        if isinstance(self.command, Watch):
+            return "run it with `postmortem capture -t` to catch it in time"
+        return "if it ended by itself, give it a little more time with -t"
 
     # ------------------------------------------------------------------ look
 
@@ -105,6 +136,7 @@ class Session:
         found: List[tree.Member] = []
         with self.bundle.step("processes", "the tree") as step:
             found = members_of(self.command)
+            self._root = next((m for m in found if m.pid == self.command.pid and m.alive), None)
             for member in found:
                 self._describe(member.pid)
             if not self.facts:
