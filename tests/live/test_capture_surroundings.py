@@ -138,4 +138,4 @@ def test_calls_and_faults_are_counted_per_thread(tmp_path: Path) -> None:
     assert busy["read_calls"] > 100 and busy["minor_faults"] > 100
     assert idle["read_calls"] == 0 and idle["minor_faults"] == 0
     assert window["minor_faults"] >= busy["minor_faults"]
-    assert window["cpu_s"] >= busy["cpu_s"] > 0
+    assert window["cpu_s"] + 0.001 >= busy["cpu_s"] > 0  # they are rounded to different digits
