@@ -7,6 +7,7 @@ interpreter is up. Everything else is ``cli``'s.
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -45,10 +46,10 @@ def capture(words: list[str], diagnose: Callable[..., object] | None = None) -> 
     from .capture import options as line  # noqa: PLC0415
 
     try:
-        if words[:1] in (["--help"], ["-h"]):
-            sys.stdout.write(line.help_text() + "\n")
-            return 0
-        return _run(line.parse(words), diagnose)
+        options = line.parse(words)
+        if options.help:
+            return _print(line.help_text())
+        return _run(options, diagnose)
     except errors.UsageError as exc:
         _say(exc.sentence())
         return errors.CaptureFailed.status  # as timeout(1)
@@ -69,8 +70,9 @@ def _run(options: Options, diagnose: Callable[..., object] | None) -> int:
     command: Command
     reason: dict[str, Any] | None = None
     if options.pid is not None:
-        if not os.path.isdir(f"/proc/{options.pid}"):
-            raise errors.CaptureFailed(f"there is no process {options.pid}", "ps -ef lists those that there are")
+        from .capture import running  # noqa: PLC0415 - a command needs none of it
+
+        running.check(options.pid)
         command, reason = run.Watch(options.pid), {"kind": "pid", "seconds": None, "signal": None}
     else:
         command = run.start(options.command, foreground=options.foreground, demand=options.on_signal)
@@ -116,11 +118,30 @@ def _refuse_early(path: str) -> None:
         raise errors.CaptureFailed(f"nothing can be written to {parent}", "choose another place with -o DIR")
 
 
+def _print(text: str) -> int:
+    """To stdout; the status. Without a reader there is nobody to tell; what else is in the way is said."""
+    try:
+        if sys.stdout is None:  # closed by whoever started us
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        pass
+    except OSError as exc:
+        _say(f"stdout cannot be written: {exc.strerror}")
+    else:
+        return 0
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - else the interpreter tries it again at its end
+    return errors.CaptureFailed.status
+
+
 def _say(sentence: str) -> None:
     if sys.stderr is None:  # closed by whoever started us
         return
     try:
-        sys.stderr.write(f"postmortem: {sentence}\n")
+        from .narration import escaped  # noqa: PLC0415 - there is seldom anything to say
+
+        sys.stderr.write(f"postmortem: {escaped(sentence)}\n")
         sys.stderr.flush()
     except (OSError, ValueError):
         pass  # nobody listens any more; the bundle says it too

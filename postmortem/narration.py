@@ -28,13 +28,13 @@ class Narration:
 
     def say(self, sentence: str) -> None:
         self.clear()
-        self._write(f"{self._who}{sentence}\n")
+        self._write(f"{self._who}{escaped(sentence)}\n")
 
     def step(self, text: str) -> None:
         if self._live:
             self.draw(text)
         else:
-            self._write(f"{self._who}{text}\n")
+            self._write(f"{self._who}{escaped(text)}\n")
 
     def draw(self, text: str) -> None:
         """Progress that is worth a look and not a line: on a terminal only."""
@@ -60,6 +60,13 @@ class Narration:
             self._stream.flush()
         except (OSError, ValueError):
             self._stream = None  # nobody listens any more; the bundle says it too
+
+
+def escaped(sentence: str) -> str:
+    """One line that moves no cursor, whatever a file's name has in it."""
+    if sentence.isprintable():
+        return sentence
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in sentence)
 
 
 class _Wiped:

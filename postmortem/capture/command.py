@@ -269,6 +269,8 @@ def block_signals(demand: int | None = None) -> set[int]:
 
 def start(argv: list[str], *, foreground: bool = False, demand: int | None = None) -> Command:
     """Starts the command; ``demand`` is a signal that is kept from it. Raises CommandNotFound or CommandNotRunnable."""
+    if not argv[0]:
+        raise CommandNotFound(f"cannot run '': {os.strerror(errno.ENOENT)}")
     mask = block_signals(demand)
     is_job, terminal = _terminal()
     shares = foreground or is_job
@@ -277,7 +279,8 @@ def start(argv: list[str], *, foreground: bool = False, demand: int | None = Non
     except OSError as exc:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         reason = f"cannot run {argv[0]!r}: {os.strerror(exc.errno or 0)}"
-        if exc.errno in (errno.ENOENT, errno.ENOTDIR):
+        # as timeout(1); a file among the folders of PATH (ENOTDIR) is no fault of the command's
+        if exc.errno == errno.ENOENT or (exc.errno == errno.ENOTDIR and "/" not in argv[0]):
             raise CommandNotFound(reason) from None
         raise CommandNotRunnable(reason) from None
     command = Command(pid, not shares, foreground, mask, demand)

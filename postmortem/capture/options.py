@@ -10,12 +10,20 @@ from ..errors import UsageError
 
 TYPE_CHECKING = False  # typing itself takes milliseconds to import
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable
+else:
+    try:  # what `signal` wraps in enumerations, which take milliseconds
+        import _signal as signal
+    except ImportError:
+        import signal
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 CORE_MODES = ("auto", "sparse", "python", "full", "none")
 _COLUMNS = 100
 _MOST_TIMES = 1000
+_LONGEST_NUMBER = 12
+_SHOWN = 60  # characters of a wrong value
 _HINT = "see postmortem capture --help"
 
 
@@ -60,6 +68,8 @@ class Options:
         self.format: str | None = None
         self.report: list[str] = []
         self.command: list[str] = []
+        self.help = False
+        self.given: set[str] = set()  # the names of the options that were
 
     @property
     def numbered(self) -> bool:
@@ -85,24 +95,43 @@ def some_time(text: str) -> float:
 
 
 def signal_number(text: str) -> int:
-    """The number of TERM, SIGTERM, term or 15. Raises ValueError."""
-    import signal  # noqa: PLC0415 - only when the option is given
-
-    if text.isdigit():
-        number = int(text)
-    else:
-        name = text.upper()
-        number = getattr(signal, name if name.startswith("SIG") else f"SIG{name}", 0)
+    """The number of TERM, SIGTERM, term, 15, RTMIN+3 or RTMAX-3. Raises ValueError."""
+    number = _whole(text)
+    if number < 0:
+        name, sign, offset = text.upper().replace("-", "+-").partition("+")
+        name = name if name.startswith("SIG") else f"SIG{name}"
+        number = 0 if "_" in name else getattr(signal, name, 0)
+        if sign:
+            number = _real_time(number, offset)
     if not isinstance(number, int) or not 0 < number < signal.NSIG:
         raise ValueError("a signal's name or number is wanted")
     return int(number)
 
 
+def _real_time(base: object, offset: str) -> int:
+    """RTMIN+n or RTMAX-n; 0 for what is none of them."""
+    lowest, highest = int(signal.SIGRTMIN), int(signal.SIGRTMAX)
+    distance = _whole(offset.lstrip("-"))
+    if distance < 0 or base != (highest if offset.startswith("-") else lowest):
+        return 0
+    number = highest - distance if offset.startswith("-") else lowest + distance
+    return number if lowest <= number <= highest else 0
+
+
+def _whole(text: str) -> int:
+    """A number in the digits 0 to 9; -1 for what is none, or for nothing that there is."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER else -1
+
+
+def some_text(text: str) -> str:
+    if not text:
+        raise ValueError("a name is wanted")
+    return text
+
+
 def demand_signal(text: str) -> int:
     """A signal that a process can wait for and that nothing else here depends on. Raises ValueError."""
     number = signal_number(text)
-    import signal  # noqa: PLC0415 - only when the option is given
-
     taken = "KILL STOP CHLD TSTP TTIN TTOU CONT SEGV BUS FPE ILL TRAP SYS ABRT"
     if number in {getattr(signal, f"SIG{name}") for name in taken.split()}:
         raise ValueError("this one cannot be waited for; USR1, USR2, QUIT and HUP can")
@@ -110,16 +139,16 @@ def demand_signal(text: str) -> int:
 
 
 def process_id(text: str) -> int:
-    if not text.isdigit() or not 0 < int(text) < 1 << 31:
+    if not 0 < _whole(text) < 1 << 31:
         raise ValueError("a process id is wanted")
-    return int(text)
+    return _whole(text)
 
 
 def times(text: str) -> int:
     """How often: 1 to 1000. Raises ValueError."""
-    if not text.isdigit() or not 0 < int(text[:9]) <= _MOST_TIMES:
+    if not 0 < _whole(text) <= _MOST_TIMES:
         raise ValueError(f"a number from 1 to {_MOST_TIMES} is wanted")
-    return int(text)
+    return _whole(text)
 
 
 def one_of(*words: str) -> Callable[[str], str]:
@@ -164,6 +193,7 @@ TABLE = (
         "DIR",
         "The bundle's directory; it must not exist yet, or be empty. With --repeat or"
         " --on-signal the bundles are DIR/1, DIR/2, …",
+        some_text,
     ),
     Option(
         "-k", "--kill-after", "DURATION", "Send KILL when COMMAND still runs so long after the signal [5].", duration
@@ -183,9 +213,13 @@ TABLE = (
     ),
     Option("", "--budget", "DURATION", "How long it may take from a deadline to the verdict [30].", some_time),
     Option("", "--locals", "", "Show local variables too; what looks like a secret is masked."),
-    Option("-f", "--format", "FORMAT", "The report's form on stderr: text (default) or json."),
-    Option("", "--report", "FILE", "Also write FILE; its suffix says the format. Repeatable.", multiple=True),
+    Option("-f", "--format", "FORMAT", "The report's form on stderr: text (default) or json.", some_text),
+    Option(
+        "", "--report", "FILE", "Also write FILE; its suffix says the format. Repeatable.", some_text, multiple=True
+    ),
 )
+_WHEN = ("timeout", "stall", "on_signal")
+_FOR_A_COMMAND = (*_WHEN, "on_timeout", "kill_after", "signal", "foreground")
 _BY_FLAG = {flag: option for option in TABLE for flag in (option.short, option.long) if flag}
 
 
@@ -200,6 +234,9 @@ def parse(argv: list[str]) -> Options:
             break
         if not word.startswith("-") or word == "-":
             break
+        if word in ("-h", "--help"):
+            options.help = True
+            return options
         position = _take(options, argv, position)
     options.command = argv[position:]
     _check(options)
@@ -216,11 +253,12 @@ def _take(options: Options, argv: list[str], position: int) -> int:
         flag, attached = word[:2], word[2:] or None
     option = _BY_FLAG.get(flag)
     if option is None:
-        raise UsageError(f"capture has no option {flag}", _HINT)
+        raise UsageError(f"capture has no option {flag[:_SHOWN]}", _HINT)
     if not option.metavar:
         if attached is not None:
             raise UsageError(f"{flag} takes no value", _HINT)
         setattr(options, option.name, True)
+        options.given.add(option.name)
         return position + 1
     if attached is None:
         position += 1
@@ -230,7 +268,9 @@ def _take(options: Options, argv: list[str], position: int) -> int:
     try:
         value = option.convert(attached)
     except ValueError as exc:
-        raise UsageError(f"{flag} {attached!r}: {exc}", _HINT) from None
+        shown = repr(attached if len(attached) <= _SHOWN else attached[:_SHOWN] + "…")
+        raise UsageError(f"{flag} {shown}: {exc}", _HINT) from None
+    options.given.add(option.name)
     if option.multiple:
         getattr(options, option.name).append(value)
     else:
@@ -256,9 +296,10 @@ def _check(options: Options) -> None:
 def _check_pid(options: Options) -> None:
     if options.command:
         raise UsageError("either --pid or a command, not both", _HINT)
-    for flag, value in (("-t", options.timeout), ("--stall", options.stall), ("--on-signal", options.on_signal)):
-        if value is not None:
-            raise UsageError(f"{flag} is for a command; --pid captures at once", _HINT)
+    for option in TABLE:
+        if option.name in _FOR_A_COMMAND and option.name in options.given:
+            why = "captures at once" if option.name in _WHEN else "leaves the process running"
+            raise UsageError(f"{option.short or option.long} is for a command; --pid {why}", _HINT)
 
 
 def help_text() -> str:

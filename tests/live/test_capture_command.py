@@ -59,6 +59,46 @@ def test_a_command_that_cannot_be_found_or_run(tmp_path: Path) -> None:
     assert "Permission denied" in forbidden.stderr
 
 
+def test_nothing_and_what_is_below_a_file(tmp_path: Path) -> None:
+    """No name is not found, what is below a plain file cannot be run: as timeout(1) has it."""
+    plain = tmp_path / "plain"
+    plain.write_text("no folder")
+    nothing, below = capture(tmp_path, "--", ""), capture(tmp_path, "--", str(plain / "x"))
+    assert (nothing.status, below.status) == (127, 126)
+    assert nothing.stderr == "postmortem: cannot run '': No such file or directory\n"
+    assert "Not a directory" in below.stderr
+
+
+@pytest.mark.parametrize(("where", "told"), [("&-", "Bad file descriptor"), ("/dev/full", "No space left on device")])
+def test_help_that_cannot_be_written(where: str, told: str) -> None:
+    """One sentence, as for everything that postmortem fails in."""
+    script = f'exec "$0" -m postmortem capture -t 1 --help >{where}'
+    words = ["sh", "-c", script, sys.executable]
+    done = subprocess.run(words, check=False, stderr=subprocess.PIPE, text=True, env=environment(), timeout=HANG_S)
+    assert (done.returncode, done.stderr) == (125, f"postmortem: stdout cannot be written: {told}\n")
+
+
+def test_a_thread_is_no_process(tmp_path: Path) -> None:
+    """It has a folder below /proc as well; what to name instead is said."""
+    code = "import threading; t = threading.Thread(target=input); t.start(); print(t.native_id, flush=True)"
+    words = [sys.executable, "-c", code]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as target:
+        assert target.stdout is not None
+        thread = int(target.stdout.readline())
+        done = finished(start("--pid", str(thread), "-o", str(tmp_path / "bundle")), tmp_path / "bundle")
+        target.communicate("\n", timeout=HANG_S)
+    said = f"postmortem: {thread} is a thread of process {target.pid}; postmortem capture --pid {target.pid}\n"
+    assert (done.status, done.stderr) == (125, said)
+    assert not done.bundle.exists()
+
+
+def test_a_name_moves_no_cursor(tmp_path: Path) -> None:
+    """What is printed of it is one line."""
+    done = capture(tmp_path / "\x1b[2J\n", "--", "sleep", "600")
+    assert done.status == 124
+    assert "\\x1b[2J\\n/bundle" in done.stderr.splitlines()[0]
+
+
 def test_a_script_without_an_interpreter_line_is_run_by_the_shell(tmp_path: Path) -> None:
     """As execvp does it, and so every shell."""
     script = tmp_path / "script"

@@ -75,6 +75,22 @@ def test_repeated_reports_and_a_flag() -> None:
         (["-s", "NOPE", "-t1", "x"], "signal"),
         (["-s", "Signals", "-t1", "x"], "signal"),
         (["-s", "99", "-t1", "x"], "signal"),
+        (["-s", "_unblock", "-t1", "x"], "signal"),
+        (["-s", "RTMAX+1", "-t1", "x"], "signal"),
+        (["-s", "RTMIN-1", "-t1", "x"], "signal"),
+        (["-s", "RTMIN+99", "-t1", "x"], "signal"),
+        (["-s", "TERM+1", "-t1", "x"], "signal"),
+        (["-s", "١٥", "-t1", "x"], "signal"),
+        (["--pid", "٣٣"], "process id"),
+        (["--pid", "1" * 5000], "process id"),
+        (["--repeat", "²", "--every", "1", "-t1", "x"], "from 1 to"),
+        (["--pid", "12", "--on-timeout", "leave"], "--on-timeout is for a command"),
+        (["--pid", "12", "-k", "5"], "-k is for a command"),
+        (["--signal", "TERM", "--pid", "12"], "-s is for a command"),
+        (["--pid", "12", "--foreground"], "--foreground is for a command"),
+        (["-o", "", "-t1", "x"], "a name"),
+        (["--format=", "-t1", "x"], "a name"),
+        (["--report", "", "-t1", "x"], "a name"),
     ],
 )
 def test_wrong_usage_says_what_and_where_to_look(words: List[str], part: str) -> None:
@@ -83,6 +99,30 @@ def test_wrong_usage_says_what_and_where_to_look(words: List[str], part: str) ->
         parse(words)
     assert part in str(caught.value)
     assert caught.value.next
+
+
+def test_a_wrong_value_is_cut() -> None:
+    """An error is a line, not a page."""
+    for words in (["-t", "x" * 5000, "x"], ["--" + "x" * 5000, "x"]):
+        with pytest.raises(UsageError) as caught:
+            parse(words)
+        assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("RTMIN", signal.SIGRTMIN), ("sigrtmin+3", signal.SIGRTMIN + 3), ("RTMAX-1", signal.SIGRTMAX - 1)],
+)
+def test_real_time_signals(text: str, number: int) -> None:
+    """As kill(1) and timeout(1) name them."""
+    assert parse(["-t1", "-s", text, "x"]).signal == number
+
+
+def test_help_is_asked_for_anywhere_among_the_options() -> None:
+    """Not among the command's own words."""
+    assert parse(["-t1", "--help"]).help
+    assert parse(["--pid", "1", "-h"]).help
+    assert not parse(["-t1", "x", "--help"]).help
 
 
 def test_every_row_of_the_table_has_its_place_and_its_help() -> None:
