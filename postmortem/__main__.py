@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 #: Of the kernel's 4096, with room for what is below a bundle's directory.
 _LONGEST_PATH = 3800
 _SHOWN = 60
+#: Commands that end sooner do not wait for what looks for stalls to be imported.
+_FIRST_LOOK_S = 0.25
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -60,10 +62,11 @@ def capture(words: list[str], diagnose: Callable[..., object] | None = None) -> 
 
 def _run(options: Options, diagnose: Callable[..., object] | None) -> int:
     from .capture import command as run  # noqa: PLC0415
+    from .capture.options import formats_known  # noqa: PLC0415
 
     if options.output is not None:
         _refuse_early(options.output)
-    if options.format is not None or options.report:
+    if not formats_known(options):
         from .publish import plan  # noqa: PLC0415 - a wrong format is not to be found out after the deadline
 
         plan(options.format or "text", options.report)
@@ -77,16 +80,23 @@ def _run(options: Options, diagnose: Callable[..., object] | None) -> int:
     else:
         command = run.start(options.command, foreground=options.foreground, demand=options.on_signal)
         _adopt_orphans()
-        if options.stall is None and options.on_signal is None:
-            status = command.wait(options.timeout or None)
-            if status is not None:
-                command.end_alike()
-                return status
+        status = command.wait(_quiet_s(options))
+        if status is not None:
+            command.end_alike()
+            return status
+        if options.stall is None and not command.demanded:
             reason = {"kind": "timeout", "seconds": options.timeout, "signal": None}
     from .capture.course import Course  # noqa: PLC0415 - a command that ends in time needs none of it
     from .narration import Narration  # noqa: PLC0415
 
     return Course(command, options, Narration(sys.stderr), diagnose or _diagnose).run(reason)
+
+
+def _quiet_s(options: Options) -> float | None:
+    """For how long nothing but a signal needs more than is imported by now. None: to the command's end."""
+    first_look = options.stall and min(options.stall / 10, _FIRST_LOOK_S)
+    waits = [seconds for seconds in (options.timeout, first_look) if seconds]
+    return min(waits) if waits else None
 
 
 def _diagnose(bundle: Path, **asked: Any) -> object:

@@ -60,6 +60,7 @@ class Command:
         self.foreground = foreground  # --foreground was asked for
         self.original_mask = mask
         self.started = time.time()
+        self.began = time.monotonic()  # in ``now()``
         self.status: int | None = None
         self.killed_by: int | None = None  # the signal, when that is how it ended
         #: Children of ours that are no part of the command (py-spy): pid → status, None while it runs.

@@ -4,7 +4,12 @@ Parsed by hand, with nothing imported that costs time: the command is to start a
 (click alone takes longer to import than all that happens before the spawn).
 """
 
+# Pathlib would be half of the fast path's time:
+# ruff: noqa: PTH122
+
 from __future__ import annotations
+
+import os
 
 from ..errors import UsageError
 
@@ -160,6 +165,16 @@ def one_of(*words: str) -> Callable[[str], str]:
         return text
 
     return convert
+
+
+#: What report.FORMATS has, for who cannot wait for its import.
+FORMATS = {"text": ".txt", "json": ".json"}
+
+
+def formats_known(options: Options) -> bool:
+    """Whether there certainly is a form for the report and for each of its files."""
+    suffixes = [os.path.splitext(name)[1] for name in options.report]
+    return options.format in (None, *FORMATS) and all(suffix in FORMATS.values() for suffix in suffixes)
 
 
 TABLE = (

@@ -52,12 +52,12 @@ def signal_name(number: int) -> str:
 
 
 class Triggers:
-    """Waits for the next reason to capture; deadlines count from when this is made, in ``command.now()``."""
+    """Waits for the next reason to capture; deadlines count from the command's start, in ``command.now()``."""
 
     def __init__(self, command: Command, options: Options) -> None:
         self._command = command
         self._timeout = options.timeout or None
-        self._deadline = command.now() + self._timeout if self._timeout else None
+        self._deadline = command.began + self._timeout if self._timeout else None
         self._stall = Stall(command, options.stall) if options.stall is not None else None
 
     def wait(self) -> Optional[Trigger]:

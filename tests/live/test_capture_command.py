@@ -228,10 +228,13 @@ def _imported(code: str) -> Set[str]:
 
 
 @pytest.mark.parametrize("place", ["os.posix_spawnp = show", "atexit.register(show)"])
-def test_nothing_heavy_is_imported_before_the_deadline(place: str) -> None:
+@pytest.mark.parametrize(
+    "words", ["-t5 -k1", "-t5 -s INT -f json --report x.txt", "--stall 600 -t600", "--on-signal USR1"]
+)
+def test_nothing_heavy_is_imported_before_the_deadline(place: str, words: str) -> None:
     """Beside what the bare interpreter has: each of these costs tenths of milliseconds that every run would pay,
     before the command starts or after it has ended."""
-    call = "from postmortem.__main__ import main\nmain(['capture', '-t', '5', '-k', '1', 'true'])"
+    call = f"from postmortem.__main__ import main\nmain(['capture', *{words.split()}, 'true'])"
     under = _imported(f"{place}\n{call}")
     assert "postmortem.capture.command" in under
     assert not (under - _imported("show()")) & HEAVY

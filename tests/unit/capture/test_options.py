@@ -7,7 +7,8 @@ from typing import List
 
 import pytest
 
-from postmortem.capture.options import TABLE, Options, duration, help_text, parse
+from postmortem import report
+from postmortem.capture.options import FORMATS, TABLE, Options, duration, formats_known, help_text, parse
 from postmortem.errors import UsageError
 
 
@@ -116,6 +117,26 @@ def test_a_wrong_value_is_cut() -> None:
 def test_real_time_signals(text: str, number: int) -> None:
     """As kill(1) and timeout(1) name them."""
     assert parse(["-t1", "-s", text, "x"]).signal == number
+
+
+def test_formats_are_the_reports_own() -> None:
+    """The table is a copy, for what cannot wait for the original."""
+    assert {name: known.suffix for name, known in report.FORMATS.items()} == FORMATS
+
+
+@pytest.mark.parametrize(
+    ("words", "known"),
+    [
+        ("-t1 x", True),
+        ("-t1 -f json --report a.json --report b/c.txt x", True),
+        ("-t1 -f html x", False),
+        ("-t1 --report a.json --report b.html x", False),
+        ("-t1 --report b/.json x", False),
+    ],
+)
+def test_which_formats_are_known(words: str, known: bool) -> None:
+    """As a report's file has it: a dot at the beginning starts no suffix."""
+    assert formats_known(parse(words.split())) is known
 
 
 def test_help_is_asked_for_anywhere_among_the_options() -> None:
