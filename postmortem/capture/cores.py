@@ -121,7 +121,10 @@ class Capture:
 
     def run(self, note: Callable[[int], None]) -> Optional[float]:
         with self._bundle.step("freeze", "the tree") as step:
-            jobs = {pid: self._job(pid, look) for pid, look in core.looks(self._sources).items()}
+            for pid, look in core.looks(self._sources).items():
+                self._choose(pid, look)
+            # once more: choosing takes a while, and they have made new memory since
+            jobs = {pid: self._job(pid, look) for pid, look in core.looks(self._sources).items() if pid in self._chosen}
             frozen = self._stop(jobs, True)
             told = {step["subject"] for step in self._bundle.failed_steps if step["step"] == "core"}
             if self._overtaken:
@@ -139,22 +142,23 @@ class Capture:
 
     # ------------------------------------------------------------------ before the stop
 
-    def _job(self, pid: int, look: Look, in_stop: bool = False) -> core.Job:
-        source = self._sources[pid]
-        every = plan(look.mappings, look.pages, self._mode == "full")
-        mode = self._chosen[pid].mode if pid in self._chosen else self._mode_of(every.bytes)
-        if mode != "python":
-            self._chosen[pid] = Chosen(mode, set())
-            return core.Job(source, look, every.copies, _sparse(source, mode == "full"))
-        if pid not in self._chosen:
-            self._chosen[pid] = Chosen(mode, self._pages_of(source, look, in_stop))
-        wanted = image.wanted(look, self._chosen[pid].pages, self._chosen[pid].touch)
-        return core.Job(source, look, wanted.needed.copies, _selected(source, wanted))
+    def _choose(self, pid: int, look: Look, in_stop: bool = False) -> None:
+        mode = self._mode
+        if mode == "auto":
+            mode = self._mode_of(plan(look.mappings, look.pages).bytes)
+        pages = self._pages_of(self._sources[pid], look, in_stop) if mode == "python" else set()
+        self._chosen[pid] = Chosen(mode, pages)
+
+    def _job(self, pid: int, look: Look) -> core.Job:
+        source, chosen = self._sources[pid], self._chosen[pid]
+        if chosen.mode == "python":
+            wanted = image.wanted(look, chosen.pages, chosen.touch)
+            return core.Job(source, look, wanted.needed.copies, _selected(source, wanted))
+        full = chosen.mode == "full"
+        return core.Job(source, look, plan(look.mappings, look.pages, full).copies, _sparse(source, full))
 
     def _mode_of(self, size: int) -> str:
-        """``size``: bytes of every page that a core would keep."""
-        if self._mode != "auto":
-            return self._mode
+        """For "auto"; ``size``: bytes of every page that a core would keep."""
         if size <= SMALL and self._small + size <= SMALL_TREE:
             self._small += size
             return "sparse"
@@ -173,9 +177,10 @@ class Capture:
 
     def _newcomer(self, pid: int) -> core.Job:
         """During the stop: a process that began meanwhile, or runs another program now."""
-        self._chosen.pop(pid, None)
         self._sources[pid] = Source(pid)
-        return self._job(pid, self._sources[pid].look(), in_stop=True)
+        look = self._sources[pid].look()
+        self._choose(pid, look, in_stop=True)
+        return self._job(pid, look)
 
     # ------------------------------------------------------------------ the stop
 
@@ -247,8 +252,9 @@ class Capture:
         known = self._chosen[pid].pages
         path = self._bundle.path / "raw" / "cores" / f"{pid}.core"
         try:
-            look = self._sources[pid].look()
-            missed = rehearsal.missed(path, self._sources[pid], look, self._bundle.path, until) - known
+            before = self._sources[pid].look()
+            missed = rehearsal.missed(path, self._sources[pid], before, self._bundle.path, until) - known
+            look = self._sources[pid].look()  # reading takes a while: it has made new memory since
         except OSError:
             return None
         if not missed:
