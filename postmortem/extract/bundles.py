@@ -12,7 +12,7 @@ from .cores import How
 from .descriptors import Descriptors
 from .process import Raw
 from .processes import read_processes
-from .shortcomings import step_gaps
+from .shortcomings import end_gaps, step_gaps
 from .sources import read_sources
 from .surroundings import Surroundings
 from .window import number, read_json, read_samples, read_window
@@ -49,7 +49,7 @@ def from_bundle(
     return Evidence(
         trigger=_trigger(manifest),
         processes=tuple(around.completed(p, raws[p.pid].window, raws[p.pid].process) for p in processes),
-        gaps=(*step_gaps(manifest), *gaps),
+        gaps=(*end_gaps(manifest), *step_gaps(manifest), *gaps),
         sources=sources.lines,
         loops=sources.loops,
         timings=Timings(number(timings.get("observe_s")), number(timings.get("pause_s")),

@@ -9,8 +9,7 @@ from ..evidence import Gap
 
 def step_gaps(manifest: Dict[str, Any]) -> List[Gap]:
     """In the order of the steps. The manifest may be anything."""
-    steps = manifest.get("steps")
-    listed = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+    listed = _steps(manifest)
     by_kernel = {
         str(step.get("subject")) for step in listed if step.get("step") == "kernel-core" and step.get("ok") is True
     }
@@ -20,6 +19,24 @@ def step_gaps(manifest: Dict[str, Any]) -> List[Gap]:
             continue  # the kernel has written the one that we could not
         found += _gaps(step)
     return found
+
+
+def end_gaps(manifest: Dict[str, Any]) -> List[Gap]:
+    """Its timings are the last thing that a capture notes: without them it was cut short."""
+    timings = manifest.get("timings")
+    if isinstance(timings, dict) and "pause_s" in timings:
+        return []
+    steps = _steps(manifest)
+    where = (
+        f"after its step {steps[-1].get('step')!r} of {steps[-1].get('subject')}" if steps else "before its first step"
+    )
+    reason = f"it was cut short {where}, killed or for want of room: what comes later is not in the bundle"
+    return [Gap("capture", "the whole capture", reason, "let the capture finish: it takes a few seconds")]
+
+
+def _steps(manifest: Dict[str, Any]) -> List[Dict[str, Any]]:
+    steps = manifest.get("steps")
+    return [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
 
 
 def _gaps(step: Dict[str, Any]) -> List[Gap]:

@@ -1,12 +1,16 @@
-"""A bundle that is analyzed where the files of its cores are others, or none."""
+"""A bundle that is analyzed where the files of its cores are others, or that lacks its end."""
 
 from __future__ import annotations
 
 import json
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from .capturing import HANG_S, start
+from .interpreters import Program
 from .test_diagnosis import LEDGER, capture, postmortem
 
 pytestmark = pytest.mark.live
@@ -24,3 +28,21 @@ def test_recorded_evidence_is_better_than_cores_without_their_files(tmp_path: Pa
         now = json.loads(done.stdout)
         assert (now["signature"], now["findings"][0]["confidence"]) == (before["signature"], "proven"), words
         assert any("recorded at the capture" in gap["reason"] for gap in now["gaps"]) == ("empty" in words)
+
+
+def test_a_capture_that_was_killed_says_so(tmp_path: Path) -> None:
+    """Before its core, with kill -9: the analysis of what there is tells what is missing."""
+    source = "import sys; print('ready', flush=True); sys.stdin.read()"
+    with Program(sys.executable, source, tmp_path) as program:
+        capturing = start("--pid", str(program.pid), "--observe", "20", "-o", str(tmp_path / "cut"))
+        looked_at = tmp_path / "cut" / "raw" / "proc" / str(program.pid) / "process.json"
+        until = time.monotonic() + HANG_S
+        while not looked_at.exists():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        capturing.kill()
+        capturing.communicate()
+    done = postmortem("analyze", "-f", "json", "cut", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    gaps = json.loads(done.stdout)["gaps"]
+    assert [gap["source"] for gap in gaps if "cut short" in gap["reason"]] == ["capture"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, Optional
 
 from postmortem.evidence import Gap
-from postmortem.extract.shortcomings import step_gaps
+from postmortem.extract.shortcomings import end_gaps, step_gaps
 
 
 def step(name: str, subject: str, error: Optional[str] = None, remedy: Optional[str] = None) -> Dict[str, Any]:
@@ -35,3 +35,13 @@ def test_a_manifest_may_be_anything() -> None:
         Gap("None", "capture", "failed", None),
         Gap("None", "capture", "5", None),
     ]
+
+
+def test_a_capture_without_an_end_was_cut_short() -> None:
+    """Killed before its core, it says after which step; one that came to its end, whatever failed on the way, does not."""
+    steps = [step("processes", "the tree"), step("window", "the tree", "no time")]
+    (gap,) = end_gaps({"steps": steps})
+    assert "cut short after its step 'window' of the tree" in gap.reason and gap.remedy
+    assert "before its first step" in end_gaps({})[0].reason
+    assert "before its first step" in end_gaps({"steps": 7, "timings": {}})[0].reason
+    assert end_gaps({"steps": steps, "timings": {"observe_s": 1.0, "pause_s": None}}) == []
