@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import NamedTuple, Optional, Sequence, TextIO, Tuple
+from typing import List, NamedTuple, Sequence, TextIO, Tuple
 
 from . import report
 from .errors import PostmortemError, UsageError
@@ -36,14 +36,14 @@ def emit(plan: Plan, results: Sequence[report.Result], stream: TextIO, *, color:
     colored, width = wants_color(stream, color), columns(stream)
     if many or results:
         _write(stream, _rendered(plan.format, results, many, colored, width))
-    failed: Optional[PostmortemError] = None
+    failed: List[str] = []
     for path, format in plan.files if many or results else ():
         try:
             path.write_text(_rendered(format, results, many, False, 80), encoding="utf-8")
         except OSError as exc:
-            failed = PostmortemError(f"the report {str(path)!r} could not be written: {exc.strerror}")
-    if failed is not None:
-        raise failed
+            failed.append(f"the report {str(path)!r} could not be written: {exc.strerror}")
+    if failed:
+        raise PostmortemError("; ".join(failed))
 
 
 def _rendered(format: report.Format, results: Sequence[report.Result], many: bool, color: bool, width: int) -> str:

@@ -24,6 +24,10 @@ Say = Callable[[str], None]
 _ONE_WISH_S = 1.0
 _MOST_TAKEN = 10_000
 
+_PYTHON = re.compile(r"(python|pypy)[0-9.]*")
+#: Of the options of a cluster the first that takes a value takes what follows.
+_WITH_VALUE = re.compile(r"-[^-cmWX]*([cmWX])(.*)", re.DOTALL)
+
 
 def free_number(options: Options, first: int) -> int:
     """The first number from ``first`` on under which no other bundle is in -o DIR."""
@@ -44,7 +48,8 @@ def create(command: Command, options: Options, number: Optional[int], say: Say) 
     reason to lose what took so long to come about: the temporary folder takes it.
     """
     now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    name = f"postmortem-{program(command, options)}-{now}-{command.pid}" + ("" if number is None else f"-{number}")
+    subject = _plain(what_it_runs(options.command)) if options.command else program(command, options)
+    name = f"postmortem-{subject}-{now}-{command.pid}" + ("" if number is None else f"-{number}")
     place = Path(name)
     if options.output is not None:
         place = Path(options.output) if number is None else Path(options.output) / str(number)
@@ -135,7 +140,27 @@ def note_unreadable(bundle: Bundle, pids: List[int]) -> None:
         bundle.record(step)
 
 
+def what_it_runs(words: List[str]) -> str:
+    """The program's name; where that is Python's, its module's or script's, if it has one."""
+    program = Path(words[0]).name
+    if not _PYTHON.fullmatch(program):
+        return program
+    rest = iter(words[1:])
+    for word in rest:
+        taking = _WITH_VALUE.fullmatch(word)
+        if taking:
+            value = taking.group(2) or next(rest, "")
+            if taking.group(1) in "cm":
+                return value if value and taking.group(1) == "m" else program
+        elif word == "--check-hash-based-pycs":
+            next(rest, "")
+        elif not word.startswith("-"):
+            return Path(word).stem
+    return program
+
+
 def program(command: Command, options: Options) -> str:
+    """The program's name in a sentence; ``what_it_runs`` is for names of bundles."""
     if options.command:
         name = Path(options.command[0]).name
     else:
@@ -143,6 +168,10 @@ def program(command: Command, options: Options) -> str:
             name = procfs.text(procfs.read(f"/proc/{command.pid}/comm")).strip()
         except OSError:
             name = "process"
+    return _plain(name)
+
+
+def _plain(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._+-]+", "_", name)[:64].lstrip("-.") or "command"
 
 

@@ -153,10 +153,13 @@ def test_report_renders_a_bundle_again(pipeline, capsys) -> None:
 
 def test_a_report_file_that_cannot_be_written_is_said(pipeline, capsys, tmp_path: Path) -> None:
     """The report on stdout is there all the same."""
-    assert cli.main(["analyze", "sleeper", "--report", str(tmp_path / "no" / "x.txt")]) == 1
+    reports = [str(tmp_path / "no" / "x.txt"), str(tmp_path / "there.txt"), str(tmp_path / "neither" / "x.json")]
+    assert cli.main(["analyze", "sleeper", *(word for name in reports for word in ("--report", name))]) == 1
     said = capsys.readouterr()
     assert said.out.startswith("Verdict: none")
-    assert "could not be written" in said.err
+    assert f"'{reports[0]}' could not be written" in said.err
+    assert f"'{reports[2]}' could not be written" in said.err
+    assert (tmp_path / "there.txt").read_text().startswith("Verdict: none")
 
 
 @pytest.mark.parametrize(
