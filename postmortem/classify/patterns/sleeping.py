@@ -22,7 +22,7 @@ from ..view import View, is_python, label
 PATTERN = Pattern(
     id="sleeping",
     title="a plain sleep is all there is",
-    explanation="The program asked the kernel to let it sleep, and nothing else in it has work to do.",
+    explanation="The program asked the kernel to let it sleep: that thread does nothing before it is over.",
     remedy="Shorten the sleep, bound the back-off, or wait for the event itself with a timeout.",
     references=("https://docs.python.org/3/library/time.html#time.sleep",),
 )
