@@ -130,7 +130,7 @@ def test_a_taken_directory_is_refused_before_the_command_runs(tmp_path: Path) ->
     assert (tmp_path / "bundle" / "precious").read_text() == "kept"
 
 
-@pytest.mark.parametrize("becomes", ["a bundle", "a file", "read-only"])
+@pytest.mark.parametrize("becomes", ["a bundle", "a file", "a link"])
 def test_a_directory_that_is_taken_while_the_command_runs(tmp_path: Path, becomes: str) -> None:
     """What took so long to come about is kept in the temporary folder, and it is said why."""
     place, temporary = tmp_path / "bundle", tmp_path / "temporary"
@@ -138,7 +138,7 @@ def test_a_directory_that_is_taken_while_the_command_runs(tmp_path: Path, become
     script = {
         "a bundle": f"mkdir {place} && echo kept > {place}/precious",
         "a file": f"echo kept > {place}",
-        "read-only": f"ln -s /proc/self/fdinfo {place}",
+        "a link": f"ln -s /proc/self/fdinfo {place}",
     }[becomes]
     driver = f"import os; os.environ['TMPDIR'] = {str(temporary)!r}\n" + DRIVER
     done = capture(tmp_path, "--", "sh", "-c", f"{script}; exec sleep 600", driver=driver)
