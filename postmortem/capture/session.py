@@ -17,8 +17,8 @@ from . import cores, facts, fallbacks, network, probes, procfs, programs, pyspy,
 from .command import Command, Watch
 from .options import Options
 
-#: Seconds after the release in which an end that it brings about is seen: whatever ends then does so at once.
-_AFTERMATH_S = 0.05
+#: Seconds after the release in which an end that it brings about is seen: at the most, and between two looks.
+_AFTERMATH_S, _LOOK_S = 0.2, 0.03
 
 
 def members_of(command: Command) -> List[tree.Member]:
@@ -95,7 +95,7 @@ class Session:
         if before is None:
             return
         if self._timings["pause_s"] is not None:
-            self.command.pause(_AFTERMATH_S)
+            self._let_it_go_on()
         now = tree.look(pid)
         if now is not None and now.start == before.start and now.alive:
             return
@@ -105,6 +105,14 @@ class Session:
             name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
             how = f", killed by {name}" if number else ""
             step.fail(f"process {pid} ended while it was being captured{how}", self._remedy_for_an_end())
+
+    def _let_it_go_on(self) -> None:
+        """Until it waits again, or has ended, or has computed for a while."""
+        until = time.monotonic() + _AFTERMATH_S
+        while time.monotonic() < until and self.command.pause(_LOOK_S):
+            now = tree.look(self.command.pid)
+            if now is None or now.state in "SD":
+                return
 
     def _remedy_for_an_end(self) -> str:
         if self._timings["pause_s"] is not None and (
