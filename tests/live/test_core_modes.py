@@ -149,19 +149,33 @@ serve("main")
 
 @pytest.mark.parametrize("python", matrix())
 def test_a_process_that_never_rests(tmp_path: Path, python: str) -> None:
-    """Threads, frames and objects come and go hundreds of times a second: the threads are found all the same, the one that
-    is stuck with its lock and holder, and what could not be had in a few short stops is a gap."""
+    """Threads, frames and objects come and go hundreds of times a second: the one that is stuck is found with its lock and
+    holder. Four stops cannot always catch up, and then there is a gap that says so, and another capture."""
     with Program(os.fspath(python), CHURNS, tmp_path) as program:
-        done = taken(program, tmp_path, "python")
-        assert program.process.poll() is None
-    evidence = from_bundle(done.bundle)
-    (process,) = evidence.processes
-    assert 1 <= len(done.manifest["stops_s"]) <= 4
-    stuck = next(t for t in process.threads if [frame.function for frame in t.python][:2] == ["wants", "holds"])
-    assert stuck.name == "stuck" or [gap for gap in evidence.gaps if "not in the core" in gap.reason]
-    assert [lock.resource for lock in stuck.holds] == [stuck.wait.resource if stuck.wait else None]
+        for attempt in range(4):
+            folder = tmp_path / str(attempt)
+            folder.mkdir()
+            done = taken(program, folder, "python")
+            assert program.process.poll() is None
+            assert 1 <= len(done.manifest["stops_s"]) <= 4
+            evidence = from_bundle(done.bundle)
+            if _shows_who_is_stuck(evidence.processes[0]):
+                return
+            assert [gap for gap in evidence.gaps if "not in the core" in gap.reason], "missing without a word"
+    pytest.fail("four captures in a row were overtaken")
+
+
+def _shows_who_is_stuck(process: Process) -> bool:
+    stuck = [t for t in process.threads if [frame.function for frame in t.python][:2] == ["wants", "holds"]]
     main = next(thread for thread in process.threads if thread.is_main)
-    assert main.python[-1].function == "<module>"
+    return (
+        len(stuck) == 1
+        and stuck[0].name == "stuck"
+        and stuck[0].wait is not None
+        and [lock.resource for lock in stuck[0].holds] == [stuck[0].wait.resource]
+        and bool(main.python)
+        and main.python[-1].function == "<module>"
+    )
 
 
 def test_auto_takes_every_page_of_a_small_process_and_few_of_a_large_one(tmp_path: Path) -> None:
