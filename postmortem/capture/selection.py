@@ -81,7 +81,7 @@ def needed(mappings: Sequence[Mapping], pages: Pages, wanted: Collection[int]) -
                 inside = whole if mapping.size <= _SMALL else _inside(asked, whole[0])
                 found.copies.extend(common(inside, resident))
         elif mapping.inode == 0:
-            inside = whole if _is_bss(mapping, before) else _inside(close, whole[0])
+            inside = union(_inside(close, whole[0]), _bss(mapping, before))
             there = list(common(inside, touched))
             found.copies.extend(there)
             found.zeros.extend(without(inside, there))
@@ -96,9 +96,12 @@ def _is_data(mapping: Mapping) -> bool:
     return "w" in mapping.perms and mapping.size <= _LARGEST_DATA
 
 
-def _is_bss(mapping: Mapping, before: Optional[Mapping]) -> bool:
-    """The rest of a program's or library's data, which debuggers read as one piece."""
-    return before is not None and before.inode != 0 and before.end == mapping.start and mapping.size <= _LARGEST_DATA
+def _bss(mapping: Mapping, before: Optional[Mapping]) -> List[Range]:
+    """The rest of a program's or library's data, which debuggers read as one piece. Other memory may follow it in the same
+    mapping: the kernel joins neighbours."""
+    if before is None or before.inode == 0 or before.end != mapping.start:
+        return []
+    return [(mapping.start, min(mapping.end, mapping.start + _LARGEST_DATA))]
 
 
 def stacks(threads: Iterable[Places], mappings: Sequence[Mapping]) -> Optional[List[Range]]:

@@ -75,12 +75,13 @@ def test_shared_pages_that_do_not_exist_are_not_asked_for() -> None:
 
 
 def test_the_data_behind_a_library_s_file_is_one_piece() -> None:
-    """.bss: debuggers read it whole. Only behind a file, and only as large as data are."""
+    """.bss: debuggers read it whole. Only behind a file, and only as much as data are: the kernel joins what follows."""
     file, bss = mapping(2, "rw-p", b"/lib/x.so", 7, offset=4096), mapping(10, at=2)
     found = needed([file, bss], Pages(ranges((4, 6)), []), [])
     assert (in_pages(found.copies), in_pages(found.zeros)) == ([(4, 6)], [(2, 4), (6, 12)])
     assert needed([bss], Pages(ranges((4, 6)), []), []) == ([], [])
-    assert needed([file, mapping(10_000, at=2)], Pages(ranges((4, 6)), []), []) == ([], [])
+    joined = needed([file, mapping(10_000, at=2)], Pages(ranges((4, 6), (300, 302)), []), [])
+    assert (in_pages(joined.copies), in_pages(joined.zeros)) == ([(4, 6)], [(2, 4), (6, 258)])
 
 
 def test_neighbours_in_other_mappings_are_not_taken_along() -> None:
