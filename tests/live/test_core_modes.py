@@ -337,17 +337,27 @@ def test_pages_that_a_thread_of_the_target_would_have_to_fill(tmp_path: Path, mo
 
 @pytest.mark.parametrize("python", matrix())
 def test_peers_read_a_selection(tmp_path: Path, python: str) -> None:
-    """py-spy finds the same threads and frames in it as in all pages, where it reads cores of that build at all."""
+    """py-spy finds the same threads and frames in it as in all pages, where it reads cores of that build at all. It guesses the
+    version from what looks like one in the program's data, and is given a second and a third core to guess from."""
     sampler = pyspy.find()
     assert sampler is not None, "py-spy is a dependency"
+    said = ""
     with Program(os.fspath(python), PROGRAM, tmp_path) as program:
-        cores = [taken(program, tmp_path, mode).core(program.pid) for mode in ("sparse", "python")]
-    whole, selected = (
-        subprocess.run([sampler, "dump", "--core", str(core)], capture_output=True, text=True, check=False)
-        for core in cores
-    )
-    if whole.returncode == 0:
-        assert _without_lines(selected.stdout) == _without_lines(whole.stdout), selected.stderr
+        whole = _dump(sampler, taken(program, tmp_path, "sparse").core(program.pid))
+        if whole.returncode:
+            return
+        for attempt in range(3):
+            folder = tmp_path / str(attempt)
+            folder.mkdir()
+            selected = _dump(sampler, taken(program, folder, "python").core(program.pid))
+            if _without_lines(selected.stdout) == _without_lines(whole.stdout):
+                return
+            said += selected.stdout + selected.stderr
+    pytest.fail(said)
+
+
+def _dump(sampler: str, core: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sampler, "dump", "--core", str(core)], capture_output=True, text=True, check=False)
 
 
 def _without_lines(shown: str) -> List[str]:
