@@ -55,8 +55,10 @@ def place(pid: int) -> Place:
         raise CaptureFailed(f"the kernel hands cores to {what}, not to a file", f"coredumpctl, or {_REMEDY}")
     folder_pattern, _slash, name_pattern = pattern.rpartition("/")
     known = _known(pid)
-    base = f"/proc/{pid}/root/" if pattern[0] == "/" else f"/proc/{pid}/cwd/"
-    folder = os.open(base + _folder(folder_pattern, known), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    base = "root" if pattern[0] == "/" else "cwd"
+    folder = os.open(
+        f"/proc/{pid}/{base}/" + _folder(folder_pattern, known), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    )
     try:
         with_pid = uses_pid and "p" not in conversions(pattern)
         name = compiled(name_pattern, known, with_pid)

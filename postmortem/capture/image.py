@@ -230,15 +230,15 @@ class SelectedImage(Image):
         if left > 0:
             self.left_out = (
                 f"{_megabytes(left)} of the {_megabytes(chosen.look.bytes)} MB of memory that it has written are not in the "
-                "core: what Python's stacks, locks and tasks do not need"
+                "core: the diagnosis does not read them"
             )
 
     def hold(self, arena: memcopy.Arena) -> None:
         super().hold(arena)
         if self._chosen.touch is not None:
-            living = self._source.living(self._mappings)
-            held = HeldPages(self._copied.parts, living, time.monotonic() + _TOUCH_S)
-            self._chosen.touch(held, time.monotonic() + _TOUCH_S)
+            until = time.monotonic() + _TOUCH_S
+            held = HeldPages(self._copied.parts, self._source.living(self._mappings), until)
+            self._chosen.touch(held, until)
             further = [(number * PAGE, memoryview(page)) for number, page in held.further.items()]
             self._copied.parts = sorted([*self._copied.parts, *further], key=lambda part: part[0])
 

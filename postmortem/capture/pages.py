@@ -15,6 +15,7 @@ import re
 import struct
 from typing import List, NamedTuple, Sequence, Tuple
 
+from ..memory.live import GUARD, THERE
 from .procfs import Mapping
 from .segments import PAGE, Range
 
@@ -26,9 +27,9 @@ _REGION = struct.Struct("<3Q")
 _REGIONS = 4096
 _USER_END = 1 << 62  # [vsyscall] lies above, in the kernel's half
 
-#: The highest byte of a pagemap entry: bit 63 present, 62 swapped, 61 file page or shared, 58 a guard (MADV_GUARD_INSTALL,
-#: which glibc 2.42 uses for the ends of thread stacks): it looks swapped, and holds nothing.
-_KINDS = bytes(ord("." if not b & 0xC0 else "g" if b & 4 else "f" if b & 0x20 else "a") for b in range(256))
+#: The highest byte of a pagemap entry: besides what ``live`` says bit 61, a file's page or shared. Guards (MADV_GUARD_INSTALL)
+#: are what glibc 2.42 puts at the ends of thread stacks.
+_KINDS = bytes(ord("." if not b & THERE else "g" if b & GUARD else "f" if b & 0x20 else "a") for b in range(256))
 _RUN = re.compile(b"a+|f+")
 _THERE = re.compile(b"[af]+")
 _ABSENT = re.compile(b"[.]+")

@@ -111,11 +111,11 @@ def _head(source: Source, look: Look) -> Iterator[str]:
 
 def _threads(pid: int, machine: str) -> List[Registers]:
     """As /proc shows them: of those that run at the moment it knows no registers."""
+    nothing = procfs.SystemCall(-1, "none", (), 0, 0)
     found = []
     for tid in procfs.threads(pid):
         call: Optional[procfs.SystemCall] = None
         with contextlib.suppress(OSError, ValueError, IndexError):
             call = procfs.parse_syscall(procfs.read(f"/proc/{pid}/task/{tid}/syscall"))
-        nothing = procfs.SystemCall(-1, "none", (), 0, 0)
         found.append(Registers(tid, registers.from_syscall(machine, call or nothing), {}))
     return found

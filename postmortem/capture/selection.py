@@ -16,7 +16,7 @@ The rest of private memory is not in the core, so that a reader meets a hole and
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Collection, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Collection, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set
 
 from .procfs import Mapping
 from .registers import Places
@@ -35,7 +35,6 @@ from .segments import (
 
 if TYPE_CHECKING:
     from .pages import Pages
-
 
 #: Shared memory up to this size is kept whole.
 _SMALL = 64 << 10
@@ -69,8 +68,8 @@ def needed(mappings: Sequence[Mapping], pages: Pages, wanted: Collection[int]) -
     close = union(asked, common(_runs(wanted, _FILL), pages.touched))
     found = Needed([], [])
     before: Optional[Mapping] = None
-    each = zip(mappings, within(pages.touched, mappings), within(pages.resident, mappings))
-    for mapping, touched, resident in each:
+    columns = (within(each, mappings) for each in (pages.touched, pages.resident, asked, close))
+    for mapping, touched, resident, exactly, about in zip(mappings, *columns):
         whole = [(mapping.start, mapping.end)]
         if is_skipped(mapping) or mapping.perms[:2] == "--":
             pass
@@ -78,10 +77,9 @@ def needed(mappings: Sequence[Mapping], pages: Pages, wanted: Collection[int]) -
             found.copies.extend(whole)
         elif mapping.shared:
             if is_kept_shared(mapping):
-                inside = whole if mapping.size <= _SMALL else _inside(asked, whole[0])
-                found.copies.extend(common(inside, resident))
+                found.copies.extend(common(whole if mapping.size <= _SMALL else exactly, resident))
         elif mapping.inode == 0:
-            inside = union(_inside(close, whole[0]), _bss(mapping, before))
+            inside = union(about, _bss(mapping, before))
             there = list(common(inside, touched))
             found.copies.extend(there)
             found.zeros.extend(without(inside, there))
@@ -152,16 +150,17 @@ def segments(mappings: Iterable[Mapping], stored: Sequence[Range]) -> List[Segme
 
 def without(ranges: Iterable[Range], holes: Sequence[Range]) -> Iterator[Range]:
     """What of rising ranges does not lie in ``holes``, rising and disjoint too."""
-    starts = [start for start, _end in holes]
+    at = 0
     for start, end in ranges:
         position = start
-        for low, high in holes[max(bisect_right(starts, start) - 1, 0) :]:
-            if low >= end:
-                break
-            if high > position:
-                if low > position:
-                    yield position, low
-                position = high
+        while at < len(holes) and holes[at][0] < end:
+            low, high = holes[at]
+            if low > position:
+                yield position, low
+            position = max(position, high)
+            if high > end:
+                break  # it reaches into the next one
+            at += 1
         if position < end:
             yield position, end
 
@@ -173,14 +172,16 @@ def around(pages: Collection[int], reach: int, touched: Sequence[Range]) -> Set[
 
 
 def common(first: Sequence[Range], second: Sequence[Range]) -> Iterator[Range]:
-    """What lies in both of two rising sequences of disjoint ranges."""
-    starts = [start for start, _end in second]
-    for start, end in first:
-        for low, high in second[max(bisect_right(starts, start) - 1, 0) :]:
-            if low >= end:
-                break
-            if high > start:
-                yield max(start, low), min(end, high)
+    """What lies in both of two rising sequences of disjoint ranges: one pass over both."""
+    one = two = 0
+    while one < len(first) and two < len(second):
+        start, end = max(first[one][0], second[two][0]), min(first[one][1], second[two][1])
+        if start < end:
+            yield start, end
+        if first[one][1] < second[two][1]:
+            one += 1
+        else:
+            two += 1
 
 
 def _runs(pages: Collection[int], fill: int) -> List[Range]:
@@ -193,18 +194,6 @@ def _runs(pages: Collection[int], fill: int) -> List[Range]:
         else:
             runs.append((start, end))
     return runs
-
-
-def _inside(ranges: Sequence[Range], whole: Range) -> List[Range]:
-    """What of ranges, which may begin and end in other mappings, lies in this one."""
-    index = max(bisect_right(ranges, (whole[0], 0)) - 1, 0)
-    found: List[Tuple[int, int]] = []
-    for start, end in ranges[index:]:
-        if start >= whole[1]:
-            break
-        if end > whole[0]:
-            found.append((max(start, whole[0]), min(end, whole[1])))
-    return found
 
 
 def _mapping(address: int, mappings: Sequence[Mapping], starts: Sequence[int]) -> Optional[Mapping]:

@@ -21,10 +21,9 @@ _U64 = struct.Struct("<Q")
 #: Pages held at the same time, in bytes.
 MOST_BYTES = 512 << 20
 
-
 #: The highest byte of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst): bit 63 present, 62 swapped
 #: out, 58 a guard, which looks swapped and holds nothing.
-_THERE, _GUARD = 0xC0, 4
+THERE, GUARD = 0xC0, 4
 
 
 class LivePages:
@@ -44,14 +43,14 @@ class LivePages:
         address = number * PAGE
         try:
             entry = os.pread(self._pagemap, 8, number * 8)
-            if len(entry) == 8 and entry[7] & _THERE and not entry[7] & _GUARD:
+            if len(entry) == 8 and entry[7] & THERE and not entry[7] & GUARD:
                 page = os.pread(self._memory, PAGE, address)
                 if len(page) == PAGE:
                     return page
                 raise Fault(address, PAGE, "ends early")
         except (OSError, OverflowError) as exc:
             raise Fault(address, PAGE, getattr(exc, "strerror", None) or "not an address") from None
-        if len(entry) == 8 and not entry[7] & _GUARD and self._begins_as_zeros(address):
+        if len(entry) == 8 and not entry[7] & GUARD and self._begins_as_zeros(address):
             return bytes(PAGE)
         raise Fault(address, PAGE, "no page is there")
 
