@@ -1,0 +1,31 @@
+"""What is known about the processes: the only input of classification and reports.
+
+Everything here is immutable and reads and writes as JSON (``encode`` / ``decode``). ``None`` always means
+*unknown*, never *no*; what could not be read stands in ``Evidence.gaps`` with the reason and a remedy.
+
+Units: seconds are floats, addresses are ints, ``tid``/``pid`` are the kernel's ids in the target's own pid
+namespace. Lists of frames run from the most recent call to the oldest.
+
+msgspec checks the types when evidence of another machine is read back; it needs ``typing``'s spelling of
+optional and tuple types on Python 3.8.
+"""
+
+from __future__ import annotations
+
+from .encoding import decode, encode
+from .interpreters import Gil, Interpreter, PythonInfo, StopTheWorld
+from .loops import Loop, Pool, Task, TaskWait
+from .machine import ControlGroup, Machine
+from .processes import Process, SignalHandler
+from .resources import End, Resource, Waker
+from .stacks import Frame, LeftOut, Local, NativeFrame, PythonFrame, Recursion, Sample, ThreadException
+from .structs import replace
+from .threads import Counters, HeldLock, Thread, Wait
+from .whole import SCHEMA, Evidence, Gap, Timings, Trigger
+
+__all__ = [
+    "SCHEMA", "ControlGroup", "Counters", "End", "Evidence", "Frame", "Gap", "Gil", "HeldLock", "Interpreter", "LeftOut",
+    "Local", "Loop", "Machine", "NativeFrame", "Pool", "Process", "PythonFrame", "PythonInfo", "Recursion", "Resource",
+    "Sample", "SignalHandler", "StopTheWorld", "Task", "TaskWait", "Thread", "ThreadException", "Timings", "Trigger",
+    "Wait", "Waker", "decode", "encode", "replace",
+]  # fmt: skip

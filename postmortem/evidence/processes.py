@@ -1,0 +1,55 @@
+"""A process: all that is known of it. ``tid``/``pid`` are the kernel's ids in the target's own pid namespace."""
+
+from __future__ import annotations
+
+from typing import Dict, Optional, Tuple
+
+import msgspec
+
+from .interpreters import Gil, Interpreter, PythonInfo
+from .loops import Loop, Pool, Task
+from .machine import ControlGroup
+from .resources import Resource
+from .stacks import PythonFrame
+from .threads import Counters, Thread
+
+
+class SignalHandler(msgspec.Struct, frozen=True):
+    """A Python function that the program has set for a signal; the interpreter's own are left out."""
+
+    signal: int
+    function: Optional[PythonFrame] = None  # at its first line
+
+
+class Process(msgspec.Struct, frozen=True):
+    pid: int
+    ppid: Optional[int] = None
+    argv: Tuple[str, ...] = ()
+    exe: Optional[str] = None
+    state: Optional[str] = None
+    python: Optional[PythonInfo] = None
+    interpreters: Tuple[Interpreter, ...] = ()
+    threads: Tuple[Thread, ...] = ()
+    resources: Tuple[Resource, ...] = ()
+    loops: Tuple[Loop, ...] = ()
+    tasks: Tuple[Task, ...] = ()
+    age_s: Optional[float] = None  # seconds since it began, when the window began
+    cpus_allowed: Optional[int] = None  # how many CPUs the scheduler may use for it
+    io: Optional[Dict[str, int]] = None  # differences of /proc/PID/io over the window
+    rss_growth: Optional[int] = None  # bytes over the window
+    fatal_signal: Optional[int] = None  # from a core: the signal that ended it
+    listening: Optional[Tuple[int, ...]] = None  # TCP ports on which its process tree listens
+    directory: Optional[str] = None  # of its script, when frames name files by relative names
+    counters: Optional[Counters] = None  # of the process as a whole
+    tracer: Optional[int] = None  # pid of whoever traces it
+    cgroup: Optional[ControlGroup] = None
+    pools: Tuple[Pool, ...] = ()
+    signal_handlers: Optional[Tuple[SignalHandler, ...]] = None  # None: unknown
+    forked: Optional[bool] = (
+        None  # True: made by fork, without exec, of a parent that had more threads than the forking one
+    )
+
+    @property
+    def gil(self) -> Optional[Gil]:
+        """The main interpreter's lock."""
+        return self.interpreters[0].gil if self.interpreters else None

@@ -1,0 +1,102 @@
+"""Frames, and what is said of whole stacks. Lists of frames run from the most recent call to the oldest."""
+
+from __future__ import annotations
+
+from typing import Optional, Tuple, Union
+
+import msgspec
+
+from .structs import replace
+
+
+class Local(msgspec.Struct, frozen=True):
+    """A variable of a frame, read on request only. ``text`` is bounded; what looks like a secret is masked."""
+
+    name: str
+    type: str
+    text: str
+
+
+class PythonFrame(msgspec.Struct, frozen=True, tag="python", tag_field="kind"):
+    """A frame of Python code. ``file`` is the path that the interpreter holds (``co_filename``).
+
+    Two frames are equal when they are at the same line of the same function: which expression of the line runs, and
+    what the variables hold, tells nothing about where it is.
+    """
+
+    file: str
+    line: Optional[int]
+    function: str  # co_name
+    qualname: Optional[str] = None  # co_qualname, from 3.11 on
+    module: Optional[str] = None  # __name__ of the frame's globals
+    role: Optional[str] = None  # "signal-handler": entered by the interpreter with (signal number, frame)
+    end_line: Optional[int] = None  # of the expression that runs, from 3.11 on
+    column: Optional[int] = None  # bytes of the line's UTF-8 before it
+    end_column: Optional[int] = None  # bytes of end_line's UTF-8 up to its end
+    locals: Optional[Tuple[Local, ...]] = None  # None: not asked for, or not read
+
+    def _place(self) -> Tuple[object, ...]:
+        return (self.file, self.line, self.function, self.qualname, self.module, self.role)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PythonFrame) and self._place() == other._place()
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # msgspec's own compares every field
+
+    def __hash__(self) -> int:
+        return hash(self._place())
+
+    def at(self, line: Optional[int]) -> PythonFrame:
+        """The same function, at another line."""
+        return replace(self, line=line, end_line=None, column=None, end_column=None)
+
+
+class NativeFrame(msgspec.Struct, frozen=True, tag="native", tag_field="kind"):
+    """A native frame as gdb unwound it."""
+
+    function: Optional[str]
+    module: Optional[str]  # path of the mapped file
+    address: int
+    file: Optional[str] = None
+    line: Optional[int] = None
+    trust: str = "unwind"  # "symbol" | "unwind" | "scan"
+
+
+Frame = Union[PythonFrame, NativeFrame]
+
+
+class Recursion(msgspec.Struct, frozen=True):
+    """What a deep Python stack repeats."""
+
+    depth: int  # Python frames of the thread, in all
+    times: int
+    cycle: Tuple[PythonFrame, ...]  # one turn, most recent call first
+    same_lines: bool = True  # False: the functions repeat, their lines differ from turn to turn
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """Frames of a deep stack that evidence does not keep."""
+
+    behind: int  # index in Thread.stack: those before it are the innermost ones
+    frames: int
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """A distinct Python stack of a thread that py-spy saw during the window."""
+
+    count: int  # how many samples showed it
+    first_s: float  # seconds since the window began
+    last_s: float
+    frames: Tuple[PythonFrame, ...]
+
+
+class ThreadException(msgspec.Struct, frozen=True):
+    """An exception that a thread is busy with; where it was raised, as far as its traceback says."""
+
+    state: str  # "handled": an except or finally clause runs | "raised": on its way up
+    type: str
+    file: Optional[str] = None
+    line: Optional[int] = None
+    function: Optional[str] = None
+    message: Optional[str] = None  # may hold secrets: read only where locals are

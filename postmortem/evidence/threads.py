@@ -1,0 +1,81 @@
+"""Threads: where they are, what they wait for, what they hold and did. Seconds are floats."""
+
+from __future__ import annotations
+
+from typing import Dict, Optional, Tuple
+
+import msgspec
+
+from .stacks import Frame, LeftOut, NativeFrame, PythonFrame, Recursion, Sample, ThreadException
+
+
+class Counters(msgspec.Struct, frozen=True):
+    """What a thread or process did over the observation window (differences, not totals)."""
+
+    seconds: float  # length of the window
+    cpu_s: Optional[float] = None
+    voluntary_switches: Optional[int] = None
+    involuntary_switches: Optional[int] = None
+    run_delay_s: Optional[float] = None  # runnable, but waiting for a CPU
+    minor_faults: Optional[int] = None
+    major_faults: Optional[int] = None  # pages that came from a disk
+    io_delay_s: Optional[float] = None  # waiting for block devices; None where the kernel does not count it
+    read_calls: Optional[int] = None  # read(2) and its like
+    write_calls: Optional[int] = None
+    states: Dict[str, int] = {}  # state letter → how many looks found it
+    syscalls: Dict[str, int] = {}  # name ("running" for none) → how many looks found it
+    wchan: Dict[str, int] = {}
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """What a thread waits for.
+
+    kind: gil lock rlock condition semaphore event-loop socket pipe file process sleep futex mutex signal other
+    """
+
+    kind: str
+    syscall: Optional[str] = None
+    resource: Optional[str] = None  # id in Process.resources
+    timeout_s: Optional[float] = None  # None: unknown or without end (see `endless`)
+    endless: Optional[bool] = None  # True: no timeout at all
+    fd: Optional[int] = None
+    pid: Optional[int] = None  # the child waited for
+    detail: Optional[str] = None  # one phrase for people
+
+
+class HeldLock(msgspec.Struct, frozen=True):
+    """A lock that a frame of a thread holds."""
+
+    resource: str
+    frame: PythonFrame  # the frame whose `with` (or acquire) it is; line = where it was entered when known
+    depth: int  # index of that frame in Thread.python, 0 = most recent call
+    basis: str  # "recorded" | "with-slot" | "inferred"
+
+
+class Thread(msgspec.Struct, frozen=True):
+    tid: int
+    name: Optional[str] = None
+    state: Optional[str] = None  # letter from /proc (R S D T t Z)
+    gil: str = "unknown"  # "holds" | "waits" | "detached" | "unknown"
+    wait: Optional[Wait] = None
+    stack: Tuple[Frame, ...] = ()  # merged, most recent call first
+    counters: Optional[Counters] = None
+    samples: Tuple[Sample, ...] = ()
+    holds: Tuple[HeldLock, ...] = ()
+    is_main: bool = False
+    daemon: Optional[bool] = None
+    ident: Optional[int] = None  # threading.get_ident()
+    interpreter: Optional[int] = None
+    joins: Optional[int] = None  # tid of the thread that this one joins, when known
+    exceptions: Tuple[ThreadException, ...] = ()  # the one on its way up first, then the one handled last
+    gc: Optional[bool] = None  # does it run the cyclic garbage collector?
+    recursion: Optional[Recursion] = None
+    left_out: Optional[LeftOut] = None
+
+    @property
+    def python(self) -> Tuple[PythonFrame, ...]:
+        return tuple(f for f in self.stack if isinstance(f, PythonFrame))
+
+    @property
+    def native(self) -> Tuple[NativeFrame, ...]:
+        return tuple(f for f in self.stack if isinstance(f, NativeFrame))
