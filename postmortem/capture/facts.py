@@ -41,6 +41,10 @@ def process_json(pid: int) -> Dict[str, Any]:
         "cpus_allowed": status.get("Cpus_allowed_list"),
         "tracer_pid": _number(status, "TracerPid"),
         "uid": _number(status, "Uid"),
+        "terminal": stat.terminal,
+        "foreground": stat.foreground,
+        "signals_caught": _mask(status, "SigCgt"),
+        "signals_ignored": _mask(status, "SigIgn"),
         "fds": descriptors(thread),
         "threads": _threads(pid),
         "maps": procfs.lines(f"{thread}/maps"),
@@ -70,6 +74,14 @@ def _number(status: Dict[str, str], key: str) -> Optional[int]:
     """The first of a row's numbers: of the four user ids the real one."""
     words = status.get(key, "").split()
     return int(words[0]) if words and words[0].isdigit() else None
+
+
+def _mask(status: Dict[str, str], key: str) -> Optional[int]:
+    """A set of signals, bit N-1 for signal N."""
+    try:
+        return int(status[key], 16)
+    except (KeyError, ValueError):
+        return None
 
 
 def _age(start_ticks: int) -> Optional[float]:

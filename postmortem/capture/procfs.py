@@ -72,6 +72,8 @@ class Stat(NamedTuple):
     minor_faults: int
     major_faults: int
     io_delay: Optional[int]  # delayacct_blkio_ticks
+    terminal: int  # device number of the controlling terminal, 0 for none
+    foreground: int  # the process group in that terminal's foreground, -1 without one
 
 
 def stat(path: str) -> Stat:
@@ -87,7 +89,7 @@ def parse_stat(line: bytes) -> Stat:
     return Stat(
         line[first + 1 : last], fields[0].decode("ascii"), number[0], number[1], number[2],
         number[10], number[11], number[18], number[5], number[15], number[6], number[8],
-        int(fields[39]) if len(fields) > 39 else None,
+        int(fields[39]) if len(fields) > 39 else None, number[3], number[4],
     )  # fmt: skip
 
 
