@@ -6,6 +6,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequenc
 
 from ..evidence import Evidence, Process, PythonFrame, Resource, Thread
 from ..findings import Culprit, Victim
+from ..waitgraph import WaitGraph
 from . import knowledge
 
 #: Of a core: a thread that used more over the window was not waiting.
@@ -28,13 +29,21 @@ class Edge(NamedTuple):
 
 
 class View:
-    """Evidence with indices. Cheap to make; holds no state of its own."""
+    """Evidence with indices. Cheap to make; what it keeps follows from the evidence alone."""
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
         self.processes = evidence.processes
         self.by_pid: Dict[int, Process] = {p.pid: p for p in evidence.processes}
         self.window = evidence.window_s
+        self._graph: Optional[WaitGraph] = None
+
+    @property
+    def graph(self) -> WaitGraph:
+        """Who waits for whom, over all processes."""
+        if self._graph is None:
+            self._graph = WaitGraph(self.evidence)
+        return self._graph
 
     @property
     def pythons(self) -> List[Process]:

@@ -17,8 +17,9 @@ MAY_IMPORT: Dict[str, Set[str]] = {
     "errors": set(),
     "evidence": set(),
     "findings": set(),
-    "classify": {"classify", "evidence", "findings"},
-    "report": {"report", "evidence", "findings"},
+    "waitgraph": {"waitgraph", "evidence"},
+    "classify": {"classify", "evidence", "findings", "waitgraph"},
+    "report": {"report", "evidence", "findings", "waitgraph"},
     "memory": {"memory"},
     "cpython": {"cpython", "memory"},
 }

@@ -1,0 +1,89 @@
+"""Those who act and wait: threads, tasks, whole processes; and finding them in evidence."""
+
+from __future__ import annotations
+
+from typing import Dict, NamedTuple, Optional, Tuple
+
+from ..evidence import Evidence, Loop, Process, PythonFrame, Resource, Task, Thread
+
+
+class Agent(NamedTuple):
+    """A thread (``tid``), a task (``task``, its id) or, with neither, a process as a whole."""
+
+    pid: int
+    tid: Optional[int] = None
+    task: Optional[str] = None
+
+    @property
+    def is_process(self) -> bool:
+        return self.tid is None and self.task is None
+
+
+class Place:
+    """One process with indices."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.pid = process.pid
+        self.threads: Dict[int, Thread] = {t.tid: t for t in process.threads}
+        self.tasks: Dict[str, Task] = {t.id: t for t in process.tasks}
+        self.resources: Dict[str, Resource] = {r.id: r for r in process.resources}
+        self.loops: Dict[str, Loop] = {loop.id: loop for loop in process.loops}
+        self.loop_of: Dict[int, Loop] = {loop.tid: loop for loop in process.loops if loop.tid is not None}
+        self.main: Optional[Thread] = next((t for t in process.threads if t.is_main), None)
+
+
+class Places:
+    """All processes of some evidence."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.by_pid: Dict[int, Place] = {p.pid: Place(p) for p in evidence.processes}
+        self.children: Dict[int, Tuple[int, ...]] = {}
+        for process in evidence.processes:
+            if process.ppid is not None:
+                self.children[process.ppid] = (*self.children.get(process.ppid, ()), process.pid)
+
+    def thread(self, agent: Agent) -> Optional[Thread]:
+        place = self.by_pid.get(agent.pid)
+        return place.threads.get(agent.tid) if place is not None and agent.tid is not None else None
+
+    def task(self, agent: Agent) -> Optional[Task]:
+        place = self.by_pid.get(agent.pid)
+        return place.tasks.get(agent.task) if place is not None and agent.task is not None else None
+
+    def process(self, agent: Agent) -> Optional[Process]:
+        place = self.by_pid.get(agent.pid)
+        return place.process if place is not None else None
+
+    def resource(self, pid: int, ident: Optional[str]) -> Optional[Resource]:
+        place = self.by_pid.get(pid)
+        return place.resources.get(ident) if place is not None and ident is not None else None
+
+    def stack(self, agent: Agent) -> Tuple[PythonFrame, ...]:
+        """Its Python frames, most recent call or innermost await first; of a process those of its main thread."""
+        task = self.task(agent)
+        if task is not None:
+            return task.stack
+        thread = self.thread(agent)
+        if thread is None and agent.is_process:
+            place = self.by_pid.get(agent.pid)
+            thread = place.main if place is not None else None
+        return thread.python if thread is not None else ()
+
+    def label(self, agent: Agent) -> str:
+        """How people call it."""
+        task, thread, process = self.task(agent), self.thread(agent), self.process(agent)
+        if agent.task is not None:
+            return f"task {task.name or task.id}" if task is not None else f"task {agent.task}"
+        if agent.tid is not None:
+            name = thread.name if thread is not None else None
+            return f"{name} ({agent.tid})" if name else f"thread {agent.tid}"
+        name = _program(process) if process is not None else None
+        return f"process {agent.pid} ({name})" if name else f"process {agent.pid}"
+
+
+def _program(process: Process) -> Optional[str]:
+    words = [word for word in process.argv[:4] if not word.startswith("-")]
+    script = next((word for word in words[1:] if word.endswith(".py")), None)
+    name = script or (words[0] if words else process.exe)
+    return name.rsplit("/", 1)[-1] if name else None

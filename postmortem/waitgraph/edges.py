@@ -1,0 +1,232 @@
+"""What each agent waits for, as edges: read from the waits and resources of evidence, and from nothing else."""
+
+from __future__ import annotations
+
+from typing import Iterator, NamedTuple, Optional, Tuple
+
+from ..evidence import Process, Resource, Task, Thread, Wait
+from .agents import Agent, Place, Places
+
+#: Resources of one process: whoever signals them runs in it.
+IN_PROCESS = frozenset((
+    "lock", "rlock", "condition", "event", "semaphore", "barrier", "queue", "future", "thread", "executor", "import-lock",
+    "async-lock", "async-event", "async-condition", "async-semaphore", "async-queue", "async-barrier", "async-future",
+    "mutex", "rwlock", "cond", "gil",
+))  # fmt: skip
+#: The same for waits of which no resource is known: a private futex has its waker in the same process.
+_IN_PROCESS_WAITS = frozenset(("lock", "rlock", "condition", "futex", "mutex", "gil"))
+#: What is held by one, and given back by nobody else.
+_HELD = frozenset(("lock", "rlock", "import-lock", "async-lock", "mutex", "rwlock", "gil", "file-lock"))
+_VERBS = {
+    "lock": "wants", "rlock": "wants", "import-lock": "wants", "async-lock": "wants", "mutex": "wants", "rwlock": "wants",
+    "gil": "wants", "file-lock": "wants", "shared-semaphore": "wants", "thread": "joins", "process": "waits for",
+    "async-future": "awaits",
+}  # fmt: skip
+
+
+class Edge(NamedTuple):
+    """One thing that ``waiter`` needs before it can go on."""
+
+    waiter: Agent
+    verb: str  # "wants", "joins", "awaits", …
+    what: str  # "Lock cache.lock", "the end of worker-3 (17)"
+    resource: Optional[str] = None  # id in the waiter's process
+    wakers: Tuple[Agent, ...] = ()  # those who are known to be able to end it
+    all_needed: bool = False  # every one of `wakers` has to end; else any will do
+    everyone: bool = False  # any other agent of the process might end it, for all that is known
+    outside: Tuple[str, ...] = ()  # what else may end it: "a timeout", "a timer of the loop"
+    basis: str = "recorded"  # how the wakers are known
+    endless: Optional[bool] = True
+    gone: bool = False  # its holder is no more
+    because: Tuple[str, ...] = ()  # how it is known that nobody else can
+
+    @property
+    def necessary(self) -> Tuple[Agent, ...]:
+        """Those without whom the waiter cannot go on."""
+        if self.everyone or self.outside or self.endless is False:
+            return ()
+        return self.wakers if self.all_needed or len(self.wakers) == 1 else ()
+
+    @property
+    def sure(self) -> bool:
+        """Was all that it says read, rather than guessed?"""
+        return self.basis != "inferred" and self.endless is True
+
+
+def edges_of(places: Places, place: Place) -> Iterator[Edge]:
+    """Of every thread and task of a process, and of the process as a whole."""
+    for thread in place.process.threads:
+        yield from _thread_edges(places, place, thread)
+    for task in place.process.tasks:
+        yield from _task_edges(place, task)
+    yield from _process_edges(place)
+
+
+def _process_edges(place: Place) -> Iterator[Edge]:
+    """A process does something as long as one of its threads does."""
+    process = place.process
+    if process.threads:
+        threads = tuple(Agent(place.pid, t.tid) for t in process.threads)
+        yield Edge(Agent(place.pid), "does nothing before", "one of its threads moves", wakers=threads)
+    elif process.state in ("Z", "X"):
+        yield Edge(Agent(place.pid), "has ended", "nobody has collected its status", gone=True)
+
+
+# ---------------------------------------------------------------------- threads
+
+
+def _thread_edges(places: Places, place: Place, thread: Thread) -> Iterator[Edge]:
+    wait, agent = thread.wait, Agent(place.pid, thread.tid)
+    if wait is None or wait.kind == "sleep":
+        return
+    if thread.state in ("T", "t"):
+        yield Edge(agent, "is stopped", "until it is continued", outside=("whoever stopped it",))
+        return
+    resource = place.resources.get(wait.resource or "")
+    loop = place.loop_of.get(thread.tid)
+    if wait.kind == "event-loop" and loop is not None:
+        yield _loop_edge(place, agent, wait)
+    elif resource is not None and not (thread.joins is not None and not _ended_by(place, resource)):
+        yield _resource_edge(place, agent, resource, wait.endless)
+    elif thread.joins is not None:
+        joined = Agent(place.pid, thread.joins)
+        yield Edge(agent, "joins", places.label(joined), None, (joined,), endless=wait.endless is not False)
+    elif wait.kind == "process":
+        yield _child_edge(places, place, agent, wait)
+    else:
+        yield _plain_edge(place, agent, wait)
+
+
+def _ended_by(place: Place, resource: Resource) -> bool:
+    """Does it say who could end a wait for it?"""
+    return bool(resource.wakers or resource.closed or _owner(place, resource) or resource.owner_gone)
+
+
+def _loop_edge(place: Place, agent: Agent, wait: Wait) -> Edge:
+    """A loop's thread in its selector: woken by the clock, by a descriptor, or by another thread's call_soon."""
+    loop = place.loop_of[agent.tid or 0]
+    outside = []
+    if wait.endless is not True:
+        outside.append("the timeout of its selector")
+    if loop.scheduled != 0:
+        outside.append("a timer" if loop.scheduled else "perhaps a timer")
+    if loop.watched != 0:
+        outside.append(
+            f"{loop.watched} watched descriptors" if loop.watched else "perhaps a descriptor that it watches"
+        )
+    if loop.ready:
+        outside.append(f"{loop.ready} callbacks that are ready")
+    if loop.signals:
+        outside.append("a signal that it handles")
+    return Edge(agent, "runs", "an event loop with nothing to do", everyone=True, outside=tuple(outside))
+
+
+def _child_edge(places: Places, place: Place, agent: Agent, wait: Wait) -> Edge:
+    if wait.pid is not None:
+        child = Agent(wait.pid)
+        known = wait.pid in places.by_pid
+        outside = () if known else (f"process {wait.pid}, which was not captured",)
+        return Edge(agent, "waits for", places.label(child), None, (child,) if known else (), outside=outside,
+                    endless=wait.endless)  # fmt: skip
+    children = tuple(Agent(pid) for pid in places.children.get(place.pid, ()))
+    outside = () if children else ("a child that was not captured",)
+    what = "any of its children" if len(children) != 1 else places.label(children[0])
+    return Edge(agent, "waits for", what, None, children, outside=outside, endless=wait.endless)
+
+
+def _plain_edge(place: Place, agent: Agent, wait: Wait) -> Edge:
+    """A wait of which nothing but the kind is known."""
+    what = wait.detail or f"something ({wait.syscall or wait.kind})"
+    if wait.kind == "gil":
+        gil = place.process.gil
+        holder = gil.holder_tid if gil is not None else None
+        wakers = (Agent(place.pid, holder),) if holder is not None and holder != agent.tid else ()
+        return Edge(agent, "wants", "the GIL", None, wakers, everyone=not wakers)
+    inside = wait.kind in _IN_PROCESS_WAITS
+    outside = () if inside else (what,)
+    return Edge(agent, "waits for", what, everyone=inside, outside=outside, endless=wait.endless)
+
+
+# ---------------------------------------------------------------------- tasks
+
+
+def _task_edges(place: Place, task: Task) -> Iterator[Edge]:
+    if task.state == "done":
+        return
+    agent = Agent(place.pid, task=task.id)
+    loop = place.loops.get(task.loop or "")
+    thread = place.threads.get(loop.tid) if loop is not None and loop.tid is not None else None
+    if loop is not None and thread is None:
+        yield Edge(agent, "needs", "somebody who runs its event loop", everyone=True, basis="memory")
+    elif thread is not None and not (thread.wait is not None and thread.wait.kind == "event-loop"):
+        verb = "runs on" if task.state == "running" else "needs its turn on"
+        runs = Agent(place.pid, thread.tid)
+        yield Edge(agent, verb, f"the event loop of {thread.name or 'thread'} ({thread.tid})", None, (runs,))
+    if task.state == "running" or task.ready:
+        return
+    wait = task.wait
+    if wait is None:
+        yield Edge(agent, "awaits", task.awaiting or "something", outside=("what it awaits is unknown",), endless=None)
+        return
+    if wait.tasks:
+        names = [place.tasks[t].name or t for t in wait.tasks if t in place.tasks]
+        what = wait.detail or f"task {', '.join(names[:3])}" + (" …" if len(names) > 3 else "")
+        wakers = tuple(Agent(place.pid, task=t) for t in wait.tasks)
+        yield Edge(agent, "awaits", what, wait.resource, wakers, not wait.any, endless=wait.endless)
+        return
+    resource = place.resources.get(wait.resource or "")
+    if resource is not None:
+        yield _resource_edge(place, agent, resource, wait.endless)
+        return
+    outside = (wait.detail or wait.kind,) if wait.kind in ("sleep", "descriptor", "process", "thread", "other") else ()
+    yield Edge(agent, "awaits", wait.detail or wait.kind, everyone=not outside, outside=outside, endless=wait.endless)
+
+
+# ---------------------------------------------------------------------- resources
+
+
+def _owner(place: Place, resource: Resource) -> Optional[Agent]:
+    if resource.owner_task is not None:
+        return Agent(place.pid, task=resource.owner_task)
+    if resource.owner_tid is not None:
+        return Agent(resource.owner_pid or place.pid, resource.owner_tid)
+    return Agent(resource.owner_pid) if resource.owner_pid is not None else None
+
+
+def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Optional[bool]) -> Edge:
+    verb = _VERBS.get(resource.kind, "waits for")
+    if resource.kind in ("pipe", "socket") and place.threads.get(agent.tid or 0) is not None:
+        wait = place.threads[agent.tid or 0].wait
+        verb = (
+            "writes to"
+            if wait is not None and wait.syscall in ("write", "writev", "send", "sendto", "sendmsg")
+            else "reads"
+        )
+    owner = _owner(place, resource)
+    basis = resource.owner_basis or "recorded"
+    if owner is not None:
+        what = resource.description
+        return Edge(agent, verb, what, resource.id, (owner,), basis=basis, endless=endless, because=resource.because)
+    if resource.owner_gone:
+        return Edge(agent, verb, resource.description, resource.id, basis=basis, endless=endless, gone=True,
+                    because=resource.because)  # fmt: skip
+    wakers, named = [], []
+    for waker in resource.wakers:
+        who = Agent(waker.pid if waker.pid is not None else place.pid, waker.tid, waker.task)
+        if waker.tid is None and waker.task is None and waker.pid is None:
+            named.append(waker.name or waker.role)  # a global, a timer, …: whoever still runs may use it
+        elif who != agent or resource.kind in _HELD:
+            wakers.append(who)
+    inside = resource.kind in IN_PROCESS
+    everyone = inside and (resource.closed is not True or bool(named))
+    outside = () if inside or resource.closed is True else (resource.description,)
+    guessed = any(w.basis == "inferred" for w in resource.wakers)
+    return Edge(
+        agent, verb, resource.description, resource.id, tuple(dict.fromkeys(wakers)), everyone=everyone, outside=outside,
+        basis="inferred" if guessed else "memory", endless=endless, because=resource.because,
+    )  # fmt: skip
+
+
+def needs_no_signal(process: Process) -> Optional[bool]:
+    """Is it known that no signal handler of the program's could signal something? None: unknown."""
+    return None if process.signal_handlers is None else not process.signal_handlers

@@ -1,0 +1,128 @@
+"""The graph itself: made once of some evidence, then asked."""
+
+from __future__ import annotations
+
+from typing import Dict, FrozenSet, List, Optional, Set, Tuple
+
+from ..evidence import Evidence
+from .agents import Agent, Places
+from .chains import Chain, follow
+from .cycles import Cycle, find_cycles
+from .edges import Edge, edges_of, needs_no_signal
+from .liveness import movers
+from .reasons import reasons
+
+#: Voluntary switches a second: a thread that is stuck in a system call has none, one that got stuck just then has one.
+_WAKES = 1.5
+
+
+class WaitGraph:
+    """Every agent of all processes, with what it waits for. Reads evidence alone; costs are linear in its size."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.places = Places(evidence)
+        self.edges: Dict[Agent, Tuple[Edge, ...]] = {}
+        self._cycles: Optional[Tuple[Cycle, ...]] = None
+        agents: List[Agent] = []
+        for place in self.places.by_pid.values():
+            agents += [Agent(place.pid, t.tid) for t in place.process.threads]
+            agents += [Agent(place.pid, task=t.id) for t in place.process.tasks if t.state != "done"]
+            agents.append(Agent(place.pid))
+            found: Dict[Agent, List[Edge]] = {}
+            for edge in edges_of(self.places, place):
+                found.setdefault(edge.waiter, []).append(edge)
+            self.edges.update({agent: tuple(several) for agent, several in found.items()})
+        self.agents = tuple(agents)
+        self._moving = movers(agents, self.edges, self._may_open)
+        self._perhaps_moving = movers(agents, self.edges, lambda e: self._may_open(e) or not self._is_sure(e))
+
+    # ------------------------------------------------------------------ who can move
+
+    def stuck(self, agent: Agent) -> Optional[str]:
+        """ "proven": no agent, timer, descriptor or process outside can ever wake it; "likely": the same, if what was
+        inferred holds; None: it can move, or nothing says that it cannot."""
+        if agent in self._moving or agent not in self.edges:
+            return None
+        return "likely" if agent in self._perhaps_moving else "proven"
+
+    @property
+    def stuck_agents(self) -> FrozenSet[Agent]:
+        """Threads and tasks that cannot move, likely or proven."""
+        return frozenset(a for a in self.agents if not a.is_process and a not in self._moving)
+
+    def blocking(self, agent: Agent) -> Optional[Edge]:
+        """What an agent that cannot move will not get."""
+        for edge in self.edges.get(agent, ()):
+            if edge.outside or edge.endless is False:
+                continue
+            missing = [w for w in edge.wakers if w not in self._moving]
+            if missing if edge.all_needed else len(missing) == len(edge.wakers):
+                return edge
+        return None
+
+    def roots(self) -> Tuple[Agent, ...]:
+        """Those who cannot move, and not because of somebody else who is named: nobody can wake them, or their lock's
+        holder is gone. Members of cycles are no roots."""
+        found = []
+        for agent in self.agents:
+            edge = self.blocking(agent) if not agent.is_process and self.stuck(agent) else None
+            if edge is not None and not any(waker not in self._moving for waker in edge.wakers):
+                found.append(agent)
+        return tuple(found)
+
+    def _may_open(self, edge: Edge) -> bool:
+        """May something end it that is no agent of the graph?"""
+        if edge.outside or edge.endless is False:
+            return True
+        if edge.everyone:
+            process = self.places.process(edge.waiter)
+            handlers = process is not None and needs_no_signal(process) is False
+            return handlers or self._wakes(edge.waiter)
+        return False
+
+    def _is_sure(self, edge: Edge) -> bool:
+        if not edge.sure:
+            return False
+        process = self.places.process(edge.waiter)
+        return not edge.everyone or (process is not None and needs_no_signal(process) is True)
+
+    def _wakes(self, agent: Agent) -> bool:
+        """Did it wake again and again over the window? Then somebody signals it."""
+        thread = self.places.thread(agent)
+        counters = thread.counters if thread is not None else None
+        if counters is None or counters.voluntary_switches is None or counters.seconds <= 0:
+            return False
+        return counters.voluntary_switches / counters.seconds >= _WAKES
+
+    # ------------------------------------------------------------------ ways through it
+
+    @property
+    def cycles(self) -> Tuple[Cycle, ...]:
+        """Circles in which each one needs the next; one of each group."""
+        if self._cycles is None:
+            self._cycles = find_cycles(self.edges)
+        return self._cycles
+
+    def chain(self, start: Agent) -> Chain:
+        """From a waiter to the end of its wait."""
+        return follow(start, self.edges, self._moving.__contains__)
+
+    def behind(self, agents: FrozenSet[Agent]) -> Tuple[Agent, ...]:
+        """Threads and tasks that wait, directly or through others, for one of these and have no other way out."""
+        needs: Dict[Agent, List[Agent]] = {}
+        for waiter, several in self.edges.items():
+            for edge in several:
+                for needed in edge.necessary:
+                    needs.setdefault(needed, []).append(waiter)
+        found: Set[Agent] = set(agents)
+        wave = list(agents)
+        while wave:
+            wave = [w for needed in wave for w in needs.get(needed, ()) if w not in found and not found.add(w)]  # type: ignore[func-returns-value]
+        return tuple(a for a in self.agents if a in found and a not in agents and not a.is_process)
+
+    def reasons(self, *start: Agent) -> Tuple[str, ...]:
+        """Why these cannot move, step by step."""
+        return reasons(start, self.edges, self.places, self._moving)
+
+    def label(self, agent: Agent) -> str:
+        return self.places.label(agent)
