@@ -104,6 +104,11 @@ class Image(Memory):
         """(start, end) of the writable mappings, ordered by address: where a program keeps its data."""
         raise NotImplementedError
 
+    @property
+    def written(self) -> List[Tuple[int, int]]:
+        """The same without what is known to be zeros, as far as anything is known of it: what a search looks through."""
+        return self.writable
+
     def elf(self, path: str) -> Optional[Elf]:
         """The file behind a mapped path, when it is at hand and the same build; else None."""
         raise NotImplementedError

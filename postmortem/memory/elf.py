@@ -132,6 +132,29 @@ def map_file(path: str) -> mmap.mmap:
         os.close(fd)
 
 
+#: A core of a small program has a dozen of them, one that was written page by page some ten thousand.
+MOST_PARTS = 1 << 20
+
+
+def data_of(path: str) -> List[Tuple[int, int]]:
+    """(start, end) of the parts of a file that are no holes, in order; the whole file where its system cannot tell
+    (lseek(2), SEEK_DATA). Raises OSError when it cannot be opened."""
+    found: List[Tuple[int, int]] = []
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        at, size = 0, os.fstat(fd).st_size
+        while at < size and len(found) < MOST_PARTS:
+            start = os.lseek(fd, at, os.SEEK_DATA)
+            at = os.lseek(fd, start, os.SEEK_HOLE)
+            found.append((start, at))
+    except OSError as exc:
+        if exc.errno != errno.ENXIO:  # nothing but a hole up to the end
+            found.append((found[-1][1] if found else 0, size))
+    finally:
+        os.close(fd)
+    return found
+
+
 #: Of a tree of five hundred processes all map the same files: what was looked up in one of them is known of all. By
 #: build-id, size and header: a file may be replaced while it is in use, and stripped of its symbols.
 _SYMBOLS: Dict[Tuple[str, int, bytes], Dict[str, Optional[int]]] = {}

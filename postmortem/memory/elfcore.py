@@ -16,6 +16,7 @@ from .elf import (
     EHDR,
     ET_CORE,
     MACHINES,
+    MOST_PARTS,
     PF_W,
     PHDR,
     PT_LOAD,
@@ -25,6 +26,7 @@ from .elf import (
     Segment,
     build_id_of,
     count_segments,
+    data_of,
     map_file,
     parse_header,
     parse_segments,
@@ -98,6 +100,24 @@ class ElfCore(Image):
     @property
     def writable(self) -> List[Tuple[int, int]]:
         return [(s.vaddr, s.vaddr + s.memsz) for s in self._loads if s.flags & PF_W]
+
+    @property
+    def written(self) -> List[Tuple[int, int]]:
+        """What the file has of the writable segments, without its holes."""
+        try:
+            parts = data_of(self.path)
+        except OSError:
+            return self.writable  # what was mapped stays readable
+        stops = [stop for _start, stop in parts]
+        found: List[Tuple[int, int]] = []
+        for segment, end in zip(self._loads, self._ends):
+            shift = segment.vaddr - segment.offset
+            first, last = segment.offset, end - shift
+            index = bisect_right(stops, first) if segment.flags & PF_W else len(parts)
+            while index < len(parts) and parts[index][0] < last and len(found) < MOST_PARTS:
+                found.append((max(parts[index][0], first) + shift, min(parts[index][1], last) + shift))
+                index += 1
+        return found
 
     @property
     def machine_name(self) -> str:

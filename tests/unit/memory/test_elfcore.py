@@ -229,6 +229,26 @@ def test_a_given_file_stands_for_a_mapped_one(tmp_path: Path) -> None:
     assert read.elf("/gone/prog") is None and "build-ids differ" in read.unusable["/gone/prog"]
 
 
+def test_what_was_written_is_known_without_the_holes(tmp_path: Path) -> None:
+    """A search looks through the parts of writable segments that the file has data for; holes in it are zeros."""
+    path = core(tmp_path / "core", note(1, prstatus(7)), [(0x10000, b"a" * 4096, 4096)])
+    size = path.stat().st_size
+    at = -(-size // 4096) * 4096
+    with path.open("r+b") as file:
+        file.seek(64 + 56)
+        file.write(struct.pack("<IIQQQQQQ", 1, 6, at, 0x40000, 0, 1 << 26, 1 << 26, 4096))
+        file.seek(at + (1 << 25))
+        file.write(b"b" * 4096)
+        file.truncate(at + (1 << 26))
+    read = ElfCore(str(path))
+    assert read.writable == [(0x40000, 0x40000 + (1 << 26))]
+    place = 0x40000 + (1 << 25)
+    assert any(start <= place and place + 4096 <= end for start, end in read.written)
+    assert sum(end - start for start, end in read.written) < 1 << 24  # but for a file system without holes
+    path.unlink()
+    assert read.written == read.writable
+
+
 def test_more_segments_than_the_header_can_count(tmp_path: Path) -> None:
     """Above 65534 mappings e_phnum is 0xFFFF, and section header 0 has the count (PN_XNUM)."""
     count = 70_000
