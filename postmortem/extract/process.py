@@ -29,6 +29,7 @@ from .collector import collectors
 from .descriptors import DescriptorBook, Descriptors
 from .joins import joined_thread
 from .locks import LockBook
+from .semaphores import SemaphoreBook
 from .stacks import Stacks
 from .states import match_states
 from .tasks import read_tasks
@@ -68,6 +69,9 @@ class Reader:
         self.by_tid = match_states(python, core) if python else {}
         self.tid_of_ident = {state.ident: tid for tid, state in self.by_tid.items()}
         self.locks = LockBook(python, self.by_tid, lines) if python else None
+        self.semaphores = (
+            SemaphoreBook(python, core, raw.process.get("maps"), self.by_tid, lines, self.gaps) if python else None
+        )
         self.variables = Variables(python, self.gaps) if python and with_locals else None
         self.stacks = Stacks(python, self.variables, self.gaps)
         self._drafts: List[Tuple[Thread, Sequence[PyFrame]]] = []
@@ -85,6 +89,8 @@ class Reader:
         self._drafts = [self._draft(thread) for thread in self.core.threads]
         if self.locks is not None:
             self.locks.settle()
+        if self.semaphores is not None:
+            self.semaphores.settle()
 
     @property
     def files(self) -> List[str]:
@@ -110,6 +116,7 @@ class Reader:
 
     def _holds(self, tid: int) -> Tuple[HeldLock, ...]:
         held = self.locks.held_by(tid) if self.locks else ()
+        held += self.semaphores.held_by(tid) if self.semaphores else ()
         return tuple(changed(lock, depth=self.stacks.depth(tid, lock.depth)) for lock in held)
 
     def _draft(self, thread: CoreThread) -> Tuple[Thread, Sequence[PyFrame]]:
@@ -122,6 +129,8 @@ class Reader:
             )
         frames = state.frames if state else []
         wait = self._wait(call, thread.tid, frames)
+        if self.semaphores is not None and (wait is None or wait.kind == "gil"):
+            self.semaphores.runs(frames)
         if state is not None and state.cut:
             self.gaps.append(Gap("cpython", f"Python stack of thread {thread.tid}", state.cut))
         facts = self.raw.window.threads.get(thread.tid, {})
@@ -176,6 +185,9 @@ class Reader:
             gil = interpreter.gil
             if gil and gil.word_is_wait(word):
                 return waits.FutexFacts("gil", None, "wants the interpreter lock (GIL)")
+        shared = self.semaphores.wait(word, tid, frames) if self.semaphores is not None else None
+        if shared is not None:
+            return shared
         if self.locks is not None and frames:
             return self.locks.wait(word, tid, frames)
         return None
@@ -230,7 +242,11 @@ class Reader:
             python=_info(python) if python else None,
             interpreters=tuple(self._interpreter(i) for i in python.interpreters) if python else (),
             threads=threads,
-            resources=(self.locks.resources() if self.locks else ()) + self.descriptors.resources(),
+            resources=(
+                *(self.locks.resources() if self.locks else ()),
+                *(self.semaphores.resources() if self.semaphores else ()),
+                *self.descriptors.resources(),
+            ),
             loops=self._loops,
             tasks=self._tasks,
             age_s=number(raw.get("age_s")),

@@ -1,0 +1,264 @@
+"""The semaphores that one process shares with others: who waits for which, whether it holds it, and what it is called.
+
+Which process holds one that this process only waits for is found when all have been read: see ``kinship``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..cpython.attributes import attributes
+from ..cpython.frames import Frame
+from ..cpython.interpreter import Python, ThreadState
+from ..cpython.locks import Locks
+from ..cpython.objects import NotThat
+from ..cpython.semaphores import NO_BOUND, SemLock, find_semlocks, path_to, read_count, role_of, wrapped
+from ..evidence import Gap, HeldLock, PythonFrame, Resource
+from ..memory import Fault, Image
+from .acquires import Acquires, Lines
+from .waits import FutexFacts
+
+KIND = "shared-semaphore"
+_SYNCHRONIZE = "multiprocessing/synchronize.py"
+_OWN = ("multiprocessing/synchronize.py", "multiprocessing/queues.py", "multiprocessing/pool.py",
+        "multiprocessing/sharedctypes.py", "concurrent/futures/process.py", "contextlib.py")  # fmt: skip
+#: sem_open(3): a file each, of a name of its own while it is new.
+_FILES = "/dev/shm/sem."  # noqa: S108 - where the C library puts them
+_MOST_FRAMES = 200
+_MOST_NAMES = 500
+
+
+class Claim(NamedTuple):
+    """What one process knows of a semaphore."""
+
+    is_lock: bool
+    value: Optional[int]
+    taken: int  # how often it took it and did not give it back
+    owner_tid: Optional[int]
+    frame: Optional[PythonFrame]  # where it was taken
+
+
+class SemaphoreBook:
+    """``maps``: lines of /proc/PID/maps, where a capture kept them. Locks are noted with ``wait`` while threads are read;
+    ``settle`` finds holders; ``resources`` and ``held_by`` tell it."""
+
+    def __init__(
+        self, python: Python, image: Image, maps: Any, threads: Dict[int, ThreadState], lines: Lines, gaps: List[Gap]
+    ) -> None:
+        self._python = python
+        self._image = image
+        self._threads = threads
+        self._locks = Locks(python.frames)
+        self._acquires = Acquires(python.frames, lines)
+        self.keys = semaphore_files(maps, image)
+        self._owners: Dict[int, Optional[int]] = {}
+        #: False: there is more memory than is looked through, and some may not have been found.
+        self.complete = True
+        self._by_handle: Dict[int, List[SemLock]] = {}
+        if self.keys:
+            self._find(gaps)
+        self._handle_of = {lock.address: handle for handle, locks in self._by_handle.items() for lock in locks}
+        self._ids: Dict[int, str] = {}
+        self._waiters: Dict[int, List[int]] = {}
+        self._users: Dict[int, List[Frame]] = {}
+        self._held: Dict[int, List[HeldLock]] = {}
+        #: Some thread may have just taken one, and not have noted it yet.
+        self.unsettled = False
+
+    def _find(self, gaps: List[Gap]) -> None:
+        found, self.complete = find_semlocks(self._python, self._image, self.keys)
+        for lock in found:
+            self._by_handle.setdefault(lock.handle, []).append(lock)
+        if not self.complete:
+            reason = "the process has more memory than is looked through: some semaphores' holders stay unknown"
+            gaps.append(Gap("cpython", "semaphores shared by processes", reason))
+
+    # ------------------------------------------------------------------ waits
+
+    def wait(self, word: int, tid: int, frames: Sequence[Frame]) -> Optional[FutexFacts]:
+        """What a futex word means to a thread with these frames; None when it is none of these semaphores."""
+        if word not in self._by_handle:
+            return None
+        self._users.setdefault(word, []).extend(frames[:8])
+        self._waiters.setdefault(word, []).append(tid)
+        what = "a lock" if self._is_lock(word) else "a semaphore"
+        return FutexFacts("semaphore", self._ident(word), f"{what} that processes share")
+
+    def runs(self, frames: Sequence[Frame]) -> None:
+        """A thread that is in no system call, or wants the GIL: it may have taken a semaphore just now and wait for the
+        GIL in order to note that (semaphore.c, semlock_acquire: sem_wait is called without it)."""
+        if frames and self._by_handle:
+            code = frames[0].code
+            if code.filename.endswith(_SYNCHRONIZE) or "acquire" in code.used_names():
+                self.unsettled = True
+
+    def _ident(self, handle: int) -> str:
+        return self._ids.setdefault(handle, f"shared-semaphore-{len(self._ids) + 1}")
+
+    def _is_lock(self, handle: int) -> bool:
+        return self._by_handle[handle][0].is_lock
+
+    # ------------------------------------------------------------------ holders
+
+    def settle(self) -> None:
+        """Finds where the locks that this process holds were taken."""
+        if not self._by_handle:
+            return
+        tid_of = {state.ident: tid for tid, state in self._threads.items()}
+        self._owners = {
+            handle: tid_of.get(lock.ident)
+            for handle, locks in self._by_handle.items()
+            for lock in locks
+            if lock.is_lock and lock.taken > 0
+        }
+        for handle, tid in self._owners.items():
+            ident = self._ident(handle)
+            places = list(self._places(handle, tid)) if tid is not None else []
+            for depth, frame, line in places:
+                self._users.setdefault(handle, []).append(frame)
+                self._held.setdefault(tid or 0, []).append(HeldLock(ident, self._frame(frame, line), depth, "recorded"))
+
+    def _places(self, handle: int, tid: int) -> Iterator[Tuple[int, Frame, Optional[int]]]:
+        """(depth, frame, line) of the `with` statements, and of the calls of acquire, that took it."""
+        state = self._threads.get(tid)
+        for depth, frame in enumerate(state.frames[:_MOST_FRAMES] if state else ()):
+            if frame.code.filename.endswith(_SYNCHRONIZE):
+                continue
+            taken = [(manager, line) for manager, line in self._locks.managers(frame)]
+            if "acquire" in frame.code.used_names():
+                taken += [(value, line) for line, value in self._acquires.of(frame)]
+            for value, line in taken:
+                if self._handle_of.get(wrapped(self._python.objects, value) or 0) == handle:
+                    yield depth, frame, line
+
+    def _frame(self, frame: Frame, line: Optional[int]) -> PythonFrame:
+        code = frame.code
+        module = self._python.frames.module(frame)
+        return PythonFrame(code.filename, line or frame.line, code.name, code.qualname, module)
+
+    def held_by(self, tid: int) -> Tuple[HeldLock, ...]:
+        return tuple(self._held.get(tid, ()))
+
+    # ------------------------------------------------------------------ what it comes to
+
+    def claims(self) -> Dict[str, Claim]:
+        """By key, for all that this process has."""
+        found = {}
+        for handle, locks in self._by_handle.items():
+            state = read_count(self._image, handle)
+            owner = self._owners.get(handle)
+            held = next((h for h in self._held.get(owner or 0, ()) if h.resource == self._ids.get(handle)), None)
+            found[self.keys[handle]] = Claim(
+                locks[0].is_lock, state.value if state else None, sum(lock.taken for lock in locks),
+                owner, held.frame if held else None,
+            )  # fmt: skip
+        return found
+
+    def resources(self) -> Tuple[Resource, ...]:
+        return tuple(self._resource(handle, ident) for handle, ident in self._ids.items())
+
+    def _resource(self, handle: int, ident: str) -> Resource:
+        lock = self._by_handle[handle][0]
+        state = read_count(self._image, handle)
+        owner = self._owners.get(handle)
+        died = handle in self._owners and owner is None
+        steps = (
+            (f"a thread of this process took it {lock.taken} times and ended without giving it back",) if died else ()
+        )
+        return Resource(
+            id=ident,
+            kind=KIND,
+            description=self._description(handle, lock),
+            owner_tid=owner,
+            owner_basis="recorded" if owner is not None else None,
+            owner_gone=True if died and self._python.all_threads else None,
+            because=steps,
+            waiters=tuple(self._waiters.get(handle, ())),
+            locked=state.value == 0 if state else None,
+            key=self.keys[handle],
+            value=state.value if state else None,
+            limit=lock.limit if lock.limit < NO_BOUND else None,
+        )
+
+    # ------------------------------------------------------------------ names
+
+    def _description(self, handle: int, lock: SemLock) -> str:
+        for found in map(self._named, (lock.address for lock in self._by_handle[handle])):
+            if found is not None:
+                name, kind, path = found
+                role = role_of(path)
+                return f"{kind} {name}" + (f" ({role})" if role else "") + ", shared by processes"
+        what = "RLock" if lock.recursive else "Lock" if lock.is_lock else "Semaphore"
+        return f"a {what} of multiprocessing whose name was not found"
+
+    def _named(self, semlock: int) -> Optional[Tuple[str, str, Tuple[str, ...]]]:
+        """(name, type, attributes) of what the program knows a SemLock by; the program's own frames first."""
+        handle = self._handle_of[semlock]
+        users = self._users.get(handle, [])
+        own = [f for f in users if f.code.filename.endswith(_OWN)]
+        others = [f for f in users if f not in own]
+        for frame in others:
+            found = self._among(semlock, list(self._python.frames.locals(frame))[:_MOST_NAMES])
+            if found is not None:
+                return found
+        for frame in others:
+            found = self._among(semlock, self._globals(frame))
+            if found is not None:
+                return found
+        for frame in reversed(own):
+            found = self._among(semlock, [n for n in self._python.frames.locals(frame) if n[0] != "self"])
+            if found is not None:
+                return found
+        return None
+
+    def _globals(self, frame: Frame) -> List[Tuple[str, int]]:
+        namespace = self._python.frames.globals(frame)
+        try:
+            return list(self._python.objects.text_dict(namespace).items())[:_MOST_NAMES] if namespace else []
+        except (Fault, NotThat):
+            return []
+
+    def _among(self, semlock: int, named: Sequence[Tuple[str, int]]) -> Optional[Tuple[str, str, Tuple[str, ...]]]:
+        objects = self._python.objects
+        for name, value in named:
+            path = path_to(objects, value, semlock)
+            if path is not None:
+                return name, objects.type_name(value) or "object", path
+        for name, value in named:
+            kind = objects.type_name(value)
+            if kind in (None, "module", "type", "dict"):
+                continue
+            try:
+                parts = list(attributes(objects, value).items())[:_MOST_NAMES]
+            except (Fault, NotThat):
+                continue
+            for attribute, part in parts:
+                path = path_to(objects, part, semlock)
+                if path is not None:
+                    owner = (kind or "").split(".")[-1] if name in ("self", "cls") else name
+                    return f"{owner}.{attribute}", objects.type_name(part) or "object", path
+        return None
+
+
+def semaphore_files(maps: Any, image: Image) -> Dict[int, str]:
+    """Where semaphores are mapped → a key that is the same in every process: device and inode of the file, or, where
+    only the core's notes are at hand, its path (sem_open(3): /dev/shm/sem.NAME, a name of its own when it is new)."""
+    found: Dict[int, str] = {}
+    for line in maps if isinstance(maps, list) else ():
+        words = str(line).split(None, 5)
+        if len(words) == 6 and words[5].startswith(_FILES):
+            start = words[0].partition("-")[0]
+            if _is_hex(start):
+                found[int(start, 16)] = f"shared-semaphore:{words[3]}:{words[4]}"
+    if not found and not isinstance(maps, list):
+        for file in image.files:
+            if file.path.startswith(_FILES) and file.offset == 0:
+                found[file.start] = f"shared-semaphore:{file.path}"
+    return found
+
+
+def _is_hex(text: str) -> bool:
+    try:
+        return int(text, 16) >= 0
+    except ValueError:
+        return False
