@@ -42,10 +42,11 @@ class Victim(msgspec.Struct, frozen=True):
     """Who suffers from it."""
 
     pid: int
-    tid: int
+    tid: Optional[int] = None
     file: Optional[str] = None
     line: Optional[int] = None
     function: Optional[str] = None
+    task: Optional[str] = None  # name of the task that suffers
 
 
 class Finding(msgspec.Struct, frozen=True):

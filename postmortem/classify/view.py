@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
-from ..evidence import Evidence, Process, PythonFrame, Resource, Thread
+from ..evidence import Evidence, Process, PythonFrame, Thread
 from ..findings import Culprit, Victim
-from ..waitgraph import WaitGraph
+from ..waitgraph import Agent, Edge, WaitGraph
 from . import knowledge
 
 #: Of a core: a thread that used more over the window was not waiting.
@@ -15,17 +15,6 @@ BUSY_SHARE = 0.3
 WAKES = 1.5
 #: Who uses more of a core, or wakes more often a second, gets something done: neither a rest nor a heartbeat is so much.
 WORKS_SHARE, WORKS_WAKES = 0.01, 20
-
-
-class Edge(NamedTuple):
-    """A thread that cannot go on before another one does something."""
-
-    waiter: Thread
-    owner_tid: int
-    what: str  # "Lock accounts.lock"
-    basis: str  # "recorded" | "with-slot" | "inferred" | "join"
-    resource: Optional[str]
-    endless: bool
 
 
 class View:
@@ -121,37 +110,15 @@ class View:
 
     # ------------------------------------------------------------------ who waits for whom
 
-    def edges(self, process: Process) -> List[Edge]:
-        """Waits of threads for threads: locks with a known owner, and joins."""
-        resources: Dict[str, Resource] = {r.id: r for r in process.resources}
-        found = []
-        for thread in process.threads:
-            wait = thread.wait
-            if wait is None:
-                continue
-            endless = wait.endless is not False
-            resource = resources.get(wait.resource or "")
-            if resource is not None and resource.owner_tid is not None and resource.owner_basis is not None:
-                owner, basis = resource.owner_tid, resource.owner_basis
-                found.append(Edge(thread, owner, resource.description, basis, resource.id, endless))
-            elif thread.joins is not None:
-                joined = self.thread(process, thread.joins)
-                what = f"the end of {label(joined) if joined else thread.joins}"
-                found.append(Edge(thread, thread.joins, what, "join", None, endless))
-        return found
+    def edges(self, process: Process, thread: Thread) -> Tuple[Edge, ...]:
+        """What a thread waits for."""
+        return self.graph.edges.get(Agent(process.pid, thread.tid), ())
 
     def waits_on(self, process: Process, tid: int) -> List[Thread]:
         """Threads that directly or through others wait for this one."""
-        edges = self.edges(process)
-        found: List[Thread] = []
-        wanted = [tid]
-        while wanted:
-            current = wanted.pop()
-            for edge in edges:
-                if edge.owner_tid == current and edge.waiter not in found and edge.waiter.tid != tid:
-                    found.append(edge.waiter)
-                    wanted.append(edge.waiter.tid)
-        return found
+        behind = self.graph.behind(frozenset((Agent(process.pid, tid),)))
+        found = [self.graph.places.thread(agent) for agent in behind if agent.pid == process.pid]
+        return [thread for thread in found if thread is not None]
 
     def matters(self, process: Process, thread: Thread) -> bool:
         """Is it the main thread, or one that the main thread waits for: by name, or for the work of all of them?"""
@@ -208,6 +175,21 @@ class View:
         if frame is None:
             return Victim(process.pid, thread.tid)
         return Victim(process.pid, thread.tid, frame.file, frame.line, frame.function)
+
+    def victim_of(self, agent: Agent) -> Victim:
+        """The same of a thread, task or process of the wait graph."""
+        frames, task = self.graph.places.stack(agent), self.graph.places.task(agent)
+        frame = knowledge.own_frame(frames) or next(iter(frames), None)
+        name = (task.name or task.id) if task is not None else None
+        if frame is None:
+            return Victim(agent.pid, agent.tid, task=name)
+        return Victim(agent.pid, agent.tid, frame.file, frame.line, frame.function, name)
+
+    def culprit_of(self, agent: Agent, frame: PythonFrame) -> Culprit:
+        """A line of the program that a thread or task of the wait graph is to be blamed with."""
+        task = self.graph.places.task(agent)
+        name = (task.name or task.id) if task is not None else None
+        return self.culprit(self.by_pid[agent.pid], frame, self.graph.places.thread(agent), name)
 
     def hot_frame(self, thread: Thread) -> Optional[PythonFrame]:
         """The program's innermost frame in most samples; without samples, the one of the moment of capture."""

@@ -86,7 +86,7 @@ def _victims(page: Page, evidence: Evidence, victims: Tuple[Victim, ...]) -> Non
     names = {(process.pid, thread.tid): thread for process in evidence.processes for thread in process.threads}
     for victim in victims[:_VICTIMS]:
         thread = names.get((victim.pid, victim.tid))
-        label = wording.thread_label(thread) if thread else f"thread {victim.tid}"
+        label = wording.thread_label(thread) if thread else wording.unnamed(victim.tid, victim.task)
         place = (
             f", in {victim.function or '?'} at {wording.short_path(victim.file)}:{victim.line}" if victim.file else ""
         )

@@ -94,6 +94,11 @@ def thread_label(thread: Thread) -> str:
     return f"thread {thread.tid}"
 
 
+def unnamed(tid: Optional[int], task: Optional[str]) -> str:
+    """Somebody who is no thread of the evidence."""
+    return f"task {task}" if task is not None else "the process itself" if tid is None else f"thread {tid}"
+
+
 def waiting(wait: Wait, process: Process, term: Glossary) -> str:
     """What a thread waits for: the kind, then the call, the object, its holder and the limit, as far as known."""
     phrase = _PHRASES.get(wait.kind, "waits")

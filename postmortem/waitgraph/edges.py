@@ -30,6 +30,7 @@ class Edge(NamedTuple):
     waiter: Agent
     verb: str  # "wants", "joins", "awaits", …
     what: str  # "Lock cache.lock", "the end of worker-3 (17)"
+    kind: str  # of the resource, or of the wait: "lock", "gil", "thread", "process", "event-loop", "turn", …
     resource: Optional[str] = None  # id in the waiter's process
     wakers: Tuple[Agent, ...] = ()  # those who are known to be able to end it
     all_needed: bool = False  # every one of `wakers` has to end; else any will do
@@ -41,11 +42,14 @@ class Edge(NamedTuple):
     because: Tuple[str, ...] = ()  # how it is known that nobody else can
 
     @property
-    def necessary(self) -> Tuple[Agent, ...]:
-        """Those without whom the waiter cannot go on."""
-        if self.everyone or self.outside or self.endless is False:
-            return ()
+    def named(self) -> Tuple[Agent, ...]:
+        """Those of whom it waits for each."""
         return self.wakers if self.all_needed or len(self.wakers) == 1 else ()
+
+    @property
+    def necessary(self) -> Tuple[Agent, ...]:
+        """Those without whom the waiter cannot go on, but for its own time limit."""
+        return () if self.everyone or self.outside else self.named
 
     @property
     def sure(self) -> bool:
@@ -67,9 +71,9 @@ def _process_edges(place: Place) -> Iterator[Edge]:
     process = place.process
     if process.threads:
         threads = tuple(Agent(place.pid, t.tid) for t in process.threads)
-        yield Edge(Agent(place.pid), "does nothing before", "one of its threads moves", wakers=threads)
+        yield Edge(Agent(place.pid), "does nothing before", "one of its threads moves", "process", wakers=threads)
     elif process.state in ("Z", "X"):
-        yield Edge(Agent(place.pid), "has ended", "nobody has collected its status", gone=True)
+        yield Edge(Agent(place.pid), "has ended", "nobody has collected its status", "process", gone=True)
 
 
 # ---------------------------------------------------------------------- threads
@@ -80,7 +84,7 @@ def _thread_edges(places: Places, place: Place, thread: Thread) -> Iterator[Edge
     if wait is None or wait.kind == "sleep":
         return
     if thread.state in ("T", "t"):
-        yield Edge(agent, "is stopped", "until it is continued", outside=("whoever stopped it",))
+        yield Edge(agent, "is stopped", "until it is continued", "stopped", outside=("whoever stopped it",))
         return
     resource = place.resources.get(wait.resource or "")
     loop = place.loop_of.get(thread.tid)
@@ -90,7 +94,7 @@ def _thread_edges(places: Places, place: Place, thread: Thread) -> Iterator[Edge
         yield _resource_edge(place, agent, resource, wait.endless)
     elif thread.joins is not None:
         joined = Agent(place.pid, thread.joins)
-        yield Edge(agent, "joins", places.label(joined), None, (joined,), endless=wait.endless is not False)
+        yield Edge(agent, "joins", places.label(joined), "thread", None, (joined,), endless=wait.endless is not False)
     elif wait.kind == "process":
         yield _child_edge(places, place, agent, wait)
     else:
@@ -118,7 +122,7 @@ def _loop_edge(place: Place, agent: Agent, wait: Wait) -> Edge:
         outside.append(f"{loop.ready} callbacks that are ready")
     if loop.signals:
         outside.append("a signal that it handles")
-    return Edge(agent, "runs", "an event loop with nothing to do", everyone=True, outside=tuple(outside))
+    return Edge(agent, "runs", "an event loop with nothing to do", "event-loop", everyone=True, outside=tuple(outside))
 
 
 def _child_edge(places: Places, place: Place, agent: Agent, wait: Wait) -> Edge:
@@ -126,12 +130,12 @@ def _child_edge(places: Places, place: Place, agent: Agent, wait: Wait) -> Edge:
         child = Agent(wait.pid)
         known = wait.pid in places.by_pid
         outside = () if known else (f"process {wait.pid}, which was not captured",)
-        return Edge(agent, "waits for", places.label(child), None, (child,) if known else (), outside=outside,
+        return Edge(agent, "waits for", places.label(child), "process", None, (child,) if known else (), outside=outside,
                     endless=wait.endless)  # fmt: skip
     children = tuple(Agent(pid) for pid in places.children.get(place.pid, ()))
     outside = () if children else ("a child that was not captured",)
     what = "any of its children" if len(children) != 1 else places.label(children[0])
-    return Edge(agent, "waits for", what, None, children, outside=outside, endless=wait.endless)
+    return Edge(agent, "waits for", what, "process", None, children, outside=outside, endless=wait.endless)
 
 
 def _plain_edge(place: Place, agent: Agent, wait: Wait) -> Edge:
@@ -141,10 +145,10 @@ def _plain_edge(place: Place, agent: Agent, wait: Wait) -> Edge:
         gil = place.process.gil
         holder = gil.holder_tid if gil is not None else None
         wakers = (Agent(place.pid, holder),) if holder is not None and holder != agent.tid else ()
-        return Edge(agent, "wants", "the GIL", None, wakers, everyone=not wakers)
+        return Edge(agent, "wants", "the GIL", "gil", None, wakers, everyone=not wakers)
     inside = wait.kind in _IN_PROCESS_WAITS
     outside = () if inside else (what,)
-    return Edge(agent, "waits for", what, everyone=inside, outside=outside, endless=wait.endless)
+    return Edge(agent, "waits for", what, wait.kind, everyone=inside, outside=outside, endless=wait.endless)
 
 
 # ---------------------------------------------------------------------- tasks
@@ -157,29 +161,39 @@ def _task_edges(place: Place, task: Task) -> Iterator[Edge]:
     loop = place.loops.get(task.loop or "")
     thread = place.threads.get(loop.tid) if loop is not None and loop.tid is not None else None
     if loop is not None and thread is None:
-        yield Edge(agent, "needs", "somebody who runs its event loop", everyone=True, basis="memory")
+        yield Edge(agent, "needs", "somebody who runs its event loop", "turn", everyone=True, basis="memory")
     elif thread is not None and not (thread.wait is not None and thread.wait.kind == "event-loop"):
         verb = "runs on" if task.state == "running" else "needs its turn on"
         runs = Agent(place.pid, thread.tid)
-        yield Edge(agent, verb, f"the event loop of {thread.name or 'thread'} ({thread.tid})", None, (runs,))
+        yield Edge(agent, verb, f"the event loop of {thread.name or 'thread'} ({thread.tid})", "turn", None, (runs,))
     if task.state == "running" or task.ready:
         return
     wait = task.wait
     if wait is None:
-        yield Edge(agent, "awaits", task.awaiting or "something", outside=("what it awaits is unknown",), endless=None)
+        yield Edge(
+            agent, "awaits", task.awaiting or "something", "other", outside=("what it awaits is unknown",), endless=None
+        )
         return
     if wait.tasks:
         names = [place.tasks[t].name or t for t in wait.tasks if t in place.tasks]
         what = wait.detail or f"task {', '.join(names[:3])}" + (" …" if len(names) > 3 else "")
         wakers = tuple(Agent(place.pid, task=t) for t in wait.tasks)
-        yield Edge(agent, "awaits", what, wait.resource, wakers, not wait.any, endless=wait.endless)
+        yield Edge(agent, "awaits", what, "task", wait.resource, wakers, not wait.any, endless=wait.endless)
         return
     resource = place.resources.get(wait.resource or "")
     if resource is not None:
         yield _resource_edge(place, agent, resource, wait.endless)
         return
     outside = (wait.detail or wait.kind,) if wait.kind in ("sleep", "descriptor", "process", "thread", "other") else ()
-    yield Edge(agent, "awaits", wait.detail or wait.kind, everyone=not outside, outside=outside, endless=wait.endless)
+    yield Edge(
+        agent,
+        "awaits",
+        wait.detail or wait.kind,
+        wait.kind,
+        everyone=not outside,
+        outside=outside,
+        endless=wait.endless,
+    )
 
 
 # ---------------------------------------------------------------------- resources
@@ -205,10 +219,10 @@ def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Opti
     owner = _owner(place, resource)
     basis = resource.owner_basis or "recorded"
     if owner is not None:
-        what = resource.description
-        return Edge(agent, verb, what, resource.id, (owner,), basis=basis, endless=endless, because=resource.because)
+        return Edge(agent, verb, resource.description, resource.kind, resource.id, (owner,), basis=basis, endless=endless,
+                    because=resource.because)  # fmt: skip
     if resource.owner_gone:
-        return Edge(agent, verb, resource.description, resource.id, basis=basis, endless=endless, gone=True,
+        return Edge(agent, verb, resource.description, resource.kind, resource.id, basis=basis, endless=endless, gone=True,
                     because=resource.because)  # fmt: skip
     wakers, named = [], []
     for waker in resource.wakers:
@@ -222,7 +236,8 @@ def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Opti
     outside = () if inside or resource.closed is True else (resource.description,)
     guessed = any(w.basis == "inferred" for w in resource.wakers)
     return Edge(
-        agent, verb, resource.description, resource.id, tuple(dict.fromkeys(wakers)), everyone=everyone, outside=outside,
+        agent, verb, resource.description, resource.kind, resource.id, tuple(dict.fromkeys(wakers)),
+        everyone=everyone, outside=outside,
         basis="inferred" if guessed else "memory", endless=endless, because=resource.because,
     )  # fmt: skip
 

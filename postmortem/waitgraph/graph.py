@@ -108,16 +108,19 @@ class WaitGraph:
         return follow(start, self.edges, self._moving.__contains__)
 
     def behind(self, agents: FrozenSet[Agent]) -> Tuple[Agent, ...]:
-        """Threads and tasks that wait, directly or through others, for one of these and have no other way out."""
+        """Threads and tasks that wait, directly or through others, for one of these. The GIL does not count: who wants
+        it has it a moment later, unless nobody moves."""
         needs: Dict[Agent, List[Agent]] = {}
         for waiter, several in self.edges.items():
             for edge in several:
-                for needed in edge.necessary:
+                for needed in edge.named if edge.kind != "gil" else ():
                     needs.setdefault(needed, []).append(waiter)
         found: Set[Agent] = set(agents)
         wave = list(agents)
         while wave:
-            wave = [w for needed in wave for w in needs.get(needed, ()) if w not in found and not found.add(w)]  # type: ignore[func-returns-value]
+            following = {waiter for needed in wave for waiter in needs.get(needed, ())} - found
+            found |= following
+            wave = list(following)
         return tuple(a for a in self.agents if a in found and a not in agents and not a.is_process)
 
     def reasons(self, *start: Agent) -> Tuple[str, ...]:

@@ -12,13 +12,13 @@ by* leads back to where it began. Others queue behind them.
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional, Tuple
+from typing import Iterator, List, Tuple
 
-from ...evidence import HeldLock, Process, PythonFrame
 from ...findings import Culprit
+from ...waitgraph import Cycle, Edge
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
-from ..view import Edge, View, do, label, plural
+from ..view import View, do, plural
 
 PATTERN = Pattern(
     id="lock-order-deadlock",
@@ -36,78 +36,79 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/threading.html#lock-objects",),
 )
 
-#: Owners that were read, not guessed; a join names its thread itself.
-_READ = ("recorded", "with-slot", "join")
+#: What may be wanted in such a circle; one over the GIL and native locks alone has a name of its own.
+_LOCKS = frozenset(
+    ("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock", "mutex", "rwlock", "thread")
+)
+_PYTHON = frozenset(
+    ("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock", "thread", "import-lock")
+)
 
 
 def match(view: View) -> Iterator[Answer]:
-    looked_at = 0
-    for process in view.pythons:
-        edges = {e.waiter.tid: e for e in view.edges(process)}
-        looked_at += len(process.threads)
-        cycles = list(_cycles(edges))
-        for cycle in cycles:
-            yield _match(view, process, cycle, list(edges.values()))
-        if not cycles and edges:
+    cycles = [cycle for cycle in view.graph.cycles if _is_of_locks(cycle)]
+    for cycle in cycles:
+        yield _match(view, cycle)
+    for process in view.pythons if not view.graph.cycles else ():
+        waits = sum(e.resource is not None and bool(e.named) for t in process.threads for e in view.edges(process, t))
+        if waits:
             yield No(f"no cycle among {plural(len(process.threads), 'thread')} of process {process.pid} "
-                     f"and {plural(len(edges), 'wait')} whose other side is known")  # fmt: skip
+                     f"and {plural(waits, 'wait')} whose other side is known")  # fmt: skip
 
 
-def _cycles(edges: dict[int, Edge]) -> Iterator[List[Edge]]:
-    """Each thread waits for one thing, so following the edges finds every cycle."""
-    done: set[int] = set()
-    for start in sorted(edges):
-        path: List[int] = []
-        tid = start
-        while tid in edges and tid not in done and tid not in path:
-            path.append(tid)
-            tid = edges[tid].owner_tid
-        if tid in path and len(path) - path.index(tid) > 1:
-            yield [edges[t] for t in path[path.index(tid) :]]
-        done.update(path)
-
-
-def _match(view: View, process: Process, cycle: List[Edge], edges: List[Edge]) -> Match:
-    sure = all(e.basis in _READ and e.endless for e in cycle)
-    tids = {e.waiter.tid for e in cycle}
-    facts: List[str] = []
-    culprits: List[Culprit] = []
-    for edge in cycle:
-        owner = view.thread(process, edge.owner_tid)
-        name = label(owner) if owner else f"thread {edge.owner_tid}"
-        wants = own_frame(edge.waiter.python)
-        held = _held(owner.holds if owner else (), edge.resource)
-        at = f" at {short(wants)}" if wants else ""
-        since = f", taken at {short(held.frame)}" if held else ""
-        if edge.basis == "join":
-            facts.append(f"{label(edge.waiter)}{at} waits for {edge.what}")
-        else:
-            facts.append(f"{label(edge.waiter)}{at} wants {edge.what}, held by {name}{since} (known: {edge.basis})")
-        culprits += [view.culprit(process, f, edge.waiter) for f in _places(wants, None)]
-        culprits += [view.culprit(process, f, owner) for f in _places(None, held)]
-    victims = [e.waiter for e in edges if e.waiter.tid not in tids]
-    if victims:
-        facts.append(f"{plural(len(victims), 'other thread')} {do(len(victims), 'wait')} behind them")
-    return Match(
-        confidence="proven" if sure else "likely",
-        summary=_summary(cycle),
-        evidence=tuple(facts),
-        culprits=tuple(dict.fromkeys(culprits)),
-        victims=tuple(view.victim(process, t) for t in victims),
-        pid=process.pid,
+def _is_of_locks(cycle: Cycle) -> bool:
+    kinds = {edge.kind for edge in cycle.edges}
+    threads = all(agent.tid is not None for agent in cycle.agents)
+    only_native = "gil" in kinds or "mutex" in kinds or "rwlock" in kinds
+    return (
+        len(cycle.edges) > 1
+        and threads
+        and bool(kinds & (_PYTHON if only_native else _LOCKS))
+        and kinds != {"import-lock"}
     )
 
 
-def _summary(cycle: List[Edge]) -> str:
-    names = " → ".join(label(e.waiter) for e in cycle)
-    what = " and ".join(dict.fromkeys(e.what for e in cycle[:3]))
-    more = " …" if len(cycle) > 3 else ""
-    return f"{len(cycle)} threads wait for each other in a circle ({names} → back): {what}{more}"
+def _match(view: View, cycle: Cycle) -> Match:
+    facts: List[str] = []
+    culprits: List[Culprit] = []
+    following = [*cycle.edges[1:], cycle.edges[0]]
+    for edge, after in zip(cycle.edges, following):
+        fact, places = _link(view, edge, after)
+        facts.append(fact)
+        culprits += places
+    behind = [a for a in view.graph.behind(frozenset(cycle.agents)) if a.tid is not None]
+    if behind:
+        facts.append(f"{plural(len(behind), 'other thread')} {do(len(behind), 'wait')} behind them")
+    return Match(
+        confidence="proven" if cycle.sure else "likely",
+        summary=_summary(view, cycle),
+        evidence=tuple(facts),
+        culprits=tuple(dict.fromkeys(culprits)),
+        victims=tuple(view.victim_of(agent) for agent in behind),
+        pid=cycle.edges[0].waiter.pid,
+    )
 
 
-def _held(holds: Tuple[HeldLock, ...], resource: Optional[str]) -> Optional[HeldLock]:
-    return next((h for h in holds if h.resource == resource), None)
+def _link(view: View, edge: Edge, after: Edge) -> Tuple[str, List[Culprit]]:
+    """The fact of one edge, and the lines that it is about: where the lock is wanted, and where its holder took it."""
+    graph = view.graph
+    waiter, owner = graph.places.thread(edge.waiter), graph.places.thread(after.waiter)
+    frame = own_frame(waiter.python) if waiter is not None else None
+    at = f" at {short(frame)}" if frame else ""
+    held = next((h for h in owner.holds if h.resource == edge.resource), None) if owner and edge.resource else None
+    places = [(edge.waiter.pid, frame, waiter), (after.waiter.pid, held.frame if held else None, owner)]
+    found = [view.culprit(view.by_pid[pid], f, t) for pid, f, t in places if f is not None and pid in view.by_pid]
+    if edge.kind == "thread":
+        return f"{graph.label(edge.waiter)}{at} waits for the end of {graph.label(after.waiter)}", found
+    since = f", taken at {short(held.frame)}" if held else ""
+    return (
+        f"{graph.label(edge.waiter)}{at} wants {edge.what}, held by {graph.label(after.waiter)}{since} (known: {edge.basis})",
+        found,
+    )
 
 
-def _places(wants: Optional[PythonFrame], held: Optional[HeldLock]) -> List[PythonFrame]:
-    return [f for f in (wants, held.frame if held else None) if f is not None]
+def _summary(view: View, cycle: Cycle) -> str:
+    names = " → ".join(view.graph.label(agent) for agent in cycle.agents[:6])
+    what = " and ".join(dict.fromkeys(edge.what for edge in cycle.edges[:3]))
+    more = " …" if len(cycle.edges) > 3 else ""
+    return f"{len(cycle.edges)} threads wait for each other in a circle ({names} → back): {what}{more}"

@@ -40,10 +40,10 @@ def test_a_cycle_over_an_inferred_holder_is_likely_only() -> None:
 
 
 def test_a_timeout_breaks_a_cycle() -> None:
-    """Who gives up after a while can move, and with him all others."""
+    """Who gives up after a while can move, and with him all others: the circle is there, but nobody is stuck in it."""
     threads = [waiting(100, "a"), waiting(101, "b", wait={"endless": False})]
     made = graph(process(threads, [lock("a", 101), lock("b", 100)]))
-    assert made.cycles == ()
+    assert not made.cycles[0].sure
     assert made.stuck_agents == frozenset()
 
 
