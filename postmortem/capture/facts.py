@@ -13,7 +13,7 @@ from . import procfs
 
 #: For a process that /proc does not show.
 SHOW_ALL = "run the same as root, or have all shown: sudo mount -o remount,hidepid=0 /proc"
-_MOST_DESCRIPTORS = 4096
+MOST_DESCRIPTORS = 4096
 _PYTHON_PROGRAM = re.compile(r"^(python|pypy)[\d.]*[tdm]*(-dbg)?$")
 #: Files that only an interpreter maps: its library, or an extension module.
 _PYTHON_FILE = re.compile(r"/libpython\d|/lib-dynload/|\.cpython-3\d+[a-z]*-")
@@ -107,8 +107,13 @@ def descriptors(path: str) -> Optional[Dict[str, str]]:
         names = sorted((n for n in os.listdir(f"{path}/fd") if n.isdigit()), key=int)
     except OSError:
         return None
-    links = ((name, _link(f"{path}/fd/{name}")) for name in names[:_MOST_DESCRIPTORS])
+    links = ((name, _link(f"{path}/fd/{name}")) for name in names[:MOST_DESCRIPTORS])
     return {name: target for name, target in links if target is not None}
+
+
+def open_descriptors(pid: int) -> Optional[Dict[str, str]]:
+    """Those of a process as they are now; None when it is gone, or they may not be read."""
+    return descriptors(f"/proc/{pid}/task/{_thread(pid)}")
 
 
 def _threads(pid: int) -> Dict[str, Dict[str, str]]:

@@ -1,17 +1,16 @@
-"""Sockets and pipes that a tree holds: ``net.json``. Only inodes that its descriptors name are looked up.
+"""Sockets that a tree holds. Only inodes that its descriptors name are looked up.
 
-Sources: /proc/PID/net/{tcp,udp,unix} (Documentation/networking/proc_net_tcp.rst), /proc/PID/fdinfo.
+Sources: /proc/PID/net/{tcp,udp,unix} (Documentation/networking/proc_net_tcp.rst).
 """
 
 from __future__ import annotations
 
-import os
-import re
 import socket
 import sys
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 from . import procfs
+from .unixpeers import unix_peers
 
 _STATES = {
     1: "ESTABLISHED", 2: "SYN_SENT", 3: "SYN_RECV", 4: "FIN_WAIT1", 5: "FIN_WAIT2", 6: "TIME_WAIT",
@@ -20,36 +19,55 @@ _STATES = {
 _UNIX_STATES = {1: "UNCONNECTED", 2: "CONNECTING", 3: "ESTABLISHED", 4: "DISCONNECTING"}
 _UNIX_ACCEPTS = 1 << 16  # __SO_ACCEPTCON
 _INTERNET = ("tcp", "tcp6", "udp", "udp6", "raw", "raw6")
-_NAMED = re.compile(r"^(socket|pipe):\[(\d+)\]$")
+_MAPPED = "0000000000000000FFFF0000"  # of ::ffff:0:0/96, in the byte order of x86-64 and aarch64
 _LARGEST = 32 << 20
 
-Descriptors = Mapping[int, Mapping[str, str]]  # pid → descriptor → what it is
 
-
-def net_json(root: int, descriptors: Descriptors) -> Dict[str, Any]:
-    """``sockets``, ``listening_ports`` and ``pipes`` of the tree. Tables that cannot be read are left out."""
-    wanted = {inode for kind, inode, _pid, _fd in _named(descriptors) if kind == "socket"}
-    sockets = find_sockets(f"/proc/{root}/net", wanted) if wanted else {}
-    listening = {_port(s["local"]) for s in sockets.values() if s["state"] == "LISTEN" and s["proto"][:3] == "tcp"}
-    return {
-        "sockets": sockets,
-        "listening_ports": sorted(port for port in listening if port is not None),
-        "pipes": _pipes(descriptors),
-    }
+def listening_ports(sockets: Mapping[str, Mapping[str, Any]]) -> List[int]:
+    """TCP ports on which one of them listens."""
+    found = {_port(s["local"]) for s in sockets.values() if s["state"] == "LISTEN" and s["proto"][:3] == "tcp"}
+    return sorted(port for port in found if port is not None)
 
 
 def find_sockets(folder: str, wanted: Set[str]) -> Dict[str, Dict[str, Any]]:
+    """inode → row, of those that are ``wanted``. ``peer`` in it: the inode of the other end, when that is on this machine;
+    0 when a Unix socket's has been closed."""
+    if not wanted:
+        return {}
     found: Dict[str, Dict[str, Any]] = {}
+    ends: Dict[Tuple[str, str, str], str] = {}  # (protocol, local, remote) → inode, of all
+    connected: Dict[str, Tuple[str, str, str]] = {}
     for table in (*_INTERNET, "unix"):
         parse: Callable[[List[str]], Tuple[str, Dict[str, Any]]] = _unix if table == "unix" else _internet
         for line in _lines(f"{folder}/{table}"):
+            fields = line.split(None, 7 if table == "unix" else -1)
+            if table != "unix" and len(fields) > 9 and fields[9] != "0":
+                one, other = _plain(fields[1]), _plain(fields[2])
+                ends.setdefault((table[:3], one, other), fields[9])
+                if fields[9] in wanted:
+                    connected[fields[9]] = table[:3], other, one
             try:
-                inode, row = parse(line.split(None, 7 if table == "unix" else -1))
+                inode, row = parse(fields)
             except (ValueError, IndexError, OSError):
                 continue
             if inode in wanted:
                 found[inode] = {"proto": table, **row}
+    _note_peers(found, {inode: ends[pair] for inode, pair in connected.items() if pair in ends})
     return found
+
+
+def _note_peers(found: Dict[str, Dict[str, Any]], internet: Dict[str, str]) -> None:
+    for inode, peer in internet.items():
+        if inode in found and peer != inode:
+            found[inode]["peer"] = int(peer)
+    local = {inode for inode, row in found.items() if row["proto"] == "unix"}
+    for inode, row in (unix_peers(local) if local else {}).items():
+        found[inode].update(row)
+
+
+def _plain(text: str) -> str:
+    """An IPv4 address that an IPv6 socket shows as ::ffff:a.b.c.d, as an IPv4 socket shows it."""
+    return text[24:] if text.startswith(_MAPPED) else text
 
 
 def _lines(path: str) -> Iterator[str]:
@@ -92,31 +110,3 @@ def address(text: str) -> str:
 
 def _port(local: Optional[str]) -> Optional[int]:
     return int(local.rpartition(":")[2]) if local else None
-
-
-def _named(descriptors: Descriptors) -> Iterator[Tuple[str, str, int, str]]:
-    """(kind, inode, pid, descriptor) of each socket and pipe."""
-    for pid, table in descriptors.items():
-        for fd, target in table.items():
-            match = _NAMED.match(target)
-            if match:
-                yield match[1], match[2], pid, fd
-
-
-def _pipes(descriptors: Descriptors) -> Dict[str, List[List[Any]]]:
-    ends: Dict[str, List[List[Any]]] = {}
-    for kind, inode, pid, fd in _named(descriptors):
-        mode = _mode(pid, fd) if kind == "pipe" else None
-        if mode is not None:
-            ends.setdefault(inode, []).append([pid, int(fd), mode])
-    return ends
-
-
-def _mode(pid: int, fd: str) -> Optional[str]:
-    """``r`` or ``w``; ``rw`` for an end opened for both."""
-    try:
-        rows = procfs.text(procfs.read(f"/proc/{pid}/fdinfo/{fd}")).splitlines()
-        flags = next(int(row.split()[1], 8) for row in rows if row.startswith("flags:"))
-    except (OSError, ValueError, IndexError, StopIteration):
-        return None
-    return {os.O_RDONLY: "r", os.O_WRONLY: "w"}.get(flags & os.O_ACCMODE, "rw")

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from .. import __version__
 from ..bundle import Bundle
-from . import cores, facts, fallbacks, network, probes, procfs, programs, pyspy, room, tree, window
+from . import connections, cores, facts, fallbacks, probes, procfs, programs, pyspy, room, tree, window
 from .command import Command, Watch
 from .options import Options
 
@@ -69,19 +69,38 @@ class Session:
         self._look()
         self._watch()
         if self._goes_on("freeze"):
-            with self.bundle.step("net", "the tree"):
-                table = {pid: known["fds"] for pid, known in self.facts.items() if known["fds"]}
-                self.bundle.write_json("raw/proc/net.json", network.net_json(self.command.pid, table))
+            ties = self._connect()
             self._timings["pause_s"] = cores.capture(
                 self.bundle, self.command, lambda: members_of(self.command), self._describe_new,
                 self.options.core, self.options.budget,
             )  # fmt: skip
+            self._see_what_flowed(ties)
             fallbacks.last_look(self.bundle, self.command, [p for p, k in self.facts.items() if facts.is_python(k)])
             self._tell_of_the_pause()
             self._see_whether_it_lives()
         self._timings.setdefault("pause_s", None)
         self.bundle.manifest["timings"] = self._timings
         self.bundle.try_to_save()
+
+    def _connect(self) -> Dict[str, Any]:
+        """What the tree's descriptors are tied to, with the descriptors as they are now: the window was long."""
+        ties: Dict[str, Any] = {}
+        with self.bundle.step("net", "the tree"):
+            for pid, known in self.facts.items():
+                now = facts.open_descriptors(pid)
+                if now is not None and now != known["fds"]:
+                    known["fds"] = now
+                    self.bundle.write_json(f"raw/proc/{pid}/process.json", known)
+            ties = connections.net_json(self.command.pid, {pid: known["fds"] for pid, known in self.facts.items()})
+            self.bundle.write_json("raw/proc/net.json", ties)
+        return ties
+
+    def _see_what_flowed(self, ties: Dict[str, Any]) -> None:
+        """How full the pipes are after the freeze: one that nobody moves has not changed."""
+        if ties.get("pipes"):
+            with self.bundle.step("net", "how full the pipes are"):
+                ties["fill_after"] = connections.fills(ties["pipes"])
+                self.bundle.write_json("raw/proc/net.json", ties)
 
     def _tell_of_the_pause(self) -> None:
         pause = self._timings["pause_s"]

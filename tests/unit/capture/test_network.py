@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import sys
 from pathlib import Path
 
@@ -39,19 +37,3 @@ def test_only_wanted_inodes_are_kept_and_damage_is_passed_over(tmp_path: Path) -
     }  # fmt: skip
     assert (found["21"]["path"], found["21"]["state"]) == ("/run/a b.sock", "LISTEN")
     assert (found["22"]["path"], found["22"]["state"]) == (None, "ESTABLISHED")
-
-
-def test_our_own_descriptors() -> None:
-    """Both ends of a pipe with their direction, a listening port."""
-    reading, writing = os.pipe()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        links = {str(fd): os.readlink(f"/proc/self/fd/{fd}") for fd in (reading, writing, server.fileno())}
-        found = network.net_json(os.getpid(), {os.getpid(): links})
-        port = server.getsockname()[1]
-    os.close(reading)
-    os.close(writing)
-    assert found["listening_ports"] == [port]
-    (ends,) = found["pipes"].values()
-    assert ends == [[os.getpid(), reading, "r"], [os.getpid(), writing, "w"]]
-    (row,) = found["sockets"].values()
-    assert (row["proto"], row["local"], row["state"]) == ("tcp", f"127.0.0.1:{port}", "LISTEN")

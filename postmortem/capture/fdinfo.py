@@ -1,0 +1,105 @@
+"""What /proc/PID/fdinfo/FD tells of a descriptor beside its link: how it was opened, and what its kind has to say.
+
+Sources: Documentation/filesystems/proc.rst, section 3.8; fs/eventpoll.c (tfd), fs/eventfd.c, fs/timerfd.c, fs/signalfd.c,
+fs/notify/fdinfo.c, kernel/fork.c (Pid, of a pidfd), fs/locks.c (lock).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from . import procfs
+
+_MOST_WATCHED = 4096  # descriptors of one epoll
+#: What the link in /proc/PID/fd begins with → what it is. A pidfd has had both names.
+_KINDS = (
+    ("anon_inode:[eventfd]", "eventfd"),
+    ("anon_inode:[eventpoll]", "epoll"),
+    ("anon_inode:[timerfd]", "timerfd"),
+    ("anon_inode:[signalfd]", "signalfd"),
+    ("anon_inode:inotify", "inotify"),
+    ("anon_inode:[pidfd]", "pidfd"),
+    ("pidfd:[", "pidfd"),
+    ("anon_inode:[io_uring]", "io_uring"),
+)
+
+
+class FdInfo(NamedTuple):
+    """One file below fdinfo: names that occur once in ``values``, the rest as lists."""
+
+    values: Dict[str, str]
+    watched: List[Tuple[int, int]]  # of an epoll: (descriptor, events)
+    locks: List[str]  # the lines of /proc/locks for what is held through it
+
+    @property
+    def mode(self) -> Optional[str]:
+        """``r`` or ``w``; ``rw`` for an end opened for both."""
+        try:
+            flags = int(self.values["flags"], 8)
+        except (KeyError, ValueError):
+            return None
+        return {os.O_RDONLY: "r", os.O_WRONLY: "w"}.get(flags & os.O_ACCMODE, "rw")
+
+
+def read(pid: int, fd: str) -> FdInfo:
+    """Raises OSError."""
+    return parse(procfs.text(procfs.read(f"/proc/{pid}/fdinfo/{fd}")))
+
+
+def parse(text: str) -> FdInfo:
+    values: Dict[str, str] = {}
+    watched: List[Tuple[int, int]] = []
+    locks: List[str] = []
+    for row in text.splitlines():
+        key, _colon, value = row.partition(":")
+        if key == "tfd":
+            words = value.split()
+            if len(words) >= 3 and words[0].isdigit() and len(watched) < _MOST_WATCHED:
+                watched.append((int(words[0]), int(words[2], 16)))
+        elif key == "lock":
+            locks.append(value.strip())
+        else:
+            values[key.strip()] = value.strip()
+    return FdInfo(values, watched, locks)
+
+
+def kind_of(target: str) -> Optional[str]:
+    """None for what has nothing more to tell."""
+    return next((kind for prefix, kind in _KINDS if target.startswith(prefix)), None)
+
+
+def special(pid: int, fd: str, target: str) -> Optional[Dict[str, Any]]:
+    """An eventfd's count, an epoll's set, a pidfd's process, a timer's rest; None for anything else, or what is gone."""
+    kind = kind_of(target)
+    if kind is None:
+        return None
+    try:
+        info = read(pid, fd)
+    except OSError:
+        return None
+    found: Dict[str, Any] = {"kind": kind}
+    if kind == "eventfd":
+        found["count"] = _number(info.values.get("eventfd-count"), 16)
+    elif kind == "epoll":
+        found["watches"] = info.watched
+    elif kind == "pidfd":
+        found["pid"] = _number(info.values.get("Pid"), 10)
+    elif kind == "signalfd":
+        found["signals"] = _number(info.values.get("sigmask"), 16)
+    elif kind == "timerfd":
+        found["ticks"] = _number(info.values.get("ticks"), 10)
+        found["armed"] = _armed(info.values.get("it_value"))
+    return found
+
+
+def _number(text: Optional[str], base: int) -> Optional[int]:
+    try:
+        return int(text, base) if text is not None else None
+    except ValueError:
+        return None
+
+
+def _armed(text: Optional[str]) -> Optional[bool]:
+    """``(0, 0)``: seconds and nanoseconds until it is due, none for a timer that is not set."""
+    return None if text is None else any(part.strip("() ").strip("0") for part in text.split(","))

@@ -1,0 +1,57 @@
+"""Who waits for a lock on a file, and who has it: the kernel's table.
+
+Sources: proc_locks(5), fs/locks.c (lock_get_status, locks_show): a row ``N:`` is a lock that is held, the rows ``N: ->``
+below it are those that wait for it. A flock's process is the one that took it, which may have ended while a child still
+holds it; an OFD lock's is -1.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Set
+
+from . import procfs
+
+_MOST_GROUPS = 256
+
+
+def file_locks(members: Set[int]) -> List[Dict[str, Any]]:
+    """The locks that somebody of ``members`` holds or waits for, each with ``waits``: those who wait for it. Empty where
+    the table may not be read."""
+    return parse(procfs.lines("/proc/locks") or [], members)
+
+
+def parse(rows: List[str], members: Set[int]) -> List[Dict[str, Any]]:
+    groups: Dict[str, Dict[str, Any]] = {}
+    for row in rows:
+        number, _colon, rest = row.partition(":")
+        words = rest.split()
+        waits = words[:1] == ["->"]
+        lock = _lock(words[1:] if waits else words)
+        if lock is None:
+            continue
+        if not waits:
+            groups[number] = {**lock, "waits": []}
+        elif number in groups:
+            groups[number]["waits"].append(lock)
+    return [
+        group
+        for group in groups.values()
+        if group["pid"] in members or any(one["pid"] in members for one in group["waits"])
+    ][:_MOST_GROUPS]
+
+
+def _lock(words: List[str]) -> Optional[Dict[str, Any]]:
+    """``POSIX ADVISORY WRITE 3568 fd:00:2531452 0 EOF``."""
+    if len(words) < 7:
+        return None
+    try:
+        pid, first = int(words[3]), int(words[5])
+        last = None if words[6] == "EOF" else int(words[6])
+        major, minor, inode = words[4].split(":")
+        device = [int(major, 16), int(minor, 16)]
+        return {
+            "kind": words[0], "mode": words[2], "pid": pid, "device": device, "inode": int(inode),
+            "first": first, "last": last,
+        }  # fmt: skip
+    except ValueError:
+        return None
