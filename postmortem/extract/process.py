@@ -27,8 +27,10 @@ from . import waits
 from .acquires import Lines
 from .collector import collectors
 from .descriptors import DescriptorBook, Descriptors
+from .gil import gil_id, gil_resources
 from .joins import joined_thread
 from .locks import LockBook
+from .native_locks import NativeLocks
 from .semaphores import SemaphoreBook
 from .stacks import Stacks
 from .states import match_states
@@ -72,6 +74,7 @@ class Reader:
         self.semaphores = (
             SemaphoreBook(python, core, raw.process.get("maps"), self.by_tid, lines, self.gaps) if python else None
         )
+        self.native_locks = NativeLocks(core)
         self.variables = Variables(python, self.gaps) if python and with_locals else None
         self.stacks = Stacks(python, self.variables, self.gaps)
         self._drafts: List[Tuple[Thread, Sequence[PyFrame]]] = []
@@ -99,6 +102,7 @@ class Reader:
         return sorted({frame.code.filename for frame in frames} | {f.file for task in self._tasks for f in task.stack})
 
     def _threads(self, native: Mapping[int, Tuple[NativeFrame, ...]]) -> Tuple[Thread, ...]:
+        self.native_locks.settle(native)
         running = collectors(self.python, self.by_tid, native) if self.python else {}
         found = [self._finished(draft, native.get(draft.tid, ())) for draft, _frames in self._drafts]
         return tuple(changed(t, holds=self._holds(t.tid), gc=running.get(t.tid)) for t in found)
@@ -109,6 +113,8 @@ class Reader:
         return changed(
             draft,
             gil=self._gil(state, draft.wait, native),
+            wait=self.native_locks.wait(draft.tid, draft.wait),
+            joins=draft.joins if draft.joins is not None else self.native_locks.joined(draft.tid),
             stack=stack.frames,
             recursion=stack.recursion,
             left_out=stack.left_out,
@@ -169,6 +175,8 @@ class Reader:
         wait = waits.describe(
             call, self.core, self.raw.descriptors, lambda word: self._futex(word, tid, frames), frames
         )
+        if wait.kind in ("futex", "semaphore") and wait.resource is None:
+            self.native_locks.note(tid, call.args)
         if wait.fd is not None:
             wait = changed(wait, resource=self.descriptors.note(wait.fd, tid))
         if wait.kind == "sleep" and self.python and frames:
@@ -184,7 +192,7 @@ class Reader:
         for interpreter in self.python.interpreters:
             gil = interpreter.gil
             if gil and gil.word_is_wait(word):
-                return waits.FutexFacts("gil", None, "wants the interpreter lock (GIL)")
+                return waits.FutexFacts("gil", gil_id(interpreter.id), "wants the interpreter lock (GIL)")
         shared = self.semaphores.wait(word, tid, frames) if self.semaphores is not None else None
         if shared is not None:
             return shared
@@ -225,6 +233,7 @@ class Reader:
         """What was read, with the native stacks by tid."""
         raw, python = self.raw.process, self.python
         threads = self._threads(native)
+        interpreters = tuple(self._interpreter(i) for i in python.interpreters) if python else ()
         for problem in python.problems if python else []:
             self.gaps.append(Gap("cpython", f"process {self.pid}", problem))
         forgotten = len(threads) - len(self.by_tid)
@@ -240,10 +249,12 @@ class Reader:
             exe=raw.get("exe") if isinstance(raw.get("exe"), str) else None,
             state=raw.get("state") if isinstance(raw.get("state"), str) else None,
             python=_info(python) if python else None,
-            interpreters=tuple(self._interpreter(i) for i in python.interpreters) if python else (),
+            interpreters=interpreters,
             threads=threads,
             resources=(
                 *(self.locks.resources() if self.locks else ()),
+                *self.native_locks.resources(),
+                *gil_resources(interpreters, threads),
                 *(self.semaphores.resources() if self.semaphores else ()),
                 *self.descriptors.resources(),
             ),

@@ -147,6 +147,8 @@ def _futex(args: Sequence[int], facts: Callable[[int], Optional[FutexFacts]]) ->
         return Wait("other", "futex")
     known = facts(word)
     if known is not None:
+        # who wants the GIL asks for it again whenever his timer strikes, and never gives up
+        endless = endless or known.kind == "gil"
         return Wait(known.kind, "futex", resource=known.resource, endless=endless, detail=known.detail)
     if not operation & _FUTEX_PRIVATE:
         return Wait("semaphore", "futex", endless=endless, detail="a semaphore that processes share")

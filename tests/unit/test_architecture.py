@@ -22,8 +22,9 @@ MAY_IMPORT: Dict[str, Set[str]] = {
     "report": {"report", "evidence", "findings", "waitgraph"},
     "memory": {"memory"},
     "cpython": {"cpython", "memory"},
+    "libc": {"libc", "memory"},
 }
-STDLIB_ALONE = {"memory", "cpython"}
+STDLIB_ALONE = {"memory", "cpython", "libc"}
 #: Single modules of other parts that gdb's scripts import as well.
 GDB_USES = {"syscalls", "native.merge"}
 # demo makes an environment with venv and pip and runs the command line; doctor asks each tool for its version.

@@ -1,0 +1,216 @@
+"""Locks of native code: mutexes, rwlocks, conditions, C++ guards, streams, joins in C. Who waits for which, who holds it.
+
+Owners are what the C library records. A guard and a pthread_once record none: there the holder is inferred, the one other
+thread that is inside the same function, or inside pthread_once.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ..cpython.parking import parked_on
+from ..evidence import NativeFrame, Resource, Wait
+from ..evidence import replace as changed
+from ..libc import FutexCall, NativeWait, Threads, awaited, program_frame
+from ..libc.waits import waiting_for
+from ..memory import ElfCore
+from ..memory.symbols import function_at, readable, variable_at
+
+#: NativeWait.kind → (Wait.kind, Resource.kind, what it is to people)
+_KINDS: Dict[str, Tuple[str, str, str]] = {
+    "mutex": ("mutex", "mutex", "mutex"),
+    "stream": ("mutex", "mutex", "lock of a stream"),
+    "guard": ("mutex", "mutex", "static guard"),
+    "once": ("mutex", "mutex", "call_once"),
+    "rwlock": ("mutex", "rwlock", "rwlock"),
+    "condition": ("condition", "condition", "condition variable"),
+    "semaphore": ("semaphore", "semaphore", "semaphore"),
+    "barrier": ("condition", "barrier", "barrier"),
+    "parked": ("lock", "lock", "lock of the interpreter"),
+    "thread": ("other", "thread", "end of thread"),
+}
+#: Variables of the dynamic loader and the C library → what people call what they hold.
+_KNOWN = {"_rtld_global": "the dynamic loader's lock (dlopen)", "_rtld_local": "the dynamic loader's lock (dlopen)"}
+#: Mappings whose name says nothing about which one it is.
+_NAMELESS = ("/dev/zero", "/memfd:", "/SYSV")
+
+Stacks = Mapping[int, Sequence[NativeFrame]]
+
+
+class _Place(NamedTuple):
+    """From where a lock is wanted."""
+
+    function: Optional[str]
+    module: Optional[str]
+    address: int
+
+
+class _Known(NamedTuple):
+    ident: str
+    found: NativeWait
+    waiters: List[int]
+    wanted: List[_Place]
+
+
+class NativeLocks:
+    """``note`` what threads sleep on while they are read; ``settle`` once their native stacks are there."""
+
+    def __init__(self, core: ElfCore) -> None:
+        self._core = core
+        self._calls: Dict[int, FutexCall] = {}
+        self._known: Dict[Tuple[str, int], _Known] = {}
+        self._of: Dict[int, _Known] = {}
+        self._holders: Dict[str, Tuple[int, str]] = {}
+        tids = [thread.tid for thread in core.threads]
+        pointers = {thread.regs["fs_base"]: thread.tid for thread in core.threads if thread.regs.get("fs_base")}
+        self._threads = Threads(frozenset(tids), pointers, complete=not core.truncated)
+
+    def note(self, tid: int, args: Sequence[int]) -> None:
+        """A futex wait that no lock of the interpreter explains."""
+        self._calls[tid] = FutexCall.of(args)
+
+    def settle(self, stacks: Stacks) -> None:
+        for tid, call in self._calls.items():
+            frames = stacks.get(tid, ())
+            parked = parked_on(self._core, call.word)
+            found = (
+                NativeWait("parked", parked)
+                if parked is not None
+                else awaited(self._core, call, self._threads, [frame.function for frame in frames])
+            )
+            if found is None:
+                continue
+            key = found.kind, found.address
+            known = self._known.get(key)
+            if known is None:
+                ident = f"native-{_KINDS[found.kind][1]}-{len(self._known) + 1}"
+                known = self._known[key] = _Known(ident, found, [], [])
+            known.waiters.append(tid)
+            place = _place(frames)
+            if place is not None:
+                known.wanted.append(place)
+            self._of[tid] = known
+        for known in self._known.values():
+            holder = self._holder(known, stacks)
+            if holder is not None:
+                self._holders[known.ident] = holder
+
+    def wait(self, tid: int, wait: Optional[Wait]) -> Optional[Wait]:
+        """The wait of a thread, now that it is known for what."""
+        known = self._of.get(tid)
+        if known is None or wait is None:
+            return wait
+        return changed(wait, kind=_KINDS[known.found.kind][0], resource=known.ident, detail=None)
+
+    def joined(self, tid: int) -> Optional[int]:
+        """The thread whose end another one waits for in C."""
+        known = self._of.get(tid)
+        return known.found.owner if known is not None and known.found.kind == "thread" else None
+
+    # ------------------------------------------------------------------ holders
+
+    def _holder(self, known: _Known, stacks: Stacks) -> Optional[Tuple[int, str]]:
+        """(TID, basis)."""
+        found = known.found
+        if found.owner is not None:
+            return (found.owner, "recorded") if found.owner in self._threads.tids else None
+        if found.kind == "guard":
+            inside = self._inside(known, stacks)
+        elif found.kind == "once":
+            inside = {tid for tid, frames in stacks.items() if any(waiting_for([f.function]) == "once" for f in frames)}
+        else:
+            return None
+        inside -= set(known.waiters)
+        return (inside.pop(), "inferred") if len(inside) == 1 else None
+
+    def _inside(self, known: _Known, stacks: Stacks) -> Set[int]:
+        """Threads in whose stack the function stands that wants the guard: it initialises its own static only."""
+        if not known.wanted:
+            return set()
+        wanted = known.wanted[0]
+        start = function_at(self._core, wanted.address - 1)
+        return {
+            tid
+            for tid, frames in stacks.items()
+            for frame in frames
+            if frame.module == wanted.module and (
+                function_at(self._core, frame.address - 1) == start if start is not None
+                else frame.function is not None and frame.function == wanted.function
+            )
+        }  # fmt: skip
+
+    # ------------------------------------------------------------------ what it comes to
+
+    def resources(self) -> Tuple[Resource, ...]:
+        """In the order in which they were met; two that are called alike get a number each."""
+        found = [self._resource(known) for known in self._known.values()]
+        names = [resource.description for resource in found]
+        return tuple(
+            changed(r, description=f"{r.description} #{names[:i].count(r.description) + 1}")
+            if names.count(r.description) > 1 else r
+            for i, r in enumerate(found)
+        )  # fmt: skip
+
+    def _resource(self, known: _Known) -> Resource:
+        found = known.found
+        owner, basis = self._holders.get(known.ident, (None, None))
+        return Resource(
+            id=known.ident,
+            kind=_KINDS[found.kind][1],
+            description=self._description(known),
+            owner_tid=owner,
+            owner_basis=basis,
+            waiters=tuple(known.waiters),
+            locked=True if owner is not None and found.kind != "thread" else None,
+            owner_gone=found.gone,
+            because=_because(found, owner, basis),
+            key=self._key(found) if found.shared else None,
+        )
+
+    def _description(self, known: _Known) -> str:
+        found, what = known.found, _KINDS[known.found.kind][2]
+        if found.kind == "thread":
+            return f"the end of thread {found.owner} (pthread_join)"
+        variable = variable_at(self._core, found.address)
+        name = variable.name if variable else None
+        if name in _KNOWN:
+            return _KNOWN[name]
+        place = known.wanted[0] if known.wanted else None
+        if name is not None and variable is not None:
+            called = f"{what} of `{readable(name)}`" if found.kind == "guard" else f"{what} `{readable(name)}`"
+            inside = f" in {place.function}" if found.kind == "guard" and place and place.function else ""
+            return f"{called}{inside} of {_base(variable.file)}"
+        if variable is not None and place is None:
+            return f"a {what} of {_base(variable.file)}"
+        if place is None:
+            return f"a {what} of native code"
+        module = f" of {_base(place.module)}" if place.module else ""
+        return f"a {what} wanted in {place.function}{module}" if place.function else f"a {what} wanted by{module[3:]}"
+
+    def _key(self, found: NativeWait) -> Optional[str]:
+        """The same in every process that maps the file."""
+        mapped = self._core.mapped_file(found.address)
+        if mapped is None or mapped.path.startswith(_NAMELESS):
+            return None
+        return f"shared-{found.kind}:{mapped.path}+{mapped.offset + found.address - mapped.start:#x}"
+
+
+def _place(frames: Sequence[NativeFrame]) -> Optional[_Place]:
+    index = program_frame([(frame.function, frame.module) for frame in frames])
+    if index is None:
+        return None
+    return _Place(frames[index].function, frames[index].module, frames[index].address)
+
+
+def _because(found: NativeWait, owner: Optional[int], basis: Optional[str]) -> Tuple[str, ...]:
+    if found.gone:
+        return (f"the mutex records thread {found.owner} as its owner, and the process has no such thread",)
+    if basis == "inferred":
+        return (f"it records no owner; thread {owner} is the only other one inside the function that waits for it",)
+    if found.readers:
+        return (f"{found.readers} readers hold it, and it does not record which threads they are",)
+    return ()
+
+
+def _base(path: str) -> str:
+    return path.rsplit("/", 1)[-1]

@@ -1,0 +1,9 @@
+"""What the C and C++ libraries keep in memory of their own locks, read through Memory. The standard library alone: gdb's
+Python imports this too."""
+
+from __future__ import annotations
+
+from .futexes import FutexCall
+from .waits import ABOVE, NativeWait, Threads, awaited, program_frame
+
+__all__ = ["ABOVE", "FutexCall", "NativeWait", "Threads", "awaited", "program_frame"]
