@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..memory import Fault
-from .attributes import attribute, attributes, class_value, class_values
+from .attributes import attribute, attributes, class_value
 from .frames import Frame, Frames
+from .names import Names
 from .objects import NotThat, Objects
 from .parking import parked_on
 
@@ -69,10 +70,17 @@ class HeldLock(NamedTuple):
     slot: int  # of the value stack
 
 
+class Entered(NamedTuple):
+    manager: int  # address of the context manager
+    line: Optional[int]  # of the `with` statement
+    slot: int  # of the value stack
+
+
 class Locks:
     def __init__(self, frames: Frames) -> None:
         self._frames = frames
         self._objects = frames.objects
+        self._names = Names(frames)
 
     def at(self, address: int) -> Optional[LockState]:
         """The lock at an address, looking through Condition and bound methods; None when it is none."""
@@ -99,22 +107,31 @@ class Locks:
         """Locks that `with` statements of this frame keep, outermost first; through generator-based context
         managers too (the lock is then held by the suspended generator, on this frame's behalf)."""
         found: List[HeldLock] = []
-        for slot, manager, line in self._managers(frame):
-            found.extend(HeldLock(lock, line, slot) for lock in self._locks_of(manager, 5))
+        for entered in self.entered(frame):
+            lock = self.at(entered.manager)
+            if lock is not None:
+                found.append(HeldLock(lock, entered.line, entered.slot))
         return found
 
-    def _locks_of(self, manager: int, depth: int) -> Iterator[LockState]:
-        """The locks that a context manager keeps: it is one, or its generator or ExitStack holds some."""
-        lock = self.at(manager)
-        if lock is not None:
-            yield lock
-        elif depth:
-            inner = self.generator_frame(manager)
-            if inner is not None:
-                for _slot, other, _line in self._managers(inner):
-                    yield from self._locks_of(other, depth - 1)
-            for other in self._stacked(manager):
-                yield from self._locks_of(other, depth - 1)
+    def entered(self, frame: Frame) -> List[Entered]:
+        """All context managers that `with` statements of this frame keep open, those that they keep open in turn behind
+        them."""
+        found: List[Entered] = []
+        for slot, manager, line in self._managers(frame):
+            found.extend(Entered(inner, line, slot) for inner in self._opened(manager, 5))
+        return found
+
+    def _opened(self, manager: int, depth: int) -> Iterator[int]:
+        """A context manager and, unless it is a lock, what its generator or its ExitStack holds."""
+        yield manager
+        if not depth or self.at(manager) is not None:
+            return
+        inner = self.generator_frame(manager)
+        if inner is not None:
+            for _slot, other, _line in self._managers(inner):
+                yield from self._opened(other, depth - 1)
+        for other in self.stacked(manager):
+            yield from self._opened(other, depth - 1)
 
     def managers(self, frame: Frame) -> List[Tuple[int, Optional[int]]]:
         """The context managers of a frame's active `with` statements that are no locks themselves, and the line of
@@ -146,7 +163,7 @@ class Locks:
             return []
         return [lock for lock in map(self.at, values) if lock is not None]
 
-    def _stacked(self, manager: int) -> List[int]:
+    def stacked(self, manager: int) -> List[int]:
         """What an ExitStack will leave: ``_exit_callbacks`` is a deque of (is_sync, bound __exit__)
         (Lib/contextlib.py)."""
         if not self._objects.is_instance(manager, "ExitStack"):
@@ -227,46 +244,8 @@ class Locks:
     # ------------------------------------------------------------------ names
 
     def name(self, lock: int, frames: Sequence[Frame]) -> Optional[str]:
-        """What the program calls a lock, as seen from frames that use it: ``lock_a``, ``Account.lock``. What
-        threading.py and contextlib.py call it (``self``, ``cm``) tells nobody anything."""
-        frames = [f for f in frames if not f.code.filename.endswith(("/threading.py", "/contextlib.py"))]
-        for frame in frames:
-            found = self._name_in(lock, list(self._frames.locals(frame))[:200])
-            if found:
-                return found
-        for frame in frames:
-            namespace = self._frames.globals(frame)
-            try:
-                items = list(self._objects.text_dict(namespace).items())[:2000] if namespace else []
-            except (Fault, NotThat):
-                continue
-            found = self._name_in(lock, items)
-            if found:
-                return found
-        return None
-
-    def _name_in(self, lock: int, named: Sequence[Tuple[str, int]]) -> Optional[str]:
-        for name, value in named:
-            if self._same(value, lock):
-                return name
-        for name, value in named:
-            owner = self._objects.type_name(value)
-            if owner is None or owner in ("module", "dict", "type"):
-                continue
-            found = self._attribute_name(lock, value)
-            if found:
-                return f"{owner.split('.')[-1]}.{found}" if name in ("self", "cls") else f"{name}.{found}"
-        return None
-
-    def _attribute_name(self, lock: int, value: int) -> Optional[str]:
-        try:
-            values = attributes(self._objects, value)
-        except (Fault, NotThat):
-            return None
-        for name, item in (*values.items(), *class_values(self._objects, value).items()):
-            if self._same(item, lock):
-                return name
-        return None
+        """What the program calls a lock, or the Condition around it, as seen from frames that use it."""
+        return self._names.find(lambda value: self._same(value, lock), frames)
 
     def _same(self, value: int, lock: int) -> bool:
         if value == lock:
