@@ -9,6 +9,6 @@ import msgspec
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-def replace(value: S, **changes: Any) -> S:
+def replace(value: S, /, **changes: Any) -> S:
     """A copy of a struct with some fields changed."""
     return msgspec.structs.replace(value, **changes)
