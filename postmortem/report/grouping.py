@@ -97,7 +97,7 @@ def _cited(process: Process, diagnosis: Diagnosis) -> Set[int]:
     named: Set[int] = set()
     for finding in diagnosis.findings:
         named.update(c.tid for c in finding.culprits if c.pid == process.pid and c.tid is not None)
-        named.update(v.tid for v in finding.victims if v.pid == process.pid)
+        named.update(v.tid for v in finding.victims if v.pid == process.pid and v.tid is not None)
     return named
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from .. import evidence as ev
 from .. import findings as fi
+from ..waitgraph import Agent, Edge, WaitGraph
 from .escape import encodable
 
 Json = Dict[str, Any]
@@ -38,6 +39,7 @@ def document(evidence: ev.Evidence, diagnosis: fi.Diagnosis) -> Json:
         "abstained": [_plain(item) for item in diagnosis.abstained],
         "ruled_out": [_plain(item) for item in diagnosis.ruled_out],
         "processes": [_process(process) for process in evidence.processes],
+        "graph": _graph(WaitGraph(evidence)),
         "gaps": [_plain(gap) for gap in evidence.gaps],
         "timings": _plain(evidence.timings),
         "window_s": evidence.window_s,
@@ -78,6 +80,9 @@ def _process(process: ev.Process) -> Json:
         "resources": [_plain(resource) for resource in process.resources],
         "loops": [_plain(loop) for loop in process.loops],
         "tasks": [_task(task) for task in process.tasks],
+        "pools": [_plain(pool) for pool in process.pools],
+        "signal_handlers": _plain(process.signal_handlers),
+        "forked": process.forked,
     }
 
 
@@ -171,6 +176,46 @@ def _task(task: ev.Task) -> Json:
         "loop": task.loop,
         "stack": _python_frames(task.stack),
         "awaiting": task.awaiting,
+        "wait": _plain(task.wait),
+        "holds": [_held(held) for held in task.holds],
+        "ready": task.ready,
+    }
+
+
+def _graph(graph: WaitGraph) -> Json:
+    """Who waits for whom; a process stands for its threads only where somebody waits for it."""
+    wanted = {waker for edges in graph.edges.values() for edge in edges for waker in edge.wakers}
+    return {
+        "edges": [
+            _edge(edge, graph)
+            for agent, edges in graph.edges.items()
+            for edge in edges
+            if not agent.is_process or agent in wanted
+        ],
+        "cycles": [[_agent(agent) for agent in cycle.agents] for cycle in graph.cycles],
+    }
+
+
+def _agent(agent: Agent) -> Json:
+    return {"pid": agent.pid, "tid": agent.tid, "task": agent.task}
+
+
+def _edge(edge: Edge, graph: WaitGraph) -> Json:
+    return {
+        "waiter": _agent(edge.waiter),
+        "verb": edge.verb,
+        "what": edge.what,
+        "kind": edge.kind,
+        "resource": edge.resource,
+        "wakers": [_agent(waker) for waker in edge.wakers],
+        "all_needed": edge.all_needed,
+        "everyone": edge.everyone,
+        "outside": list(edge.outside),
+        "basis": edge.basis,
+        "endless": edge.endless,
+        "gone": edge.gone,
+        "because": list(edge.because),
+        "stuck": graph.stuck(edge.waiter),
     }
 
 

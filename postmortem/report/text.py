@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Dict, List, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
-from ..evidence import Evidence, Gap, Process
+from ..evidence import Evidence, Gap, Process, Thread
 from ..findings import Culprit, Diagnosis, Finding, Victim
-from . import highlight, stacks, wording
+from . import chains, highlight, stacks, wording
 from .page import Page
 from .underline import Span
 
@@ -60,6 +60,7 @@ def _verdict(page: Page, evidence: Evidence, finding: Finding) -> None:
     page.line(f"Verdict: {finding.pattern}, {finding.confidence}", 0, "bold", _COLORS.get(finding.confidence, "cyan"))
     page.blank()
     page.text(finding.summary)
+    chains.show(page, evidence, finding)
     if finding.culprits:
         page.heading("Where to change the code")
         _culprits(page, evidence, finding.culprits)
@@ -83,7 +84,9 @@ def _verdict(page: Page, evidence: Evidence, finding: Finding) -> None:
 
 
 def _victims(page: Page, evidence: Evidence, victims: Tuple[Victim, ...]) -> None:
-    names = {(process.pid, thread.tid): thread for process in evidence.processes for thread in process.threads}
+    names: Dict[Tuple[int, Optional[int]], Thread] = {
+        (process.pid, thread.tid): thread for process in evidence.processes for thread in process.threads
+    }
     for victim in victims[:_VICTIMS]:
         thread = names.get((victim.pid, victim.tid))
         label = wording.thread_label(thread) if thread else wording.unnamed(victim.tid, victim.task)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterable, List, Optional, Sequence, Set
 
-from ..evidence import Gil, Process, Resource, Thread, Wait, replace
+from ..evidence import Gil, Process, PythonFrame, Resource, Thread, Wait, replace
 
 TERMS: Dict[str, str] = {
     "GIL": "global interpreter lock: only the thread that holds it runs Python code",
@@ -76,6 +76,14 @@ def seconds(value: float) -> str:
 def short_path(file: str) -> str:
     """A path without the folders that every library shares."""
     return _LIBRARY.sub("", file)
+
+
+def own_place(frames: Sequence[PythonFrame]) -> Optional[PythonFrame]:
+    """The innermost frame that is no library's; the innermost of all when there is none."""
+    return next(
+        (f for f in frames if not _LIBRARY.match(f.file) and not f.file.startswith("<frozen ")),
+        next(iter(frames), None),
+    )
 
 
 def count(number: float) -> str:

@@ -1,0 +1,139 @@
+"""The wait chain of a text report: from the main thread, link by link, to whoever holds everything up."""
+
+from __future__ import annotations
+
+from typing import List, Optional, Sequence, Set, Tuple
+
+from ..evidence import Evidence, HeldLock, PythonFrame
+from ..findings import Finding
+from ..waitgraph import Agent, Chain, Edge, WaitGraph
+from . import wording
+from .page import Page
+
+_LINKS = 12
+_CHAINS = 2
+_BASES = {
+    "with-slot": "read from its `with`",
+    "inferred": "inferred from the code",
+}
+
+
+def show(page: Page, evidence: Evidence, finding: Finding) -> None:
+    """Says who waits for whom, where that takes more than one sentence: nothing for a wait of one link for something
+    outside."""
+    graph = WaitGraph(evidence)
+    chains = _chains(graph, evidence, finding)
+    if not chains:
+        return
+    page.heading("Who waits for whom")
+    for number, chain in enumerate(chains):
+        if number:
+            page.blank()
+        _chain(page, graph, chain)
+
+
+def _chains(graph: WaitGraph, evidence: Evidence, finding: Finding) -> List[Chain]:
+    """From the first main thread; and from whom the finding blames, when the way does not lead there."""
+    starts = [Agent(p.pid, t.tid) for p in evidence.processes[:1] for t in p.threads if t.is_main]
+    blamed = list(dict.fromkeys(_blamed(graph, finding)))
+    found: List[Chain] = []
+    seen: Set[Agent] = set()
+    for start in [*starts, *blamed]:
+        chain = graph.chain(start)
+        agents = {edge.waiter for edge in chain.edges} | ({chain.last} if chain.last is not None else set())
+        if start in seen or not _tells(graph, chain) or len(found) >= _CHAINS:
+            continue
+        if start in starts and blamed and not agents & set(blamed) and len(chain.edges) < 2:
+            continue
+        found.append(chain)
+        seen |= agents
+    return found
+
+
+def _blamed(graph: WaitGraph, finding: Finding) -> List[Agent]:
+    found = []
+    for one in finding.culprits[:8]:
+        process = graph.places.by_pid.get(one.pid)
+        named = (
+            next((t.id for t in process.tasks.values() if one.task in (t.name, t.id)), None)
+            if process and one.task
+            else None
+        )
+        if named is not None:
+            found.append(Agent(one.pid, task=named))
+        elif one.tid is not None:
+            found.append(Agent(one.pid, one.tid))
+    return found
+
+
+def _tells(graph: WaitGraph, chain: Chain) -> bool:
+    """The GIL is had a moment later, unless its holder is stuck."""
+    links = [edge for edge in chain.edges if edge.kind != "gil" or graph.stuck(edge.waiter)]
+    return len(links) > 1 or (len(links) == 1 and chain.end in ("circle", "gone", "nobody"))
+
+
+def _chain(page: Page, graph: WaitGraph, chain: Chain) -> None:
+    first = chain.edges[0].waiter
+    page.text(f"{graph.label(first)}{_where(graph.places.stack(first))}", 2)
+    for number, edge in enumerate(chain.edges[:_LINKS]):
+        following = chain.edges[number + 1].waiter if number + 1 < len(chain.edges) else chain.last
+        page.text(
+            _link(graph, edge, following) + (_end(graph, chain) if number + 1 == len(chain.edges) else ""),
+            4,
+            first="→ ",
+        )
+    if len(chain.edges) > _LINKS:
+        page.text(f"{len(chain.edges) - _LINKS} more links: `-f json` shows all.", 4)
+
+
+def _where(frames: Sequence[PythonFrame]) -> str:
+    frame = wording.own_place(frames)
+    return f", at {_place(frame)}" if frame is not None else ""
+
+
+def _place(frame: PythonFrame) -> str:
+    return f"{wording.short_path(frame.file).rsplit('/', 1)[-1]}:{frame.line or '?'} in {frame.function}"
+
+
+def _link(graph: WaitGraph, edge: Edge, following: Optional[Agent]) -> str:
+    """``wants Lock cache.lock, held by worker-1 (101) since cache.py:30 in put, at db.py:12 in query``"""
+    text = f"{edge.verb} {edge.what}"
+    if following is None:
+        return text
+    where = _where(graph.places.stack(following))
+    if edge.waiter.is_process:
+        return f"in which {graph.label(following)} waits{where}"
+    if edge.kind == "process":
+        return text
+    if edge.kind in ("thread", "turn", "task"):
+        return f"{text}{where}"
+    others = len(edge.wakers) - 1
+    more = f" (or {others} more)" if others else ""
+    if edge.verb != "wants":
+        return f"{text}, for which it needs {graph.label(following)}{where}{more}"
+    held = _held(graph, edge, following)
+    since = f" since {_place(held.frame)}" if held is not None else ""
+    basis = f" ({_BASES[edge.basis]})" if edge.basis in _BASES else ""
+    now = where.replace(", at", ", now at", 1)
+    return f"{text}, held by {graph.label(following)}{since}{basis}{more}{now}"
+
+
+def _held(graph: WaitGraph, edge: Edge, owner: Agent) -> Optional[HeldLock]:
+    thread, task = graph.places.thread(owner), graph.places.task(owner)
+    holds: Tuple[HeldLock, ...] = thread.holds if thread is not None else task.holds if task is not None else ()
+    return next((h for h in holds if h.resource == edge.resource), None) if owner.pid == edge.waiter.pid else None
+
+
+def _end(graph: WaitGraph, chain: Chain) -> str:
+    edge = chain.edges[-1]
+    if chain.end == "circle":
+        return ": the circle is closed"
+    if chain.end == "gone":
+        return ", whose holder is no more"
+    if chain.end == "nobody":
+        return ", and nobody is left who could end that"
+    if chain.end == "anyone":
+        return ", and no code of the process is left to end that" if graph.stuck(edge.waiter) else ""
+    if chain.end == "outside" and edge.outside and edge.outside[0] != edge.what:
+        return f" ({', '.join(edge.outside[:2])})"
+    return ""
