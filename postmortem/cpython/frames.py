@@ -163,21 +163,30 @@ class Frames:
         except Fault:
             return ()
 
-    def stack_top(self, frame: Frame) -> Optional[int]:
-        """The topmost value of a *suspended* frame (a running one has no recorded depth)."""
+    def height(self, frame: Frame) -> Optional[int]:
+        """Slots in use, locals and value stack together, as far as the frame says so: one that waits for another Python
+        function, or is suspended, does; one that is running, or calls a C function before 3.14, does not."""
         layout, memory = self.objects.layout, self.objects.memory
         try:
             if layout.fr_stackpointer >= 0:
-                start = frame.address + layout.fr_localsplus
-                top = (memory.u64(frame.address + layout.fr_stackpointer) - start) // 8
+                pointer = memory.u64(frame.address + layout.fr_stackpointer)
+                top = (pointer - frame.address - layout.fr_localsplus) // 8
             else:
                 top = memory.i32(frame.address + layout.fr_stacktop)
-            if not frame.code.nlocalsplus < top <= frame.code.nlocalsplus + frame.code.stacksize:
-                return None
+        except Fault:
+            return None
+        return top if frame.code.nlocalsplus <= top <= frame.code.nlocalsplus + frame.code.stacksize else None
+
+    def stack_top(self, frame: Frame) -> Optional[int]:
+        """The topmost value of a *suspended* frame (a running one has no recorded depth)."""
+        top = self.height(frame)
+        if top is None or top == frame.code.nlocalsplus:
+            return None
+        try:
             # 3.15 has a second slot on top for whatever is iterated over, which has an index or NULL (SEND)
             for index in range(top - 1, max(top - 3, frame.code.nlocalsplus - 1), -1):
                 value = self._slot(frame, index)
-                if value or not layout.stackref_tags:
+                if value or not self.objects.layout.stackref_tags:
                     return value or None
             return None
         except Fault:

@@ -76,14 +76,21 @@ class HeapFrames(Frames):
         following = frame.lasti + 2
         if not 2 <= following < len(code) or code[following] != _YIELD_FROM:
             return None
+        height = self.height(frame)
+        if not height or height == frame.code.nlocalsplus:
+            return None
         try:
-            start = self._stack_start(frame)
-            height = self._height(frame, start)
-            if not 0 < height <= frame.code.stacksize:
-                return None
-            return self.objects.memory.u64(start + 8 * (height - 1)) or None
+            return self.objects.memory.u64(self._stack_start(frame) + 8 * (height - frame.code.nlocalsplus - 1)) or None
         except (Fault, NotThat):
             return None
+
+    def height(self, frame: Frame) -> Optional[int]:
+        """Of a suspended frame; one at work keeps none."""
+        try:
+            values = self._height(frame, self._stack_start(frame))
+        except (Fault, NotThat):
+            return None
+        return frame.code.nlocalsplus + values if 0 <= values <= frame.code.stacksize else None
 
     def _height(self, frame: Frame, start: int) -> int:
         """Values on the stack of a suspended frame: 3.10 counts them, before there was a pointer behind them."""

@@ -26,8 +26,8 @@ MAX_BYTES = 2 * MAX_NOTE
 
 #: Indices in user_regs_struct of what the classification needs.
 _X86_REGS = {
-    "rbp": 4, "rbx": 5, "r10": 7, "r9": 8, "r8": 9, "rax": 10, "rcx": 11, "rdx": 12, "rsi": 13, "rdi": 14,
-    "orig_rax": 15, "rip": 16, "rsp": 19, "fs_base": 21,
+    "r15": 0, "r14": 1, "r13": 2, "r12": 3, "rbp": 4, "rbx": 5, "r10": 7, "r9": 8, "r8": 9, "rax": 10, "rcx": 11,
+    "rdx": 12, "rsi": 13, "rdi": 14, "orig_rax": 15, "rip": 16, "rsp": 19, "fs_base": 21,
 }  # fmt: skip
 _X86_REG_COUNT = 27
 _PRSTATUS_REGS = 112
