@@ -228,6 +228,10 @@ class LockBook:
 
     # ------------------------------------------------------------------ what it comes to
 
+    def states(self) -> Dict[str, LockState]:
+        """By the id of its resource: each lock as it was read."""
+        return {ident: self._states[address] for address, ident in self._ids.items()}
+
     def resources(self) -> Tuple[Resource, ...]:
         """Two locks that the program calls alike get a number each."""
         found = [self._resource(address, ident) for address, ident in self._ids.items()]

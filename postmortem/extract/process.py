@@ -29,6 +29,7 @@ from .collector import collectors
 from .descriptors import DescriptorBook, Descriptors
 from .gil import gil_id, gil_resources
 from .joins import joined_thread
+from .kinship import LockPlace, Trace, origin_of
 from .locks import LockBook
 from .native_locks import NativeLocks
 from .semaphores import SemaphoreBook
@@ -266,6 +267,16 @@ class Reader:
             rss_growth=self.raw.window.rss_growth,
             listening=self.raw.descriptors.listening if self.raw.descriptors else None,
         )
+
+    def trace(self) -> Trace:
+        """What the evidence of other processes is completed with."""
+        states = self.locks.states() if self.locks else {}
+        shared = self.semaphores
+        return Trace(
+            self.core.path, origin_of(self.core), self.tid_of_ident,
+            {ident: LockPlace(state.address, state.owner_ident) for ident, state in states.items()},
+            shared.claims() if shared else {}, shared.complete if shared else False, shared.unsettled if shared else False,
+        )  # fmt: skip
 
     def _interpreter(self, interpreter: InterpreterState) -> Interpreter:
         world = self.locks.stop_the_world(interpreter) if self.locks else None

@@ -14,7 +14,9 @@ from ..native import Unwinding, may_share
 from . import schedule
 from .coreless import read_without_core
 from .cores import Begun, How, Opened, begin, finish, open_core, start_gdb, with_program
+from .kinship import Trace, with_kinship
 from .process import Raw
+from .sharing import with_sharers
 
 _NAMED = 8  # processes that a gap names before it only counts them
 
@@ -29,7 +31,8 @@ def read_processes(
         readings.take(pid)
     readings.begin()
     readings.drain(0)
-    processes = [readings.processes[pid] for pid in raws]
+    processes = with_kinship([readings.processes[pid] for pid in raws], readings.traces)
+    processes = with_sharers(processes, readings.traces, {pid: raw.process.get("maps") for pid, raw in raws.items()})
     return processes, [*(gap for pid in raws for gap in readings.gaps.get(pid, ())), *readings.left_out()]
 
 
@@ -38,6 +41,7 @@ class _Readings:
 
     def __init__(self, folder: Path, raws: Mapping[int, Raw], how: How, budget: schedule.Budget) -> None:
         self.processes: Dict[int, Process] = {}
+        self.traces: Dict[int, Trace] = {}
         self.gaps: Dict[int, List[Gap]] = {}
         self._folder, self._raws, self._how, self._budget = folder, raws, how, budget
         self._at_once, self._together = schedule.at_once(), schedule.together(len(raws))
@@ -122,6 +126,7 @@ class _Readings:
             begun = begun._replace(unwinding=None)
             self._without_gdb.append(pid)
         self.processes[pid], self.gaps[pid] = finish(begun, how)
+        self.traces[pid] = begun.reader.trace()
 
     def _read_without_core(self, pid: int, why: Sequence[Gap]) -> None:
         self.processes[pid], gaps = read_without_core(pid, self._raws[pid])

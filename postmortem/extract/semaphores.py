@@ -14,7 +14,7 @@ from ..cpython.locks import Locks
 from ..cpython.objects import NotThat
 from ..cpython.semaphores import NO_BOUND, SemLock, find_semlocks, path_to, read_count, role_of, wrapped
 from ..evidence import Gap, HeldLock, PythonFrame, Resource
-from ..memory import Fault, Image
+from ..memory import Fault, Image, MappedFile
 from .acquires import Acquires, Lines
 from .waits import FutexFacts
 
@@ -50,7 +50,7 @@ class SemaphoreBook:
         self._threads = threads
         self._locks = Locks(python.frames)
         self._acquires = Acquires(python.frames, lines)
-        self.keys = semaphore_files(maps, image)
+        self.keys = semaphore_files(maps, image.files)
         self._owners: Dict[int, Optional[int]] = {}
         #: False: there is more memory than is looked through, and some may not have been found.
         self.complete = True
@@ -240,7 +240,7 @@ class SemaphoreBook:
         return None
 
 
-def semaphore_files(maps: Any, image: Image) -> Dict[int, str]:
+def semaphore_files(maps: Any, files: Sequence[MappedFile] = ()) -> Dict[int, str]:
     """Where semaphores are mapped → a key that is the same in every process: device and inode of the file, or, where
     only the core's notes are at hand, its path (sem_open(3): /dev/shm/sem.NAME, a name of its own when it is new)."""
     found: Dict[int, str] = {}
@@ -251,7 +251,7 @@ def semaphore_files(maps: Any, image: Image) -> Dict[int, str]:
             if _is_hex(start):
                 found[int(start, 16)] = f"shared-semaphore:{words[3]}:{words[4]}"
     if not found and not isinstance(maps, list):
-        for file in image.files:
+        for file in files:
             if file.path.startswith(_FILES) and file.offset == 0:
                 found[file.start] = f"shared-semaphore:{file.path}"
     return found

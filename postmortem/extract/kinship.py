@@ -1,0 +1,169 @@
+"""Processes made of each other by fork, without exec, and the locks that the younger one took along.
+
+fork(2) copies the memory, but only the thread that calls it: a lock that another thread held at that moment stays locked
+in the child for ever. Three things are compared while the cores of both are at hand:
+
+- Each execve(2) puts 16 new random bytes on the stack (getauxval(3), AT_RANDOM): equal bytes at an equal address mean that
+  no exec lies between the two processes. They seed stack canaries, so they go into no evidence.
+- A thread that was not forked leaves its memory behind: the first word of a thread's control block is the block's own
+  address (tcbhead_t.tcb of glibc's sysdeps/x86_64/nptl/tls.h, struct pthread.self of musl), which is also
+  threading.get_ident(). Found in the child, without being a thread of the child, it says who was there at the fork.
+- A lock lies at the same address in both.
+"""
+
+from __future__ import annotations
+
+from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ..evidence import Process, Resource, Thread, Waker
+from ..evidence import replace as changed
+from ..memory import ElfCore, Fault, Memory, NotElf
+from .semaphores import Claim
+
+AT_RANDOM = 25
+#: Role of the Waker that stands for the thread of the parent that held a lock when the process was forked.
+BEFORE_FORK = "before-fork"
+_LOCKS = ("lock", "rlock", "condition", "import-lock")
+_MOST_THREADS = 1_000
+
+
+class LockPlace(NamedTuple):
+    """Where a lock of a process lies."""
+
+    address: int
+    owner_ident: Optional[int]  # where it is recorded
+
+
+class Trace(NamedTuple):
+    """What of one process the evidence of others is completed with; it is in no evidence itself."""
+
+    core: str  # path
+    origin: Optional[bytes] = None
+    idents: Mapping[int, int] = {}  # threading.get_ident() → tid
+    locks: Mapping[str, LockPlace] = {}  # by the id of the resource
+    claims: Mapping[str, Claim] = {}  # semaphores, by key
+    complete: bool = True  # False: it may have more semaphores
+    unsettled: bool = False  # a thread may have taken a semaphore that it has not noted yet
+
+
+def origin_of(core: ElfCore) -> Optional[bytes]:
+    """What two processes have in common between which lies no exec; None when the core does not say."""
+    address = core.auxv.get(AT_RANDOM)
+    try:
+        return address.to_bytes(8, "little") + core.read(address, 16) if address else None
+    except (Fault, OverflowError):
+        return None
+
+
+def with_kinship(processes: Sequence[Process], traces: Mapping[int, Trace]) -> List[Process]:
+    """``forked`` of each process, and what is known of the locks that it inherited."""
+    by_pid = {p.pid: p for p in processes}
+    return [_with_parent(p, by_pid.get(p.ppid or 0), traces) for p in processes]
+
+
+def _with_parent(process: Process, parent: Optional[Process], traces: Mapping[int, Trace]) -> Process:
+    mine, theirs = traces.get(process.pid), traces.get(parent.pid) if parent is not None else None
+    if parent is None or mine is None or theirs is None or mine.origin is None or theirs.origin is None:
+        return process
+    if mine.origin != theirs.origin:
+        return changed(process, forked=False)
+    left_behind = _left_behind(mine, theirs)
+    if not left_behind:
+        return process
+    fork = _Fork(process, parent, mine, theirs, left_behind)
+    return changed(process, forked=True, resources=tuple(map(fork.completed, process.resources)))
+
+
+def _left_behind(mine: Trace, theirs: Trace) -> Tuple[int, ...]:
+    """Idents of threads of the parent that were there at the fork and are not in the child."""
+    others = [ident for ident in theirs.idents if ident not in mine.idents]
+    recorded = [lock.owner_ident for lock in mine.locks.values() if lock.owner_ident not in (None, *mine.idents)]
+    wanted = list(dict.fromkeys([*recorded, *others]))[:_MOST_THREADS]
+    if not wanted:
+        return ()
+    try:
+        core = ElfCore(mine.core)
+    except (OSError, NotElf, ValueError):
+        return ()
+    try:
+        return tuple(ident for ident in wanted if ident is not None and was_thread(core, ident))
+    finally:
+        core.close()
+
+
+def was_thread(memory: Memory, ident: int) -> bool:
+    """Does a thread's control block lie at this address?"""
+    try:
+        return ident % 8 == 0 and memory.u64(ident) == ident
+    except Fault:
+        return False
+
+
+class _Fork(NamedTuple):
+    process: Process
+    parent: Process
+    mine: Trace
+    theirs: Trace
+    left_behind: Tuple[int, ...]
+
+    def completed(self, resource: Resource) -> Resource:
+        """A lock that nobody in the child can have taken says so."""
+        place = self.mine.locks.get(resource.id)
+        if place is None or resource.kind not in _LOCKS or not resource.locked or resource.owner_tid is not None:
+            return resource
+        waker, steps = self._holder(place)
+        gone = place.owner_ident is not None or len(self.process.threads) == 1
+        return changed(
+            resource,
+            owner_gone=True if gone else resource.owner_gone,
+            wakers=(waker, *(() if gone else resource.wakers)),
+            because=(*resource.because, *self._fork_steps(), *steps, *self._own_steps(place)),
+        )
+
+    def _fork_steps(self) -> Tuple[str, ...]:
+        count = len(self.left_behind)
+        threads = "a thread" if count == 1 else f"{count} threads"
+        return (
+            f"process {self.process.pid} was forked, without exec, from process {self.parent.pid}: the random bytes that "
+            "execve puts on a stack are the same in both",
+            f"the control block{'s' if count > 1 else ''} of {threads} of process {self.parent.pid} that "
+            f"{'do' if count > 1 else 'does'} not run in process {self.process.pid} "
+            f"{'are' if count > 1 else 'is'} in its memory: the parent had them when it forked",
+        )
+
+    def _own_steps(self, place: LockPlace) -> Tuple[str, ...]:
+        threads = len(self.process.threads)
+        if place.owner_ident is not None:
+            return (f"none of the {threads} threads of process {self.process.pid} is the one that the lock records",)
+        if threads > 1:
+            return (f"no frame of the {threads} threads of process {self.process.pid} was found to hold it",)
+        return (
+            f"process {self.process.pid} has one thread, the one that waits, and none of its frames has taken the lock",
+        )
+
+    def _holder(self, place: LockPlace) -> Tuple[Waker, Tuple[str, ...]]:
+        """Who has the lock in the parent, or had it when that forked, and the steps that tell."""
+        parent = self.parent.pid
+        if place.owner_ident is not None:
+            thread = self._thread(self.theirs.idents.get(place.owner_ident))
+            if thread is None:
+                step = f"the thread that the lock records does not run in process {parent} any more, either"
+                return Waker(BEFORE_FORK, "recorded", parent), (step,)
+            step = f"the thread that the lock records is {_label(thread)} of process {parent}"
+            return Waker(BEFORE_FORK, "recorded", parent, thread.tid, name=thread.name), (step,)
+        same = [ident for ident, other in self.theirs.locks.items() if other.address == place.address]
+        for thread in self.parent.threads:
+            for held in thread.holds:
+                if held.resource in same:
+                    where = f"{held.frame.file.rsplit('/', 1)[-1]}:{held.frame.line}"
+                    step = f"in process {parent} {_label(thread)} holds the lock of the same address, taken at {where}"
+                    waker = Waker(BEFORE_FORK, "memory", parent, thread.tid, frame=held.frame, name=thread.name)
+                    return waker, (step,)
+        return Waker(BEFORE_FORK, "memory", parent), ()
+
+    def _thread(self, tid: Optional[int]) -> Optional[Thread]:
+        return next((t for t in self.parent.threads if t.tid == tid), None)
+
+
+def _label(thread: Thread) -> str:
+    return f"{thread.name} ({thread.tid})" if thread.name else f"thread {thread.tid}"

@@ -1,0 +1,115 @@
+"""Semaphores across processes: what one process waits for, which other one holds, or could release.
+
+A lock of multiprocessing is taken and given back by the same process, which counts that in its own memory (see
+cpython/semaphores.py). So when the semaphore is 0, exactly one process has a count above 0; when none has, its holder has
+ended. Anybody who maps the file of any other semaphore may release it, and nobody else: it has no name any more, or one
+that only the program's own processes know.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+
+from ..evidence import Process, Resource, Waker
+from ..evidence import replace as changed
+from .kinship import Trace
+from .semaphores import KIND, Claim, semaphore_files
+
+_NAMED = 6  # processes that a sentence names
+
+
+class Sharers(NamedTuple):
+    """Who has a semaphore."""
+
+    read: Tuple[int, ...]  # pids of those whose memory was read
+    unread: Tuple[int, ...]  # of those who map it and were not
+    claims: Dict[int, Claim]
+    settled: bool  # False: one of them may have taken it without having noted that
+
+
+def with_sharers(processes: Sequence[Process], traces: Mapping[int, Trace], maps: Mapping[int, Any]) -> List[Process]:
+    """The processes with what is known of their semaphores' holders. ``maps``: lines of /proc/PID/maps, by pid."""
+    keys = {pid: set(semaphore_files(lines).values()) for pid, lines in maps.items() if isinstance(lines, list)}
+    wanted = {r.key for p in processes for r in p.resources if r.kind == KIND and r.key}
+    known = {key: _sharers(key, processes, traces, keys) for key in wanted}
+    return [_with_holders(p, known) for p in processes]
+
+
+def _sharers(key: str, processes: Sequence[Process], traces: Mapping[int, Trace], keys: Mapping[int, Any]) -> Sharers:
+    read: List[int] = []
+    unread: List[int] = []
+    claims: Dict[int, Claim] = {}
+    settled = True
+    for process in processes:
+        if process.state in ("Z", "X"):
+            continue
+        trace = traces.get(process.pid)
+        if trace is not None and key in trace.claims:
+            claims[process.pid] = trace.claims[key]
+            settled = settled and not trace.unsettled
+        if process.pid not in keys or key in keys[process.pid]:  # what it maps is unknown, or it does
+            certain = trace is not None and trace.complete and key in trace.claims
+            (read if certain else unread).append(process.pid)
+    return Sharers(tuple(read), tuple(unread), claims, settled)
+
+
+def _with_holders(process: Process, known: Mapping[str, Sharers]) -> Process:
+    if not any(r.kind == KIND and r.key for r in process.resources):
+        return process
+    resources = tuple(_completed(process.pid, r, known[r.key]) if r.kind == KIND and r.key else r
+                      for r in process.resources)  # fmt: skip
+    return changed(process, resources=resources)
+
+
+def _completed(pid: int, resource: Resource, sharers: Sharers) -> Resource:
+    claim = sharers.claims.get(pid)
+    if resource.locked is not True or resource.owner_gone or claim is None:
+        return resource
+    if not claim.is_lock:
+        return _signalled(resource, sharers)
+    holders = [(other, c) for other, c in sharers.claims.items() if c.taken > 0]
+    if len(holders) > 1:
+        return changed(resource, owner_tid=None, owner_basis=None)  # a copy that a plain os.fork made of a count
+    if holders:
+        holder, held = holders[0]
+        return changed(
+            resource, owner_pid=holder if holder != pid else None, owner_tid=held.owner_tid, owner_basis="recorded",
+            owner_gone=True if held.owner_tid is None else None,
+        )  # fmt: skip
+    return _without_holder(resource, sharers)
+
+
+def _without_holder(resource: Resource, sharers: Sharers) -> Resource:
+    """Nobody has it, though it is taken."""
+    if sharers.unread or not sharers.settled:
+        return resource
+    return changed(
+        resource,
+        owner_gone=True,
+        because=(
+            "its value in shared memory is 0: somebody has taken it, and has not given it back",
+            f"{_listed(sharers.read)} {'maps' if len(sharers.read) == 1 else 'map'} it, and by the count that each of them "
+            "keeps none has it",
+            "so the process that took it has ended, or dropped it without giving it back",
+        ),
+    )
+
+
+def _signalled(resource: Resource, sharers: Sharers) -> Resource:
+    """A semaphore, or the inner part of a condition, an event, a queue: whoever has it may release it."""
+    wakers = tuple(
+        Waker("reach", "memory", other, name="has it in memory") for other in (*sharers.read, *sharers.unread)
+    )
+    return changed(
+        resource,
+        wakers=wakers,
+        closed=True if not sharers.unread else None,
+        because=(f"only {_listed(sharers.read)} {'has' if len(sharers.read) == 1 else 'have'} it in memory",)
+        if not sharers.unread else (),
+    )  # fmt: skip
+
+
+def _listed(pids: Sequence[int]) -> str:
+    shown = ", ".join(map(str, pids[:_NAMED]))
+    more = f" and {len(pids) - _NAMED} more" if len(pids) > _NAMED else ""
+    return f"process {shown}" if len(pids) == 1 else f"processes {shown}{more}"
