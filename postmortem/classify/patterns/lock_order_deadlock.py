@@ -40,9 +40,7 @@ PATTERN = Pattern(
 _LOCKS = frozenset(
     ("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock", "mutex", "rwlock", "thread")
 )
-_PYTHON = frozenset(
-    ("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock", "thread", "import-lock")
-)
+_PYTHON = frozenset(("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock", "import-lock"))
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -59,11 +57,10 @@ def match(view: View) -> Iterator[Answer]:
 def _is_of_locks(cycle: Cycle) -> bool:
     kinds = {edge.kind for edge in cycle.edges}
     threads = all(agent.tid is not None for agent in cycle.agents)
-    only_native = "gil" in kinds or "mutex" in kinds or "rwlock" in kinds
     return (
         len(cycle.edges) > 1
         and threads
-        and bool(kinds & (_PYTHON if only_native else _LOCKS))
+        and bool(kinds & (_PYTHON if "gil" in kinds else _LOCKS))
         and kinds != {"import-lock"}
     )
 
