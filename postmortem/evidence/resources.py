@@ -73,3 +73,4 @@ class Resource(msgspec.Struct, frozen=True):
     state: Optional[str] = None  # of a socket: "ESTABLISHED", …; of a future: "pending", "running", …
     received: Optional[int] = None  # bytes of a socket that wait to be read
     unsent: Optional[int] = None  # bytes of a socket that the other side has not taken
+    taken_at: Tuple[PythonFrame, ...] = ()  # of a locked lock that nobody here is known to hold: where the program takes it
