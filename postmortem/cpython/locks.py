@@ -29,6 +29,8 @@ _MUTEX_SIZE, _RECURSIVE_MUTEX_SIZE = 24, 40
 _LOCKED = 1
 #: m_self of PyCFunctionObject and im_self of PyMethodObject lie at the same place; im_func/m_ml as well.
 _SELF, _FUNC = 24, 16
+_EXITS = ("__exit__", "__aexit__")
+_C_EXITS = tuple(name.encode() for name in _EXITS)
 #: PyDescrObject.d_name (Include/cpython/descrobject.h)
 _DESCRIBED = 24
 
@@ -164,9 +166,9 @@ class Locks:
         return [lock for lock in map(self.at, values) if lock is not None]
 
     def stacked(self, manager: int) -> List[int]:
-        """What an ExitStack will leave: ``_exit_callbacks`` is a deque of (is_sync, bound __exit__)
-        (Lib/contextlib.py)."""
-        if not self._objects.is_instance(manager, "ExitStack"):
+        """What an ExitStack or AsyncExitStack will leave: ``_exit_callbacks`` is a deque of (is_sync, bound __exit__)
+        (Lib/contextlib.py, _BaseExitStack)."""
+        if not self._objects.is_instance(manager, "_BaseExitStack"):
             return []
         try:
             callbacks = attribute(self._objects, manager, "_exit_callbacks")
@@ -188,12 +190,12 @@ class Locks:
                 yield last, manager, self._frames.with_line(frame, last)
 
     def _bound(self, value: int) -> Optional[int]:
-        """The context manager of a bound ``__exit__``."""
+        """The context manager of a bound ``__exit__`` or ``__aexit__``."""
         objects = self._objects
         name = objects.type_name(value) if value else None
         try:
             if name == "builtin_function_or_method":
-                found = objects.memory.cstring(objects.memory.u64(objects.field(value, _FUNC)), 16) == b"__exit__"
+                found = objects.memory.cstring(objects.memory.u64(objects.field(value, _FUNC)), 16) in _C_EXITS
             else:
                 found = name == "method" and self._is_exit(objects.field(value, _FUNC))
             return objects.field(value, _SELF) if found else None
@@ -201,23 +203,23 @@ class Locks:
             return None
 
     def _is_exit(self, value: int) -> bool:
-        """Is it a function, or an unbound method of a built-in type, called ``__exit__``?"""
+        """Is it a function, or an unbound method of a built-in type, called ``__exit__`` or ``__aexit__``?"""
         objects = self._objects
         name = objects.type_name(value) if value else None
         try:
             if name == "function":
                 qualname = objects.optional_text(objects.memory.u64(value + objects.layout.func_qualname))
-                return qualname is not None and qualname.split(".")[-1] == "__exit__"
-            return name == "method_descriptor" and objects.optional_text(objects.field(value, _DESCRIBED)) == "__exit__"
+                return qualname is not None and qualname.split(".")[-1] in _EXITS
+            return name == "method_descriptor" and objects.optional_text(objects.field(value, _DESCRIBED)) in _EXITS
         except Fault:
             return False
 
     def generator_frame(self, manager: int) -> Optional[Frame]:
-        """The suspended frame of a ``contextlib.contextmanager``."""
-        if not self._objects.is_instance(manager, "_GeneratorContextManager"):
+        """The suspended frame of a ``contextlib.contextmanager`` or ``asynccontextmanager``."""
+        if not self._objects.is_instance(manager, "_GeneratorContextManagerBase"):
             return None
         generator = attribute(self._objects, manager, "gen")
-        if generator is None or self._objects.type_name(generator) != "generator":
+        if generator is None or self._objects.type_name(generator) not in ("generator", "async_generator"):
             return None
         try:
             return self._frames.generator(generator).frame
