@@ -1,0 +1,80 @@
+"""Who waits to be signalled when nobody is left to do it."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from postmortem.evidence import Resource, Thread, Wait
+
+from .make import counters, evidence, found, frame, lines, lock, locked, process, stack, thread, verdict
+
+
+def waits(tid: int, resource: str, line: int, *library: str, **known: Any) -> Thread:
+    """A thread that waits in the standard library, called at a line of the program."""
+    return thread(
+        tid, (*stack(*library), frame("work", line)), wait=Wait("condition", "futex", resource, endless=True), **known
+    )
+
+
+def jobs(ident: str = "q") -> Resource:
+    return Resource(ident, "queue", "Queue Outbox.queue (empty, 1 unfinished)")
+
+
+def whole(threads: Sequence[Thread], **known: Any) -> Any:
+    return evidence(process(threads, **{"resources": (jobs(),), "signal_handlers": (), **known}))
+
+
+JOIN, GET = ("threading.wait", "queue.join"), ("threading.wait", "queue.get")
+
+
+def test_everybody_waiting_is_proven() -> None:
+    """Main joins the queue, the workers get from it: proven, blamed on the program's lines, main's first."""
+    known = whole([waits(1, "q", 53, *JOIN), waits(2, "q", 20, *GET), waits(3, "q", 20, *GET)])
+    assert found(known)["missed-wakeup"] == "proven"
+    assert verdict(known) == "missed-wakeup"
+    assert lines(known)[:2] == [53, 20]
+
+
+def test_unread_signal_handlers_leave_a_doubt() -> None:
+    """A handler that nobody could read might signal."""
+    assert found(whole([waits(1, "q", 53, *JOIN)], signal_handlers=None))["missed-wakeup"] == "likely"
+
+
+def test_somebody_who_runs_or_sleeps_may_signal() -> None:
+    """Then it is a wait like any other."""
+    sleeper = thread(2, stack("threading.run"), wait=Wait("sleep", "clock_nanosleep", timeout_s=5.0, endless=False))
+    assert "missed-wakeup" not in found(whole([waits(1, "q", 53, *JOIN), sleeper]))
+
+
+def test_somebody_who_was_woken_over_the_window_gets_work() -> None:
+    """A consumer that moves."""
+    moving = waits(1, "q", 53, *GET, counters=counters(switches=40))
+    assert "missed-wakeup" not in found(whole([moving]))
+
+
+def test_idle_workers_alone_are_healthy() -> None:
+    """An executor's workers that nobody can reach wait where idle ones do; main, that does something else, is not hung."""
+    idle = thread(2, stack("threading.wait", "concurrent.futures.thread._worker", "threading.run"),
+                  wait=Wait("condition", "futex", "q", endless=True))  # fmt: skip
+    main = thread(1, (frame("crunch"),))
+    known = whole([main, idle], resources=(Resource("q", "queue", "the queue of jobs", closed=True),))
+    assert "missed-wakeup" not in found(known)
+
+
+def test_who_waits_behind_a_lock_cycle_is_its_victim() -> None:
+    """The signal may be what the deadlocked threads owe."""
+    cycle = (lock("a", 3, (2,)), lock("b", 2, (3,)))
+    threads = [
+        waits(1, "q", 53, *JOIN),
+        thread(2, stack("work"), wait=locked("a")),
+        thread(3, stack("work"), wait=locked("b")),
+    ]
+    known = whole(threads, resources=(jobs(), *cycle))
+    assert set(found(known)) == {"lock-order-deadlock"}
+
+
+def test_an_object_that_nobody_refers_to_is_proven_beside_running_threads() -> None:
+    """Memory says so: what the others do is of no matter."""
+    closed = Resource("q", "queue", "Queue Outbox.queue", closed=True, because=("nothing else refers to it",))
+    known = whole([thread(1, (frame("crunch"),)), waits(2, "q", 20, *GET)], resources=(closed,))
+    assert found(known)["missed-wakeup"] == "proven"
