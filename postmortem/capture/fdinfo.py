@@ -81,6 +81,7 @@ def special(pid: int, fd: str, target: str) -> Optional[Dict[str, Any]]:
     found: Dict[str, Any] = {"kind": kind}
     if kind == "eventfd":
         found["count"] = _number(info.values.get("eventfd-count"), 16)
+        found["id"] = _number(info.values.get("eventfd-id"), 10)  # Linux 5.2
     elif kind == "epoll":
         found["watches"] = info.watched
     elif kind == "pidfd":

@@ -68,12 +68,12 @@ def _read(core: ElfCore, pid: int, bundle: Path) -> Optional[Moving]:
     """Everything that an extraction reads, local variables too."""
     from ..cores.executable import main_program_of  # noqa: PLC0415 - a capture that keeps every page needs none of this
     from ..cpython.moving import Moving  # noqa: PLC0415
-    from ..extract.bundles import raw_facts  # noqa: PLC0415
+    from ..extract.bundles import raw_of  # noqa: PLC0415
     from ..extract.reading import read  # noqa: PLC0415
 
     moving = None
     with contextlib.suppress(Exception):  # moving memory may show any defect of the reader; the capture goes on
-        reader, _directory = read(core, pid, raw_facts(bundle, pid, False), "", [], True)
+        reader, _directory = read(core, pid, raw_of(bundle, pid), "", [], True)
         if reader.python:
             moving = Moving(reader.python)
             for interpreter in reader.python.interpreters[:_MOST_INTERPRETERS]:

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from ..errors import NotABundle
 from ..evidence import Evidence, Timings, Trigger
+from .connections import Connections
 from .cores import How
 from .descriptors import Descriptors
 from .process import Raw
@@ -38,8 +39,9 @@ def from_bundle(
         if not (folder / "raw").is_dir():
             raise NotABundle(f"{folder} has no readable manifest.json", "name a bundle that `postmortem capture` wrote")
         manifest = {}
-    net = net_facts(folder)
-    raws = {pid: raw_facts(folder, pid, net=net) for pid in _pids(folder, manifest)}
+    facts = {pid: read_facts(folder, pid) for pid in _pids(folder, manifest)}
+    connections = Connections.read(folder, facts)
+    raws = {pid: raw_facts(folder, pid, known, connections) for pid, known in facts.items()}
     processes, gaps = read_processes(folder, raws, How(exe, sysroot, with_locals, progress), until)
     noted = manifest.get("timings")
     timings: Dict[str, Any] = noted if isinstance(noted, dict) else {}
@@ -70,24 +72,29 @@ def _pids(folder: Path, manifest: Dict[str, Any]) -> List[int]:
     return sorted(dict.fromkeys(pids), key=lambda pid: pid != root)
 
 
-def raw_facts(folder: Path, pid: int, with_samples: bool = True, net: Optional[Dict[str, Any]] = None) -> Raw:
-    """What a capture noted of a process; what is missing or damaged is empty. ``net``: the tree's, read before."""
+def read_facts(folder: Path, pid: int) -> Dict[str, Any]:
+    """What a capture noted of a process in ``process.json``; empty when it is missing or damaged."""
     facts = read_json(folder / "raw" / "proc" / str(pid) / "process.json")
-    facts = facts if isinstance(facts, dict) else {}
-    net = net_facts(folder) if net is None else net
+    return facts if isinstance(facts, dict) else {}
+
+
+def raw_facts(
+    folder: Path, pid: int, facts: Dict[str, Any], connections: Connections, with_samples: bool = True
+) -> Raw:
+    """All that a capture noted of a process; what is missing or damaged is empty."""
     fds = facts.get("fds")
     return Raw(
         facts,
         read_window(folder / "raw" / "proc" / str(pid) / "window.json"),
         read_samples(folder / "raw" / "pyspy" / f"{pid}.chrometrace.json") if with_samples else {},
-        Descriptors(fds, net) if isinstance(fds, dict) else None,
+        Descriptors(fds if isinstance(fds, dict) else {}, connections.net, pid, connections) if facts else None,
     )
 
 
-def net_facts(folder: Path) -> Dict[str, Any]:
-    """The sockets and pipes of the whole tree."""
-    net = read_json(folder / "raw" / "proc" / "net.json")
-    return net if isinstance(net, dict) else {}
+def raw_of(folder: Path, pid: int) -> Raw:
+    """What there is of one process before the rest is written, without what py-spy saw."""
+    facts = read_facts(folder, pid)
+    return raw_facts(folder, pid, facts, Connections({}, {pid: facts}), False)
 
 
 def _trigger(manifest: Dict[str, Any]) -> Trigger:

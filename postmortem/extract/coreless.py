@@ -8,7 +8,7 @@ from ..evidence import Gap, Process, PythonFrame, Thread, Wait
 from ..evidence import replace as changed
 from ..memory import Segments
 from . import waits
-from .descriptors import DescriptorBook
+from .endpoints import DescriptorBook
 from .process import Raw, comm, last_call
 from .window import assigned, counters, number
 
@@ -53,9 +53,10 @@ def _bare_thread(tid: int, pid: int, raw: Raw, book: DescriptorBook) -> Thread:
     last = max(samples, key=lambda s: s.last_s, default=None)
     call = last_call(raw.window, tid)
     stack: Tuple[PythonFrame, ...] = last.frames if last else ()
-    wait: Optional[Wait] = waits.describe(call, Segments({}), raw.descriptors, lambda word: None, ()) if call else None
-    if wait is not None and wait.fd is not None:
-        wait = changed(wait, resource=book.note(wait.fd, tid))
+    memory = Segments({})
+    wait: Optional[Wait] = waits.describe(call, memory, raw.descriptors, lambda word: None, ()) if call else None
+    if wait is not None and call is not None:
+        wait = changed(wait, resource=book.awaited(wait, call, memory, tid))
     if not facts:  # a zombie is not watched, and who began late was not either
         facts = {"name": comm(raw, tid), "state": raw.process.get("state") if tid == pid else None}
     name = facts.get("name")

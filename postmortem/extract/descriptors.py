@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Set, Tuple
 
-from ..evidence import Resource
+from .connections import Connections
 
 _INODE = re.compile(r"^(socket|pipe):\[(\d+)\]$")
+#: Parts of the links of what is no file.
+_ANONYMOUS = (
+    ("eventfd", "eventfd"), ("eventpoll", "epoll"), ("timerfd", "timerfd"), ("signalfd", "signalfd"),
+    ("inotify", "inotify"), ("pidfd", "process"),
+)  # fmt: skip
 
 
 class Descriptor(NamedTuple):
-    kind: str  # "socket" | "pipe" | "file" | "terminal" | "eventfd" | "epoll" | "other"
+    kind: str  # socket pipe file terminal eventfd epoll timerfd signalfd inotify process (a pidfd) other
     target: str  # as /proc/PID/fd shows it
     local: Optional[str] = None
     remote: Optional[str] = None
@@ -19,15 +24,27 @@ class Descriptor(NamedTuple):
     listening: Optional[bool] = None
     accepted: Optional[bool] = None  # its local port is one that this tree listens on
     peer_in_tree: Optional[bool] = None
+    key: Optional[str] = None  # the same wherever it is open
+    name: str = ""  # a pipe's or socket's inode, a FIFO's path
+    number: Optional[int] = None  # a pidfd's process, an eventfd's count
+    state: Optional[str] = None  # of a socket
+    received: Optional[int] = None  # bytes
+    unsent: Optional[int] = None
 
 
 class Descriptors:
     """Descriptors of one process. ``net`` is the tree's ``net.json`` (or {})."""
 
-    def __init__(self, fds: Dict[str, Any], net: Dict[str, Any]) -> None:
+    def __init__(
+        self, fds: Dict[str, Any], net: Dict[str, Any], pid: int = 0, connections: Optional[Connections] = None
+    ) -> None:
         self._fds = fds
+        self.pid = pid
+        self.connections = connections if connections is not None else Connections(net, {})
         sockets = net.get("sockets")
         self._sockets: Dict[str, Any] = sockets if isinstance(sockets, dict) else {}
+        pipes = net.get("pipes")
+        self._pipes: Dict[str, Any] = pipes if isinstance(pipes, dict) else {}
         ports = net.get("listening_ports")
         self._listening: Optional[Set[int]] = set(ports) if isinstance(ports, list) else None
 
@@ -42,15 +59,32 @@ class Descriptors:
             return None
         match = _INODE.match(target)
         if match and match[1] == "socket":
-            return self._socket(target, self._sockets.get(match[2]))
+            return self._socket(target, self._sockets.get(match[2]))._replace(key=f"socket:[{match[2]}]", name=match[2])
         if match:
-            return Descriptor("pipe", target)
-        if target.startswith("anon_inode:"):
-            name = target[11:].strip("[]")
-            return Descriptor({"eventfd": "eventfd", "eventpoll": "epoll"}.get(name, "other"), target)
-        if target.startswith(("/dev/pts/", "/dev/tty")):
-            return Descriptor("terminal", target)
+            return Descriptor("pipe", target, key=target, name=match[2])
+        if target in self._pipes:
+            return Descriptor("pipe", target, key=f"fifo:{target}", name=target)
+        if target.startswith(("anon_inode:", "pidfd:")):
+            return self._special(fd, target)
+        if target.startswith(("/dev/pts/", "/dev/tty", "/dev/console")):
+            return Descriptor("terminal", target, key=f"terminal:{target}")
         return Descriptor("file" if target.startswith("/") else "other", target)
+
+    def epoll(self, fd: int) -> Tuple[int, ...]:
+        """The descriptors that an epoll watches."""
+        rows = self.connections.special(self.pid, fd).get("watches")
+        return tuple(row[0] for row in rows if isinstance(row, list) and row) if isinstance(rows, list) else ()
+
+    def _special(self, fd: int, target: str) -> Descriptor:
+        """What is no file: by its link, and what fdinfo told of it."""
+        told = self.connections.special(self.pid, fd)
+        kind = next((kind for text, kind in _ANONYMOUS if text in target), "other")
+        number = told.get("pid" if kind == "process" else "count")
+        ident = told.get("id")
+        return Descriptor(
+            kind, target, key=f"eventfd:{ident}" if isinstance(ident, int) else None,
+            number=number if isinstance(number, int) else None,
+        )  # fmt: skip
 
     def _socket(self, target: str, row: Any) -> Descriptor:
         if not isinstance(row, dict):
@@ -70,41 +104,8 @@ class Descriptors:
             )
         return Descriptor(
             "socket", target, str(local) if local else None, str(remote) if remote else None, proto or None, listening,
-            accepted, peer,
-        )  # fmt: skip
-
-
-class DescriptorBook:
-    """The sockets and pipes that threads of one process wait for, as resources."""
-
-    def __init__(self, descriptors: Optional[Descriptors]) -> None:
-        self._descriptors = descriptors
-        self._waiters: Dict[int, List[int]] = {}
-        self._ids: Dict[int, str] = {}
-
-    def note(self, fd: int, tid: Optional[int] = None) -> Optional[str]:
-        """A thread (or, without tid, a task) waits for a descriptor: the id of its resource, None for what is neither
-        socket nor pipe."""
-        what = self._descriptors.get(fd) if self._descriptors else None
-        if what is None or what.kind not in ("socket", "pipe"):
-            return None
-        self._ids.setdefault(fd, f"{what.kind}-{len(self._ids) + 1}")
-        waiters = self._waiters.setdefault(fd, [])
-        if tid is not None and tid not in waiters:
-            waiters.append(tid)
-        return self._ids[fd]
-
-    def resources(self) -> Tuple[Resource, ...]:
-        return tuple(self._resource(fd, ident) for fd, ident in self._ids.items())
-
-    def _resource(self, fd: int, ident: str) -> Resource:
-        what = self._descriptors.get(fd) if self._descriptors else None
-        assert what is not None  # noted only when it was there
-        ends = " → ".join(end for end in (what.local, what.remote) if end)
-        return Resource(
-            id=ident, kind=what.kind, description=f"{what.kind} {ends or what.target} (descriptor {fd})",
-            waiters=tuple(self._waiters[fd]), local=what.local, remote=what.remote, accepted=what.accepted,
-            listening=what.listening, peer_in_tree=what.peer_in_tree,
+            accepted, peer, state=state if isinstance(state, str) else None, received=_bytes(row.get("rx_queue")),
+            unsent=_bytes(row.get("tx_queue")),
         )  # fmt: skip
 
 
@@ -113,3 +114,7 @@ def _port(address: Any) -> Optional[int]:
         return None
     tail = address.rsplit(":", 1)[1]
     return int(tail) if tail.isdigit() else None
+
+
+def _bytes(value: Any) -> Optional[int]:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

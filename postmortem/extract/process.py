@@ -12,12 +12,10 @@ from ..evidence import (
     Gil,
     HeldLock,
     Interpreter,
-    Loop,
     NativeFrame,
     Process,
     PythonFrame,
     PythonInfo,
-    Task,
     Thread,
     Wait,
 )
@@ -26,7 +24,8 @@ from ..memory import CoreThread, ElfCore
 from . import waits
 from .acquires import Lines
 from .collector import collectors
-from .descriptors import DescriptorBook, Descriptors
+from .descriptors import Descriptors
+from .endpoints import DescriptorBook
 from .gil import gil_id, gil_resources
 from .joins import joined_thread
 from .kinship import LockPlace, Trace, origin_of
@@ -35,7 +34,7 @@ from .native_locks import NativeLocks
 from .semaphores import SemaphoreBook
 from .stacks import Stacks
 from .states import match_states
-from .tasks import read_tasks
+from .tasks import TaskBook
 from .variables import Variables, thread_exceptions
 from .window import NO_WINDOW, Window, counters, number
 
@@ -79,16 +78,15 @@ class Reader:
         self.variables = Variables(python, self.gaps) if python and with_locals else None
         self.stacks = Stacks(python, self.variables, self.gaps)
         self._drafts: List[Tuple[Thread, Sequence[PyFrame]]] = []
-        self._loops: Tuple[Loop, ...] = ()
-        self._tasks: Tuple[Task, ...] = ()
+        self.tasks = TaskBook(python, self, lines, self.gaps) if python else None
         self.descriptors = DescriptorBook(raw.descriptors)
 
     # ------------------------------------------------------------------ threads
 
     def read(self) -> None:
         """All that needs no native stack: gdb unwinds meanwhile. To be called once, before ``process``."""
-        if self.python:
-            self._loops, self._tasks = read_tasks(self.python, self, self.gaps)
+        if self.tasks is not None:
+            self.tasks.read()
         # after the tasks: what a suspended coroutine holds, its loop's thread holds
         self._drafts = [self._draft(thread) for thread in self.core.threads]
         if self.locks is not None:
@@ -100,7 +98,8 @@ class Reader:
     def files(self) -> List[str]:
         """The source files of every Python frame that was read."""
         frames = [frame for _thread, frames in self._drafts for frame in frames]
-        return sorted({frame.code.filename for frame in frames} | {f.file for task in self._tasks for f in task.stack})
+        tasks = self.tasks.tasks if self.tasks is not None else ()
+        return sorted({frame.code.filename for frame in frames} | {f.file for task in tasks for f in task.stack})
 
     def _threads(self, native: Mapping[int, Tuple[NativeFrame, ...]]) -> Tuple[Thread, ...]:
         self.native_locks.settle(native)
@@ -178,8 +177,8 @@ class Reader:
         )
         if wait.kind in ("futex", "semaphore") and wait.resource is None:
             self.native_locks.note(tid, call.args)
-        if wait.fd is not None:
-            wait = changed(wait, resource=self.descriptors.note(wait.fd, tid))
+        if wait.resource is None and not any(loop.tid == tid for loop in self._loops):
+            wait = changed(wait, resource=self.descriptors.awaited(wait, call, self.core, tid))
         if wait.kind == "sleep" and self.python and frames:
             asked = first_number(self.python.frames, frames[0], "sleep")
             # the kernel overwrites select's timeout with what remains of it
@@ -223,6 +222,13 @@ class Reader:
     def note_descriptor(self, fd: int) -> Optional[str]:
         return self.descriptors.note(fd)
 
+    def work(self, future: int) -> Optional[FutureFacts]:
+        """Who could finish a concurrent.futures.Future."""
+        return Pools(self.python, self.by_tid).future(future) if self.python else None
+
+    def tid_of_thread(self, thread: int) -> Optional[int]:
+        return next((tid for tid, state in self.by_tid.items() if state.object == thread), None)
+
     def suspended(self, tid: int, frames: Sequence[PyFrame]) -> None:
         """A coroutine that waits on a thread's event loop."""
         if self.locks is not None:
@@ -259,8 +265,8 @@ class Reader:
                 *(self.semaphores.resources() if self.semaphores else ()),
                 *self.descriptors.resources(),
             ),
-            loops=self._loops,
-            tasks=self._tasks,
+            loops=self.tasks.loops if self.tasks else (),
+            tasks=self.tasks.tasks if self.tasks else (),
             age_s=number(raw.get("age_s")),
             cpus_allowed=_cpus(raw.get("cpus_allowed")),
             io=self.raw.window.io,

@@ -24,6 +24,7 @@ _SELECTS = {"epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "selec
 _SIGNALS = {"pause", "rt_sigtimedwait", "rt_sigsuspend"}
 #: Modules whose selectors wait for the pipes of children, not for an event loop's events.
 _PIPE_USERS = ("/subprocess.py", "multiprocessing/connection.py")
+_MOST_POLLED = 4096
 _RESTART = "restart_syscall"
 #: The calls that the kernel restarts through restart_syscall(2): do_poll, hrtimer_nanosleep and futex_wait set
 #: restart_block (fs/select.c, kernel/time/hrtimer.c, kernel/futex/waitwake.c).
@@ -198,9 +199,26 @@ def _select(
     return Wait("event-loop" if name.startswith("epoll") else "other", name, timeout_s=seconds, endless=endless)
 
 
-def _select_descriptors(args: Sequence[int], memory: Memory) -> List[int]:
-    """The descriptors of a select's read set (fd_set: 1024 bits), those that are waited to be read."""
-    count, pointer = min(args[0] & 0xFFFFFFFF, 1024), args[1]
+def polled(call: SystemCall, memory: Memory) -> List[int]:
+    """The descriptors that a poll or select waits for, of which the first that is ready ends it; empty when unknown, and
+    for any other call. (struct pollfd: an int, two shorts; a negative descriptor is passed over.)"""
+    name, args = call
+    if name in ("poll", "ppoll"):
+        count = args[1] & 0xFFFFFFFF
+        try:
+            rows = memory.read(args[0], 8 * min(count, _MOST_POLLED))
+        except Fault:
+            return []
+        fds = [fd for fd, _events, _found in struct.iter_unpack("<ihh", rows)]
+        return [fd for fd in fds if fd >= 0] if count <= _MOST_POLLED else []
+    if name in ("select", "pselect6"):
+        return sorted({fd for number in (1, 2, 3) for fd in _select_descriptors(args, memory, number)})
+    return []
+
+
+def _select_descriptors(args: Sequence[int], memory: Memory, number: int = 1) -> List[int]:
+    """The descriptors of one of a select's sets (fd_set: 1024 bits): 1, those that are waited to be read, 2 written."""
+    count, pointer = min(args[0] & 0xFFFFFFFF, 1024), args[number]
     try:
         bits = int.from_bytes(memory.read(pointer, 128), "little") if pointer else 0
     except Fault:
