@@ -16,7 +16,7 @@ from typing import Dict, List, Set, Tuple
 from ..evidence import Evidence
 from ..findings import CONFIDENCES, Abstained, Diagnosis, Finding, RuledOut
 from . import patterns as _patterns
-from .pattern import CannotTell, Match, Matcher, No, Pattern
+from .pattern import ANYTHING, CannotTell, Match, Matcher, No, Pattern
 from .signature import signature
 from .view import View
 
@@ -86,7 +86,9 @@ def _finding(pattern: Pattern, match: Match, others: List[Tuple[Pattern, Match]]
         explanation=pattern.explanation,
         remedy=match.remedy or pattern.remedy,
         references=pattern.references,
-        because_of=tuple(p for p in match.because_of if p in present),
+        because_of=tuple(
+            sorted(present) if match.because_of == ANYTHING else (p for p in match.because_of if p in present)
+        ),
         culprits=match.culprits,
         victims=match.victims,
         evidence=match.evidence,
@@ -111,9 +113,7 @@ def _strength(item: Tuple[Pattern, Match]) -> Tuple[bool, bool, int, str]:
     return match.confidence == "possible", not match.culprits, CONFIDENCES.index(match.confidence), pattern.id
 
 
-def _beats(
-    one: Tuple[Pattern, Match], other: Tuple[Pattern, Match], closure: Dict[str, Set[str]]
-) -> bool:
+def _beats(one: Tuple[Pattern, Match], other: Tuple[Pattern, Match], closure: Dict[str, Set[str]]) -> bool:
     if one[1].confidence == "possible" and other[1].confidence != "possible":
         return False
     if other[1].cause_pid is not None and other[1].cause_pid == one[1].pid and one[1].culprits:

@@ -22,6 +22,10 @@ class Pattern:
     references: Tuple[str, ...] = ()
 
 
+#: For ``Match.because_of``: whatever else is found in the process that causes it.
+ANYTHING = ("*",)
+
+
 @dataclass(frozen=True)
 class Match:
     confidence: str  # "proven" | "likely" | "possible"

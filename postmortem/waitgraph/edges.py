@@ -148,7 +148,8 @@ def _plain_edge(place: Place, agent: Agent, wait: Wait) -> Edge:
         return Edge(agent, "wants", "the GIL", "gil", None, wakers, everyone=not wakers)
     inside = wait.kind in _IN_PROCESS_WAITS
     outside = () if inside else (what,)
-    return Edge(agent, "waits for", what, wait.kind, everyone=inside, outside=outside, endless=wait.endless)
+    verb, what = ("waits", what[6:]) if what.startswith("waits ") else ("waits for", what)
+    return Edge(agent, verb, what, wait.kind, everyone=inside, outside=outside, endless=wait.endless)
 
 
 # ---------------------------------------------------------------------- tasks

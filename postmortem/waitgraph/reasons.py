@@ -70,10 +70,9 @@ def _names(agents: Sequence[Agent], places: Places) -> str:
 def _nobody(pid: int, places: Places) -> str:
     place = places.by_pid[pid]
     threads, tasks = len(place.threads), sum(task.state != "done" for task in place.process.tasks)
-    what = [f"{threads} thread{'s' if threads != 1 else ''}"]
-    if tasks:
-        what.append(f"{tasks} task{'s' if tasks != 1 else ''}")
+    all_threads = f"all its {threads} threads wait" if threads != 1 else "its only thread waits"
+    and_tasks = f", and so do its {tasks} tasks" if tasks > 1 else ", and so does its task" if tasks else ""
     return (
-        f"only code of process {pid} could signal these, and none can run: all its {' and '.join(what)} wait without a "
-        "time limit, no timer is set, and no descriptor or process outside can wake one"
+        f"only code of process {pid} could signal these, and none can run: {all_threads} without a time limit{and_tasks}; no "
+        "timer is set, and no descriptor or process outside can wake one"
     )

@@ -16,7 +16,7 @@ from typing import Iterator, List, Optional
 
 from ...evidence import Process, PythonFrame, Thread
 from ..knowledge import own_frame, short
-from ..pattern import Answer, Match, No, Pattern
+from ..pattern import ANYTHING, Answer, Match, No, Pattern
 from ..view import View, label
 
 PATTERN = Pattern(
@@ -91,19 +91,13 @@ def _match(
         evidence=tuple(facts),
         culprits=(view.culprit(process, frame, thread, task),) if frame else (),
         pid=process.pid,
-        because_of=_ANY,
+        because_of=ANYTHING,  # that the child has
         cause_pid=child.pid if child else -1,
     )
 
 
 #: Seconds: a child that began just before the window is one of many, not one that hangs.
 YOUNG_S = 0.5
-
-#: Whatever the child has: the engine keeps those that really match there.
-_ANY = (
-    "lock-order-deadlock", "self-deadlock", "finalizer-deadlock", "gil-thrash", "gil-contention", "busy-event-loop",
-    "network-wait", "sleeping", "python-busy-loop", "shutdown-join", "child-wait",
-)  # fmt: skip
 
 
 def _at_work(view: View, child: Process) -> bool:
@@ -147,4 +141,6 @@ def _doing(child: Process) -> str:
 
 
 def _writes_to_pipe(child: Process) -> bool:
-    return any(t.wait is not None and t.wait.kind == "pipe" and t.wait.syscall in ("write", "writev") for t in child.threads)
+    return any(
+        t.wait is not None and t.wait.kind == "pipe" and t.wait.syscall in ("write", "writev") for t in child.threads
+    )

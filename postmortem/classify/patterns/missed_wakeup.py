@@ -49,6 +49,9 @@ _JOIN_REMEDY = (
     "Queue.join waits until task_done() was called once for every item that was put. Call it in a `finally` clause, so that "
     "no exception, `continue` or `return` can skip it."
 )
+_HANDLERS = (
+    "whether the program has a signal handler that signals them could not be read: that would be another reading"
+)
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -90,6 +93,7 @@ def _other_cause(graph: WaitGraph, process: Process, roots: Tuple[Agent, ...]) -
 def _match(view: View, process: Process, busy: List[Edge], waits: List[Edge]) -> Match:
     graph = view.graph
     proven = all(graph.stuck(e.waiter) == "proven" for e in busy)
+    handled = process.signal_handlers is None and any(e.everyone for e in busy)
     places: List[Tuple[Edge, PythonFrame]] = [
         (e, f) for e in busy for f in [own_frame(graph.places.stack(e.waiter))] if f is not None
     ]
@@ -97,9 +101,9 @@ def _match(view: View, process: Process, busy: List[Edge], waits: List[Edge]) ->
     victims = [a for a in graph.behind(frozenset(e.waiter for e in busy)) if a.tid is not None]
     joins = [e for e in busy if _joins_queue(graph, e)]
     return Match(
-        confidence="proven" if proven else "likely",
+        confidence="proven" if proven else "possible" if handled else "likely",
         summary=_summary(graph, main_first, busy),
-        evidence=graph.reasons(*(e.waiter for e in waits)),
+        evidence=(*graph.reasons(*(e.waiter for e in waits)), *((_HANDLERS,) if handled else ())),
         culprits=tuple(dict.fromkeys(view.culprit_of(e.waiter, f) for e, f in main_first)),
         victims=tuple(view.victim_of(a) for a in victims),
         remedy=_JOIN_REMEDY if joins else None,
@@ -116,4 +120,4 @@ def _summary(graph: WaitGraph, places: List[Tuple[Edge, PythonFrame]], busy: Lis
     at = f" at {short(places[0][1])}" if places else ""
     others = len(busy) - 1
     more = f", and {plural(others, 'other thread')} {do(others, 'wait')} likewise" if others else ""
-    return f"{graph.label(edge.waiter)} waits{at} for {edge.what}, and nobody is left who could signal it{more}"
+    return f"{graph.label(edge.waiter)} {edge.verb} {edge.what}{at}, and nobody is left who could do it{more}"

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Iterator, List, Optional
 
 from ...evidence import Process, PythonFrame, Thread
+from ...waitgraph import Agent
 from .. import knowledge
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, Pattern
@@ -33,13 +34,16 @@ PATTERN = Pattern(
         "the executor down; make it a daemon only if it may be cut off anywhere."
     ),
     needs=("python",),
-    outranks=("network-wait", "sleeping", "child-wait"),
+    outranks=("network-wait", "sleeping", "child-wait", "missed-wakeup"),
     references=("https://docs.python.org/3/library/threading.html#thread-objects",),
 )
 
 
 #: What keeps the joined thread, when it is found as well.
-_CAUSES = ("lock-order-deadlock", "self-deadlock", "finalizer-deadlock", "python-busy-loop", "sleeping", "network-wait")
+_CAUSES = (
+    "lock-order-deadlock", "self-deadlock", "finalizer-deadlock", "python-busy-loop", "sleeping", "network-wait", "missed-wakeup",
+    "orphaned-lock", "executor-self-deadlock", "pipe-deadlock", "pipe-never-closed", "native-lock-gil-inversion",
+)  # fmt: skip
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -74,6 +78,8 @@ def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> 
     doing = _doing(thread)
     woken = view.moves(thread) and not _ends(thread)  # somebody gives it work
     working = not view.rests(thread) or woken or (_ends(thread) and not _in_loop(view, frame))
+    agents = [Agent(process.pid, t.tid) for t in joined]
+    stuck = any(view.graph.stuck(agent) == "proven" for agent in agents)
     facts = [
         f"{label(main)} is in {main.python[-1].function} of {main.python[-1].file.rsplit('/', 1)[-1]}, called by the "
         "interpreter itself: the program's own code has ended",
@@ -81,9 +87,13 @@ def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> 
         f"which {doing}{at}",
     ]
     if len(joined) > 1:
-        facts.append(f"{plural(len(joined), 'thread')} keep the process alive: {', '.join(label(t) for t in joined[:5])}")
+        facts.append(
+            f"{plural(len(joined), 'thread')} keep the process alive: {', '.join(label(t) for t in joined[:5])}"
+        )
+    if stuck:
+        facts += view.graph.reasons(*agents)
     return Match(
-        confidence="possible" if working else "likely",
+        confidence="possible" if working else "proven" if stuck else "likely",
         summary=f"the program has ended, but {label(thread)} has not: it {doing}{at}",
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, t) for t in joined[:5] for f in [_place(t)] if f),

@@ -25,6 +25,7 @@ from .make import (
     samples,
     stack,
     thread,
+    verdict,
 )
 from .test_locks import two_locks
 
@@ -167,7 +168,7 @@ def shutting_down(worker_wait: Wait, **known: object) -> Process:
 def test_the_thread_that_keeps_the_interpreter_is_the_culprit() -> None:
     """The main thread is at its end; the joined thread's own line is named."""
     known = evidence(shutting_down(Wait("condition", "futex", endless=True)))
-    assert (found(known), lines(known)) == ({"shutdown-join": "likely"}, [3])
+    assert (verdict(known), found(known)["shutdown-join"], lines(known)) == ("shutdown-join", "likely", [3])
 
 
 def test_a_last_worker_at_work_is_only_possible() -> None:
