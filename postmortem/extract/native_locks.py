@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..cpython.parking import parked_on
-from ..evidence import NativeFrame, Resource, Wait
+from ..evidence import HeldLock, NativeFrame, PythonFrame, Resource, Thread, Wait
 from ..evidence import replace as changed
 from ..libc import FutexCall, NativeWait, Threads, awaited, program_frame
 from ..libc.waits import waiting_for
@@ -27,7 +27,7 @@ _KINDS: Dict[str, Tuple[str, str, str]] = {
     "semaphore": ("semaphore", "semaphore", "semaphore"),
     "barrier": ("condition", "barrier", "barrier"),
     "parked": ("lock", "lock", "lock of the interpreter"),
-    "thread": ("other", "thread", "end of thread"),
+    "thread": ("other", "thread", "thread"),
 }
 #: Variables of the dynamic loader and the C library → what people call what they hold.
 _KNOWN = {"_rtld_global": "the dynamic loader's lock (dlopen)", "_rtld_local": "the dynamic loader's lock (dlopen)"}
@@ -102,6 +102,20 @@ class NativeLocks:
             return wait
         return changed(wait, kind=_KINDS[known.found.kind][0], resource=known.ident, detail=None)
 
+    def held_by(self, thread: Thread) -> Tuple[HeldLock, ...]:
+        """Wanted locks that a thread holds, at the line of Python from which it called into the module that has them."""
+        found = []
+        for known in self._known.values():
+            if known.found.kind == "thread" or self._holders.get(known.ident, (None, ""))[0] != thread.tid:
+                continue
+            modules = {place.module for place in known.wanted}
+            at = [i for i, f in enumerate(thread.stack) if isinstance(f, NativeFrame) and f.module in modules]
+            below = [f for f in thread.stack[at[-1] :] if isinstance(f, PythonFrame)] if at else []
+            if below:
+                depth = len(thread.python) - len(below)
+                found.append(HeldLock(known.ident, below[0], depth, self._holders[known.ident][1]))
+        return tuple(found)
+
     def joined(self, tid: int) -> Optional[int]:
         """The thread whose end another one waits for in C."""
         known = self._of.get(tid)
@@ -170,7 +184,7 @@ class NativeLocks:
     def _description(self, known: _Known) -> str:
         found, what = known.found, _KINDS[known.found.kind][2]
         if found.kind == "thread":
-            return f"the end of thread {found.owner} (pthread_join)"
+            return f"thread {found.owner} (pthread_join)"
         variable = variable_at(self._core, found.address)
         name = variable.name if variable else None
         if name in _KNOWN:

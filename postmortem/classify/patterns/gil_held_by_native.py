@@ -83,10 +83,11 @@ def _stays(view: View, holder: Thread) -> bool:
     share = view.wanted_share(holder)
     if share is not None and share < MIN_SHARE:
         return False
-    samples = list(view.samples(holder))
-    total = sum(count for count, _frames in samples)
-    here = holder.python[:1]
-    return not total or sum(c for c, frames in samples if frames[:1] == here) >= MIN_STABLE * total
+    # py-spy knows no qualified names: a place is what both see
+    seen = [(count, [(f.file, f.line, f.function) for f in frames[:1]]) for count, frames in view.samples(holder)]
+    total = sum(count for count, _place in seen)
+    here = [(f.file, f.line, f.function) for f in holder.python[:1]]
+    return not total or sum(count for count, place in seen if place == here) >= MIN_STABLE * total
 
 
 def _match(

@@ -120,7 +120,7 @@ def _place(view: View, process: Process, thread: Thread, module: Optional[str]) 
 def _summary(view: View, cycle: Cycle) -> str:
     gil = next(edge for edge in cycle.edges if edge.kind == "gil")
     holder = cycle.edges[(cycle.edges.index(gil) + 1) % len(cycle.edges)]
-    what = "waits for" if holder.kind == "thread" else "wants"
+    what = "waits for the end of" if holder.kind == "thread" else "wants"
     return (
         f"{view.graph.label(holder.waiter)} holds the GIL and {what} {holder.what}; {view.graph.label(gil.waiter)} has to "
         "have the GIL before that can come"
