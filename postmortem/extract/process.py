@@ -105,7 +105,7 @@ class Reader:
         self.native_locks.settle(native)
         running = collectors(self.python, self.by_tid, native) if self.python else {}
         found = [self._finished(draft, native.get(draft.tid, ())) for draft, _frames in self._drafts]
-        return tuple(changed(t, holds=self._holds(t.tid), gc=running.get(t.tid)) for t in found)
+        return tuple(changed(t, holds=(*self._holds(t.tid), *self.native_locks.held_by(t)), gc=running.get(t.tid)) for t in found)
 
     def _finished(self, draft: Thread, native: Tuple[NativeFrame, ...]) -> Thread:
         state = self.by_tid.get(draft.tid)
