@@ -7,7 +7,7 @@ without managed dicts have it at ``tp_dictoffset``.
 
 from __future__ import annotations
 
-from typing import Dict, Optional
+from typing import Dict, Optional, Tuple
 
 from ..memory import Fault
 from . import layouts as L
@@ -106,14 +106,28 @@ def class_values(objects: Objects, address: int) -> Dict[str, int]:
         return {}
 
 
-def slot(objects: Objects, address: int, name: str) -> Optional[int]:
-    """The value of a ``__slots__`` member, found through the class's member descriptor (PyMemberDescrObject:
-    d_member at 40; PyMemberDef: offset at 16), or None."""
-    descriptor = class_value(objects, address, name)
-    if descriptor is None or objects.type_name(descriptor) != "member_descriptor":
-        return None
-    try:
-        offset = objects.memory.u64(objects.field(descriptor, 40) + 16)
-        return objects.memory.u64(address + offset) or None if offset < objects.type_of(address).basicsize else None
-    except (Fault, NotThat):
-        return None
+class Slots:
+    """Values of ``__slots__`` members, found through the class's member descriptors (PyMemberDescrObject: d_member at 40;
+    PyMemberDef: offset at 16). Their offsets are kept, for objects with slots come by the thousands."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._offsets: Dict[Tuple[int, str], Optional[int]] = {}
+
+    def get(self, address: int, name: str) -> Optional[int]:
+        """The value's address; None when there is none, or it cannot be read."""
+        try:
+            key = (self._objects.type_of(address).address, name)
+            if key not in self._offsets:
+                self._offsets[key] = self._offset(address, name)
+            offset = self._offsets[key]
+            return None if offset is None else self._objects.memory.u64(address + offset) or None
+        except (Fault, NotThat):
+            return None
+
+    def _offset(self, address: int, name: str) -> Optional[int]:
+        descriptor = class_value(self._objects, address, name)
+        if descriptor is None or self._objects.type_name(descriptor) != "member_descriptor":
+            return None
+        offset = self._objects.memory.u64(self._objects.field(descriptor, 40) + 16)
+        return offset if offset < self._objects.type_of(address).basicsize else None

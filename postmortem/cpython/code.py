@@ -53,6 +53,7 @@ class Code:
         self._lines: Optional[List[Location]] = None
         self._ends: List[int] = []
         self._handlers: Optional[List[Handler]] = None
+        self._at: Dict[int, Optional[Handler]] = {}
         self._names: Optional[Tuple[str, ...]] = None
         self._used: Optional[Tuple[str, ...]] = None
         if layout.co_nlocalsplus >= 0:
@@ -130,7 +131,9 @@ class Code:
 
     def handler_at(self, offset: int) -> Optional[Handler]:
         """The innermost handler that covers an instruction."""
-        return next((h for h in self.handlers() if h.start <= offset < h.end), None)
+        if offset not in self._at:
+            self._at[offset] = next((h for h in self.handlers() if h.start <= offset < h.end), None)
+        return self._at[offset]
 
     def local_names(self) -> Tuple[str, ...]:
         """Names of locals, cells and free variables, in the order of ``localsplus``."""

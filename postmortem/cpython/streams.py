@@ -1,52 +1,49 @@
-"""Which socket a suspended asyncio task waits for, as its descriptor.
+"""The descriptors behind asyncio's transports, servers and sockets.
 
-Streams: StreamReader keeps its transport, and a selector transport the descriptor (Lib/asyncio/streams.py,
-selector_events.py, ``_sock_fd``). Socket calls of the loop have the socket among their locals, whose C part begins
-with the descriptor (Modules/socketmodule.h, PySocketSockObject.sock_fd).
+A selector transport keeps its descriptor as ``_sock_fd``, one of a pipe as ``_fileno`` (Lib/asyncio/selector_events.py,
+unix_events.py); one that speaks TLS leads through its protocol to the one below (sslproto.py, 3.8-3.15). A socket's C
+part begins with the descriptor (Modules/socketmodule.h, PySocketSockObject.sock_fd).
 """
 
 from __future__ import annotations
 
-from typing import Optional, Sequence
+from typing import Optional
 
 from ..memory import Fault
-from .attributes import attribute
-from .frames import Frame, Frames
-from .objects import NotThat
+from .attributes import attribute, attributes
+from .objects import NotThat, Objects
 
-_READERS = ("_wait_for_data", "readuntil", "readexactly", "read", "readline")
-_SOCKET_CALLS = ("sock_recv", "sock_recv_into", "sock_sendall", "sock_connect", "sock_accept")
 _SOCK_FD = 16
+_MAX_LAYERS = 6
 
 
-def awaited_descriptor(frames: Frames, chain: Sequence[Frame]) -> Optional[int]:
-    """``chain`` is a task's frames, innermost await first. None when it waits for no socket, or it is not known."""
-    for frame in chain[:3]:
-        file = frame.code.filename
-        if frame.function in _READERS and file.endswith("asyncio/streams.py"):
-            return _of_stream(frames, frame)
-        if frame.function in _SOCKET_CALLS and file.endswith("asyncio/selector_events.py"):
-            sock = frames.local(frame, "sock")
-            return _of_socket(frames, sock) if sock else None
+def descriptor_of_transport(objects: Objects, transport: Optional[int]) -> Optional[int]:
+    for _ in range(_MAX_LAYERS):
+        try:
+            values = attributes(objects, transport) if transport else {}
+            number = values.get("_sock_fd") or values.get("_fileno")
+            if number:
+                return objects.integer(number)
+        except (Fault, NotThat):
+            return None
+        transport = values.get("_ssl_protocol") or values.get("_transport")
     return None
 
 
-def _of_stream(frames: Frames, frame: Frame) -> Optional[int]:
-    objects = frames.objects
-    stream = frames.local(frame, "self")
-    transport = attribute(objects, stream, "_transport") if stream else None
-    number = attribute(objects, transport, "_sock_fd") if transport else None
+def descriptor_of_server(objects: Objects, server: int) -> Optional[int]:
+    """The first socket on which it listens."""
+    sockets = attribute(objects, server, "_sockets")
     try:
-        return objects.integer(number) if number else None
-    except (Fault, NotThat):
+        return descriptor_of_socket(objects, objects.items(sockets, 1_000)[0]) if sockets else None
+    except (Fault, NotThat, IndexError):
         return None
 
 
-def _of_socket(frames: Frames, sock: int) -> Optional[int]:
-    if not frames.objects.is_instance(sock, "_socket.socket"):
+def descriptor_of_socket(objects: Objects, sock: Optional[int]) -> Optional[int]:
+    if sock is None or not objects.is_instance(sock, "_socket.socket"):
         return None
     try:
-        number = frames.objects.memory.i32(sock + frames.objects.layout.ob_extra + _SOCK_FD)
+        number = objects.memory.i32(sock + objects.layout.ob_extra + _SOCK_FD)
     except Fault:
         return None
     return number if 0 <= number < 1 << 30 else None

@@ -9,7 +9,7 @@ The module publishes the places in a section of its file, ``.AsyncioDebug`` (Py_
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
 from ..memory import Elf, Fault, Image
 from .attributes import attributes
@@ -18,7 +18,6 @@ from .layouts import Layout
 from .objects import NotThat
 
 MAX_TASKS = 200_000
-TASK = "_asyncio.Task"
 _SETS = ("_scheduled_tasks", "_all_tasks", "_eager_tasks")
 _SECTION = ".AsyncioDebug"
 #: Py_AsyncioModuleDebugOffsets of 3.14 and 3.15: asyncio_task_object, asyncio_interpreter_state, asyncio_thread_state.
@@ -60,28 +59,36 @@ def _said(image: Image, elf: Elf, start: int) -> Optional[Dict[str, int]]:
     }  # fmt: skip
 
 
-def task_addresses(python: Python, interpreter: InterpreterState, layout: Layout, problems: List[str]) -> Iterator[int]:
+IsTask = Callable[[int], bool]
+
+
+def task_addresses(
+    python: Python, interpreter: InterpreterState, layout: Layout, is_task: IsTask, problems: List[str]
+) -> Iterator[int]:
     """Every task, some perhaps more than once. What could not be read is told to ``problems``."""
-    for where, members in _places(python, interpreter, layout):
+    for where, members in _places(python, interpreter, layout, is_task):
         try:
             yield from members
         except (Fault, NotThat) as exc:
             problems.append(f"{where}: {exc}")
 
 
-def _places(python: Python, interpreter: InterpreterState, layout: Layout) -> Iterator[Tuple[str, Iterator[int]]]:
+def _places(
+    python: Python, interpreter: InterpreterState, layout: Layout, is_task: IsTask
+) -> Iterator[Tuple[str, Iterator[int]]]:
     if layout.task_node >= 0 and python.module_dict(interpreter, "_asyncio"):
-        yield "asyncio's tasks of gone threads", _listed(python, interpreter.address + layout.is_asyncio_tasks, layout)
+        gone = interpreter.address + layout.is_asyncio_tasks
+        yield "asyncio's tasks of gone threads", _listed(python, gone, layout, is_task)
         for thread in interpreter.threads:
             where = f"asyncio's tasks of thread {thread.native_id}"
-            yield where, _listed(python, thread.address + layout.ts_asyncio_tasks, layout)
+            yield where, _listed(python, thread.address + layout.ts_asyncio_tasks, layout, is_task)
     for name in _SETS:
         held = python.module_value(interpreter, "asyncio.tasks", name)
         if held is not None:
-            yield f"asyncio.tasks.{name}", _members(python, held)
+            yield f"asyncio.tasks.{name}", _members(python, held, is_task)
 
 
-def _listed(python: Python, head: int, layout: Layout) -> Iterator[int]:
+def _listed(python: Python, head: int, layout: Layout, is_task: IsTask) -> Iterator[int]:
     """Of a circular list of nodes in the tasks."""
     memory = python.memory
     node, before = memory.u64(head), head
@@ -90,12 +97,12 @@ def _listed(python: Python, head: int, layout: Layout) -> Iterator[int]:
             return
         if memory.u64(node + 8) != before:
             raise NotThat("the list is damaged")
-        if python.objects.is_instance(node - layout.task_node, TASK):
+        if is_task(node - layout.task_node):
             yield node - layout.task_node
         node, before = memory.u64(node), node
 
 
-def _members(python: Python, held: int) -> Iterator[int]:
+def _members(python: Python, held: int, is_task: IsTask) -> Iterator[int]:
     """Of a WeakSet (a set of weak references in ``data``) or a set."""
     objects = python.objects
     weak = objects.is_instance(held, "WeakSet")
@@ -107,5 +114,5 @@ def _members(python: Python, held: int) -> Iterator[int]:
             target = objects.field(item, 16) if weak else item  # PyWeakReference.wr_object
         except Fault:
             continue
-        if objects.is_instance(target, TASK):
+        if is_task(target):
             yield target

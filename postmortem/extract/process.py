@@ -31,6 +31,7 @@ from .joins import joined_thread
 from .kinship import LockPlace, Trace, origin_of
 from .locks import LockBook
 from .native_locks import NativeLocks
+from .pools import FutureFacts, Pools
 from .semaphores import SemaphoreBook
 from .stacks import Stacks
 from .states import match_states
@@ -105,7 +106,9 @@ class Reader:
         self.native_locks.settle(native)
         running = collectors(self.python, self.by_tid, native) if self.python else {}
         found = [self._finished(draft, native.get(draft.tid, ())) for draft, _frames in self._drafts]
-        return tuple(changed(t, holds=(*self._holds(t.tid), *self.native_locks.held_by(t)), gc=running.get(t.tid)) for t in found)
+        return tuple(
+            changed(t, holds=(*self._holds(t.tid), *self.native_locks.held_by(t)), gc=running.get(t.tid)) for t in found
+        )
 
     def _finished(self, draft: Thread, native: Tuple[NativeFrame, ...]) -> Thread:
         state = self.by_tid.get(draft.tid)
@@ -177,7 +180,7 @@ class Reader:
         )
         if wait.kind in ("futex", "semaphore") and wait.resource is None:
             self.native_locks.note(tid, call.args)
-        if wait.resource is None and not any(loop.tid == tid for loop in self._loops):
+        if wait.resource is None and not (self.tasks and self.tasks.runs(tid)):
             wait = changed(wait, resource=self.descriptors.awaited(wait, call, self.core, tid))
         if wait.kind == "sleep" and self.python and frames:
             asked = first_number(self.python.frames, frames[0], "sleep")
@@ -263,6 +266,7 @@ class Reader:
                 *self.native_locks.resources(),
                 *gil_resources(interpreters, threads),
                 *(self.semaphores.resources() if self.semaphores else ()),
+                *(self.tasks.resources() if self.tasks else ()),
                 *self.descriptors.resources(),
             ),
             loops=self.tasks.loops if self.tasks else (),

@@ -1,62 +1,145 @@
-"""asyncio's tasks and loops → evidence."""
+"""Event loops and their tasks → evidence."""
 
 from __future__ import annotations
 
 from typing import Dict, List, Optional, Protocol, Sequence, Tuple
 
 from ..cpython.code import Code
+from ..cpython.eventloops import LoopState
 from ..cpython.frames import Frame
+from ..cpython.futures import CONCURRENT
 from ..cpython.interpreter import Python
 from ..cpython.objects import NotThat
-from ..cpython.streams import awaited_descriptor
-from ..cpython.tasks import Asyncio, LoopState, TaskState
-from ..evidence import Gap, Loop, PythonFrame, Task
-from ..evidence import replace as changed
+from ..cpython.tasks import Asyncio, TaskState
+from ..evidence import Gap, Loop, PythonFrame, Resource, Task, Waker
 from ..memory import Fault
+from .acquires import Lines
+from .asyncholders import Holders
+from .awaits import Awaits
+from .awaits import Owner as AwaitsOwner
+from .pools import FutureFacts
 
 
-class Owner(Protocol):
+class Owner(AwaitsOwner, Protocol):
     """The process that the tasks belong to, as far as they need it."""
 
-    def frame(self, frame: Frame) -> PythonFrame: ...
-
     def tid(self, ident: Optional[int]) -> Optional[int]: ...
-
-    def note_descriptor(self, fd: int) -> Optional[str]:
-        """The resource of a descriptor, None for what is no socket or pipe."""
 
     def suspended(self, tid: int, frames: Sequence[Frame]) -> None: ...
 
 
-def read_tasks(python: Python, owner: Owner, gaps: List[Gap]) -> Tuple[Tuple[Loop, ...], Tuple[Task, ...]]:
+class TaskBook:
     """All interpreters' loops and tasks. Ids count from 1 in the order found and carry no address."""
-    loops: List[Loop] = []
-    tasks: List[Task] = []
-    for interpreter in python.interpreters:
-        asyncio = Asyncio(python, interpreter)
-        states = sorted(asyncio.tasks(), key=_by_name)
-        names: Dict[int, str] = {}
-        tids: Dict[int, int] = {}
-        for state in asyncio.loops(states):
-            names[state.address] = f"loop-{len(loops) + 1}"
-            tid = owner.tid(state.ident)
-            if tid is not None:
-                tids[state.address] = tid
-            running = next((t.name for t in states if t.loop == state.address and t.state == "running"), None)
-            noted = [owner.note_descriptor(fd) for fd in state.descriptors]
-            sockets = tuple(r for r in noted if r is not None and r.startswith("socket"))
-            loop_evidence = _loop(python, state, names[state.address], tid, running)
-            loops.append(changed(loop_evidence, sockets=sockets))
-        for task in states:
-            stack = tuple(owner.frame(f) for f in task.frames)
-            if task.state == "pending" and task.loop in tids:
-                owner.suspended(tids[task.loop], task.frames)
-            loop = names.get(task.loop) if task.loop else None
-            fd = awaited_descriptor(python.frames, task.frames)
-            resource = owner.note_descriptor(fd) if fd is not None else None
-            tasks.append(Task(f"task-{len(tasks) + 1}", task.name, task.state, loop, stack, task.awaiting, resource))
-        gaps.extend(Gap("cpython", "asyncio", problem) for problem in asyncio.problems)
-    return tuple(loops), tuple(tasks)
+
+    def __init__(self, python: Python, owner: Owner, lines: Lines, gaps: List[Gap]) -> None:
+        self._python = python
+        self._owner = owner
+        self._gaps = gaps
+        self.awaits = Awaits(python, owner, Holders(python, lines))
+        self._runners: Dict[int, FutureFacts] = {}  # concurrent.futures.Future → who finishes it
+        self.loops: Tuple[Loop, ...] = ()
+        self.tasks: Tuple[Task, ...] = ()
+
+    def read(self) -> None:
+        for interpreter in self._python.interpreters:
+            asyncio = Asyncio(self._python, interpreter)
+            states = sorted(asyncio.tasks(), key=_by_name)
+            loops = asyncio.loops(states)
+            ids = {state.address: f"task-{len(self.tasks) + n}" for n, state in enumerate(states, 1)}
+            self.awaits.read(asyncio, states, loops, ids)
+            names = {loop.address: f"loop-{len(self.loops) + n}" for n, loop in enumerate(loops, 1)}
+            tids = {loop.address: self._owner.tid(loop.ident) for loop in loops}
+            self._find_runners(asyncio, states, loops, ids, tids)
+            self.loops += tuple(self._loop(loop, names, tids, states) for loop in loops)
+            for state in states:
+                tid = tids.get(state.loop or 0)
+                if state.state == "pending" and tid is not None:
+                    self._owner.suspended(tid, state.frames)
+            self.tasks += tuple(self._task(state, ids, names) for state in states)
+            self._gaps.extend(Gap("cpython", "asyncio", problem) for problem in asyncio.problems)
+
+    def runs(self, tid: int) -> bool:
+        """Does a thread run an event loop?"""
+        return any(loop.tid == tid for loop in self.loops)
+
+    def _task(self, state: TaskState, ids: Dict[int, str], names: Dict[int, str]) -> Task:
+        wait = self.awaits.wait(state.address)
+        on = wait.resource if wait is not None and wait.kind == "descriptor" else None
+        return Task(
+            ids[state.address], state.name, state.state, names.get(state.loop or 0),
+            tuple(self._owner.frame(frame) for frame in state.frames), state.awaiting, on, wait,
+            self.awaits.holds(state.address), state.ready,
+        )  # fmt: skip
+
+    def _loop(
+        self, state: LoopState, names: Dict[int, str], tids: Dict[int, Optional[int]], tasks: Sequence[TaskState]
+    ) -> Loop:
+        noted = [self._owner.note_descriptor(fd) for fd in state.descriptors]
+        known = tuple(resource for resource in noted if resource is not None)
+        own = tuple(f for f in _functions(self._python, state.watchers) if "/asyncio/" not in f.file)
+        return Loop(
+            id=names[state.address],
+            tid=tids[state.address],
+            kind=_kind(state.kind),
+            ready=state.ready,
+            scheduled=state.scheduled,
+            running_task=next((t.name for t in tasks if t.loop == state.address and t.state == "running"), None),
+            ready_callbacks=_functions(self._python, state.callbacks),
+            readers=state.readers,
+            sockets=tuple(resource for resource in known if resource.startswith("socket")),
+            watchers=own,
+            watched=state.watched,
+            descriptors=known,
+            signals=None if state.signals is None else tuple(state.signals),
+            state=state.state,
+        )
+
+    # ------------------------------------------------------------------ coroutines for other threads
+
+    def runner(self, future: int) -> Optional[FutureFacts]:
+        """Who finishes a concurrent.futures.Future that ``asyncio.run_coroutine_threadsafe`` has made: the task of the
+        coroutine or, before there is one, the loop in whose ready queue it stands. None for any other."""
+        return self._runners.get(future)
+
+    def _find_runners(
+        self, asyncio: Asyncio, states: Sequence[TaskState], loops: Sequence[LoopState], ids: Dict[int, str],
+        tids: Dict[int, Optional[int]],
+    ) -> None:  # fmt: skip
+        """Lib/asyncio/tasks.py, run_coroutine_threadsafe; futures.py, _chain_future: 3.8-3.15."""
+        futures = asyncio.futures
+        for state in states:
+            if state.state == "done":
+                continue
+            target = futures.linked(state.address, "_call_set_state", "destination")
+            if target is not None and futures.kind(target) == CONCURRENT:
+                ident = ids[state.address]
+                name = f"task {state.name or ident}"
+                self._runners[target] = _coroutine_future(state, Waker("runner", "memory", task=ident, name=name))
+        for loop in loops:
+            tid = tids[loop.address]
+            for handle in loop.queue if tid is not None else ():
+                code = asyncio.functions.code(handle.callback)
+                if code is None or code.name != "callback" or not code.filename.endswith("asyncio/tasks.py"):
+                    continue
+                target = asyncio.functions.closure(handle.callback).get("future")
+                if target is not None and futures.kind(target) == CONCURRENT:
+                    self._runners[target] = FutureFacts(
+                        "Future of a coroutine that its event loop has not begun", "pending",
+                        (Waker("runner", "memory", tid=tid),), True,
+                        ("the callback that would begin the coroutine stands in the ready queue of the event loop",),
+                    )  # fmt: skip
+
+    def resources(self) -> Tuple[Resource, ...]:
+        return self.awaits.resources()
+
+
+def _coroutine_future(state: TaskState, waker: Waker) -> FutureFacts:
+    frame = state.frames[-1] if state.frames else None
+    what = f"coroutine {frame.code.qualname or frame.code.name}" if frame is not None else "a coroutine"
+    return FutureFacts(
+        f"Future of {what}, run by {waker.name}", "pending", (waker,), True,
+        (f"{waker.name} runs the coroutine whose outcome the future is to have",),
+    )  # fmt: skip
 
 
 def _by_name(task: TaskState) -> Tuple[str, int, str]:
@@ -66,26 +149,16 @@ def _by_name(task: TaskState) -> Tuple[str, int, str]:
     return head, int(name[len(head) :][-9:] or 0), name
 
 
-def _loop(python: Python, state: LoopState, ident: str, tid: object, running: object) -> Loop:
-    kind = "asyncio" if "EventLoop" in state.kind or state.kind.startswith("_Unix") else state.kind
-    own = tuple(f for f in _functions(python, state.watchers) if "/asyncio/" not in f.file)
-    return Loop(
-        id=ident,
-        tid=tid if isinstance(tid, int) else None,
-        kind=kind,
-        ready=state.ready,
-        scheduled=state.scheduled,
-        running_task=running if isinstance(running, str) else None,
-        ready_callbacks=_functions(python, state.callbacks),
-        readers=state.readers,
-        watchers=own,
-    )
+def _kind(type_name: str) -> str:
+    if type_name.startswith("uvloop"):
+        return "uvloop"
+    return "asyncio" if "EventLoop" in type_name or type_name.startswith("_Unix") else type_name
 
 
 def _functions(python: Python, codes: Sequence[int]) -> Tuple[PythonFrame, ...]:
     """Code objects as frames at their first line, each once."""
     found = []
-    for address in codes:
+    for address in dict.fromkeys(codes):
         try:
             code = Code(python.objects, address)
         except (Fault, NotThat):

@@ -12,7 +12,7 @@ import sys
 import threading
 import types
 
-from postmortem.cpython.attributes import attributes, slot
+from postmortem.cpython.attributes import Slots, attributes
 from postmortem.cpython.code import Code
 from postmortem.cpython.interpreter import Python
 from postmortem.cpython.objects import NotThat
@@ -91,8 +91,8 @@ def check_attributes(objects):
     assert attributes(objects, id(shown)) == {k: id(v) for k, v in vars(shown).items()}
     slotted = Slotted()
     slotted.one = "x"
-    assert slot(objects, id(slotted), "one") == id(slotted.one)
-    assert slot(objects, id(slotted), "two") is None
+    assert Slots(objects).get(id(slotted), "one") == id(slotted.one)
+    assert Slots(objects).get(id(slotted), "two") is None
 
 
 def lines(code):

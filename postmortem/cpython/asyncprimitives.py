@@ -1,0 +1,161 @@
+"""asyncio's locks, events, conditions, semaphores, queues and barriers, and those derived from them.
+
+All are written in Python and keep their state in attributes (Lib/asyncio/locks.py and queues.py of 3.8-3.15; barriers
+since 3.11). A class is told by the module of its bases: threading's and multiprocessing's are called alike.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from ..memory import Fault
+from .attributes import attributes
+from .objects import NotThat, Objects
+
+#: Name of the class → kind, and the attribute that tells it from its namesakes.
+_CLASSES: Dict[str, Tuple[str, str]] = {
+    "Lock": ("lock", "_locked"), "Event": ("event", "_waiters"), "Condition": ("condition", "_waiters"),
+    "Semaphore": ("semaphore", "_waiters"), "Queue": ("queue", "_getters"), "Barrier": ("barrier", "_parties"),
+}  # fmt: skip
+_MODULES = ("asyncio.locks", "asyncio.queues")
+_MAX_BASES = 32
+
+
+class Primitive(NamedTuple):
+    """One of them, as it was."""
+
+    address: int
+    kind: str  # "lock" | "event" | "condition" | "semaphore" | "queue" | "barrier"
+    locked: Optional[bool] = None  # of a lock
+    value: Optional[int] = None  # permits left, items, tasks that have arrived; 1 for an event that is set
+    limit: Optional[int] = None  # permits in all, places in a queue (0: no bound), parties of a barrier
+    unfinished: Optional[int] = None  # items of a queue that are not done
+    inner: Optional[int] = None  # the lock of a condition, the condition of a barrier
+
+
+class Primitives:
+    """Reads primitives of one interpreter; nothing here raises."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._classes: Dict[int, Optional[Tuple[str, str]]] = {}
+
+    def at(self, address: Optional[int]) -> Optional[Primitive]:
+        """None for what is none."""
+        try:
+            found = self._class(address) if address else None
+            if address is None or found is None:
+                return None
+            kind, mark = found
+            values = attributes(self._objects, address)
+            return self._read(address, kind, values) if mark in values else None
+        except (Fault, NotThat):
+            return None
+
+    def _class(self, address: int) -> Optional[Tuple[str, str]]:
+        objects = self._objects
+        info = objects.type_of(address)
+        type_ = info.address
+        if type_ not in self._classes:
+            found, is_async = None, False
+            for _ in range(_MAX_BASES):
+                found = found or _CLASSES.get(info.name.split(".")[-1])
+                is_async = is_async or self._of_asyncio(info.address)
+                if not info.base:
+                    break
+                info = objects.type_at(info.base)
+            self._classes[type_] = found if is_async else None
+        return self._classes[type_]
+
+    def _of_asyncio(self, type_: int) -> bool:
+        """Does a class come from a module of asyncio?"""
+        objects = self._objects
+        try:
+            module = objects.lookup(objects.memory.u64(type_ + objects.layout.tp_dict), "__module__")
+            return module is not None and objects.text(module) in _MODULES
+        except (Fault, NotThat):
+            return False
+
+    def _read(self, address: int, kind: str, values: Dict[str, int]) -> Primitive:
+        number = self._number
+        if kind == "lock":
+            locked = number(values.get("_locked"))
+            return Primitive(address, kind, None if locked is None else bool(locked))
+        if kind == "semaphore":
+            return Primitive(address, kind, None, number(values.get("_value")), number(values.get("_bound_value")))
+        if kind == "queue":
+            return Primitive(
+                address, kind, None, self._length(values.get("_queue")), number(values.get("_maxsize")),
+                number(values.get("_unfinished_tasks")),
+            )  # fmt: skip
+        if kind == "barrier":
+            return Primitive(
+                address, kind, None, number(values.get("_count")), number(values.get("_parties")),
+                inner=values.get("_cond"),
+            )  # fmt: skip
+        if kind == "condition":
+            return Primitive(address, kind, inner=values.get("_lock"))
+        return Primitive(address, kind, None, number(values.get("_value")))
+
+    def _number(self, address: Optional[int]) -> Optional[int]:
+        try:
+            return self._objects.integer(address) if address else None
+        except (Fault, NotThat):
+            return None
+
+    def _length(self, address: Optional[int]) -> Optional[int]:
+        try:
+            return self._objects.length(address) if address else None
+        except (Fault, NotThat):
+            return None
+
+    def waiters(self, primitive: Primitive) -> List[int]:
+        """The futures in its list of waiters; of a queue, those of both getters and putters."""
+        found: List[int] = []
+        try:
+            values = attributes(self._objects, primitive.address)
+            for name in ("_waiters", "_getters", "_putters"):
+                queue = values.get(name)
+                if queue and self._objects.type_name(queue) == "collections.deque":
+                    found += self._objects.deque_items(queue)
+        except (Fault, NotThat):
+            pass
+        return found
+
+
+def describe(primitive: Primitive) -> str:
+    """Its state in a few words: ``empty, no bound``; empty when there is nothing to say."""
+    return ", ".join(_STATES[primitive.kind](primitive))
+
+
+def _queue(queue: Primitive) -> List[str]:
+    if queue.value is None:
+        return []
+    full = bool(queue.limit) and queue.limit is not None and queue.value >= queue.limit > 0
+    said = ["full" if full else "empty" if not queue.value else f"{queue.value} waiting"]
+    if queue.limit is not None:
+        said.append(f"{queue.limit} places" if queue.limit > 0 else "no bound")
+    if queue.unfinished:
+        said.append(f"{queue.unfinished} not done")
+    return said
+
+
+def _semaphore(semaphore: Primitive) -> List[str]:
+    if semaphore.value is None:
+        return []
+    return [f"{semaphore.value} of {semaphore.limit} left" if semaphore.limit else f"{semaphore.value} left"]
+
+
+def _barrier(barrier: Primitive) -> List[str]:
+    known = barrier.value is not None and barrier.limit is not None
+    return [f"{barrier.value} of {barrier.limit} have arrived"] if known else []
+
+
+def _event(event: Primitive) -> List[str]:
+    return [] if event.value is None else ["set" if event.value else "not set"]
+
+
+_STATES = {
+    "lock": lambda lock: [] if lock.locked is None else ["locked" if lock.locked else "free"],
+    "event": _event, "condition": lambda _condition: [], "semaphore": _semaphore, "queue": _queue, "barrier": _barrier,
+}  # fmt: skip

@@ -1,0 +1,262 @@
+"""What tasks wait for: asyncio's primitives, futures, other tasks, threads, descriptors and children, as resources."""
+
+from __future__ import annotations
+
+from typing import Dict, Iterable, List, NamedTuple, Optional, Protocol, Sequence, Set, Tuple
+
+from ..cpython.asyncprimitives import Primitive, describe
+from ..cpython.awaiting import Awaited, Awaiting
+from ..cpython.deadlines import Deadlines
+from ..cpython.eventloops import LoopState
+from ..cpython.frames import Frame
+from ..cpython.interpreter import Python
+from ..cpython.names import Names
+from ..cpython.tasks import Asyncio, TaskState
+from ..evidence import HeldLock, PythonFrame, Resource, TaskWait, Waker
+from ..evidence import replace as changed
+from .asyncholders import Holders
+from .pools import FutureFacts
+
+#: What asyncio calls them.
+_CLASSES = {"lock": "Lock", "event": "Event", "condition": "Condition", "semaphore": "Semaphore", "queue": "Queue",
+            "barrier": "Barrier"}  # fmt: skip
+#: Looking for a name costs a walk through the variables around: of thousands of futures that the same line made, some.
+_MOST_NAMES, _MOST_NAMES_A_LINE = 2_000, 20
+
+
+class Owner(Protocol):
+    """The process that the tasks belong to, as far as they need it."""
+
+    def frame(self, frame: Frame) -> PythonFrame: ...
+
+    def note_descriptor(self, fd: int) -> Optional[str]:
+        """The resource of a descriptor, None for what is no socket or pipe."""
+
+    def work(self, future: int) -> Optional[FutureFacts]:
+        """Who could finish a concurrent.futures.Future."""
+
+    def tid_of_thread(self, thread: int) -> Optional[int]:
+        """Of a threading.Thread, by its address."""
+
+
+class Draft(NamedTuple):
+    """A resource that tasks wait for or hold, until all of them are known."""
+
+    ident: str
+    kind: str
+    awaited: Awaited
+    primitive: Optional[Primitive]
+    users: List[Frame]
+    waiters: List[str]
+
+
+class Awaits:
+    """Collects what the tasks of all interpreters wait for; ``resources`` tells it."""
+
+    def __init__(self, python: Python, owner: Owner, holders: Holders) -> None:
+        self._python = python
+        self._owner = owner
+        self._holders = holders
+        self._names = Names(python.frames)
+        self._drafts: Dict[int, Draft] = {}
+        self._waits: Dict[int, TaskWait] = {}  # by the task's address
+        self._ids: Dict[int, str] = {}
+        self._searched: Dict[Tuple[int, int], int] = {}  # place in the code → names looked for there
+        self._others: List[Resource] = []
+
+    def read(
+        self, asyncio: Asyncio, states: Sequence[TaskState], loops: Sequence[LoopState], ids: Dict[int, str]
+    ) -> None:
+        """The tasks of one interpreter. ``ids``: address of a task → its id."""
+        self._ids.update(ids)
+        awaiting = Awaiting(self._python, asyncio.futures)
+        found = {
+            state.address: awaiting.of(state.frames, state.waiter)
+            for state in states
+            if state.waiter and not state.ready
+        }
+        deadlines = Deadlines(self._python.objects, asyncio.functions, asyncio.futures, awaiting.primitives)
+        ended = deadlines.ended(timer for loop in loops for timer in loop.timers or ())
+        bounded = _bounded(found, ended)
+        clocks = {loop.address: loop.timers is not None for loop in loops}
+        self._holders.read(states, awaiting)
+        for state in states:
+            awaited = found.get(state.address)
+            if awaited is not None:
+                endless = self._endless(state, awaited, bounded, clocks)
+                users = [frame for frame in state.frames if not awaiting.own(frame)]
+                self._waits[state.address] = self._wait(ids[state.address], users, awaited, endless)
+
+    @staticmethod
+    def _endless(state: TaskState, awaited: Awaited, bounded: Set[int], clocks: Dict[int, bool]) -> Optional[bool]:
+        """None where the timers of its loop are unknown: any of them may cancel the task."""
+        primitive = awaited.primitive.address if awaited.primitive is not None else None
+        if awaited.timed or bounded.intersection((state.address, state.waiter, primitive)):
+            return False
+        return True if clocks.get(state.loop or 0) else None
+
+    # ------------------------------------------------------------------ waits
+
+    def wait(self, task: int) -> Optional[TaskWait]:
+        return self._waits.get(task)
+
+    def _wait(self, ident: str, users: Sequence[Frame], awaited: Awaited, endless: Optional[bool]) -> TaskWait:
+        tasks = tuple(self._ids[task] for task in awaited.tasks if task in self._ids)
+        if len(tasks) < len(awaited.tasks) and awaited.any:
+            tasks = ()  # some of them were not read
+        resource = None if awaited.tasks else self._resource(ident, users, awaited)
+        return TaskWait(awaited.kind, resource, tasks, awaited.any, endless, self._detail(awaited))
+
+    @staticmethod
+    def _detail(awaited: Awaited) -> Optional[str]:
+        if awaited.pid is not None:
+            return f"waits for process {awaited.pid} to end"
+        return awaited.detail
+
+    def _resource(self, ident: str, users: Sequence[Frame], awaited: Awaited) -> Optional[str]:
+        if awaited.kind == "descriptor":
+            return self._owner.note_descriptor(awaited.fd) if awaited.fd is not None else None
+        if awaited.pid is not None:
+            return self._process(ident, awaited.pid)
+        address = awaited.primitive.address if awaited.primitive is not None else awaited.future
+        if address is None or awaited.kind == "sleep":
+            return None
+        draft = self.note(address, awaited)
+        draft.users.extend(users[:4] if len(draft.users) < 40 else ())
+        draft.waiters.append(ident)
+        return draft.ident
+
+    def note(self, address: int, awaited: Awaited) -> Draft:
+        known = self._drafts.get(address)
+        if known is None:
+            kind = f"async-{awaited.primitive.kind if awaited.primitive is not None else 'future'}"
+            known = Draft(f"{kind}-{len(self._drafts) + 1}", kind, awaited, awaited.primitive, [], [])
+            self._drafts[address] = known
+        return known
+
+    def _process(self, ident: str, pid: int) -> str:
+        resource = Resource(f"child-{len(self._others) + 1}", "process", f"process {pid}", owner_pid=pid,
+                            owner_basis="recorded", waiting_tasks=(ident,))  # fmt: skip
+        self._others.append(resource)
+        return resource.id
+
+    # ------------------------------------------------------------------ holders
+
+    def holds(self, task: int) -> Tuple[HeldLock, ...]:
+        """What a task holds. To be asked before ``resources``: locks that nobody waits for get their names there."""
+        found = []
+        for claim in self._holders.of(task):
+            draft = self.note(claim.primitive.address, Awaited(claim.primitive.kind, primitive=claim.primitive))
+            draft.users.append(claim.frame)
+            frame = self._owner.frame(claim.frame).at(claim.line or claim.frame.line)
+            found.append(HeldLock(draft.ident, frame, claim.depth, claim.basis))
+        return tuple(found)
+
+    # ------------------------------------------------------------------ what it comes to
+
+    def addresses(self) -> Dict[str, int]:
+        """Resource → address of the object."""
+        return {draft.ident: address for address, draft in self._drafts.items()}
+
+    def resources(self) -> Tuple[Resource, ...]:
+        """Two that the program calls alike get a number each."""
+        return (*numbered([self._finished(address, draft) for address, draft in self._drafts.items()]), *self._others)
+
+    def _finished(self, address: int, draft: Draft) -> Resource:
+        primitive = draft.primitive
+        found = Resource(draft.ident, draft.kind, self._description(address, draft), waiting_tasks=tuple(draft.waiters))
+        if primitive is None:
+            return self._with_runner(found, draft.awaited)
+        part_of = self._drafts.get(primitive.inner) if primitive.inner is not None else None
+        found = changed(found, locked=primitive.locked, value=primitive.value, limit=primitive.limit,
+                        part_of=part_of.ident if part_of is not None else None)  # fmt: skip
+        claims = self._holders.claims(address)
+        if draft.kind == "async-lock":
+            owner = self._holders.owner(primitive)
+            return (
+                found
+                if owner is None
+                else changed(found, owner_task=self._ids.get(owner.task), owner_basis=owner.basis)
+            )
+        if draft.kind != "async-semaphore":
+            return found
+        wakers = tuple(
+            Waker("holder", claim.basis, task=self._ids.get(claim.task), frame=self._owner.frame(claim.frame).at(claim.line))
+            for claim in claims
+        )  # fmt: skip
+        return changed(found, wakers=wakers)
+
+    def _with_runner(self, resource: Resource, awaited: Awaited) -> Resource:
+        """Of a future that follows a thread's work: whoever does that work."""
+        if awaited.concurrent is not None:
+            facts = self._owner.work(awaited.concurrent)
+            if facts is not None:
+                return changed(resource, description=facts.what, wakers=facts.wakers, closed=facts.closed,
+                               because=facts.because, state=facts.state)  # fmt: skip
+        tid = self._owner.tid_of_thread(awaited.thread) if awaited.thread is not None else None
+        if tid is None:
+            return resource
+        return changed(resource, wakers=(Waker("runner", "memory", tid=tid),), closed=True,
+                       because=("only the thread that shuts the executor down sets it",))  # fmt: skip
+
+    def _description(self, address: int, draft: Draft) -> str:
+        name = self._name(address, draft)
+        if draft.primitive is not None:
+            state = describe(draft.primitive)
+            what = f"asyncio.{_CLASSES[draft.primitive.kind]}"
+            return f"{what} {name or _awaited_in(draft.users)}" + (f" ({state})" if state else "")
+        return f"Future {name or _awaited_in(draft.users)}"
+
+    def _name(self, address: int, draft: Draft) -> Optional[str]:
+        users = list(dict.fromkeys(draft.users))
+        if not users or len(self._searched) >= _MOST_NAMES:
+            return None
+        place = (users[0].code.address, users[0].lasti)
+        if draft.primitive is None:
+            self._searched[place] = self._searched.get(place, 0) + 1
+            if self._searched[place] > _MOST_NAMES_A_LINE:
+                return None
+        return self._names.find(lambda value: value == address, users[:8])
+
+
+def _awaited_in(users: Sequence[Frame]) -> str:
+    if not users:
+        return "whose name was not found"
+    return f"awaited in {users[0].function} ({users[0].code.filename.rsplit('/', 1)[-1]}:{users[0].line or '?'})"
+
+
+def _bounded(found: Dict[int, Awaited], ended: Set[int]) -> Set[int]:
+    """What a clock ends: itself, or because it cancels a task that awaits it. Cancelling goes down to what is awaited."""
+    wave = [*ended]
+    for awaited in found.values():
+        if awaited.timed and awaited.passes_on:
+            wave += awaited.tasks
+    bounded = set(wave)
+    while wave:
+        awaited_by = found.get(wave.pop())
+        for task in _cancelled_with(awaited_by):
+            if task not in bounded:
+                bounded.add(task)
+                wave.append(task)
+    return bounded
+
+
+def _cancelled_with(awaited: Optional[Awaited]) -> Iterable[int]:
+    return awaited.tasks if awaited is not None and awaited.passes_on else ()
+
+
+def numbered(found: Sequence[Resource]) -> List[Resource]:
+    """Those that are called alike, with a number each."""
+    counts: Dict[str, int] = {}
+    for resource in found:
+        counts[resource.description] = counts.get(resource.description, 0) + 1
+    seen: Dict[str, int] = {}
+    return [_with_number(resource, counts, seen) for resource in found]
+
+
+def _with_number(resource: Resource, counts: Dict[str, int], seen: Dict[str, int]) -> Resource:
+    text = resource.description
+    if counts[text] == 1 or resource.kind == "async-future":
+        return resource
+    seen[text] = seen.get(text, 0) + 1
+    return changed(resource, description=f"{text} #{seen[text]}")
