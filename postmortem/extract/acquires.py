@@ -1,136 +1,254 @@
-"""Locks taken by a plain ``x.acquire()`` further up in a function that still runs: read from its source.
+"""Who holds a lock that was taken by a plain ``x.acquire()``: read from the sources of the functions that still run.
 
-Nothing in memory says who called ``acquire``. But when a frame stands at a line of a function whose source, before that
-line, acquires a lock that is locked now, and does not release it on the way, that frame is very likely its holder. This
-is an inference, and is marked as one.
+Nothing in memory says who called ``acquire``. But a frame very likely holds a lock when it stands at a line of a function
+whose source, before that line, acquires it and does not release it on the way, itself or in a function that it called
+and that has returned (``begin()``, ``hold_log()``); or when it is yet to release a lock that it has not acquired itself
+(``commit()``). These are inferences, and are marked as such. What is taken out of a queue and yet to be put back is held
+in the same way.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import (
+    Callable,
+    Dict,
+    Hashable,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Set,
+    Tuple,
+    TypeVar,
+)
 
-from ..cpython.attributes import attribute
+from ..cpython.attributes import attribute, class_value
 from ..cpython.frames import Frame, Frames
+from ..cpython.names import MACHINERY
 from ..cpython.objects import NotThat
 from ..memory import Fault
+from .callsites import (
+    CallSite,
+    Function,
+    Source,
+    calls_before,
+    calls_from,
+    function_at,
+    function_from,
+    parameters,
+    parse,
+    with_paths,
+)
 
 Lines = Callable[[str], Optional[List[str]]]
-_Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
-_LockCall = Tuple[int, Tuple[str, ...], str]  # line, what, "acquire" | "release"
+Verbs = Mapping[str, bool]
+K = TypeVar("K", bound=Hashable)
+
+#: Methods that take something (True) and that give it back.
+LOCKS: Verbs = {"acquire": True, "release": False}
+QUEUES: Verbs = {"get": True, "get_nowait": True, "put": False, "put_nowait": False}
+#: Functions called by a function that called …
+_DEPTH = 2
+#: Of a method: im_func, im_self (Include/cpython/classobject.h).
+_FUNC, _SELF = 16, 24
 
 
-class Acquire(NamedTuple):
+class Event(NamedTuple):
     line: int
-    path: Tuple[str, ...]  # ("self", "_lock")
+    what: int  # address of the lock or queue
+    taken: bool  # else given back
+    direct: bool  # in the function itself, not in one that it calls
 
 
-class Acquires:
-    """Answers for frames; every source file is parsed once, every place in it looked at once: threads are many,
-    the lines where they stand are few."""
+def outstanding(events: Iterable[Tuple[int, K, bool]]) -> List[Tuple[int, K]]:
+    """(line, what) of all that was taken, in its order, and not given back."""
+    held: List[Tuple[int, K]] = []
+    for line, what, taken in events:
+        if taken:
+            held.append((line, what))
+        else:
+            held = [one for one in held if one[1] != what]
+    return held
 
-    def __init__(self, frames: Frames, lines: Lines) -> None:
-        self._frames = frames
-        self._lines = lines
-        self._functions: Dict[str, List[_Function]] = {}
-        self._calls: Dict[Tuple[int, int], List[_LockCall]] = {}
 
-    def of(self, frame: Frame) -> Iterator[Tuple[int, int]]:
-        """(line, address) of what the function of a frame has acquired, and not released, before its current line."""
-        for acquire in still_held(self._calls_before(frame)):
-            address = self._resolve(frame, acquire.path)
-            if address is not None:
-                yield acquire.line, address
+class _Scope:
+    """What names mean: in a frame, or in a function that was called with known arguments."""
 
-    def released(self, frame: Frame) -> Iterator[int]:
-        """Addresses of what the function of a frame has released before its current line, whatever came after."""
-        for _line, path, name in self._calls_before(frame):
-            address = self._resolve(frame, path) if name == "release" else None
-            if address is not None:
-                yield address
+    def __init__(self, frames: Frames, named: Callable[[str], Optional[int]], namespace: Optional[int]) -> None:
+        self._objects = frames.objects
+        self._named = named
+        self._namespace = namespace
 
-    def _calls_before(self, frame: Frame) -> List[_LockCall]:
-        line = frame.line
-        if line is None:
-            return []
-        place = (frame.code.address, line)
-        if place not in self._calls:
-            function = self._function(frame, line)
-            self._calls[place] = sorted(lock_calls(function, line)) if function is not None else []
-        return self._calls[place]
-
-    def _function(self, frame: Frame, line: int) -> Optional[_Function]:
-        file = frame.code.filename
-        if file not in self._functions:
-            self._functions[file] = list(_functions(self._lines(file)))
-        around = [
-            f for f in self._functions[file]
-            if f.name == frame.function and f.lineno <= line <= (getattr(f, "end_lineno", None) or f.lineno)
-        ]  # fmt: skip
-        return max(around, key=lambda f: f.lineno, default=None)
-
-    def _resolve(self, frame: Frame, path: Tuple[str, ...]) -> Optional[int]:
-        """The object that a dotted name means in a frame: a local or a global, then attributes."""
-        value = self._frames.local(frame, path[0])
-        namespace = self._frames.globals(frame) if value is None else None
+    def resolve(self, path: Tuple[str, ...]) -> Optional[int]:
+        """The object that a dotted name means: a local or a global, then attributes."""
+        value = self._named(path[0])
         try:
-            if namespace:
-                value = self._frames.objects.lookup(namespace, path[0])
+            if value is None and self._namespace:
+                value = self._objects.lookup(self._namespace, path[0])
             for name in path[1:]:
-                value = attribute(self._frames.objects, value, name) if value else None
+                if not value:
+                    return None
+                found = attribute(self._objects, value, name)
+                value = found if found is not None else class_value(self._objects, value, name)
         except (Fault, NotThat):
             return None
         return value
 
 
-def _functions(texts: Optional[List[str]]) -> Iterator[_Function]:
-    if texts is None:
-        return
-    try:
-        tree = ast.parse("\n".join(texts))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield node
+class Acquires:
+    """Answers for frames; every source file is parsed once, every place in it looked at once: threads are many, the
+    lines where they stand are few."""
 
+    def __init__(self, frames: Frames, lines: Lines) -> None:
+        self._frames = frames
+        self._lines = lines
+        self._sources: Dict[str, Source] = {}
+        self._sites: Dict[Tuple[int, int, bool], List[CallSite]] = {}
+        self._helpers: Dict[bool, Set[str]] = {}
+        self._files: Tuple[str, ...] = ()
 
-def still_held(calls: List[_LockCall]) -> List[Acquire]:
-    """The acquires among the calls that have run, in their order, without those that a release has undone."""
-    held: List[Acquire] = []
-    for number, path, name in calls:
-        if name == "acquire":
-            held.append(Acquire(number, path))
-        else:
-            held = [a for a in held if a.path != path]
-    return held
+    def consider(self, files: Iterable[str]) -> None:
+        """The files of the program, in which functions that acquire on behalf of their callers are looked for."""
+        self._files = tuple(dict.fromkeys(file for file in files if not file.endswith(MACHINERY)))
+        self._helpers.clear()
 
+    def source(self, file: str) -> Source:
+        if file not in self._sources:
+            self._sources[file] = parse(self._lines(file))
+        return self._sources[file]
 
-def lock_calls(function: _Function, line: int) -> Iterator[_LockCall]:
-    """The calls before a line that have run. A release in the `finally` or `except` of a `try` around the line has not
-    run yet."""
-    waiting: List[ast.AST] = list(function.body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            continue
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.lineno < line:
-            path = _dotted(node.func.value)
-            if path and node.func.attr in ("acquire", "release"):
-                yield node.lineno, path, node.func.attr
-        if isinstance(node, ast.Try) and any(_holds_line(child, line) for child in node.body):
-            waiting.extend(node.body)
-        else:
-            waiting.extend(ast.iter_child_nodes(node))
+    def function(self, frame: Frame) -> Optional[Function]:
+        """The source of a frame's function; None where it is not at hand."""
+        line = frame.line
+        return None if line is None else function_at(self.source(frame.code.filename), frame.function, line)
 
+    # ------------------------------------------------------------------ answers
 
-def _holds_line(node: ast.stmt, line: int) -> bool:
-    return node.lineno <= line <= (getattr(node, "end_lineno", None) or node.lineno)
+    def of(self, frame: Frame, verbs: Verbs = LOCKS) -> List[Tuple[int, int]]:
+        """(line, address) of what the function of a frame has acquired, and not released, before its current line."""
+        if not self._concerns(frame, verbs):
+            return []
+        return outstanding(e[:3] for e in self._events(self._scope(frame), self._before(frame), verbs, _DEPTH))
 
+    def released(self, frame: Frame) -> Iterator[int]:
+        """Addresses of what the function of a frame has released before its current line, whatever came after."""
+        for event in self._events(self._scope(frame), self._before(frame), LOCKS, 0):
+            if not event.taken:
+                yield event.what
 
-def _dotted(node: ast.AST) -> Tuple[str, ...]:
-    names: List[str] = []
-    while isinstance(node, ast.Attribute):
-        names.append(node.attr)
-        node = node.value
-    return (node.id, *reversed(names)) if isinstance(node, ast.Name) else ()
+    def pending(self, frame: Frame, verbs: Verbs = LOCKS) -> Set[int]:
+        """Addresses of what the function of a frame is yet to give back, without taking it before that. Of locks only
+        what it does itself counts: what it will call next may as well take before it gives."""
+        function = self.function(frame) if self._concerns(frame, verbs) else None
+        if function is None or frame.line is None:
+            return set()
+        sites = [s for s in self._from(frame) if s.path not in with_paths(function)]
+        found: Dict[int, bool] = {}
+        for event in self._events(self._scope(frame), sites, verbs, 0 if verbs is LOCKS else _DEPTH):
+            found.setdefault(event.what, not event.taken and event.line > frame.line)
+        return {what for what, pending in found.items() if pending}
+
+    def unread(self, frame: Frame) -> bool:
+        """Might its function have acquired something, for all that is known of it?"""
+        return "acquire" in frame.code.used_names() and self.function(frame) is None
+
+    # ------------------------------------------------------------------ syntax
+
+    def _concerns(self, frame: Frame, verbs: Verbs) -> bool:
+        """Others need not have their source looked at."""
+        if frame.code.filename.endswith(MACHINERY):
+            return False
+        used = frame.code.used_names()
+        return any(verb in used for verb in verbs) or not self._helping(verbs).isdisjoint(used)
+
+    def _helping(self, verbs: Verbs) -> Set[str]:
+        """Names of functions of the program that take or give back something, or that call one that does."""
+        known = self._helpers.get(verbs is LOCKS)
+        if known is None:
+            calls = [
+                (f.name, {site.name for site in calls_before(f)})
+                for file in self._files for f in self.source(file).functions if not isinstance(f, ast.Module)
+            ]  # fmt: skip
+            known = set()
+            for _ in range(_DEPTH):
+                known |= {name for name, called in calls if not called.isdisjoint({*verbs, *known})}
+            self._helpers[verbs is LOCKS] = known
+        return known
+
+    def _before(self, frame: Frame) -> List[CallSite]:
+        return self._known(frame, True)
+
+    def _from(self, frame: Frame) -> List[CallSite]:
+        return self._known(frame, False)
+
+    def _known(self, frame: Frame, before: bool) -> List[CallSite]:
+        line = frame.line
+        if line is None:
+            return []
+        place = (frame.code.address, line, before)
+        if place not in self._sites:
+            function = self.function(frame)
+            look = calls_before if before else calls_from
+            self._sites[place] = look(function, line) if function is not None else []
+        return self._sites[place]
+
+    # ------------------------------------------------------------------ objects
+
+    def _scope(self, frame: Frame) -> _Scope:
+        return _Scope(self._frames, lambda name: self._frames.local(frame, name), self._frames.globals(frame))
+
+    def _events(self, scope: _Scope, sites: Iterable[CallSite], verbs: Verbs, depth: int) -> Iterator[Event]:
+        for site in sites:
+            value = scope.resolve(site.path) if site.path and site.name in verbs else None
+            if value is not None and self._is_own(value):
+                yield Event(site.line, value, verbs[site.name], True)
+            elif depth and site.name in self._helping(verbs):
+                yield from self._within(scope, site, verbs, depth)
+
+    def _is_own(self, value: int) -> bool:
+        """Is it a lock, semaphore or queue itself, rather than something of the program's with such a method?"""
+        objects = self._frames.objects
+        name = objects.type_name(value) or ""
+        kinds = ("Lock", "Condition", "Semaphore", "Queue", "SemLock", "_multiprocessing.SemLock")
+        return name in ("_thread.lock", "_thread.RLock") or any(objects.is_instance(value, kind) for kind in kinds)
+
+    def _within(self, scope: _Scope, site: CallSite, verbs: Verbs, depth: int) -> Iterator[Event]:
+        """What a function that was called, and has returned, took and kept, or gave back."""
+        called = self._callee(scope, site)
+        if called is None:
+            return
+        inner, function = called
+        events = [e[:3] for e in self._events(inner, calls_before(function), verbs, depth - 1)]
+        kept = {what for _line, what in outstanding(events)}
+        for what in dict.fromkeys(what for _line, what, _taken in events):
+            first = next(taken for _line, other, taken in events if other == what)
+            if what in kept or not first:
+                yield Event(site.line, what, what in kept, False)
+
+    def _callee(self, scope: _Scope, site: CallSite) -> Optional[Tuple[_Scope, Function]]:
+        """The function that a call means, and what its parameters are bound to."""
+        frames, objects = self._frames, self._frames.objects
+        receiver = scope.resolve(site.path) if site.path else None
+        if site.path and receiver is None:
+            return None
+        found = class_value(objects, receiver, site.name) if receiver is not None else scope.resolve((site.name,))
+        try:
+            if found is not None and objects.type_name(found) == "method":
+                receiver, found = objects.field(found, _SELF), objects.field(found, _FUNC)
+            if found is None or objects.type_name(found) != "function":
+                return None
+            code = frames.codes.get(objects.memory.u64(found + objects.layout.func_code))
+            # before 3.10 the globals lie behind the code (Include/cpython/funcobject.h)
+            namespace = objects.field(found, 16 if objects.layout.func_code - objects.layout.ob_extra > 16 else 24)
+        except (Fault, NotThat):
+            return None
+        function = function_from(self.source(code.filename), code.name, code.firstlineno)
+        if function is None:
+            return None
+        names = list(parameters(function))
+        values = [scope.resolve(path) if path else None for path in site.arguments]
+        bound = dict(zip(names, [receiver, *values] if receiver is not None else values))
+        return _Scope(frames, bound.get, namespace), function

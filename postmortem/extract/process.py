@@ -157,10 +157,13 @@ class Reader:
             daemon=state.daemon if state else None,
             ident=state.ident if state else None,
             interpreter=state.interpreter if state else None,
-            joins=self.tid_of_ident.get(joins) if joins is not None else None,
+            joins=self.tid_of_ident.get(joins) if joins is not None else self._joined(thread.tid),
             exceptions=thread_exceptions(self.python, state, self.variables) if self.python and state else (),
         )
         return draft, frames
+
+    def _joined(self, tid: int) -> Optional[int]:
+        return self.locks.joined(tid) if self.locks else None
 
     def _call_before(self, tid: int) -> Optional[waits.SystemCall]:
         return last_call(self.raw.window, tid)
@@ -270,6 +273,7 @@ class Reader:
                 *self.descriptors.resources(),
             ),
             loops=self.tasks.loops if self.tasks else (),
+            pools=self.locks.pools if self.locks else (),
             tasks=self.tasks.tasks if self.tasks else (),
             age_s=number(raw.get("age_s")),
             cpus_allowed=_cpus(raw.get("cpus_allowed")),

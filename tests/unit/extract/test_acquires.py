@@ -7,7 +7,8 @@ from typing import List, Tuple
 
 import pytest
 
-from postmortem.extract.acquires import lock_calls, still_held
+from postmortem.extract.acquires import LOCKS, outstanding
+from postmortem.extract.callsites import calls_before
 
 
 def held(body: str) -> List[Tuple[str, ...]]:
@@ -16,7 +17,8 @@ def held(body: str) -> List[Tuple[str, ...]]:
     function = ast.parse(source).body[0]
     assert isinstance(function, ast.FunctionDef)
     line = next(n for n, text in enumerate(source.splitlines(), 1) if "# here" in text)
-    return [acquire.path for acquire in still_held(sorted(lock_calls(function, line)))]
+    sites = [site for site in calls_before(function, line) if site.name in LOCKS and site.path]
+    return [path for _line, path in outstanding((s.line, s.path, LOCKS[s.name]) for s in sites)]
 
 
 def test_acquired_and_not_released() -> None:

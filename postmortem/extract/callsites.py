@@ -1,0 +1,145 @@
+"""The method calls of a function's source that have run before a line, and those that are yet to run: plain syntax.
+
+Nothing is evaluated. Calls count in the order of their lines; a `finally` or `except` around the line is yet to run.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, Union
+
+Function = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.Module]
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+#: co_name of a module's own code.
+MODULE = "<module>"
+_END = 1 << 30
+
+
+class CallSite(NamedTuple):
+    line: int
+    column: int
+    path: Tuple[str, ...]  # what the method is called on: ("self", "_lock"); () for a plain function
+    name: str  # of the method or function
+    arguments: Tuple[Tuple[str, ...], ...] = ()  # dotted names of positional arguments, () for anything else
+    end: int = 0  # line of its last character
+
+
+class Source(NamedTuple):
+    """A parsed file."""
+
+    functions: Tuple[Function, ...]  # the module itself is the last one
+    owners: Dict[int, str]  # id of a function's node → name of the class that it is a method of
+
+
+def parse(texts: Optional[List[str]]) -> Source:
+    """Of a file's lines; empty when they are none, or no Python."""
+    if texts is None:
+        return Source((), {})
+    try:
+        tree = ast.parse("\n".join(texts))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Source((), {})
+    functions: List[Function] = []
+    owners: Dict[int, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            functions.append(node)
+        elif isinstance(node, ast.ClassDef):
+            owners.update((id(child), node.name) for child in node.body if isinstance(child, _DEFINITIONS))
+    return Source((*functions, tree), owners)
+
+
+def function_at(source: Source, name: str, line: int) -> Optional[Function]:
+    """The innermost function of that name around a line."""
+    if name == MODULE:
+        return source.functions[-1] if source.functions else None
+    around = [f for f in source.functions if not isinstance(f, ast.Module) and f.name == name and _holds(f, line)]
+    return max(around, key=lambda f: f.lineno, default=None)
+
+
+def function_from(source: Source, name: str, first: int) -> Optional[Function]:
+    """The function of that name whose code begins at a line: its `def`, or its first decorator (co_firstlineno)."""
+    for function in source.functions:
+        if isinstance(function, ast.Module) or function.name != name:
+            continue
+        begins = min([function.lineno, *(d.lineno for d in function.decorator_list)])
+        if begins <= first <= function.lineno:
+            return function
+    return None
+
+
+def parameters(function: Function) -> Tuple[str, ...]:
+    if isinstance(function, ast.Module):
+        return ()
+    arguments = function.args
+    return tuple(a.arg for a in (*getattr(arguments, "posonlyargs", ()), *arguments.args))
+
+
+def calls_before(function: Function, line: int = _END) -> List[CallSite]:
+    """The calls before a line that have run, in their order; all of them without a line."""
+    return sorted(_before(function, line))
+
+
+def _before(function: Function, line: int) -> Iterator[CallSite]:
+    waiting: List[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, _DEFINITIONS):
+            continue
+        if isinstance(node, ast.Call) and node.lineno < line:
+            yield from _site(node)
+        if isinstance(node, ast.Try) and any(_holds(child, line) for child in node.body):
+            waiting.extend(node.body)
+        else:
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def calls_from(function: Function, line: int) -> List[CallSite]:
+    """The calls of a line, which run now, and those behind it, in their order. An `else` or `except` of a `try` whose body
+    is over, or a branch that was not taken, looks as if it were yet to run: it is one line of several."""
+    found: List[CallSite] = []
+    waiting: List[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, _DEFINITIONS):
+            continue
+        if isinstance(node, ast.Call) and _end(node) >= line:
+            found.extend(_site(node))
+        waiting.extend(ast.iter_child_nodes(node))
+    return sorted(found)
+
+
+def with_paths(function: Function) -> Set[Tuple[str, ...]]:
+    """What its `with` statements enter, as dotted names."""
+    found: Set[Tuple[str, ...]] = set()
+    for node in ast.walk(function):
+        if isinstance(node, (ast.With, ast.AsyncWith)):
+            found.update(dotted(item.context_expr) for item in node.items)
+    return found - {()}
+
+
+def _site(node: ast.Call) -> Iterator[CallSite]:
+    arguments = tuple(dotted(a) for a in node.args)
+    if isinstance(node.func, ast.Attribute):
+        path = dotted(node.func.value)
+        if path:
+            yield CallSite(node.lineno, node.col_offset, path, node.func.attr, arguments, _end(node))
+    elif isinstance(node.func, ast.Name):
+        yield CallSite(node.lineno, node.col_offset, (), node.func.id, arguments, _end(node))
+
+
+def _holds(node: ast.stmt, line: int) -> bool:
+    return node.lineno <= line <= _end(node)
+
+
+def _end(node: Union[ast.stmt, ast.expr]) -> int:
+    return getattr(node, "end_lineno", None) or node.lineno
+
+
+def dotted(node: ast.AST) -> Tuple[str, ...]:
+    """("self", "lock") of ``self.lock``; () of anything but names and attributes."""
+    names: List[str] = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return (node.id, *reversed(names)) if isinstance(node, ast.Name) else ()

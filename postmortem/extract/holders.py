@@ -1,0 +1,236 @@
+"""Who holds what: from the `with` slots of frames, from what RLocks record, and, where neither says it, from source."""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ..cpython.attributes import attributes
+from ..cpython.frames import Frame
+from ..cpython.interpreter import Python, ThreadState
+from ..cpython.locks import Locks, LockState
+from ..cpython.objects import NotThat
+from ..evidence import HeldLock, PythonFrame, Waker
+from ..memory import Fault
+from .acquires import QUEUES, Acquires
+
+_THREADING = "threading.py"
+#: Frames of a thread that are searched for `with` statements: real code nests a few hundred at most.
+_MAX_SEARCHED = 1_000
+
+
+class Claim(NamedTuple):
+    tid: int
+    frame: Frame
+    depth: int
+    line: Optional[int]
+    what: int  # address of the lock, semaphore or queue
+    basis: str
+
+
+class Owner(NamedTuple):
+    tid: int
+    basis: str  # "recorded" | "with-slot" | "inferred"
+
+
+class Holders:
+    """``settle`` once all waits are known; then ``owners``, ``gone``, ``permits`` and ``held`` say it."""
+
+    def __init__(
+        self, python: Python, threads: Dict[int, ThreadState], locks: Locks, acquires: Acquires,
+        found: Callable[[LockState, Frame], object],
+    ) -> None:  # fmt: skip
+        self._python = python
+        self._threads = threads
+        self._locks = locks
+        self._acquires = acquires
+        self._found = found  # told of every lock that some frame keeps
+        self._suspended: List[Tuple[int, Sequence[Frame]]] = []
+        self._claims: Dict[int, List[Claim]] = {}
+        self.owners: Dict[int, Owner] = {}
+        #: Locks whose record names a thread that is no more.
+        self.gone: Set[int] = set()
+        #: Semaphore or queue → who has a permit of it, or an item that is to be put back.
+        self.permits: Dict[int, Tuple[Waker, ...]] = {}
+        #: (thread, what it holds), the most recent call first.
+        self.held: List[Claim] = []
+
+    def suspended(self, tid: int, frames: Sequence[Frame]) -> None:
+        """A coroutine that waits on a thread's event loop: what it holds, that thread holds."""
+        self._suspended.append((tid, frames))
+
+    def settle(self, states: Mapping[int, LockState], wanted: Set[int], permits: Set[int]) -> None:
+        """``states``: the locks that are known so far, to which those are added that `with` statements keep; ``wanted``:
+        those of them that somebody waits for; ``permits``: semaphores and queues that somebody waits for."""
+        for tid in sorted(self._threads):
+            self._claim(tid, self._threads[tid].frames[:_MAX_SEARCHED], permits)
+        for tid, frames in self._suspended:
+            self._claim(tid, frames, permits, len(self._threads[tid].frames) if tid in self._threads else 0)
+        doubted = self._settle_locks(states, wanted)
+        unowned = {a for a in wanted if a not in self.owners and a not in self.gone and states[a].locked}
+        if unowned or permits:
+            self._acquires.consider(f.code.filename for t in self._threads.values() for f in t.frames)
+            self._infer(unowned, permits)
+        for address, claims in doubted.items():
+            if address not in self.owners:
+                self._own(address, claims, "inferred")
+        self._settle_permits(permits)
+
+    # ------------------------------------------------------------------ what is certain
+
+    def _settle_locks(self, states: Mapping[int, LockState], wanted: Set[int]) -> Dict[int, List[Claim]]:
+        """Returns the claims that may have been given up for a while."""
+        tid_of = {state.ident: tid for tid, state in self._threads.items()}
+        certain = self._python.all_threads and not self._python.finalizing
+        doubted: Dict[int, List[Claim]] = {}
+        for address, lock in states.items():
+            claims = self._claims.get(address, [])
+            if lock.owner_ident is not None:
+                owner = tid_of.get(lock.owner_ident)
+                if owner is not None:
+                    self.owners[address] = Owner(owner, "recorded")
+                    self._hold([c for c in claims if c.tid == owner], "recorded")
+                elif certain and lock.locked:
+                    self.gone.add(address)
+            elif lock.locked and len({c.tid for c in claims}) == 1:
+                if address in wanted and any(self._doubtful(c) for c in claims):
+                    doubted[address] = claims
+                else:
+                    self._own(address, claims, "with-slot")
+        return doubted
+
+    def _claim(self, tid: int, frames: Sequence[Frame], permits: Set[int], below: int = 0) -> None:
+        """``below``: how many frames of the thread lie above these."""
+        for depth, frame in enumerate(frames, below):
+            for entered in self._locks.entered(frame):
+                lock = self._locks.at(entered.manager)
+                if lock is None and entered.manager in permits:
+                    what = entered.manager
+                elif lock is not None and lock.locked and not self._given_up(lock, frames[: depth - below]):
+                    self._found(lock, frame)
+                    what = lock.address
+                else:
+                    continue
+                claim = Claim(tid, frame, depth, entered.line, what, "with-slot")
+                self._claims.setdefault(what, []).append(claim)
+
+    def _given_up(self, lock: LockState, above: Sequence[Frame]) -> bool:
+        """`with condition: condition.wait()` keeps the `with` slot while the lock is not held."""
+        for frame in above:
+            if frame.function == "wait" and frame.code.filename.endswith(_THREADING):
+                condition = self._python.frames.local(frame, "self")
+                inner = self._locks.at(condition) if condition else None
+                if inner is not None and inner.address == lock.address:
+                    return True
+        return False
+
+    def _doubtful(self, claim: Claim) -> bool:
+        """May the body of the `with` have let go of the lock for a while? When it, or what it calls, releases that very
+        lock by hand, or enters a context manager that releases something, the slot proves nothing."""
+        for frame in [*self._threads[claim.tid].frames[: claim.depth + 1], claim.frame]:
+            if frame.code.filename.endswith(_THREADING):
+                continue
+            if frame.function in ("__exit__", "__aexit__") and frame is not claim.frame:
+                return True  # it takes again what it had let go
+            if "release" in frame.code.used_names() and claim.what in map(self._lock, self._acquires.released(frame)):
+                return True
+            if any(self._locks.enter_uses(manager, "release") for manager, _line in self._locks.managers(frame)):
+                return True
+        return False
+
+    def _lock(self, address: int) -> Optional[int]:
+        """The lock behind an object: itself, or that of a Condition."""
+        found = self._locks.at(address)
+        return found.address if found is not None else None
+
+    # ------------------------------------------------------------------ what is inferred
+
+    def _infer(self, unowned: Set[int], permits: Set[int]) -> None:
+        """Owners of wanted locks that no `with` and no record names: functions still running that acquired them."""
+        claims: Dict[int, List[Claim]] = {}
+        for tid in sorted(self._threads):
+            for depth, frame in enumerate(self._threads[tid].frames[:_MAX_SEARCHED]):
+                if frame.code.filename.endswith(_THREADING):
+                    continue
+                for line, address in self._by_hand(frame) if unowned else ():
+                    if address in unowned:
+                        claims.setdefault(address, []).append(Claim(tid, frame, depth, line, address, "inferred"))
+                for line, address in self._taken_out(frame) if permits else ():
+                    if address in permits:
+                        claim = Claim(tid, frame, depth, line, address, "inferred")
+                        self._claims.setdefault(address, []).append(claim)
+        for address, found in claims.items():
+            if len({c.tid for c in found}) == 1:
+                self._own(address, found, "inferred")
+
+    def _by_hand(self, frame: Frame) -> Iterator[Tuple[Optional[int], int]]:
+        """Locks that a frame's function has acquired and not released, itself, through functions that it called or
+        through the context managers that it has entered: a class whose __enter__ acquires, a generator that did before
+        it yielded, an ExitStack."""
+        taken: Dict[int, Optional[int]] = {}
+        for line, value in self._acquires.of(frame):
+            taken.setdefault(value, line)
+        for value in self._acquires.pending(frame):
+            taken.setdefault(value, None)
+        for value in self._stacked(frame):
+            taken.setdefault(value, None)
+        for value, at in taken.items():
+            lock = self._lock(value)
+            yield at, lock if lock is not None else value
+        for manager, entered in self._locks.managers(frame):
+            yield from ((entered, lock.address) for lock in self._locks.guarded(manager))
+            generator = self._locks.generator_frame(manager)
+            if generator is not None:
+                yield from ((entered, address) for _line, address in self._by_hand(generator))
+
+    def _stacked(self, frame: Frame) -> Iterator[int]:
+        """What ExitStacks are to leave that are variables of a frame, or attributes of its ``self``."""
+        objects = self._python.objects
+        for name, value in list(self._python.frames.locals(frame))[:50]:
+            if objects.type_name(value) == "ExitStack":
+                yield from self._locks.stacked(value)
+            elif name == "self":
+                try:
+                    inner = list(attributes(objects, value).values())
+                except (Fault, NotThat):
+                    continue
+                for one in inner:
+                    if objects.type_name(one) == "ExitStack":
+                        yield from self._locks.stacked(one)
+
+    def _taken_out(self, frame: Frame) -> Iterator[Tuple[Optional[int], int]]:
+        """Queues out of which a frame has taken an item that it is to put back, and semaphores acquired by hand."""
+        back = self._acquires.pending(frame, QUEUES)
+        if back:
+            yield from ((line, queue) for line, queue in self._acquires.of(frame, QUEUES) if queue in back)
+        yield from self._acquires.of(frame)
+        for manager, entered in self._locks.managers(frame):
+            generator = self._locks.generator_frame(manager)
+            if generator is not None:
+                yield from ((entered, address) for _line, address in self._taken_out(generator))
+
+    # ------------------------------------------------------------------ what it comes to
+
+    def _own(self, address: int, claims: Sequence[Claim], basis: str) -> None:
+        self.owners[address] = Owner(claims[0].tid, basis)
+        self._hold(claims, basis)
+
+    def _hold(self, claims: Sequence[Claim], basis: str) -> None:
+        self.held.extend(claim._replace(basis=basis) for claim in claims)
+
+    def _settle_permits(self, permits: Set[int]) -> None:
+        """Each frame's claim is a permit of its own: whoever enters a semaphore twice has two."""
+        for address in permits:
+            claims = self._claims.get(address, [])
+            self.held.extend(claims)
+            self.permits[address] = tuple(
+                Waker("holder", claim.basis, tid=claim.tid, frame=self.place(claim)) for claim in claims
+            )
+
+    def place(self, claim: Claim) -> PythonFrame:
+        """The line where it was taken, where that is known; else the one where the function stands."""
+        code = claim.frame.code
+        return PythonFrame(code.filename, claim.line or claim.frame.line, code.name, code.qualname,
+                           self._python.frames.module(claim.frame))  # fmt: skip
+
+    def held_lock(self, claim: Claim, ident: str) -> HeldLock:
+        return HeldLock(ident, self.place(claim), claim.depth, claim.basis)
