@@ -18,7 +18,7 @@ import struct
 from typing import Callable, Collection, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..memory import Fault, Memory
-from .futexes import LOCK_PI, LOCK_PI2, MAX_TID, OWNER_DIED, TID_MASK, WAITERS, FutexCall
+from .futexes import LOCK_PI, LOCK_PI2, MAX_TID, OWNER_DIED, TID_MASK, WAIT_BITSET, WAITERS, FutexCall
 
 #: __lock, __count, __owner, __nusers, __kind, __spins, __elision, and the list that robust ones are in.
 _MUTEX = struct.Struct("<IIIIIhhQQ")
@@ -38,6 +38,9 @@ _STREAM = struct.Struct("<IIQ")
 _GUARD_AWAITED = 0x10100
 #: pthread_once_t: bit 0 "in progress", then the generation of fork.
 _ONCE_RUNS, _ONCE_GENERATION = 1, ~3
+
+#: Bytes of struct pthread (nptl/descr.h), at least; THREAD_STATE_EXITING and THREAD_STATE_JOINABLE.
+_DESCRIPTOR, _JOINABLE = 0x900, (1, 2)
 
 #: Functions that wait → what for. A compiler may have added a suffix (.constprop.0), glibc a prefix.
 _WAITERS: Tuple[Tuple[str, re.Pattern[str]], ...] = (
@@ -203,11 +206,16 @@ def _guard(memory: Memory, call: FutexCall, threads: Threads, named: Optional[st
 
 
 def _thread(memory: Memory, call: FutexCall, threads: Threads, named: Optional[str]) -> Optional[NativeWait]:
-    """pthread_join waits until the kernel clears the TID in the joined thread's descriptor."""
-    tid = call.expected
-    if call.private or tid not in threads.tids or memory.u32(call.word) != tid:
+    """pthread_join waits in the descriptor of the joined thread for a word that the kernel clears at its end: its TID, or
+    since glibc 2.42 its state. No other word there is waited for without the private bit."""
+    if call.private or memory.u32(call.word) != call.expected:
         return None
-    return NativeWait("thread", call.word, tid, False)
+    if call.expected in threads.tids:
+        return NativeWait("thread", call.word, call.expected, False)
+    within = [at for at in threads.by_pointer if 0 < call.word - at < _DESCRIPTOR]
+    if call.command != WAIT_BITSET or call.expected not in _JOINABLE or not within:
+        return None
+    return NativeWait("thread", call.word, threads.by_pointer[max(within)], False)
 
 
 def _rwlock(memory: Memory, call: FutexCall, threads: Threads, named: Optional[str]) -> Optional[NativeWait]:
