@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+import time
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ..memory import Fault, Image
 from .attributes import attribute, attributes
 from .interpreter import Python
 from .objects import NotThat, Objects
+from .wordsearch import WordSearch
 
 #: enum { RECURSIVE_MUTEX, SEMAPHORE }
 RECURSIVE = 0
@@ -28,10 +30,8 @@ RECURSIVE = 0
 NO_BOUND = 2147483647
 _HANDLE, _SIZE = 16, 40
 _FIELDS = struct.Struct("<QQiiiiQ")
-#: Bytes of one process that are looked through for its semaphores: a second or less.
-MOST_SEARCHED = 1 << 30
-_MOST_FOUND = 10_000
-_PIECE = 1 << 20
+#: For looking through the memory of one process: a gigabyte takes about one.
+_SEARCH_S = 2.0
 #: How deep a semaphore lies in what a program uses: JoinableQueue._cond._lock._semlock.
 _DEPTH = 4
 
@@ -89,36 +89,17 @@ def find_semlocks(python: Python, image: Image, handles: Dict[int, str]) -> Tupl
     them, but each one begins with the address of its type."""
     types = [python.module_value(i, "_multiprocessing", "SemLock") for i in python.interpreters]
     found: Dict[int, SemLock] = {}
-    complete = True
-    for kind in {t for t in types if t}:
-        for address in _references(image, kind):
-            if address is None or len(found) >= _MOST_FOUND:
-                complete = False
-                break
-            with contextlib.suppress(Fault, NotThat):
-                lock = semlock(python.objects, address - python.layout.ob_type)
-                if lock.handle in handles:
-                    found.setdefault(lock.address, lock)
-    return list(found.values()), complete
-
-
-def _references(image: Image, value: int) -> Iterator[Optional[int]]:
-    """Aligned places of a word in written memory; None when there is more memory than is looked through."""
-    pattern, left = struct.pack("<Q", value), MOST_SEARCHED
-    for start, end in image.written:
-        for at in range(start, end, _PIECE):
-            size = min(_PIECE, end - at)
-            left -= size
-            if left < 0:
-                yield None
-                return
-            with contextlib.suppress(Fault):
-                data = image.read(at, size)
-                place = data.find(pattern)
-                while place >= 0:
-                    if (at + place) % 8 == 0:
-                        yield at + place
-                    place = data.find(pattern, place + 1)
+    try:
+        search = WordSearch(image, image.written, time.monotonic() + _SEARCH_S)
+        places = search.places([t for t in types if t])
+    except NotThat:
+        return [], False
+    for place in (place for several in places.values() for place in several):
+        with contextlib.suppress(Fault, NotThat):
+            lock = semlock(python.objects, place - python.layout.ob_type)
+            if lock.handle in handles:
+                found.setdefault(lock.address, lock)
+    return list(found.values()), not search.missing
 
 
 # ------------------------------------------------------------------ what the program has

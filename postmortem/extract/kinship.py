@@ -159,7 +159,7 @@ class _Fork(NamedTuple):
                     step = f"in process {parent} {_label(thread)} holds the lock of the same address, taken at {where}"
                     waker = Waker(BEFORE_FORK, "memory", parent, thread.tid, frame=held.frame, name=thread.name)
                     return waker, (step,)
-        return Waker(BEFORE_FORK, "memory", parent), ()
+        return Waker(BEFORE_FORK, "inferred", parent), ()
 
     def _thread(self, tid: Optional[int]) -> Optional[Thread]:
         return next((t for t in self.parent.threads if t.tid == tid), None)

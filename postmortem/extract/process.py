@@ -38,6 +38,7 @@ from .states import match_states
 from .tasks import TaskBook
 from .variables import Variables, thread_exceptions
 from .window import NO_WINDOW, Window, counters, number
+from .workers import WorkerBook
 
 
 class Raw(NamedTuple):
@@ -76,6 +77,7 @@ class Reader:
             SemaphoreBook(python, core, raw.process.get("maps"), self.by_tid, lines, self.gaps) if python else None
         )
         self.native_locks = NativeLocks(core)
+        self.workers = WorkerBook(python, self.by_tid) if python else None
         self.variables = Variables(python, self.gaps) if python and with_locals else None
         self.stacks = Stacks(python, self.variables, self.gaps)
         self._drafts: List[Tuple[Thread, Sequence[PyFrame]]] = []
@@ -200,6 +202,8 @@ class Reader:
             if gil and gil.word_is_wait(word):
                 return waits.FutexFacts("gil", gil_id(interpreter.id), "wants the interpreter lock (GIL)")
         shared = self.semaphores.wait(word, tid, frames) if self.semaphores is not None else None
+        if shared is None and self.workers is not None:
+            shared = self.workers.wait(tid, frames)
         if shared is not None:
             return shared
         if self.locks is not None and frames:
@@ -269,11 +273,12 @@ class Reader:
                 *self.native_locks.resources(),
                 *gil_resources(interpreters, threads),
                 *(self.semaphores.resources() if self.semaphores else ()),
+                *(self.workers.resources() if self.workers else ()),
                 *(self.tasks.resources() if self.tasks else ()),
                 *self.descriptors.resources(),
             ),
             loops=self.tasks.loops if self.tasks else (),
-            pools=self.locks.pools if self.locks else (),
+            pools=(*(self.locks.pools if self.locks else ()), *(self.workers.pools() if self.workers else ())),
             tasks=self.tasks.tasks if self.tasks else (),
             age_s=number(raw.get("age_s")),
             cpus_allowed=_cpus(raw.get("cpus_allowed")),

@@ -7,25 +7,25 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..cpython.attributes import attributes
 from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
 from ..cpython.locks import Locks
-from ..cpython.objects import NotThat
+from ..cpython.names import Names
 from ..cpython.semaphores import NO_BOUND, SemLock, find_semlocks, path_to, read_count, role_of, wrapped
 from ..evidence import Gap, HeldLock, PythonFrame, Resource
-from ..memory import Fault, Image, MappedFile
+from ..memory import Image, MappedFile
 from .acquires import Acquires, Lines
 from .waits import FutexFacts
 
 KIND = "shared-semaphore"
 _SYNCHRONIZE = "multiprocessing/synchronize.py"
-_OWN = ("multiprocessing/synchronize.py", "multiprocessing/queues.py", "multiprocessing/pool.py",
-        "multiprocessing/sharedctypes.py", "concurrent/futures/process.py", "contextlib.py")  # fmt: skip
+#: Files of functions that only pass objects of the program on.
+_OWN = ("/multiprocessing/", "concurrent/futures/process.py", "contextlib.py")
 #: sem_open(3): a file each, of a name of its own while it is new.
 _FILES = "/dev/shm/sem."  # noqa: S108 - where the C library puts them
 _MOST_FRAMES = 200
-_MOST_NAMES = 500
+#: Functions of those files that have the object as `self`, which is no name.
+_METHODS = ("__enter__", "acquire", "get", "put", "wait", "wait_for", "join", "task_done", "set", "is_set", "notify")
 
 
 class Claim(NamedTuple):
@@ -49,6 +49,7 @@ class SemaphoreBook:
         self._image = image
         self._threads = threads
         self._locks = Locks(python.frames)
+        self._names = Names(python.frames)
         self._acquires = Acquires(python.frames, lines)
         self.keys = semaphore_files(maps, image.files)
         self._owners: Dict[int, Optional[int]] = {}
@@ -114,6 +115,7 @@ class SemaphoreBook:
         for handle, tid in self._owners.items():
             ident = self._ident(handle)
             places = list(self._places(handle, tid)) if tid is not None else []
+            self._users.setdefault(handle, []).extend(self._threads[tid].frames[:8] if tid is not None else ())
             for depth, frame, line in places:
                 self._users.setdefault(handle, []).append(frame)
                 self._held.setdefault(tid or 0, []).append(HeldLock(ident, self._frame(frame, line), depth, "recorded"))
@@ -193,50 +195,21 @@ class SemaphoreBook:
 
     def _named(self, semlock: int) -> Optional[Tuple[str, str, Tuple[str, ...]]]:
         """(name, type, attributes) of what the program knows a SemLock by; the program's own frames first."""
-        handle = self._handle_of[semlock]
-        users = self._users.get(handle, [])
-        own = [f for f in users if f.code.filename.endswith(_OWN)]
-        others = [f for f in users if f not in own]
-        for frame in others:
-            found = self._among(semlock, list(self._python.frames.locals(frame))[:_MOST_NAMES])
-            if found is not None:
-                return found
-        for frame in others:
-            found = self._among(semlock, self._globals(frame))
-            if found is not None:
-                return found
-        for frame in reversed(own):
-            found = self._among(semlock, [n for n in self._python.frames.locals(frame) if n[0] != "self"])
-            if found is not None:
-                return found
-        return None
-
-    def _globals(self, frame: Frame) -> List[Tuple[str, int]]:
-        namespace = self._python.frames.globals(frame)
-        try:
-            return list(self._python.objects.text_dict(namespace).items())[:_MOST_NAMES] if namespace else []
-        except (Fault, NotThat):
-            return []
-
-    def _among(self, semlock: int, named: Sequence[Tuple[str, int]]) -> Optional[Tuple[str, str, Tuple[str, ...]]]:
         objects = self._python.objects
-        for name, value in named:
+        seen: List[Tuple[str, Tuple[str, ...]]] = []
+
+        def same(value: int) -> bool:
             path = path_to(objects, value, semlock)
             if path is not None:
-                return name, objects.type_name(value) or "object", path
-        for name, value in named:
-            kind = objects.type_name(value)
-            if kind in (None, "module", "type", "dict"):
-                continue
-            try:
-                parts = list(attributes(objects, value).items())[:_MOST_NAMES]
-            except (Fault, NotThat):
-                continue
-            for attribute, part in parts:
-                path = path_to(objects, part, semlock)
-                if path is not None:
-                    owner = (kind or "").split(".")[-1] if name in ("self", "cls") else name
-                    return f"{owner}.{attribute}", objects.type_name(part) or "object", path
+                seen.append((objects.type_name(value) or "object", path))
+            return path is not None
+
+        users = self._users.get(self._handle_of[semlock], [])
+        own = [f for f in users if any(part in f.code.filename for part in _OWN)]
+        for frames in ([f for f in users if f not in own], [f for f in reversed(own) if f.function not in _METHODS]):
+            name = self._names.find(same, frames)
+            if name is not None:
+                return (name, *seen[-1])
         return None
 
 
