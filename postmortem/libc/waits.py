@@ -13,6 +13,7 @@ nptl/pthread_once.c; libstdc++-v3/libsupc++/guard.cc. musl's mutexes look otherw
 
 from __future__ import annotations
 
+import contextlib
 import re
 import struct
 from typing import Callable, Collection, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -89,13 +90,11 @@ def awaited(
     functions: of the native frames, the most recent first; empty where there are none.
     """
     named = waiting_for(functions)
-    try:
-        for reader in _READERS:
+    for reader in _READERS:
+        with contextlib.suppress(Fault):  # another object may end where the memory does
             found = reader(memory, call, threads, named)
             if found is not None:
                 return found
-    except Fault:
-        pass
     if named not in _BY_NAME_ALONE:
         return None
     # a condition has two words side by side, at which its waiters sleep by turns
