@@ -132,9 +132,11 @@ def _queue(queue: Primitive) -> List[str]:
     if queue.value is None:
         return []
     full = bool(queue.limit) and queue.limit is not None and queue.value >= queue.limit > 0
-    said = ["full" if full else "empty" if not queue.value else f"{queue.value} waiting"]
+    said = [
+        "full" if full else "empty" if not queue.value else "1 item" if queue.value == 1 else f"{queue.value} items"
+    ]
     if queue.limit is not None:
-        said.append(f"{queue.limit} places" if queue.limit > 0 else "no bound")
+        said.append("no bound" if queue.limit <= 0 else "1 place" if queue.limit == 1 else f"{queue.limit} places")
     if queue.unfinished:
         said.append(f"{queue.unfinished} not done")
     return said

@@ -9,7 +9,7 @@ for. Source: Lib/asyncio/{locks,queues,tasks,taskgroups,streams,base_events,base
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..memory import Fault
 from .asyncprimitives import Primitive, Primitives
@@ -45,7 +45,16 @@ class Awaited:
     detail: Optional[str] = None
 
 
-_Rule = Callable[["Awaiting", Frame, "Sequence[Frame]", int], Optional[Awaited]]
+class _Place(NamedTuple):
+    """A frame of asyncio's among those of a task, innermost await first."""
+
+    frame: Frame
+    depth: int
+    frames: Sequence[Frame]
+    waiter: int
+
+
+_Rule = Callable[["Awaiting", _Place], Optional[Awaited]]
 
 
 class Awaiting:
@@ -89,7 +98,7 @@ class Awaiting:
                 break
             if rule is None:
                 continue
-            said = rule(self, frame, frames[: index + 1], waiter)
+            said = rule(self, _Place(frame, index, frames, waiter))
             if said is not None and (found is None or (found.kind, said.kind) in _CONTAINERS):
                 found = said
         return found
@@ -138,100 +147,105 @@ class Awaiting:
     def _self(self, frame: Frame) -> Optional[int]:
         return self._python.frames.local(frame, "self")
 
-    def _primitive(self, frame: Frame, _inner: Sequence[Frame], _waiter: int) -> Optional[Awaited]:
-        found = self.primitives.at(self._self(frame))
+    def _primitive(self, at: _Place) -> Optional[Awaited]:
+        found = self.primitives.at(self._self(at.frame))
         return None if found is None else Awaited(found.kind, primitive=found)
 
-    def _sleep(self, frame: Frame, _inner: Sequence[Frame], _waiter: int) -> Optional[Awaited]:
-        delay = self._number(self._python.frames.local(frame, "delay"))
+    def _sleep(self, at: _Place) -> Optional[Awaited]:
+        delay = self._number(self._python.frames.local(at.frame, "delay"))
         return Awaited("sleep", timed=True, detail=None if delay is None else f"sleep({delay:g})")
 
-    def _wait(self, frame: Frame, _inner: Sequence[Frame], _waiter: int) -> Optional[Awaited]:
+    def _wait(self, at: _Place) -> Optional[Awaited]:
         """``_wait`` of tasks.py: all, the first, or the first to fail, of which any may be the one."""
         local = self._python.frames.local
-        members, when = local(frame, "fs"), local(frame, "return_when")
+        members, when = local(at.frame, "fs"), local(at.frame, "return_when")
         if members is None:
             return None
         all_ = when is not None and self._objects.optional_text(when) == "ALL_COMPLETED"
-        found = self._of_several(list(self._members(members)), not all_, "wait")
-        found.timed = self._given(local(frame, "timeout"))
+        found = self._of_several(self._members(members), not all_, "wait")
+        found.timed = self._given(local(at.frame, "timeout"))
         return found
 
-    def _wait_for(self, frame: Frame, inner: Sequence[Frame], waiter: int) -> Optional[Awaited]:
+    def _wait_for(self, at: _Place) -> Optional[Awaited]:
         """Up to 3.11 it makes a task of what it is given and waits for a future of its own."""
-        future = self._python.frames.local(frame, "fut")
-        if future is None or len(inner) > 1 or self.futures.kind(future) is None:
+        future = self._python.frames.local(at.frame, "fut")
+        if future is None or at.depth or self.futures.kind(future) is None:
             return None
         found = self.by_future(future)
         if found is not None:
-            found.timed = future != waiter or self._given(self._python.frames.local(frame, "timeout"))
+            found.timed = future != at.waiter or self._given(self._python.frames.local(at.frame, "timeout"))
             found.passes_on = bool(found.tasks)
         return found
 
-    def _cancelling(self, frame: Frame, _inner: Sequence[Frame], _waiter: int) -> Optional[Awaited]:
-        future = self._python.frames.local(frame, "fut")
+    def _cancelling(self, at: _Place) -> Optional[Awaited]:
+        future = self._python.frames.local(at.frame, "fut")
         if future is None or not self.futures.is_task(future):
             return None
         return Awaited("task", tasks=[future], detail="the end of a task that was cancelled")
 
-    def _completed(self, frame: Frame, _inner: Sequence[Frame], _waiter: int) -> Optional[Awaited]:
-        """as_completed: a closure up to 3.12, an iterator since."""
-        todo = self._python.frames.local(frame, "todo")
-        iterator = self._self(frame)
-        timed = False
-        if todo is None and iterator is not None:
-            values = attributes(self._objects, iterator)
-            todo, timed = values.get("_todo"), self._given(values.get("_timeout_handle"))
-        elif todo is not None:
-            timed = self._given(self._python.frames.local(frame, "timeout_handle"))
+    def _completed(self, at: _Place) -> Optional[Awaited]:
+        """as_completed: a generator up to 3.12, which its caller's `for` keeps; an iterator since."""
+        iterator = self._self(at.frame)
+        values = attributes(self._objects, iterator) if iterator is not None else self._of_generator(at)
+        todo = values.get("_todo") or values.get("todo")
         if todo is None:
             return None
-        found = self._of_several(list(self._members(todo)), True, "as_completed")
-        found.timed = timed
+        found = self._of_several(self._members(todo), True, "as_completed")
+        found.timed = self._given(values.get("_timeout_handle") or values.get("timeout_handle"))
         return found
 
-    def _group(self, frame: Frame, _inner: Sequence[Frame], _waiter: int) -> Optional[Awaited]:
-        group = self._self(frame)
+    def _of_generator(self, at: _Place) -> Dict[str, int]:
+        if at.depth + 1 >= len(at.frames):
+            return {}
+        for value in self._python.frames.value_stack(at.frames[at.depth + 1]):
+            if value and self._objects.type_name(value) == "generator":
+                inner = self._python.frames.generator(value).frame
+                if inner is not None and inner.is_in("as_completed", "asyncio/tasks.py"):
+                    return dict(self._python.frames.locals(inner))
+        return {}
+
+    def _group(self, at: _Place) -> Optional[Awaited]:
+        group = self._self(at.frame)
         members = attribute(self._objects, group, "_tasks") if group else None
         if members is None:
             return None
-        found = self._of_several(list(self._members(members)), False, "TaskGroup")
+        found = self._of_several(self._members(members), False, "TaskGroup")
         found.passes_on = True
         return found
 
-    def _stream(self, frame: Frame, _inner: Sequence[Frame], _waiter: int) -> Optional[Awaited]:
+    def _stream(self, at: _Place) -> Optional[Awaited]:
         """A reader, a writer, or the protocol between it and its transport."""
-        stream = self._self(frame)
+        stream = self._self(at.frame)
         if stream is None:
             return None
         values = attributes(self._objects, stream)
         fd = descriptor_of_transport(self._objects, values.get("_transport"))
         if fd is None and "_stream_reader_wr" in values:
-            return None  # the writer's frame around it knows
-        what = {"_wait_for_data": "reads", "drain": "waits until what it wrote is taken"}.get(frame.function)
+            return None  # the writer's at.frame around it knows
+        what = {"_wait_for_data": "reads", "drain": "waits until what it wrote is taken"}.get(at.frame.function)
         return Awaited("descriptor", fd=fd, detail=what)
 
-    def _socket(self, frame: Frame, _inner: Sequence[Frame], _waiter: int) -> Optional[Awaited]:
-        fd = descriptor_of_socket(self._objects, self._python.frames.local(frame, "sock"))
-        return Awaited("descriptor", fd=fd, detail=frame.function)
+    def _socket(self, at: _Place) -> Optional[Awaited]:
+        fd = descriptor_of_socket(self._objects, self._python.frames.local(at.frame, "sock"))
+        return Awaited("descriptor", fd=fd, detail=at.frame.function)
 
-    def _server(self, frame: Frame, _inner: Sequence[Frame], _waiter: int) -> Optional[Awaited]:
-        server = self._self(frame)
+    def _server(self, at: _Place) -> Optional[Awaited]:
+        server = self._self(at.frame)
         fd = descriptor_of_server(self._objects, server) if server else None
-        what = "serves" if frame.function == "serve_forever" else "waits until its connections are closed"
+        what = "serves" if at.frame.function == "serve_forever" else "waits until its connections are closed"
         return Awaited("descriptor", fd=fd, detail=what)
 
-    def _child(self, frame: Frame, _inner: Sequence[Frame], _waiter: int) -> Optional[Awaited]:
-        transport = self._self(frame)
+    def _child(self, at: _Place) -> Optional[Awaited]:
+        transport = self._self(at.frame)
         pid = self._number(attribute(self._objects, transport, "_pid")) if transport else None
         return Awaited("process", pid=None if pid is None else int(pid), detail="waits for a child to end")
 
-    def _executor(self, frame: Frame, _inner: Sequence[Frame], waiter: int) -> Optional[Awaited]:
+    def _executor(self, at: _Place) -> Optional[Awaited]:
         """A thread of its own shuts the loop's executor down, and joins the workers."""
-        thread = self._python.frames.local(frame, "thread")
-        timed = self._given(self._python.frames.local(frame, "timeout"))
+        thread = self._python.frames.local(at.frame, "thread")
+        timed = self._given(self._python.frames.local(at.frame, "timeout"))
         return Awaited(
-            "thread", future=waiter, thread=thread, timed=timed, detail="waits for the executor's workers to end"
+            "thread", future=at.waiter, thread=thread, timed=timed, detail="waits for the executor's workers to end"
         )
 
     # ------------------------------------------------------------------ values

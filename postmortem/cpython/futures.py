@@ -75,7 +75,7 @@ class Futures:
         """ "pending" | "done" | "unknown"; of a concurrent one also "running"."""
         if self._c(address):
             return _STATES.get(self._objects.memory.u32(address + self._layout.fut_state), "unknown")
-        text = attribute(self._objects, address, "_state")
+        text = attribute(self._objects, address, "_state") or class_value(self._objects, address, "_state")
         return _WORDS.get(self._objects.optional_text(text) or "", "unknown") if text else "unknown"
 
     def loop(self, address: int) -> Optional[int]:

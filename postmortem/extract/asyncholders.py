@@ -48,6 +48,7 @@ class Holders:
                 self._note(claim)
         unowned = self._unowned(states, awaiting)
         if unowned:
+            self._acquires.consider(f.code.filename for _task, frames in stacks for f in frames if not awaiting.own(f))
             for task, frames in stacks:
                 for claim in self._by_hand(task, frames, awaiting):
                     if claim.primitive.address in unowned:
@@ -75,6 +76,8 @@ class Holders:
             if frame.code.filename.endswith(_LOCKS):
                 continue
             for entered in self._locks.entered(frame):
+                if entered.line is None:
+                    continue  # of a lock that it still waits for: no handler keeps its slot yet
                 primitive = _lockable(awaiting, entered.manager)
                 if primitive is not None and not self._given_up(primitive, frames[:depth], awaiting):
                     yield Claim(task, primitive, frame, depth, entered.line, "with-slot")

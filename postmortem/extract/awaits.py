@@ -101,7 +101,8 @@ class Awaits:
         return self._waits.get(task)
 
     def _wait(self, ident: str, users: Sequence[Frame], awaited: Awaited, endless: Optional[bool]) -> TaskWait:
-        tasks = tuple(self._ids[task] for task in awaited.tasks if task in self._ids)
+        known = [self._ids[task] for task in awaited.tasks if task in self._ids]
+        tasks = tuple(sorted(known, key=lambda task: int(task[len("task-") :])))  # a set's order is no order
         if len(tasks) < len(awaited.tasks) and awaited.any:
             tasks = ()  # some of them were not read
         resource = None if awaited.tasks else self._resource(ident, users, awaited)
@@ -205,7 +206,9 @@ class Awaits:
             state = describe(draft.primitive)
             what = f"asyncio.{_CLASSES[draft.primitive.kind]}"
             return f"{what} {name or _awaited_in(draft.users)}" + (f" ({state})" if state else "")
-        return f"Future {name or _awaited_in(draft.users)}"
+        if name is None or "." in name or "[" in name:
+            return f"Future {name or _awaited_in(draft.users)}"
+        return f"Future {name}, {_awaited_in(draft.users)}"
 
     def _name(self, address: int, draft: Draft) -> Optional[str]:
         users = list(dict.fromkeys(draft.users))

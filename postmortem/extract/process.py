@@ -31,7 +31,7 @@ from .joins import joined_thread
 from .kinship import LockPlace, Trace, origin_of
 from .locks import LockBook
 from .native_locks import NativeLocks
-from .pools import FutureFacts, Pools
+from .pools import FutureFacts
 from .semaphores import SemaphoreBook
 from .stacks import Stacks
 from .states import match_states
@@ -90,6 +90,8 @@ class Reader:
         """All that needs no native stack: gdb unwinds meanwhile. To be called once, before ``process``."""
         if self.tasks is not None:
             self.tasks.read()
+            if self.locks is not None:
+                self.locks.futures.beside = self.tasks.runner
         # after the tasks: what a suspended coroutine holds, its loop's thread holds
         self._drafts = [self._draft(thread) for thread in self.core.threads]
         if self.locks is not None:
@@ -234,7 +236,7 @@ class Reader:
 
     def work(self, future: int) -> Optional[FutureFacts]:
         """Who could finish a concurrent.futures.Future."""
-        return Pools(self.python, self.by_tid).future(future) if self.python else None
+        return self.locks.futures.future(future) if self.locks else None
 
     def tid_of_thread(self, thread: int) -> Optional[int]:
         return next((tid for tid, state in self.by_tid.items() if state.object == thread), None)
