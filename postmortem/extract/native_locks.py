@@ -61,6 +61,7 @@ class NativeLocks:
         self._known: Dict[Tuple[str, int], _Known] = {}
         self._of: Dict[int, _Known] = {}
         self._holders: Dict[str, Tuple[int, str]] = {}
+        self._functions: Dict[int, Optional[Tuple[str, int]]] = {}
         tids = [thread.tid for thread in core.threads]
         pointers = {thread.regs["fs_base"]: thread.tid for thread in core.threads if thread.regs.get("fs_base")}
         self._threads = Threads(frozenset(tids), pointers, complete=not core.truncated)
@@ -142,16 +143,21 @@ class NativeLocks:
         if not known.wanted:
             return set()
         wanted = known.wanted[0]
-        start = function_at(self._core, wanted.address - 1)
+        start = self._function(wanted.address)
         return {
             tid
             for tid, frames in stacks.items()
             for frame in frames
             if frame.module == wanted.module and (
-                function_at(self._core, frame.address - 1) == start if start is not None
+                self._function(frame.address) == start if start is not None
                 else frame.function is not None and frame.function == wanted.function
             )
         }  # fmt: skip
+
+    def _function(self, returns_to: int) -> Optional[Tuple[str, int]]:
+        if returns_to not in self._functions:
+            self._functions[returns_to] = function_at(self._core, returns_to - 1)
+        return self._functions[returns_to]
 
     # ------------------------------------------------------------------ what it comes to
 

@@ -8,6 +8,7 @@ from postmortem.classify.engine import classify
 from postmortem.evidence import (
     Counters,
     Evidence,
+    Frame,
     Gil,
     HeldLock,
     Interpreter,
@@ -45,7 +46,7 @@ def counters(cpu: float = 0.0, switches: int = 0, delay: float = 0.0, seconds: f
     return Counters(seconds, cpu, switches, 0, delay)
 
 
-def thread(tid: int, frames: Sequence[PythonFrame] = (), **known: Any) -> Thread:
+def thread(tid: int, frames: Sequence[Frame] = (), **known: Any) -> Thread:
     return Thread(
         tid=tid,
         name=known.pop("name", f"T-{tid}"),
