@@ -1,0 +1,115 @@
+"""A forked process waits for a lock that another thread of its parent held when it was forked.
+
+**What it looks like.** A child of a threaded process, made by fork without exec, waits for a lock at 0 % CPU. The lock is
+held by a thread that the child does not have; the parent has it, or had it.
+
+**Easily mistaken for** `lock-order-deadlock`, `orphaned-lock`; `child-wait`, which is what the parent shows.
+
+**Why it hangs.** fork copies the memory, locked locks included, but only the thread that calls it. Nobody in the child can
+release what another thread held at that moment; the release in the parent does not reach the copy.
+
+**Remedy.** Start processes by spawn or forkserver (the default since 3.14), or before any thread; where fork must be, make the
+locks anew in the child (`os.register_at_fork`), or fork and exec at once.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Optional, Tuple
+
+from ...evidence import Process, PythonFrame, Resource, Thread, Waker
+from ...findings import Culprit
+from ..knowledge import own_frame, short
+from ..pattern import Answer, Match, No, Pattern
+from ..view import View, label, plural
+
+PATTERN = Pattern(
+    id="fork-inherited-lock",
+    title="a forked process waits for a lock whose holder was not forked",
+    explanation=(
+        "The process was forked while another thread of its parent held this lock. The child has a copy of the locked lock, "
+        "but not of the thread that would release it."
+    ),
+    remedy=(
+        "Make child processes by spawn or forkserver (multiprocessing.set_start_method), with subprocess, or before the "
+        "first thread starts. Where fork has to be, make the lock anew in the child with "
+        "os.register_at_fork(after_in_child=…)."
+    ),
+    needs=("python", "cores"),
+    outranks=(
+        "child-wait", "orphaned-lock", "lock-order-deadlock", "self-deadlock", "missed-wakeup", "shutdown-join",
+        "network-wait", "sleeping", "mp-worker-died",
+    ),
+    references=(
+        "https://docs.python.org/3/library/os.html#os.fork",
+        "https://docs.python.org/3/library/multiprocessing.html#contexts-and-start-methods",
+        "https://github.com/python/cpython/issues/50970",
+    ),
+)  # fmt: skip
+
+#: Where a forked child of multiprocessing goes on; the frames below are its parent's.
+_FORKED_AT = ("multiprocessing/popen_fork.py", "_launch")
+
+
+def match(view: View) -> Iterator[Answer]:
+    forked = [p for p in view.pythons if p.forked]
+    found = False
+    for process in forked:
+        resources = {r.id: r for r in process.resources}
+        for thread in process.threads:
+            resource = resources.get(thread.wait.resource or "") if thread.wait is not None else None
+            waker = _before_fork(resource)
+            if resource is not None and waker is not None:
+                found = True
+                yield _match(view, process, thread, resource, waker)
+    if forked and not found:
+        yield No(f"no lock of {plural(len(forked), 'forked process')} is held by a thread that was left behind")
+
+
+def _before_fork(resource: Optional[Resource]) -> Optional[Waker]:
+    """The thread of the parent that held it then."""
+    return next((w for w in resource.wakers if w.role == "before-fork"), None) if resource is not None else None
+
+
+def _match(view: View, process: Process, thread: Thread, resource: Resource, waker: Waker) -> Match:
+    endless = thread.wait is not None and thread.wait.endless is not False
+    sure = bool(resource.owner_gone) and waker.basis != "inferred"
+    wants = own_frame(thread.python)
+    at = f" at {short(wants)}" if wants else ""
+    who = f"{waker.name} ({waker.tid})" if waker.name else f"thread {waker.tid}" if waker.tid else "another thread"
+    since = f", taken at {short(waker.frame)}" if waker.frame is not None else ""
+    return Match(
+        confidence="possible" if not endless else "proven" if sure else "likely",
+        summary=(
+            f"{label(thread)} of the forked process {process.pid} waits{at} for {resource.description}, which {who} of its "
+            f"parent {waker.pid} held{since} when it was forked"
+        ),
+        evidence=(
+            f"{label(thread)} waits{at} for {resource.description}{' without a time limit' if endless else ''}",
+            *resource.because,
+        ),
+        culprits=tuple(_culprits(view, process, thread, wants, waker)),
+        victims=(view.victim(process, thread),),
+        pid=process.pid,
+    )
+
+
+def _culprits(
+    view: View, process: Process, thread: Thread, wants: Optional[PythonFrame], waker: Waker
+) -> List[Culprit]:
+    found = [view.culprit(process, wants, thread)] if wants is not None else []
+    started = _started_at(thread.python)
+    if started is not None:
+        found.append(view.culprit(process, started, thread))
+    parent = view.by_pid.get(waker.pid or 0)
+    holder = view.thread(parent, waker.tid) if parent is not None else None
+    held = own_frame(holder.python) if holder is not None and waker.frame is not None else None
+    if parent is not None and held is not None:
+        found.append(view.culprit(parent, held, holder))
+    return list(dict.fromkeys(found))
+
+
+def _started_at(frames: Tuple[PythonFrame, ...]) -> Optional[PythonFrame]:
+    """The program's line that started the process, among what the child has of its parent's stack."""
+    file, function = _FORKED_AT
+    depth = next((i for i, f in enumerate(frames) if f.function == function and f.file.endswith(file)), None)
+    return own_frame(frames[depth:]) if depth is not None else None

@@ -1,0 +1,114 @@
+"""A process is joined before the queue into which it has put things is emptied.
+
+**What it looks like.** The parent waits in `Process.join`; the child has come to its end, where it joins the feeder thread of a
+`multiprocessing.Queue`; that thread writes into the queue's full pipe.
+
+**Easily mistaken for** `child-wait`; `shutdown-join`, which is what the child alone shows.
+
+**Why it hangs.** Items put into a Queue lie in the child until its feeder thread has written them into a pipe of 64 KB, and the
+child does not end before. The one who would read them waits for the child to end.
+
+**Remedy.** Get all items first, then join.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, Optional, Tuple
+
+from ...evidence import Process, Resource, Thread
+from ...waitgraph import Agent
+from ..knowledge import own_frame, short
+from ..pattern import Answer, Match, Pattern
+from ..view import View, label
+
+PATTERN = Pattern(
+    id="mp-join-before-drain",
+    title="a process is joined before its queue is emptied",
+    explanation=(
+        "The child has put more into the queue than its pipe takes, and does not end before all of it is written. The "
+        "parent, which should read it, waits for the child to end."
+    ),
+    remedy=(
+        "Take everything out of the queue before join(): one item for each job, or until a sentinel comes. If the items are "
+        "not wanted, call cancel_join_thread() on the queue in the child."
+    ),
+    needs=("python", "cores"),
+    outranks=("pipe-deadlock", "child-wait", "shutdown-join", "missed-wakeup", "network-wait", "sleeping"),
+    references=(
+        "https://docs.python.org/3/library/multiprocessing.html#pipes-and-queues",
+        "https://docs.python.org/3/library/multiprocessing.html#programming-guidelines",
+    ),
+)
+
+_QUEUES, _PROCESS = "multiprocessing/queues.py", "multiprocessing/process.py"
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        for thread in process.threads:
+            child = _joined(view, thread)
+            feeder = next((t for t in child.threads if _feeds(t)), None) if child is not None else None
+            if child is not None and feeder is not None and _ends(child) and not view.moves(feeder):
+                yield _match(view, process, thread, child, feeder)
+
+
+def _joined(view: View, thread: Thread) -> Optional[Process]:
+    """The child that a thread joins."""
+    wait = thread.wait
+    if wait is None or wait.kind != "process" or wait.pid is None:
+        return None
+    joins = any(f.function == "join" and f.file.endswith(_PROCESS) for f in thread.python[:6])
+    return view.by_pid.get(wait.pid) if joins else None
+
+
+def _feeds(thread: Thread) -> bool:
+    """Is it the feeder thread of a queue, writing?"""
+    in_write = thread.wait is not None and thread.wait.syscall in ("write", "writev")
+    return in_write and any(f.function == "_feed" and f.file.endswith(_QUEUES) for f in thread.python)
+
+
+def _ends(child: Process) -> bool:
+    """Does the process wait for its feeder thread, as it does when it ends?"""
+    main = next((t for t in child.threads if t.is_main), None)
+    return main is not None and any(
+        f.function in ("_finalize_join", "join_thread") and f.file.endswith(_QUEUES) for f in main.python[:8]
+    )
+
+
+def _match(view: View, process: Process, thread: Thread, child: Process, feeder: Thread) -> Match:
+    graph, agent = view.graph, Agent(process.pid, thread.tid)
+    frame = own_frame(thread.python)
+    at = f" at {short(frame)}" if frame else ""
+    pipe = _pipe(child, feeder)
+    proven = graph.stuck(agent) == "proven"
+    return Match(
+        confidence="proven" if proven else "likely",
+        summary=(
+            f"{label(thread)} of process {process.pid} joins its child {child.pid}{at}, which cannot end: what it has put "
+            "into a queue does not fit into the pipe, and nobody reads that"
+        ),
+        evidence=(
+            f"{label(thread)} waits{at} for process {child.pid} to end",
+            f"process {child.pid} waits for the feeder thread of a multiprocessing queue, as it does when it ends",
+            f"{label(feeder)} of process {child.pid} writes{f' to the {pipe.description}' if pipe else ' to a pipe'} and cannot "
+            "go on: it is full",
+            *_readers(pipe),
+            *(graph.reasons(agent) if proven else ()),
+        ),
+        culprits=(view.culprit(process, frame, thread),) if frame else (),
+        victims=(view.victim(process, thread),),
+        pid=process.pid,
+    )
+
+
+def _pipe(child: Process, feeder: Thread) -> Optional[Resource]:
+    wanted = feeder.wait.resource if feeder.wait is not None else None
+    return next((r for r in child.resources if r.id == wanted), None)
+
+
+def _readers(pipe: Optional[Resource]) -> Tuple[str, ...]:
+    if pipe is None or not pipe.ends:
+        return ()
+    who = sorted({end.pid for end in pipe.ends if "r" in end.mode})
+    filled = f"; {pipe.value} of {pipe.limit} bytes are in it" if pipe.value is not None and pipe.limit else ""
+    return (f"its read end is with process {', '.join(map(str, who))}{filled}",)

@@ -1,0 +1,118 @@
+"""A pool waits for a result whose worker was killed.
+
+**What it looks like.** A thread waits for `AsyncResult.get()`, `Pool.map` or the like; every worker of the pool rests; one of
+them is younger than the others.
+
+**Easily mistaken for** a long task, where a worker is at work; `semaphore-orphan`, where the worker took a lock along.
+
+**Why it hangs.** When a worker of `multiprocessing.Pool` dies, the pool starts another one in its place, but forgets the job
+that the dead one had: nobody will ever bring its result.
+
+**Remedy.** Use `concurrent.futures.ProcessPoolExecutor`, which raises BrokenProcessPool; give `get` a timeout; look for what
+killed the worker: the OOM killer, a fault in native code, `os._exit`.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Optional, Tuple
+
+from ...evidence import Pool, Process, PythonFrame, Resource, Thread
+from ..knowledge import own_frame, short
+from ..pattern import Answer, Match, No, Pattern
+from ..view import View, do, label, plural
+
+PATTERN = Pattern(
+    id="mp-worker-died",
+    title="a process pool waits for the result of a worker that has died",
+    explanation=(
+        "A worker process of the pool ended in the middle of a job. multiprocessing.Pool starts another worker, but does "
+        "not do the job again: its result is awaited for ever."
+    ),
+    remedy=(
+        "Find out what ended the worker (the kernel's log for the OOM killer; a fault in native code; os._exit or sys.exit "
+        "in the job). concurrent.futures.ProcessPoolExecutor raises BrokenProcessPool in its place; AsyncResult.get(timeout) "
+        "at least comes back."
+    ),
+    needs=("python", "cores"),
+    outranks=("missed-wakeup", "child-wait", "network-wait", "sleeping", "shutdown-join"),
+    references=(
+        "https://docs.python.org/3/library/concurrent.futures.html#concurrent.futures.process.BrokenProcessPool",
+        "https://github.com/python/cpython/issues/66587",
+    ),
+)
+
+_POOL = "multiprocessing.Pool"
+_FILE = "multiprocessing/pool.py"
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        for pool in process.pools:
+            if pool.kind == _POOL and pool.pending:
+                yield from _pool(view, process, pool)
+
+
+def _pool(view: View, process: Process, pool: Pool) -> Iterator[Answer]:
+    waiters: List[Tuple[Thread, Optional[Resource]]] = [(t, None) for t in process.threads if _joins(pool, t)]
+    waiters += [(t, r) for t in process.threads for r in [_awaits(process, pool, t)] if r is not None]
+    busy = [pid for pid in pool.processes if pid not in pool.idle]
+    if busy or not pool.processes:
+        yield No(f"{pool.description} has {plural(pool.pending or 0, 'result')} to come, and "
+                 f"{plural(len(busy), 'worker')} that {do(len(busy), 'work')}")  # fmt: skip
+    elif waiters:
+        yield _match(view, process, pool, waiters)
+
+
+def _awaits(process: Process, pool: Pool, thread: Thread) -> Optional[Resource]:
+    """The result of this pool that a thread waits for."""
+    wanted = thread.wait.resource if thread.wait is not None else None
+    return next((r for r in process.resources if r.id == wanted and r.part_of == pool.id), None) if wanted else None
+
+
+def _joins(pool: Pool, thread: Thread) -> bool:
+    """Is it in Pool.join, which waits for every result?"""
+    return thread.tid not in pool.threads and any(
+        f.function == "join" and f.file.endswith(_FILE) for f in thread.python[:6]
+    )
+
+
+def _match(view: View, process: Process, pool: Pool, waiters: List[Tuple[Thread, Optional[Resource]]]) -> Match:
+    endless = all(t.wait is not None and t.wait.endless is not False for t, _r in waiters)
+    results = [r for _t, r in waiters if r is not None]
+    proof = next((r.because for r in results if r.closed and not r.wakers), ())
+    new = len(pool.gone) + (pool.replaced or 0)
+    thread = waiters[0][0]
+    frame = own_frame(thread.python)
+    at = f" at {short(frame)}" if frame else ""
+    what = results[0].description if results else f"the end of {pool.description}"
+    places: List[Tuple[Thread, PythonFrame]] = [
+        (t, f) for t, _r in waiters for f in [own_frame(t.python)] if f is not None
+    ]
+    confidence = "proven" if proof else "likely" if new else "possible"
+    return Match(
+        confidence=confidence if endless else "possible",
+        summary=f"{label(thread)} waits{at} for {what}, but every worker rests: the one that had the job has died",
+        evidence=(
+            *(f"{label(t)} waits for {r.description if r else what}" for t, r in waiters[:3]),
+            f"{plural(pool.pending or 0, 'result')} of {pool.description} still to come, and all {len(pool.processes)} "
+            "workers wait for a job",
+            *_replaced(view, pool),
+            *proof,
+        ),
+        culprits=tuple(dict.fromkeys(view.culprit(process, f, t) for t, f in places)),
+        victims=tuple(view.victim(process, t) for t, _r in waiters),
+        pid=process.pid,
+    )
+
+
+def _replaced(view: View, pool: Pool) -> Iterator[str]:
+    ages = sorted(
+        (p.age_s, p.pid) for pid in pool.processes for p in [view.by_pid.get(pid)] if p and p.age_s is not None
+    )
+    if pool.gone:
+        yield f"worker {', '.join(map(str, pool.gone))} has ended"
+    if pool.replaced and ages:
+        yield (
+            f"{plural(pool.replaced, 'worker')} {do(pool.replaced, 'stand')} in for others that ended: process {ages[0][1]} "
+            f"is {ages[-1][0] - ages[0][0]:.2f} s younger than process {ages[-1][1]}"
+        )

@@ -1,0 +1,93 @@
+"""A lock that processes share is taken, and the process that took it is no more.
+
+**What it looks like.** Processes wait in `SemLock.__enter__`, `acquire` or a multiprocessing queue at 0 % CPU, all for the same
+semaphore. Its value is 0, and none of the processes that have it has it by its own count.
+
+**Easily mistaken for** an idle worker pool, where one worker holds the lock of the queue and reads; `mp-worker-died`, where the
+result is lost but no lock is.
+
+**Why it hangs.** A semaphore in shared memory belongs to nobody: when the process that took it is killed (by the OOM killer,
+`terminate()`, a fault), the kernel does not give it back, and nobody else will.
+
+**Remedy.** Do not kill processes that may hold a lock: ask them to end. Where they may be killed, guard the data with a file
+lock (`fcntl.lockf`), which the kernel releases, or let one process own the data and send it messages.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Iterator, List, NamedTuple
+
+from ...evidence import Process, Resource, Thread
+from ..knowledge import own_frame, short
+from ..pattern import Answer, Match, No, Pattern
+from ..view import View, do, label, plural
+
+PATTERN = Pattern(
+    id="semaphore-orphan",
+    title="a lock shared by processes was taken by one that is no more",
+    explanation=(
+        "The lock is a semaphore in memory that several processes share. The process that took it has ended without giving "
+        "it back, and the kernel does not do that: everybody else waits for ever."
+    ),
+    remedy=(
+        "Let no process be killed while it may hold the lock: send it a sentinel or set an Event and join it, in place of "
+        "terminate() or kill(); look for what killed it (the OOM killer, a fault in native code). Locks that must survive "
+        "that are those of files (fcntl.lockf), which the kernel releases when a process ends."
+    ),
+    needs=("python", "cores"),
+    outranks=("child-wait", "missed-wakeup", "mp-worker-died", "shutdown-join", "network-wait", "sleeping"),
+    references=(
+        "https://docs.python.org/3/library/multiprocessing.html#multiprocessing.Process.terminate",
+        "https://docs.python.org/3/library/multiprocessing.html#synchronization-primitives",
+    ),
+)
+
+
+class _Waiter(NamedTuple):
+    process: Process
+    thread: Thread
+    resource: Resource
+
+
+def match(view: View) -> Iterator[Answer]:
+    lost: Dict[str, List[_Waiter]] = {}
+    held = 0
+    for process in view.pythons:
+        resources = {r.id: r for r in process.resources if r.kind == "shared-semaphore" and r.key}
+        for thread in process.threads:
+            resource = resources.get(thread.wait.resource or "") if thread.wait is not None else None
+            if resource is None or resource.key is None:
+                continue
+            if resource.owner_gone:
+                lost.setdefault(resource.key, []).append(_Waiter(process, thread, resource))
+            elif resource.owner_tid is not None:
+                held += 1
+    for waiters in lost.values():
+        yield _match(view, waiters)
+    if held and not lost:
+        yield No(f"{plural(held, 'thread')} {do(held, 'wait')} for locks that living processes hold")
+
+
+def _match(view: View, waiters: List[_Waiter]) -> Match:
+    first = next((w for w in waiters if own_frame(w.thread.python)), waiters[0])
+    frame = own_frame(first.thread.python)
+    endless = all(w.thread.wait is not None and w.thread.wait.endless for w in waiters)
+    at = f" at {short(frame)}" if frame else ""
+    others = len(waiters) - 1
+    more = f", like {plural(others, 'other thread')}" if others else ""
+    places = [(w, f) for w in waiters for f in [own_frame(w.thread.python)] if f is not None]
+    return Match(
+        confidence="proven" if endless else "possible",
+        summary=(
+            f"{label(first.thread)} of process {first.process.pid} waits{at} for {first.resource.description}, which a "
+            f"process that is no more has not given back{more}"
+        ),
+        evidence=(
+            *(f"{label(w.thread)} of process {w.process.pid} waits for {w.resource.description}"
+              f"{' without a time limit' if w.thread.wait and w.thread.wait.endless else ''}" for w in waiters[:5]),
+            *first.resource.because,
+        ),
+        culprits=tuple(dict.fromkeys(view.culprit(w.process, f, w.thread) for w, f in places)),
+        victims=tuple(view.victim(w.process, w.thread) for w in waiters),
+        pid=first.process.pid,
+    )  # fmt: skip
