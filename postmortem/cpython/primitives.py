@@ -35,7 +35,7 @@ _LAYERS: Tuple[Tuple[Tuple[str, ...], Tuple[str, ...], str, str], ...] = (
     (IMPORTLIB, ("acquire",), "_ModuleLock", "import-lock"),
 )
 #: Functions that wait for several futures, and the variables that have those still awaited (Lib/concurrent/futures/_base.py).
-_SEVERAL = {"wait": "fs", "as_completed": "pending"}
+_SEVERAL = {"wait": "not_done", "as_completed": "pending"}
 
 
 class Layer(NamedTuple):

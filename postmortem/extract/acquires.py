@@ -50,6 +50,11 @@ K = TypeVar("K", bound=Hashable)
 #: Methods that take something (True) and that give it back.
 LOCKS: Verbs = {"acquire": True, "release": False}
 QUEUES: Verbs = {"get": True, "get_nowait": True, "put": False, "put_nowait": False}
+#: Methods of contextlib.ExitStack by which it takes what is its argument, and gives back all that it has.
+_STACKS: Verbs = {"enter_context": True, "close": False, "pop_all": False}
+#: Part of the paths of the standard library, whose helpers guard what is theirs.
+_LIBRARY = "/lib/python3."
+_MOST_FILES = 300
 #: Functions called by a function that called …
 _DEPTH = 2
 #: Of a method: im_func, im_self (Include/cpython/classobject.h).
@@ -112,7 +117,7 @@ class Acquires:
 
     def consider(self, files: Iterable[str]) -> None:
         """The files of the program, in which functions that acquire on behalf of their callers are looked for."""
-        self._files = tuple(dict.fromkeys(file for file in files if not file.endswith(MACHINERY)))
+        self._files = tuple(f for f in dict.fromkeys(files) if _LIBRARY not in f or "-packages/" in f)[:_MOST_FILES]
         self._helpers.clear()
 
     def source(self, file: str) -> Source:
@@ -162,7 +167,7 @@ class Acquires:
         if frame.code.filename.endswith(MACHINERY):
             return False
         used = frame.code.used_names()
-        return any(verb in used for verb in verbs) or not self._helping(verbs).isdisjoint(used)
+        return any(verb in used for verb in (*verbs, "enter_context")) or not self._helping(verbs).isdisjoint(used)
 
     def _helping(self, verbs: Verbs) -> Set[str]:
         """Names of functions of the program that take or give back something, or that call one that does."""
@@ -201,9 +206,17 @@ class Acquires:
         return _Scope(self._frames, lambda name: self._frames.local(frame, name), self._frames.globals(frame))
 
     def _events(self, scope: _Scope, sites: Iterable[CallSite], verbs: Verbs, depth: int) -> Iterator[Event]:
+        entered: List[Tuple[int, int]] = []  # (ExitStack, lock)
         for site in sites:
-            value = scope.resolve(site.path) if site.path and site.name in verbs else None
-            if value is not None and self._is_own(value):
+            value = scope.resolve(site.path) if site.path and (site.name in verbs or site.name in _STACKS) else None
+            if value is not None and site.name in _STACKS and self._frames.objects.type_name(value) == "ExitStack":
+                lock = scope.resolve(site.arguments[0]) if site.arguments and site.arguments[0] else None
+                if _STACKS[site.name] and lock is not None and self._is_own(lock):
+                    entered.append((value, lock))
+                    yield Event(site.line, lock, True, True)
+                elif not _STACKS[site.name]:
+                    yield from (Event(site.line, inner, False, True) for stack, inner in entered if stack == value)
+            elif value is not None and site.name in verbs and self._is_own(value):
                 yield Event(site.line, value, verbs[site.name], True)
             elif depth and site.name in self._helping(verbs):
                 yield from self._within(scope, site, verbs, depth)

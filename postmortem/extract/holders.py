@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..cpython.attributes import attributes
 from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
 from ..cpython.locks import Locks, LockState
-from ..cpython.objects import NotThat
 from ..evidence import HeldLock, PythonFrame, Waker
-from ..memory import Fault
 from .acquires import QUEUES, Acquires
 
 _THREADING = "threading.py"
 #: Frames of a thread that are searched for `with` statements: real code nests a few hundred at most.
 _MAX_SEARCHED = 1_000
+_MAX_LOCALS = 50
 
 
 class Claim(NamedTuple):
@@ -61,6 +59,7 @@ class Holders:
     def settle(self, states: Mapping[int, LockState], wanted: Set[int], permits: Set[int]) -> None:
         """``states``: the locks that are known so far, to which those are added that `with` statements keep; ``wanted``:
         those of them that somebody waits for; ``permits``: semaphores and queues that somebody waits for."""
+        self._acquires.consider(f.code.filename for t in self._threads.values() for f in t.frames)
         for tid in sorted(self._threads):
             self._claim(tid, self._threads[tid].frames[:_MAX_SEARCHED], permits)
         for tid, frames in self._suspended:
@@ -68,7 +67,6 @@ class Holders:
         doubted = self._settle_locks(states, wanted)
         unowned = {a for a in wanted if a not in self.owners and a not in self.gone and states[a].locked}
         if unowned or permits:
-            self._acquires.consider(f.code.filename for t in self._threads.values() for f in t.frames)
             self._infer(unowned, permits)
         for address, claims in doubted.items():
             if address not in self.owners:
@@ -87,8 +85,7 @@ class Holders:
             if lock.owner_ident is not None:
                 owner = tid_of.get(lock.owner_ident)
                 if owner is not None:
-                    self.owners[address] = Owner(owner, "recorded")
-                    self._hold([c for c in claims if c.tid == owner], "recorded")
+                    self._record(address, owner, [c for c in claims if c.tid == owner])
                 elif certain and lock.locked:
                     self.gone.add(address)
             elif lock.locked and len({c.tid for c in claims}) == 1:
@@ -97,6 +94,19 @@ class Holders:
                 else:
                     self._own(address, claims, "with-slot")
         return doubted
+
+    def _record(self, address: int, owner: int, claims: Sequence[Claim]) -> None:
+        """An ident is used again once its thread has ended, unless it is the main thread's: where none of the owner's
+        functions accounts for what the record says, it may be somebody else's record."""
+        if not claims:
+            claims = [
+                Claim(owner, frame, depth, line, address, "recorded")
+                for depth, frame in enumerate(self._threads[owner].frames[:_MAX_SEARCHED])
+                for line, what in self._by_hand(frame) if what == address
+            ]  # fmt: skip
+        main = self._python.objects.type_name(self._threads[owner].object or 0) == "_MainThread"
+        self.owners[address] = Owner(owner, "recorded" if claims or main else "inferred")
+        self._hold(claims, "recorded")
 
     def _claim(self, tid: int, frames: Sequence[Frame], permits: Set[int], below: int = 0) -> None:
         """``below``: how many frames of the thread lie above these."""
@@ -183,19 +193,10 @@ class Holders:
                 yield from ((entered, address) for _line, address in self._by_hand(generator))
 
     def _stacked(self, frame: Frame) -> Iterator[int]:
-        """What ExitStacks are to leave that are variables of a frame, or attributes of its ``self``."""
-        objects = self._python.objects
-        for name, value in list(self._python.frames.locals(frame))[:50]:
-            if objects.type_name(value) == "ExitStack":
+        """What ExitStacks are to leave that are variables of a frame. Those of objects belong to no frame."""
+        for _name, value in list(self._python.frames.locals(frame))[:_MAX_LOCALS]:
+            if self._python.objects.type_name(value) == "ExitStack":
                 yield from self._locks.stacked(value)
-            elif name == "self":
-                try:
-                    inner = list(attributes(objects, value).values())
-                except (Fault, NotThat):
-                    continue
-                for one in inner:
-                    if objects.type_name(one) == "ExitStack":
-                        yield from self._locks.stacked(one)
 
     def _taken_out(self, frame: Frame) -> Iterator[Tuple[Optional[int], int]]:
         """Queues out of which a frame has taken an item that it is to put back, and semaphores acquired by hand."""

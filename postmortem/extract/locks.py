@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from ..cpython.attributes import attribute
@@ -146,6 +147,7 @@ class LockBook:
             ident = self._ids.get(claim.what) or self._primitives.ident(claim.what)
             if claim.tid == tid and ident is not None:
                 found.append(self._holders.held_lock(claim, ident))
+        found += self._primitives.imports(tid)
         return tuple(sorted(found, key=lambda h: (h.depth, h.resource)))
 
     # ------------------------------------------------------------------ what it comes to
@@ -191,6 +193,7 @@ class LockBook:
             owner_gone=True if address in self._holders.gone else None,
             waiters=tuple(self._waiters.get(address, ())),
             locked=lock.locked,
+            part_of=self._part_of(users),
         )
         if owner is None and lock.kind == "lock" and lock.locked and made.waiters:
             taken_at, because = self._orphans.accounts(name, users)
@@ -199,10 +202,17 @@ class LockBook:
 
     def _inside(self, users: Sequence[Frame]) -> str:
         """Of a lock inside an object of the standard library: what the program calls that."""
-        inside = [frame for frame in users if frame.code.filename.endswith(MACHINERY)]
-        for frame in reversed(inside):
-            value = self._python.frames.local(frame, "self")
-            name = self._primitives.name(value, users) if value else None
-            if value and name:
+        for value in reversed(self._around(users)):
+            name = self._primitives.name(value, users)
+            if name:
                 return f"in {(self._python.objects.type_name(value) or 'object').split('.')[-1]} {name}"
         return "whose name was not found"
+
+    def _part_of(self, users: Sequence[Frame]) -> Optional[str]:
+        return next((i for i in map(self._primitives.ident, self._around(users)) if i is not None), None)
+
+    def _around(self, users: Sequence[Frame]) -> List[int]:
+        """The objects of the standard library whose methods want the lock, innermost first."""
+        inside = itertools.takewhile(lambda frame: frame.code.filename.endswith(MACHINERY), users)
+        found = (self._python.frames.local(frame, "self") for frame in inside)
+        return [value for value in found if value]

@@ -10,8 +10,8 @@ from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
 from ..cpython.names import Names
 from ..cpython.objects import NotThat
-from ..cpython.primitives import Layer, simple_queue
-from ..evidence import Resource, Waker
+from ..cpython.primitives import IMPORTLIB, Layer, simple_queue
+from ..evidence import HeldLock, PythonFrame, Resource, Waker
 from ..evidence import replace as changed
 from ..memory import Fault
 from .pools import Pools
@@ -34,6 +34,7 @@ _DETAILS = {
 #: Kind of a resource → kind of a wait for it.
 _WAIT_KINDS = {"semaphore": "semaphore", "thread": "lock", "import-lock": "lock"}
 _MOST_FUTURES = 10_000
+_IMPORTING = (*IMPORTLIB, "<frozen importlib._bootstrap_external>", "importlib/__init__.py")
 
 
 class Draft(NamedTuple):
@@ -130,7 +131,8 @@ class Primitives:
 
     def _semaphore(self, draft: Draft, blank: Resource) -> Resource:
         value, limit = self._integer(draft, "_value"), self._integer(draft, "_initial_value")
-        state = "" if value is None else f" ({value} of {limit} permits left)" if limit else f" ({value} permits left)"
+        left = f"{value} of {limit} permits" if limit else f"{value or 'no'} permit{'s' if (value or 0) > 1 else ''}"
+        state = "" if value is None else f" ({left} left)"
         held = [w for w in blank.wakers if w.basis == "with-slot"]
         known = limit is not None and value is not None and len(held) == limit - value
         because = (
@@ -206,18 +208,48 @@ class Primitives:
         return changed(blank, description=f"thread {name or '?'}, {what}", owner_gone=gone)
 
     def _import_lock(self, draft: Draft, blank: Resource) -> Resource:
-        """_ModuleLock: owner is an ident, count a number or (since 3.12) a list with an item for each time."""
-        values: Dict[str, int] = {}
-        with contextlib.suppress(Fault, NotThat):
-            values = attributes(self._objects, draft.address)
-        module = self._objects.optional_text(values["name"]) if "name" in values else None
-        ident = self._number(values.get("owner"))
-        owner = next((tid for tid, state in self._threads.items() if state.ident == ident), None)
+        module, owner, ident = self._import(draft)
         gone = ident is not None and owner is None and self._python.all_threads and not self._python.finalizing
         return changed(
             blank, description=f"import of module {module or '?'}", owner_tid=owner,
             owner_basis="recorded" if owner is not None else None, owner_gone=True if gone else None,
         )  # fmt: skip
+
+    def _import(self, draft: Draft) -> Tuple[Optional[str], Optional[int], Optional[int]]:
+        """(name of the module, thread that imports it, its ident) of a _ModuleLock."""
+        values: Dict[str, int] = {}
+        with contextlib.suppress(Fault, NotThat):
+            values = attributes(self._objects, draft.address)
+        ident = self._number(values.get("owner"))
+        owner = next((tid for tid, state in self._threads.items() if state.ident == ident), None)
+        return self._objects.optional_text(values["name"]) if "name" in values else None, owner, ident
+
+    def imports(self, tid: int) -> List[HeldLock]:
+        """The wanted imports that a thread is at, each at the line that imports."""
+        found = []
+        for draft in self._drafts.values():
+            module, owner, _ident = self._import(draft) if draft.kind == "import-lock" else (None, None, None)
+            if owner != tid or module is None:
+                continue
+            frames = self._threads[tid].frames
+            loads = (
+                i for i, f in enumerate(frames) if f.is_in("_find_and_load", *IMPORTLIB) and self._loads(f, module)
+            )
+            start = next(loads, len(frames))
+            depth = next(
+                (i for i, f in enumerate(frames) if i > start and not f.code.filename.endswith(_IMPORTING)), None
+            )
+            if depth is not None:
+                found.append(HeldLock(draft.ident, self._place(frames[depth]), depth, "recorded"))
+        return found
+
+    def _loads(self, frame: Frame, module: str) -> bool:
+        name = self._python.frames.local(frame, "name")
+        return name is not None and self._objects.optional_text(name) == module
+
+    def _place(self, frame: Frame) -> PythonFrame:
+        code = frame.code
+        return PythonFrame(code.filename, frame.line, code.name, code.qualname, self._python.frames.module(frame))
 
 
 def _filled(items: Optional[int], limit: Optional[int]) -> str:
