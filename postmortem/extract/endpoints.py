@@ -17,6 +17,7 @@ from .waits import SystemCall, polled
 #: What one waits for to become ready, beside files, which always are.
 WAITED_FOR = ("socket", "pipe", "eventfd", "terminal", "process", "timerfd", "signalfd", "inotify")
 _STANDARD = {0: "stdin", 1: "stdout", 2: "stderr"}
+_TERMINALS = ("/dev/pts/", "/dev/tty", "/dev/console")
 _NAMED_ENDS = 3
 _MOST_TOGETHER = 256
 
@@ -139,7 +140,7 @@ class DescriptorBook:
         return changed(
             plain, description=f"{self._named(fd, 'pipe', mode, others)} (descriptor {fd})", key=what.key,
             ends=side.ends, wakers=side.wakers, closed=side.closed, because=tuple(because),
-            value=fill.bytes if fill else None, limit=fill.capacity if fill else None,
+            value=fill.bytes if fill else None, limit=fill.capacity if fill else None, state=self._writers(mode, others),
         )  # fmt: skip
 
     def _socket(self, plain: Resource, fd: int, what: Descriptor) -> Resource:
@@ -213,6 +214,12 @@ class DescriptorBook:
         told = self._known.beyond(end.pid) if not end.in_tree else {}
         call, file = told.get("call"), told.get("file")
         return f"; it is in {call}" + (f" on {file}" if file else "") if call else ""
+
+    def _writers(self, mode: Optional[str], others: Tuple[End, ...]) -> Optional[str]:
+        """ "writer reads a terminal": all that could write were not captured, and wait for a person themselves."""
+        told = [self._known.beyond(end.pid) for end in others if not end.in_tree]
+        asks = [one.get("call") == "read" and str(one.get("file")).startswith(_TERMINALS) for one in told]
+        return "writer reads a terminal" if mode == "r" and asks and all(asks) and len(told) == len(others) else None
 
     def _named(self, fd: int, kind: str, mode: Optional[str], others: Tuple[End, ...]) -> str:
         pids = tuple(dict.fromkeys(end.pid for end in others))

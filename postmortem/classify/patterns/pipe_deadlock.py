@@ -1,0 +1,132 @@
+"""A process writes into a full pipe, and the only one that could read it waits for that process.
+
+**What it looks like.** The child is in `write` on its stdout or stderr, a pipe that is full; the parent, which has the only
+read end, is in `wait4` (`Popen.wait`), reads another pipe of the same child, or writes to the child's stdin. Neither uses
+any CPU.
+
+**Easily mistaken for** `child-wait`, where the child has work of its own to do; a slow reader, which comes back.
+
+**Why it hangs.** A pipe holds 64 KiB. When it is full, a writer waits until somebody reads, and here the reader waits for the
+writer.
+
+**Remedy.** Read while waiting: `communicate()`, `subprocess.run(capture_output=True)`, a thread for each pipe, a file, or
+DEVNULL.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, FrozenSet, Iterator, List, Optional, Tuple
+
+from ...evidence import Process, Resource
+from ..knowledge import own_frame, short
+from ..pattern import Answer, Match, No, Pattern
+from ..pipes import Waiter, program, read_ends, waiters, writes
+from ..view import View
+
+PATTERN = Pattern(
+    id="pipe-deadlock",
+    title="writes into a full pipe, whose only reader waits for the writer",
+    explanation=(
+        "A pipe holds a limited number of bytes. The writer waits until somebody reads, and the only process that could "
+        "read waits for the writer: for its end, for other output of it, or for it to read."
+    ),
+    remedy=(
+        "Read the output while waiting: Popen.communicate() or subprocess.run(capture_output=True); else a thread for each "
+        "pipe, a file, or subprocess.DEVNULL. With both stdin and stdout as pipes, never write all before reading."
+    ),
+    outranks=("child-wait", "network-wait", "sleeping", "shutdown-join", "pipe-never-closed", "future-never-resolved"),
+    references=("https://docs.python.org/3/library/subprocess.html#subprocess.Popen.wait",),
+)
+
+
+def match(view: View) -> Iterator[Answer]:
+    waiting: Dict[int, List[Waiter]] = {p.pid: list(waiters(view, p)) for p in view.processes}
+    told: List[FrozenSet[int]] = []
+    found = [
+        (w, back) for p in view.processes for w in waiting[p.pid] if writes(w) for back in [_back(view, waiting, w)]
+    ]
+    for writer, back in sorted(found, key=lambda pair: _rank(*pair)):
+        readers = {waker.pid for waker in writer.resource.wakers}
+        if back is None:
+            who = ", ".join(program(view.by_pid[pid]) for pid in readers if pid in view.by_pid) or "a process outside"
+            yield No(f"{writer.who} cannot write before {who} reads, which does not wait for it")
+        elif frozenset((writer.process.pid, back.process.pid)) not in told:
+            told.append(frozenset((writer.process.pid, back.process.pid)))
+            yield _match(view, writer, back)
+
+
+def _rank(writer: Waiter, back: Optional[Waiter]) -> Tuple[bool, bool]:
+    """Of two that write to each other, the child's side is told."""
+    return back is None, back is not None and writer.process.ppid != back.process.pid
+
+
+def _back(view: View, waiting: Dict[int, List[Waiter]], writer: Waiter) -> Optional[Waiter]:
+    """Who of the only reader's process waits for the writer, or for somebody who waits for it."""
+    readers = {waker.pid for waker in writer.resource.wakers}
+    if len(readers) != 1 or not (pids := readers & view.by_pid.keys()):
+        return None
+    reader = view.by_pid[next(iter(pids))]  # type: ignore[index]
+    if reader is writer.process:
+        return writer if len(reader.threads) == 1 or view.graph.stuck(writer.agent) else None
+    if _drained(view, reader, waiting[reader.pid], writer.resource):
+        return None
+    wanted, reached = [writer.process.pid], {writer.process.pid}
+    while wanted:
+        pid = wanted.pop(0)
+        for other in (w for several in waiting.values() for w in several):
+            if not _waits_for(other, view.by_pid[pid]):
+                continue
+            if other.process is reader and (other.task or view.matters(reader, other.thread)):
+                return other
+            if other.process.pid not in reached:
+                reached.add(other.process.pid)
+                wanted.append(other.process.pid)
+    return None
+
+
+def _waits_for(waiter: Waiter, other: Process) -> bool:
+    if waiter.task is not None:
+        return other.ppid == waiter.process.pid
+    return waiter.process is not other and any(waker.pid == other.pid for waker in waiter.resource.wakers)
+
+
+def _drained(view: View, reader: Process, several: List[Waiter], pipe: Resource) -> bool:
+    """Does a thread or a loop of the reader wait for something to read from it? Then it is not full for long."""
+    if any(part.key == pipe.key for waiter in several for part in read_ends(waiter)):
+        return True
+    keys = {r.id: r.key for r in reader.resources}
+    return any(keys.get(ident) == pipe.key for loop in reader.loops for ident in loop.descriptors)
+
+
+def _match(view: View, writer: Waiter, back: Waiter) -> Match:
+    pipe, stuck = writer.resource, view.graph.stuck(writer.agent)
+    frame, writes_at = own_frame(back.frames), own_frame(writer.frames)
+    at = f" at {short(frame)}" if frame else ""
+    full = f", which holds {pipe.value} of {pipe.limit} bytes" if pipe.value is not None and pipe.limit else ""
+    call = writer.thread.wait.syscall if writer.thread.wait else "write"
+    facts = [f"{writer.who} is in {call} on {pipe.description}{full}", *pipe.because]
+    if stuck == "proven":
+        facts += view.graph.reasons(writer.agent)
+    else:
+        facts.append(f"{back.who}{at} waits for {back.resource.description}, without a time limit")
+    if back.task is not None:
+        facts.append("its event loop does not watch that pipe: it stops reading when nobody takes what it has read")
+    elif stuck != "proven" and len(back.process.threads) > 1:
+        facts.append(f"none of the {len(back.process.threads) - 1} other threads of {program(back.process)} reads it")
+    own = back is writer
+    summary = (
+        f"{writer.who} writes into a full pipe that only it could read"
+        if own
+        else (
+            f"{back.who} waits{at} for {program(writer.process)}, which cannot go on before that process reads its full pipe"
+        )
+    )
+    both = back.task is None and writes(back) and not own
+    return Match(
+        confidence="proven" if stuck == "proven" else "likely",
+        summary=summary,
+        evidence=tuple(dict.fromkeys(facts)),
+        culprits=back.culprits(view) + (writer.culprits(view) if both or frame is None else ()),
+        victims=() if own or writes_at is None else (view.victim(writer.process, writer.thread),),
+        pid=back.process.pid,
+    )

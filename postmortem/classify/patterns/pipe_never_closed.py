@@ -1,0 +1,147 @@
+"""A reader waits for the end of a pipe, but somebody still holds the end for writing, and will not write.
+
+**What it looks like.** A thread is in `read` (`recv`, `communicate`, `for line in pipe`) without a timeout. Whoever was to
+write has ended or closed its end; a copy of the write end is still open in the reader itself, in a daemon that its child left
+behind, or in a process that was forked meanwhile.
+
+**Easily mistaken for** an idle worker, whose parent can still send something; `network-wait`; `child-wait`, where the child
+that was to write still lives.
+
+**Why it hangs.** The end of a file is reported when the last descriptor for writing is closed, in whatever process it is.
+
+**Remedy.** Close the write end in the process that reads, start daemons with their output elsewhere, and let children inherit
+nothing (`close_fds=True`, which is the default of subprocess; `spawn` rather than `fork`).
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Iterator, List, Optional, Tuple
+
+from ...evidence import End, Process, Resource
+from ..knowledge import own_frame, short
+from ..pattern import Answer, Match, No, Pattern
+from ..pipes import Waiter, ancestors, holder, holders, program, read_ends, waiters
+from ..view import View
+
+PATTERN = Pattern(
+    id="pipe-never-closed",
+    title="waits for the end of a pipe whose write end is still open",
+    explanation=(
+        "A reader is told of the end of a pipe when the last descriptor for writing is closed, in whatever process it is. "
+        "A copy is still open where nobody will write to it."
+    ),
+    remedy=(
+        "Close the write end in the reading process right after the fork, give daemons their own stdout and stderr "
+        "(subprocess.DEVNULL, a file), and keep children from inheriting descriptors; or send a sentinel and a length."
+    ),
+    outranks=("child-wait", "network-wait", "sleeping", "shutdown-join"),
+    references=(
+        "https://docs.python.org/3/library/multiprocessing.html#multiprocessing.Pipe",
+        "https://man7.org/linux/man-pages/man7/pipe.7.html",
+    ),
+)
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.processes:
+        for waiter in waiters(view, process):
+            pipes = read_ends(waiter)
+            if pipes and not view.idle(waiter.thread) and all(holders(pipe, "w") for pipe in pipes):
+                yield next(filter(None, (_healthy(view, waiter, p) for p in pipes)), None) or _match(
+                    view, waiter, pipes
+                )
+
+
+def _others(view: View, waiter: Waiter, pipe: Resource) -> Tuple[End, ...]:
+    """The write ends of processes that do not all wait for this very pipe."""
+    return tuple(e for e in holders(pipe, "w") if e.pid != waiter.process.pid and not _waits_too(view, e, pipe))
+
+
+def _healthy(view: View, waiter: Waiter, pipe: Resource) -> Optional[No]:
+    others = _others(view, waiter, pipe)
+    feeding = next((end for end in others if _may_write(view, waiter.process, end)), None)
+    if feeding is not None:
+        return No(f"{waiter.who} reads a pipe that {holder(view, feeding)} may still write to")
+    if not all(_rests(view, end) for end in others):
+        return No(f"{waiter.who} reads a pipe of which another holder is at work")
+    return None
+
+
+def _may_write(view: View, reader: Process, end: End) -> bool:
+    """Is it one whose part it is: the process that feeds the reader, the child that it reads from, its neighbour in a
+    pipeline? A daemon that has lost its parent, or a child's child, got the descriptor by accident."""
+    if end.pid in ancestors(view, reader):
+        return True
+    process = view.by_pid.get(end.pid)
+    if process is None:  # one that was not captured has what it inherited, unless it gave the pipe to the reader
+        return any(e.pid == reader.pid and e.mode == "r" and e.fd == 0 for e in _ends_of(view, reader, end))
+    return process.ppid == reader.pid or (process.ppid == reader.ppid and process.ppid in view.by_pid)
+
+
+def _ends_of(view: View, reader: Process, end: End) -> Tuple[End, ...]:
+    return next((r.ends for r in reader.resources if end in r.ends), ())
+
+
+def _rests(view: View, end: End) -> bool:
+    process = view.by_pid.get(end.pid)
+    return process is None or not any(view.moves(t) for t in process.threads)
+
+
+def _waits_too(view: View, end: End, pipe: Resource) -> bool:
+    """Does every thread of that process read the same pipe?"""
+    process = view.by_pid.get(end.pid)
+    if process is None or not process.threads:
+        return False
+    same = {r.id for r in process.resources if r.key == pipe.key}
+    return all(t.wait is not None and t.wait.resource in same for t in process.threads)
+
+
+def _match(view: View, waiter: Waiter, pipes: List[Resource]) -> Match:
+    process, stuck = waiter.process, view.graph.stuck(waiter.agent)
+    frame = own_frame(waiter.frames)
+    at = f" at {short(frame)}" if frame else ""
+    others = [end for pipe in pipes for end in _others(view, waiter, pipe)]
+    own = [end for pipe in pipes for end in holders(pipe, "w") if end.pid == process.pid]
+    blamed: Dict[str, List[str]] = {}
+    for end in others or own or [end for pipe in pipes for end in holders(pipe, "w")]:
+        who = "that process itself" if end.pid == process.pid else holder(view, end)
+        blamed.setdefault(who, []).append(str(end.fd))
+    names = [f"{who}, as descriptor {' and '.join(fds[:3])}" for who, fds in blamed.items()]
+    facts = [text for pipe in pipes for text in (f"{waiter.who} waits to read{at}: {pipe.description}", *pipe.because)]
+    facts += [
+        f"{program(orphan)} has lost its parent: whoever started it has ended" for orphan in _orphans(view, others)
+    ]
+    doubt = _doubt(process, others)
+    if stuck == "proven":
+        facts += view.graph.reasons(waiter.agent)
+    elif doubt is not None:
+        facts.append(doubt)
+    matters = frame is not None and view.matters(process, waiter.thread)
+    sure = stuck == "proven" and not others
+    return Match(
+        confidence="proven" if sure else "likely" if matters and (stuck or doubt is None) else "possible",
+        summary=f"{waiter.who} waits{at} for the end of a pipe, which is still open for writing in {'; '.join(names[:3])}",
+        evidence=tuple(dict.fromkeys(facts)),
+        culprits=waiter.culprits(view),
+        victims=tuple(view.victim(process, t) for t in view.waits_on(process, waiter.thread.tid)),
+        pid=process.pid,
+    )
+
+
+def _orphans(view: View, ends: List[End]) -> List[Process]:
+    found = [view.by_pid[pid] for pid in dict.fromkeys(end.pid for end in ends) if pid in view.by_pid]
+    return [process for process in found if process.ppid not in view.by_pid]
+
+
+def _doubt(process: Process, others: List[End]) -> Optional[str]:
+    """Another reading of a write end that the reader's own process has: it wakes itself through the pipe."""
+    if others:
+        return None
+    writers: List[str] = [t.name or str(t.tid) for t in process.threads if not t.is_main]
+    if writers:
+        return (
+            f"another thread of the process may write to it ({', '.join(writers[:3])}): a wake-up pipe looks like this"
+        )
+    if process.signal_handlers:
+        return "a signal handler of the program may write to it: a wake-up pipe looks like this"
+    return None

@@ -1,0 +1,109 @@
+"""Waits for input that nobody types.
+
+**What it looks like.** The main thread reads descriptor 0, without a timeout: a terminal, or a pipe whose writer waits for a
+person itself. Often it is a question (`input()`, `getpass`, a debugger's prompt) that was not expected there.
+
+**Easily mistaken for** `pipe-never-closed`, where an end of file is withheld; a worker or a language server, which reads its
+orders from a parent that lives.
+
+**Why it hangs.** Nobody answers: the program runs in CI, under a service manager or in a pipeline, or the question is hidden
+in captured output.
+
+**Remedy.** Give it its input (`< /dev/null` makes it end at once), ask only `if sys.stdin.isatty()`, and take answers from
+options.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterator, List, Optional
+
+from ...evidence import PythonFrame, Resource
+from ..knowledge import own_frame, short
+from ..pattern import Answer, Match, No, Pattern
+from ..pipes import Waiter, ancestors, holders, read_ends, waiters
+from ..view import View
+
+PATTERN = Pattern(
+    id="stdin-wait",
+    title="waits for input that nobody types",
+    explanation="The program reads its standard input, and whoever should write there, a person or another program, does not.",
+    remedy=(
+        "Start it with its input, or with `< /dev/null`; ask only when sys.stdin.isatty(), and take the answer from an "
+        "option or the environment otherwise. A breakpoint() that was left behind waits like this, too."
+    ),
+    outranks=("child-wait", "sleeping"),
+    references=("https://docs.python.org/3/library/functions.html#input",),
+)
+
+#: The state of a pipe whose only writers read a terminal themselves.
+_WRITER_ASKS = "writer reads a terminal"
+_QUESTION = re.compile(r"\b(input|getpass|raw_input|prompt|confirm|breakpoint)\s*\(")
+_ASKS = (("/pdb.py", "cmdloop"), ("/pdb.py", "_cmdloop"), ("/cmd.py", "cmdloop"), ("/getpass.py", "unix_getpass"),
+         ("/code.py", "interact"))  # fmt: skip
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.processes:
+        for waiter in waiters(view, process):
+            stdin = _stdin(waiter)
+            if stdin is None:
+                continue
+            fed = next((e for e in holders(stdin, "w") if e.in_tree and e.pid in ancestors(view, process)), None)
+            if fed is not None or any(end.pid == process.pid for end in holders(stdin, "w")):
+                yield No(f"{waiter.who} reads what another process of the tree sends: {stdin.description}")
+            elif not view.idle(waiter.thread):
+                yield _match(view, waiter, stdin)
+
+
+def _stdin(waiter: Waiter) -> Optional[Resource]:
+    """What it reads as descriptor 0, if it does."""
+    wait, resource = waiter.thread.wait, waiter.resource
+    if wait is None or wait.fd != 0 or waiter.task is not None:
+        return None
+    if resource.kind == "terminal" and wait.syscall not in ("write", "writev"):
+        return resource
+    return next(iter(read_ends(waiter)), None)
+
+
+def _match(view: View, waiter: Waiter, stdin: Resource) -> Match:
+    process = waiter.process
+    frame = own_frame(waiter.frames)
+    at = f" at {short(frame)}" if frame else ""
+    facts: List[str] = [f"{waiter.who} reads descriptor 0{at}: {stdin.description}", *stdin.because]
+    asks, idle = _asks(view, waiter, frame), _writers_ask(view, stdin)
+    if asks:
+        facts.append(f"it asks a person: {asks}")
+    elif stdin.kind == "pipe" and not idle:
+        facts.append(
+            "a program that takes its orders from another one, as a worker or a language server, rests like this"
+        )
+    sure = bool(asks) or stdin.kind == "terminal" or idle
+    matters = frame is not None and view.matters(process, waiter.thread)
+    return Match(
+        confidence="likely" if sure and matters else "possible",
+        summary=f"{waiter.who} waits{at} for input that does not come, from {stdin.description}",
+        evidence=tuple(facts),
+        culprits=waiter.culprits(view),
+        victims=tuple(view.victim(process, t) for t in view.waits_on(process, waiter.thread.tid)),
+        pid=process.pid,
+    )
+
+
+def _writers_ask(view: View, stdin: Resource) -> bool:
+    """Do those who could write wait for a person themselves? (``cat | program``)"""
+    if stdin.state == _WRITER_ASKS:
+        return True
+    mains = [view.main(view.by_pid[end.pid]) for end in holders(stdin, "w") if end.pid in view.by_pid]
+    waits = [main.wait if main is not None else None for main in mains]
+    return bool(waits) and all(w is not None and w.fd == 0 and w.syscall == "read" and w.kind == "file" for w in waits)
+
+
+def _asks(view: View, waiter: Waiter, frame: Optional[PythonFrame]) -> Optional[str]:
+    """The call that asks: in the line itself, or a function of the library that is there for it."""
+    for found in waiter.frames[:6]:
+        if any(found.file.endswith(file) and found.function == function for file, function in _ASKS):
+            return short(found)
+    source = view.evidence.source(frame.file, frame.line) if frame is not None else None
+    asked = _QUESTION.search(source or "")
+    return asked[1] + "()" if asked else None
