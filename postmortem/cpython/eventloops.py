@@ -18,6 +18,8 @@ from .objects import NotThat
 from .streams import descriptor_of_socket
 
 _BASE_EVENTS, _RUNNERS = "asyncio/base_events.py", "asyncio/runners.py"
+_ASYNCIO, _UVLOOP = "BaseEventLoop", "uvloop.loop.Loop"
+_MAX_CALLERS = 50
 _MAX_HANDLES, _MAX_TIMERS, _MAX_DESCRIPTORS = 1_000, 100_000, 1_000
 
 
@@ -31,7 +33,7 @@ class Handle(NamedTuple):
 @dataclass
 class LoopState:
     address: int
-    kind: str  # type name
+    kind: str  # "asyncio" | "uvloop" | "trio" | "gevent" | "twisted" | "eventlet", or the name of its class
     ident: Optional[int]  # pthread_t of the thread that runs it
     ready: Optional[int] = None
     scheduled: Optional[int] = None  # timers that were not cancelled
@@ -84,14 +86,14 @@ class EventLoops:
         return attribute(self._objects, runner, "_loop") if runner else None
 
     def _loop(self, address: int, ident: Optional[int]) -> LoopState:
-        loop = LoopState(address, self._objects.type_name(address) or "?", ident)
+        loop = LoopState(address, self._kind(address), ident)
         try:
             values = attributes(self._objects, address)
         except (Fault, NotThat) as exc:
             self.problems.append(f"event loop: {exc}")
             return loop
         if loop.ident is None:
-            loop.ident = self._integer(values.get("_thread_id"))
+            loop.ident = self._integer(values.get("_thread_id")) or self._caller(loop)
         loop.ready = self._length(values.get("_ready"))
         loop.queue = list(self._queue(values.get("_ready")))
         loop.callbacks = [code for handle in loop.queue for code in self._code(handle.callback)]
@@ -104,6 +106,22 @@ class EventLoops:
         elif loop.ident is not None:
             loop.state = "running"
         return loop
+
+    def _caller(self, loop: LoopState) -> Optional[int]:
+        """A loop that is written in C has no frames: whoever has called its ``run_…`` keeps it on his value stack."""
+        if loop.kind != "uvloop":
+            return None
+        found = {
+            thread.ident for thread in self._interpreter.threads for frame in thread.frames[:_MAX_CALLERS]
+            if loop.address in self._python.frames.value_stack(frame)
+        }  # fmt: skip
+        return found.pop() if len(found) == 1 else None
+
+    def _kind(self, address: int) -> str:
+        """By its class: a program may derive its own from either."""
+        if self._objects.is_instance(address, _UVLOOP):
+            return "uvloop"
+        return "asyncio" if self._objects.is_instance(address, _ASYNCIO) else self._objects.type_name(address) or "?"
 
     # ------------------------------------------------------------------ handles
 

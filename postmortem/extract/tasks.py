@@ -10,6 +10,7 @@ from ..cpython.frames import Frame
 from ..cpython.futures import CONCURRENT
 from ..cpython.interpreter import Python
 from ..cpython.objects import NotThat
+from ..cpython.otherloops import OtherLoops
 from ..cpython.tasks import Asyncio, TaskState
 from ..evidence import Gap, Loop, PythonFrame, Resource, Task, Waker
 from ..memory import Fault
@@ -47,16 +48,27 @@ class TaskBook:
             loops = asyncio.loops(states)
             ids = {state.address: f"task-{len(self.tasks) + n}" for n, state in enumerate(states, 1)}
             self.awaits.read(asyncio, states, loops, ids)
-            names = {loop.address: f"loop-{len(self.loops) + n}" for n, loop in enumerate(loops, 1)}
             tids = {loop.address: self._owner.tid(loop.ident) for loop in loops}
             self._find_runners(asyncio, states, loops, ids, tids)
-            self.loops += tuple(self._loop(loop, names, tids, states) for loop in loops)
-            for state in states:
-                tid = tids.get(state.loop or 0)
-                if state.state == "pending" and tid is not None:
-                    self._owner.suspended(tid, state.frames)
-            self.tasks += tuple(self._task(state, ids, names) for state in states)
+            self._tell(loops, states, ids)
+            others, their_tasks = OtherLoops(self._python, interpreter).read()
+            self._tell(others, sorted(their_tasks, key=_by_name))
             self._gaps.extend(Gap("cpython", "asyncio", problem) for problem in asyncio.problems)
+
+    def _tell(
+        self, loops: Sequence[LoopState], states: Sequence[TaskState], ids: Optional[Dict[int, str]] = None
+    ) -> None:
+        """As evidence. ``ids``: of the tasks, when they have been given some."""
+        if ids is None:
+            ids = {state.address: f"task-{len(self.tasks) + n}" for n, state in enumerate(states, 1)}
+        names = {loop.address: f"loop-{len(self.loops) + n}" for n, loop in enumerate(loops, 1)}
+        tids = {loop.address: self._owner.tid(loop.ident) for loop in loops}
+        self.loops += tuple(self._loop(loop, names, tids, states) for loop in loops)
+        for state in states:
+            tid = tids.get(state.loop or 0)
+            if state.state == "pending" and tid is not None:
+                self._owner.suspended(tid, state.frames)
+        self.tasks += tuple(self._task(state, ids, names) for state in states)
 
     def runs(self, tid: int) -> bool:
         """Does a thread run an event loop?"""
@@ -80,7 +92,7 @@ class TaskBook:
         return Loop(
             id=names[state.address],
             tid=tids[state.address],
-            kind=_kind(state.kind),
+            kind=state.kind,
             ready=state.ready,
             scheduled=state.scheduled,
             running_task=next((t.name for t in tasks if t.loop == state.address and t.state == "running"), None),
@@ -147,12 +159,6 @@ def _by_name(task: TaskState) -> Tuple[str, int, str]:
     name = task.name or ""
     head = name.rstrip("0123456789")
     return head, int(name[len(head) :][-9:] or 0), name
-
-
-def _kind(type_name: str) -> str:
-    if type_name.startswith("uvloop"):
-        return "uvloop"
-    return "asyncio" if "EventLoop" in type_name or type_name.startswith("_Unix") else type_name
 
 
 def _functions(python: Python, codes: Sequence[int]) -> Tuple[PythonFrame, ...]:
