@@ -11,45 +11,35 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tup
 from ..cpython.parking import parked_on
 from ..evidence import HeldLock, NativeFrame, PythonFrame, Resource, Thread, Wait
 from ..evidence import replace as changed
-from ..libc import FutexCall, NativeWait, Threads, awaited, program_frame
+from ..libc import FutexCall, NativeWait, Threads, Wanted, awaited, describe, program_frame
 from ..libc.waits import waiting_for
 from ..memory import ElfCore
-from ..memory.symbols import function_at, readable, variable_at
+from ..memory.symbols import function_at
 
-#: NativeWait.kind → (Wait.kind, Resource.kind, what it is to people)
-_KINDS: Dict[str, Tuple[str, str, str]] = {
-    "mutex": ("mutex", "mutex", "mutex"),
-    "stream": ("mutex", "mutex", "lock of a stream"),
-    "guard": ("mutex", "mutex", "static guard"),
-    "once": ("mutex", "mutex", "call_once"),
-    "rwlock": ("mutex", "rwlock", "rwlock"),
-    "condition": ("condition", "condition", "condition variable"),
-    "semaphore": ("semaphore", "semaphore", "semaphore"),
-    "barrier": ("condition", "barrier", "barrier"),
-    "parked": ("lock", "lock", "lock of the interpreter"),
-    "thread": ("other", "thread", "thread"),
+#: NativeWait.kind → (Wait.kind, Resource.kind)
+_KINDS: Dict[str, Tuple[str, str]] = {
+    "mutex": ("mutex", "mutex"),
+    "stream": ("mutex", "mutex"),
+    "guard": ("mutex", "mutex"),
+    "once": ("mutex", "mutex"),
+    "rwlock": ("mutex", "rwlock"),
+    "condition": ("condition", "condition"),
+    "semaphore": ("semaphore", "semaphore"),
+    "barrier": ("condition", "barrier"),
+    "parked": ("lock", "lock"),
+    "thread": ("other", "thread"),
 }
-#: Variables of the dynamic loader and the C library → what people call what they hold.
-_KNOWN = {"_rtld_global": "the dynamic loader's lock (dlopen)", "_rtld_local": "the dynamic loader's lock (dlopen)"}
 #: Mappings whose name says nothing about which one it is.
 _NAMELESS = ("/dev/zero", "/memfd:", "/SYSV")
 
 Stacks = Mapping[int, Sequence[NativeFrame]]
 
 
-class _Place(NamedTuple):
-    """From where a lock is wanted."""
-
-    function: Optional[str]
-    module: Optional[str]
-    address: int
-
-
 class _Known(NamedTuple):
     ident: str
     found: NativeWait
     waiters: List[int]
-    wanted: List[_Place]
+    wanted: List[Wanted]
 
 
 class NativeLocks:
@@ -177,7 +167,7 @@ class NativeLocks:
         return Resource(
             id=known.ident,
             kind=_KINDS[found.kind][1],
-            description=self._description(known),
+            description=describe(self._core, found, known.wanted[0] if known.wanted else None),
             owner_tid=owner,
             owner_basis=basis,
             waiters=tuple(known.waiters),
@@ -187,26 +177,6 @@ class NativeLocks:
             key=self._key(found) if found.shared else None,
         )
 
-    def _description(self, known: _Known) -> str:
-        found, what = known.found, _KINDS[known.found.kind][2]
-        if found.kind == "thread":
-            return f"thread {found.owner} (pthread_join)"
-        variable = variable_at(self._core, found.address)
-        name = variable.name if variable else None
-        if name in _KNOWN:
-            return _KNOWN[name]
-        place = known.wanted[0] if known.wanted else None
-        if name is not None and variable is not None:
-            called = f"{what} of `{readable(name)}`" if found.kind == "guard" else f"{what} `{readable(name)}`"
-            inside = f" in {place.function}" if found.kind == "guard" and place and place.function else ""
-            return f"{called}{inside} of {_base(variable.file)}"
-        if variable is not None and place is None:
-            return f"a {what} of {_base(variable.file)}"
-        if place is None:
-            return f"a {what} of native code"
-        module = f" of {_base(place.module)}" if place.module else ""
-        return f"a {what} wanted in {place.function}{module}" if place.function else f"a {what} wanted by{module[3:]}"
-
     def _key(self, found: NativeWait) -> Optional[str]:
         """The same in every process that maps the file."""
         mapped = self._core.mapped_file(found.address)
@@ -215,11 +185,11 @@ class NativeLocks:
         return f"shared-{found.kind}:{mapped.path}+{mapped.offset + found.address - mapped.start:#x}"
 
 
-def _place(frames: Sequence[NativeFrame]) -> Optional[_Place]:
+def _place(frames: Sequence[NativeFrame]) -> Optional[Wanted]:
     index = program_frame([(frame.function, frame.module) for frame in frames])
     if index is None:
         return None
-    return _Place(frames[index].function, frames[index].module, frames[index].address)
+    return Wanted(frames[index].function, frames[index].module, frames[index].address)
 
 
 def _because(found: NativeWait, owner: Optional[int], basis: Optional[str]) -> Tuple[str, ...]:
@@ -230,7 +200,3 @@ def _because(found: NativeWait, owner: Optional[int], basis: Optional[str]) -> T
     if found.readers:
         return (f"{found.readers} readers hold it, and it does not record which threads they are",)
     return ()
-
-
-def _base(path: str) -> str:
-    return path.rsplit("/", 1)[-1]

@@ -4,6 +4,7 @@ Python imports this too."""
 from __future__ import annotations
 
 from .futexes import FutexCall
+from .naming import Wanted, describe
 from .waits import ABOVE, NativeWait, Threads, awaited, program_frame
 
-__all__ = ["ABOVE", "FutexCall", "NativeWait", "Threads", "awaited", "program_frame"]
+__all__ = ["ABOVE", "FutexCall", "NativeWait", "Threads", "Wanted", "awaited", "describe", "program_frame"]

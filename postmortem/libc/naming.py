@@ -1,0 +1,48 @@
+"""What people call a lock of native code: its variable where a symbol tells, else the function that wants it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional
+
+from ..memory import Image
+from ..memory.symbols import readable, variable_at
+from .waits import NativeWait
+
+_WHAT = {
+    "stream": "lock of a stream", "guard": "static guard", "once": "call_once", "condition": "condition variable",
+    "parked": "lock of the interpreter",
+}  # fmt: skip
+#: Variables of the dynamic loader → what people call what they hold.
+_KNOWN = {"_rtld_global": "the dynamic loader's lock (dlopen)", "_rtld_local": "the dynamic loader's lock (dlopen)"}
+
+
+class Wanted(NamedTuple):
+    """From where a lock is wanted: a native function of a module, with the address to which its call returns."""
+
+    function: Optional[str]
+    module: Optional[str]
+    address: int
+
+
+def describe(image: Image, found: NativeWait, wanted: Optional[Wanted]) -> str:
+    """``mutex `table_lock` of libshelves.so``, ``a mutex wanted in table_put of _tables.so``. Never an address."""
+    if found.kind == "thread":
+        return f"thread {found.owner} (pthread_join)"
+    what = _WHAT.get(found.kind, found.kind)
+    variable = variable_at(image, found.address)
+    name = variable.name if variable is not None else None
+    if name in _KNOWN:
+        return _KNOWN[name]
+    if name is not None and variable is not None:
+        called = f"{what} of `{readable(name)}`" if found.kind == "guard" else f"{what} `{readable(name)}`"
+        inside = f" in {wanted.function}" if found.kind == "guard" and wanted and wanted.function else ""
+        return f"{called}{inside} of {_base(variable.file)}"
+    if wanted is None:
+        return f"a {what} of {_base(variable.file) if variable is not None else 'native code'}"
+    if wanted.function is None:
+        return f"a {what} wanted by {_base(wanted.module or 'native code')}"
+    return f"a {what} wanted in {wanted.function}" + (f" of {_base(wanted.module)}" if wanted.module else "")
+
+
+def _base(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
