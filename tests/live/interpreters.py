@@ -45,6 +45,15 @@ def matrix(every: bool = False) -> List[object]:
     return [_parameter(one) for one in wanted.MATRIX if every or is_read(one)]
 
 
+#: One of each way in which frames, locks and the runtime are laid out and found.
+_KINDS = ("3.8", "3.10", "3.11-stripped", "3.12", "3.14-shared", "3.15", "3.13t")
+
+
+def kinds() -> List[object]:
+    """The same for what depends little on the layout, and is tried on one interpreter of each kind."""
+    return [_parameter(wanted.BY_ID[name]) for name in _KINDS]
+
+
 def _parameter(one: wanted.Wanted) -> object:
     found = wanted.find(one) or _own(one)
     if found is not None:

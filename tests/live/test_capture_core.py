@@ -16,7 +16,7 @@ from postmortem.memory.elfcore import ElfCore
 from postmortem.native import find_gdb
 
 from .capturing import DRIVER, capture
-from .interpreters import matrix
+from .interpreters import kinds
 
 pytestmark = pytest.mark.live
 
@@ -48,7 +48,7 @@ def gdb(program: str, core: Path, *commands: str) -> str:
 
 
 @pytest.mark.skipif(find_gdb() is None and not os.environ.get("CI"), reason="gdb is not installed")
-@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("python", kinds())
 def test_gdb_unwinds_every_thread_to_its_start(tmp_path: Path, python: str) -> None:
     """All threads are there, the main one first, and no stack breaks off: registers and stack pages are right."""
     done = capture(tmp_path, "--", python, "-c", PROGRAM, timeout=2)

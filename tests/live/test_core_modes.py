@@ -19,7 +19,7 @@ from postmortem.extract.bundles import from_bundle
 from postmortem.memory.elfcore import ElfCore
 
 from .capturing import DRIVER, Captured, capture, finished, start
-from .interpreters import Program, matrix
+from .interpreters import Program, kinds
 
 pytestmark = pytest.mark.live
 
@@ -94,7 +94,7 @@ def _fields(process: Process) -> Dict[str, Any]:
     return builtins
 
 
-@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("python", kinds())
 def test_a_selection_says_what_all_pages_say(tmp_path: Path, python: str) -> None:
     """Stacks, locks with their holders, tasks, variables: equal, from a core of a few MB instead of 150; what was left out is
     one gap that says how to have it."""
@@ -147,7 +147,7 @@ serve("main")
 """
 
 
-@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("python", kinds())
 def test_a_process_that_never_rests(tmp_path: Path, python: str) -> None:
     """Threads, frames and objects come and go hundreds of times a second: the one that is stuck is found with its lock and
     holder. Four stops cannot always catch up, and then there is a gap that says so, and another capture."""
@@ -335,7 +335,7 @@ def test_pages_that_a_thread_of_the_target_would_have_to_fill(tmp_path: Path, mo
     assert done.core(target.pid).exists()
 
 
-@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("python", kinds())
 def test_peers_read_a_selection(tmp_path: Path, python: str) -> None:
     """py-spy finds the same threads and frames in it as in all pages, where it reads cores of that build at all. It guesses the
     version from what looks like one in the program's data, and is given a second and a third core to guess from."""

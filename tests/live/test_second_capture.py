@@ -7,7 +7,7 @@ from typing import Any, Dict, Tuple
 
 import pytest
 
-from .interpreters import Program, matrix
+from .interpreters import Program, kinds
 from .test_diagnosis import postmortem, report
 
 pytestmark = pytest.mark.live
@@ -44,7 +44,7 @@ def _captured(program: Program, folder: Path, name: str) -> Tuple[str, Dict[str,
                                 for n, w in threads.items()}  # fmt: skip
 
 
-@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("python", kinds())
 def test_a_second_capture_says_what_the_first_said(python: str, tmp_path: Path) -> None:
     """Each thread waits for the same, and the signature is the same."""
     with Program(python, WAITS, tmp_path) as program:

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Tuple, Union
 import pytest
 
 from ..interpreters.wanted import Interpreter
-from .interpreters import matrix
+from .interpreters import kinds, matrix
 from .test_diagnosis import postmortem, report
 
 pytestmark = pytest.mark.live
@@ -151,7 +151,7 @@ def outputs(folder: Path, *options: str) -> str:
     return "\n".join([*kept, done.stdout, (folder / "analyzed.txt").read_text()])
 
 
-@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("python", kinds())
 def test_locals_only_on_request(python: Interpreter, tmp_path: Path) -> None:
     """No variable and no message is anywhere without --locals; with it, variables are there, and what names call a
     secret is not. From 3.11 on the text report marks the expression that runs."""
