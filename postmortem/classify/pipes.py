@@ -63,7 +63,8 @@ def holder(view: View, end: End) -> str:
 
 
 def waiters(view: View, process: Process) -> Iterator[Waiter]:
-    """Of one process: threads in a system call without a time limit that rest there; tasks that wait for a child."""
+    """Of one process: threads in a system call without a time limit that rest there; the program's tasks that wait for a
+    child."""
     resources = {r.id: r for r in process.resources}
     for thread in process.threads:
         wait = thread.wait
@@ -77,7 +78,7 @@ def waiters(view: View, process: Process) -> Iterator[Waiter]:
         thread_of = threads.get(task.loop or "")
         if task.state == "pending" and thread_of is not None and thread_of.wait is not None:
             awaited = any(frame.file.endswith(_ASYNC_CHILD) for frame in task.stack[:4])
-            if awaited and thread_of.wait.kind == "event-loop" and not view.moves(thread_of):
+            if awaited and own_frame(task.stack) and thread_of.wait.kind == "event-loop" and not view.moves(thread_of):
                 yield Waiter(process, thread_of, task, Resource("", "process", "a process that its loop started"))
 
 
@@ -95,9 +96,13 @@ def writes(waiter: Waiter) -> bool:
 def read_ends(waiter: Waiter) -> List[Resource]:
     """The pipes that it waits to read: one, or those of the several that it polls."""
     wait, process = waiter.thread.wait, waiter.process
-    if wait is None or wait.syscall in WRITES or waiter.task is not None:
+    if waiter.task is not None:  # its loop reads for it
+        watched = {ident for loop in process.loops if loop.id == waiter.task.loop for ident in loop.descriptors}
+        parts = [r for r in process.resources if r.id in watched]
+    elif wait is None or wait.syscall in WRITES:
         return []
-    parts = [r for r in process.resources if r.part_of == waiter.resource.id] or [waiter.resource]
+    else:
+        parts = [r for r in process.resources if r.part_of == waiter.resource.id] or [waiter.resource]
     return [r for r in parts if r.kind == "pipe" and any(e.pid == process.pid and e.mode == "r" for e in r.ends)]
 
 

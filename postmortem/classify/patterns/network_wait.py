@@ -18,6 +18,7 @@ from typing import Iterator, Optional, Tuple
 from ...evidence import Process, PythonFrame, Resource, Task, Thread
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
+from ..pipes import ancestors
 from ..view import View, label
 from ..wakers import peers_only
 
@@ -82,10 +83,15 @@ def _thread(view: View, process: Process, thread: Thread, resource: Optional[Res
             facts.append("the other end is held by the same process tree: look at who should answer there")
     else:
         facts.append("which peer it is was not recorded: only a capture of the running process knows")
+    fed = resource is not None and any(waker.pid in ancestors(view, process) for waker in resource.wakers)
+    if fed:
+        facts.append(
+            "the other end is its parent's, or of somebody above: a worker that waits for orders rests like this"
+        )
     if not matters:
         facts.append("nothing shows that the main thread waits for it: it may be idle by design")
     return Match(
-        confidence="likely" if matters and frame is not None and not peer_moves else "possible",
+        confidence="likely" if matters and frame is not None and not (peer_moves or fed) else "possible",
         summary=f"{label(thread)} waits for {peer}{at}, and has no timeout",
         evidence=tuple(facts),
         culprits=_culprits(view, process, frame, thread, None),
@@ -123,7 +129,8 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
         sure = known and not peer_moves and wait.endless is True and view.matters(process, thread)
         yield Match(
             confidence="likely" if sure else "possible",
-            summary=f"task {task.name} waits for a peer at {short(frame)}" + (", and nothing limits how long" if sure else ""),
+            summary=f"task {task.name} waits for a peer at {short(frame)}"
+            + (", and nothing limits how long" if sure else ""),
             evidence=(
                 f"task {task.name} is suspended in {task.stack[0].function}, awaited at {short(frame)}",
                 f"its event loop ({label(thread)}) sleeps in {wait.syscall}"

@@ -52,6 +52,8 @@ def match(view: View) -> Iterator[Answer]:
             fed = next((e for e in holders(stdin, "w") if e.in_tree and e.pid in ancestors(view, process)), None)
             if fed is not None or any(end.pid == process.pid for end in holders(stdin, "w")):
                 yield No(f"{waiter.who} reads what another process of the tree sends: {stdin.description}")
+            elif stdin.kind == "pipe" and own_frame(waiter.frames) is None and not _writers_ask(view, stdin):
+                yield No(f"{waiter.who} reads a pipe, as such programs do: {stdin.description}")
             elif not view.idle(waiter.thread):
                 yield _match(view, waiter, stdin)
 
