@@ -130,7 +130,7 @@ def number_of(worker: Worker) -> Optional[int]:
 
 def started_process(frames: Frames, stack: Sequence[Frame]) -> Optional[Worker]:
     """The Process that a thread joins (Lib/multiprocessing/process.py, BaseProcess.join)."""
-    frame = next((f for f in stack[:6] if f.is_in("join", "multiprocessing/process.py")), None)
+    frame = next((f for f in stack[:8] if f.is_in("join", "multiprocessing/process.py")), None)
     process = frames.local(frame, "self") if frame is not None else None
     return _worker(frames.objects, process) if process else None
 

@@ -194,7 +194,7 @@ class Reader:
             # the kernel overwrites select's timeout with what remains of it
             if asked is not None and asked >= (wait.timeout_s or 0.0):
                 return changed(wait, timeout_s=asked)
-        return wait
+        return self.workers.joined(wait, frames) if self.workers else wait
 
     def _futex(self, word: int, tid: int, frames: Sequence[PyFrame]) -> Optional[waits.FutexFacts]:
         if self.python is None:

@@ -83,7 +83,7 @@ class SemaphoreBook:
         self._users.setdefault(word, []).extend(frames[:8])
         self._waiters.setdefault(word, []).append(tid)
         what = "a lock" if self._is_lock(word) else "a semaphore"
-        return FutexFacts("semaphore", self._ident(word), f"{what} that processes share")
+        return FutexFacts("semaphore", self._ident(word), f"waits for {what} that processes share")
 
     def runs(self, frames: Sequence[Frame]) -> None:
         """A thread that is in no system call, or wants the GIL: it may have taken a semaphore just now and wait for the

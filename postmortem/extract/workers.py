@@ -10,8 +10,17 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
 from ..cpython.names import Names
-from ..cpython.workers import POOL, Awaited, ProcessPool, awaited_result, number_of, pool_of, process_pools
-from ..evidence import Pool, Process, PythonFrame, Resource, Thread, Waker
+from ..cpython.workers import (
+    POOL,
+    Awaited,
+    ProcessPool,
+    awaited_result,
+    number_of,
+    pool_of,
+    process_pools,
+    started_process,
+)
+from ..evidence import Pool, Process, PythonFrame, Resource, Thread, Wait, Waker
 from ..evidence import replace as changed
 from .waits import FutexFacts
 
@@ -50,6 +59,14 @@ class WorkerBook:
         draft.users.extend(frames[:10])
         draft.waiters.append(tid)
         return FutexFacts("condition", draft.ident, "waits for a result of a pool of processes")
+
+    def joined(self, wait: Wait, frames: Sequence[Frame]) -> Wait:
+        """The wait of a thread, as that for a child where it is in Process.join: of one that a fork server made, only a
+        pipe tells when it ends (Lib/multiprocessing/popen_forkserver.py, poll)."""
+        if wait.kind not in ("pipe", "event-loop", "process"):
+            return wait
+        child = started_process(self._python.frames, frames)
+        return wait if child is None or child.pid is None else changed(wait, kind="process", pid=child.pid)
 
     def _pools(self) -> List[ProcessPool]:
         if self._found is None:

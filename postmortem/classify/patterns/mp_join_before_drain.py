@@ -13,7 +13,7 @@ child does not end before. The one who would read them waits for the child to en
 
 from __future__ import annotations
 
-from typing import Iterator, Optional, Tuple
+from typing import Iterator, NamedTuple, Optional, Tuple
 
 from ...evidence import Process, Resource, Thread
 from ...waitgraph import Agent
@@ -43,28 +43,54 @@ PATTERN = Pattern(
 _QUEUES, _PROCESS = "multiprocessing/queues.py", "multiprocessing/process.py"
 
 
+class _Feeder(NamedTuple):
+    """The thread that empties a queue's buffer into its pipe, and the one whose turn it is to write: maybe another's."""
+
+    thread: Thread
+    process: Process  # of the writer
+    writer: Thread
+
+
 def match(view: View) -> Iterator[Answer]:
     for process in view.pythons:
         for thread in process.threads:
             child = _joined(view, thread)
-            feeder = next((t for t in child.threads if _feeds(t)), None) if child is not None else None
-            if child is not None and feeder is not None and _ends(child) and not view.moves(feeder):
+            feeder = _feeder(view, child) if child is not None and _ends(child) else None
+            if child is not None and feeder is not None and not view.moves(feeder.writer):
                 yield _match(view, process, thread, child, feeder)
 
 
 def _joined(view: View, thread: Thread) -> Optional[Process]:
     """The child that a thread joins."""
     wait = thread.wait
-    if wait is None or wait.kind != "process" or wait.pid is None:
+    if wait is None or wait.pid is None or wait.endless is False:
         return None
-    joins = any(f.function == "join" and f.file.endswith(_PROCESS) for f in thread.python[:6])
+    joins = any(f.function == "join" and f.file.endswith(_PROCESS) for f in thread.python[:8])
     return view.by_pid.get(wait.pid) if joins else None
 
 
+def _feeder(view: View, child: Process) -> Optional[_Feeder]:
+    for thread in child.threads:
+        if not _feeds(thread) or thread.wait is None:
+            continue
+        if _writes(thread):
+            return _Feeder(thread, child, thread)
+        lock = next((r for r in child.resources if r.id == thread.wait.resource), None)
+        if lock is None or lock.kind != "shared-semaphore":
+            continue
+        other = view.by_pid.get(lock.owner_pid or child.pid)
+        writer = view.thread(other, lock.owner_tid) if other is not None else None
+        if other is not None and writer is not None and _feeds(writer) and _writes(writer):
+            return _Feeder(thread, other, writer)
+    return None
+
+
 def _feeds(thread: Thread) -> bool:
-    """Is it the feeder thread of a queue, writing?"""
-    in_write = thread.wait is not None and thread.wait.syscall in ("write", "writev")
-    return in_write and any(f.function == "_feed" and f.file.endswith(_QUEUES) for f in thread.python)
+    return any(f.function == "_feed" and f.file.endswith(_QUEUES) for f in thread.python)
+
+
+def _writes(thread: Thread) -> bool:
+    return thread.wait is not None and thread.wait.syscall in ("write", "writev")
 
 
 def _ends(child: Process) -> bool:
@@ -75,12 +101,15 @@ def _ends(child: Process) -> bool:
     )
 
 
-def _match(view: View, process: Process, thread: Thread, child: Process, feeder: Thread) -> Match:
+def _match(view: View, process: Process, thread: Thread, child: Process, feeder: _Feeder) -> Match:
     graph, agent = view.graph, Agent(process.pid, thread.tid)
     frame = own_frame(thread.python)
     at = f" at {short(frame)}" if frame else ""
-    pipe = _pipe(child, feeder)
+    pipe = _pipe(feeder)
     proven = graph.stuck(agent) == "proven"
+    behind = feeder.writer is not feeder.thread
+    turn = (f"{label(feeder.thread)} of process {child.pid} waits for its turn to write, which process "
+            f"{feeder.process.pid} has",) if behind else ()  # fmt: skip
     return Match(
         confidence="proven" if proven else "likely",
         summary=(
@@ -90,8 +119,9 @@ def _match(view: View, process: Process, thread: Thread, child: Process, feeder:
         evidence=(
             f"{label(thread)} waits{at} for process {child.pid} to end",
             f"process {child.pid} waits for the feeder thread of a multiprocessing queue, as it does when it ends",
-            f"{label(feeder)} of process {child.pid} writes{f' to the {pipe.description}' if pipe else ' to a pipe'} and cannot "
-            "go on: it is full",
+            *turn,
+            f"{label(feeder.writer)} of process {feeder.process.pid} writes to {f'the {pipe.description}' if pipe else 'a pipe'} "
+            "and cannot go on: it is full",
             *_readers(pipe),
             *(graph.reasons(agent) if proven else ()),
         ),
@@ -101,9 +131,9 @@ def _match(view: View, process: Process, thread: Thread, child: Process, feeder:
     )
 
 
-def _pipe(child: Process, feeder: Thread) -> Optional[Resource]:
-    wanted = feeder.wait.resource if feeder.wait is not None else None
-    return next((r for r in child.resources if r.id == wanted), None)
+def _pipe(feeder: _Feeder) -> Optional[Resource]:
+    wanted = feeder.writer.wait.resource if feeder.writer.wait is not None else None
+    return next((r for r in feeder.process.resources if r.id == wanted), None)
 
 
 def _readers(pipe: Optional[Resource]) -> Tuple[str, ...]:
