@@ -8,6 +8,7 @@
 #   make kills                 captures and their targets killed 200 times each      make kills ARGS='--count 20'
 #   make bench                 full stacks beside pystack's
 #   make bench-pause           how long a busy target stands still, beside py-spy, pystack, gcore
+#   make bench-graph           the wait graph of 2,000 threads and 20,000 tasks
 #   make corpora               record the corpus anew  make corpora ARGS='--cases sleeping/*'
 #   make clean                 remove .venv and what builds leave
 #
@@ -32,7 +33,7 @@ MADE := $(VENV)/.made-$(TAG)
 INSTALLED := $(VENV)/.installed-$(TAG)
 TESTABLE := $(VENV)/.testable-$(TAG)
 
-.PHONY: bench bench-pause help demo test lint fuzz kills corpora interpreters gdb clean
+.PHONY: bench bench-graph bench-pause help demo test lint fuzz kills corpora interpreters gdb clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -59,6 +60,9 @@ fuzz: $(TESTABLE)
 
 kills: $(TESTABLE) gdb
 	@$(RUN) -m tests.faults.kills $(ARGS)
+
+bench-graph: $(TESTABLE)
+	@$(RUN) -m bench.graph $(ARGS)
 
 corpora: $(TESTABLE) gdb
 	$(RUN) -m tests.corpora.record $(ARGS)
