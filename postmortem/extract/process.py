@@ -185,6 +185,7 @@ class Reader:
         wait = waits.describe(
             call, self.core, self.raw.descriptors, lambda word: self._futex(word, tid, frames), frames
         )
+        wait = self.workers.joined(wait, frames) if self.workers else wait
         if wait.kind in ("futex", "semaphore") and wait.resource is None:
             self.native_locks.note(tid, call.args)
         if wait.resource is None and not (self.tasks and self.tasks.runs(tid)):
@@ -194,7 +195,7 @@ class Reader:
             # the kernel overwrites select's timeout with what remains of it
             if asked is not None and asked >= (wait.timeout_s or 0.0):
                 return changed(wait, timeout_s=asked)
-        return self.workers.joined(wait, frames) if self.workers else wait
+        return wait
 
     def _futex(self, word: int, tid: int, frames: Sequence[PyFrame]) -> Optional[waits.FutexFacts]:
         if self.python is None:
