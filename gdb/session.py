@@ -8,16 +8,19 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 import gdb
 from postmortem import syscalls
 from postmortem.cpython.frames import Frame
+from postmortem.cpython.freethreading import FreeThreading
 from postmortem.cpython.interpreter import Python, ThreadState
 from postmortem.cpython.locks import Locks, LockState
 from postmortem.cpython.runtime import NoInterpreter
+from postmortem.extract.joins import joined_thread
+from postmortem.libc import ABOVE, FutexCall, NativeWait, Threads, Wanted, awaited, describe, program_frame
 from postmortem.memory import ElfCore
 from postmortem.native.merge import merge
 
 from .memory import GdbMemory
 
 MAX_NATIVE = 1024  # frames of one thread
-_REGISTERS = ("orig_rax", "rdi", "rsi", "fs_base")
+_REGISTERS = ("orig_rax", "rdi", "rsi", "rdx", "r10", "fs_base")
 _FUTEX_WAITS = (0, 6, 9, 11, 13)  # <linux/futex.h>: WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2
 _WITH_FD = {
     "read", "readv", "pread64", "write", "writev", "pwrite64", "recvfrom", "recvmsg", "sendto", "sendmsg", "accept",
@@ -32,6 +35,7 @@ class Wait(NamedTuple):
     text: str
     gil: bool = False
     lock: Optional[LockState] = None
+    native: Optional[NativeWait] = None
 
 
 class Row(NamedTuple):
@@ -42,6 +46,7 @@ class Row(NamedTuple):
     state: Optional[ThreadState]
     gil: str  # as report.json has it
     wait: Optional[Wait]  # None: it runs, or nobody knows
+    joins: Optional[int] = None  # TID of the thread whose end it waits for
 
     @property
     def name(self) -> str:
@@ -70,6 +75,7 @@ class Session:
         except NoInterpreter as exc:
             raise gdb.GdbError(f"no Python interpreter can be read here: {exc}") from None
         self.locks = Locks(self.python.frames)
+        self._free = FreeThreading(self.python)
         self._rows: Optional[List[Row]] = None
 
     def rows(self) -> List[Row]:
@@ -78,13 +84,25 @@ class Session:
             states = [t for i in self.python.interpreters for t in i.threads]
             by_ident = {t.ident: t for t in reversed(states)}
             by_native = {t.native_id: t for t in reversed(states) if t.native_id}
+            threads = self._threads()
+            pointers = {regs["fs_base"]: tid for _thread, tid, regs in threads if regs.get("fs_base")}
+            known = Threads(frozenset(tid for _thread, tid, _regs in threads), pointers)
             found = []
-            for thread, tid, registers in self._threads():
+            for thread, tid, registers in threads:
                 state = by_ident.get(registers.get("fs_base", -1)) or by_native.get(tid)
-                wait = self._wait(registers, state)
-                found.append(Row(thread.num, tid, state, self._gil(state, wait), wait))
-            self._rows = sorted(found)
+                wait = self._wait(registers, state, thread.num, known)
+                joins = self._joined(state, wait, pointers)
+                found.append(Row(thread.num, tid, state, self._gil(state, wait), wait, joins))
+            self._rows = sorted(found, key=lambda row: row.number)
         return self._rows
+
+    def _joined(self, state: Optional[ThreadState], wait: Optional[Wait], pointers: Dict[int, int]) -> Optional[int]:
+        """An ident is a thread pointer."""
+        if wait is None or state is None:
+            return None
+        if wait.native is not None and wait.native.kind == "thread":
+            return wait.native.owner
+        return pointers.get(joined_thread(self.python, state.frames) or -1)
 
     def current(self) -> Row:
         """The selected thread."""
@@ -104,26 +122,39 @@ class Session:
 
     # ------------------------------------------------------------------ waits
 
-    def _wait(self, registers: Dict[str, int], state: Optional[ThreadState]) -> Optional[Wait]:
-        number = registers.get("orig_rax")
-        if number is None or number >> 31:  # -1: in no system call
+    def _wait(
+        self, registers: Dict[str, int], state: Optional[ThreadState], number: int, threads: Threads
+    ) -> Optional[Wait]:
+        call = registers.get("orig_rax")
+        if call is None or call >> 31:  # -1: in no system call
             return None
-        name = syscalls.name(number)
+        name = syscalls.name(call)
         if name == "futex" and registers["rsi"] & 0x7F in _FUTEX_WAITS:
-            return self._futex(registers["rdi"], state)
+            futex = FutexCall.of([registers.get(each, 0) for each in ("rdi", "rsi", "rdx", "r10")])
+            return self._futex(futex.word, state) or self._native_wait(futex, number, threads)
         if name in _WITH_FD:
             return Wait(f"{name} (fd {registers['rdi'] & 0xFFFFFFFF})")
         return Wait("sleep" if name in _SLEEPS else name)
 
-    def _futex(self, word: int, state: Optional[ThreadState]) -> Wait:
+    def _futex(self, word: int, state: Optional[ThreadState]) -> Optional[Wait]:
+        """The GIL, or a lock of Python."""
         if any(i.gil and i.gil.word_is_wait(word) for i in self.python.interpreters):
             return Wait("GIL", gil=True)
         frames = state.frames if state else []
-        lock = self.locks.awaited(frames, word) if frames else None
+        lock = (self.locks.awaited(frames, word) if frames else None) or self._free.awaited(word)
         if lock is None:
-            return Wait("futex")
+            return None
         name = self.locks.name(lock.address, frames[:4])
-        return Wait(f"{lock.kind} {name}" if name else f"a {lock.kind}", lock=lock)
+        return Wait(f"{lock.kind} {name}" if name else f"a {lock.what or lock.kind}", lock=lock)
+
+    def _native_wait(self, futex: FutexCall, number: int, threads: Threads) -> Wait:
+        native, _cut = _native(number, 2 * ABOVE)
+        found = awaited(self.memory, futex, threads, [frame.function for frame in native])
+        if found is None:
+            return Wait("futex")
+        at = program_frame([(frame.function, frame.module) for frame in native])
+        wanted = Wanted(native[at].function, native[at].module, native[at].address) if at is not None else None
+        return Wait(describe(self.memory, found, wanted), native=found)
 
     def _gil(self, state: Optional[ThreadState], wait: Optional[Wait]) -> str:
         if state is None:
@@ -170,7 +201,7 @@ def _registers(thread: gdb.InferiorThread) -> Dict[str, int]:
         return {}
 
 
-def _native(number: int) -> Tuple[List[Native], Optional[str]]:
+def _native(number: int, most: int = MAX_NATIVE) -> Tuple[List[Native], Optional[str]]:
     found: List[Native] = []
     program = gdb.current_progspace().filename
     with Selection():
@@ -178,8 +209,8 @@ def _native(number: int) -> Tuple[List[Native], Optional[str]]:
             next(t for t in gdb.selected_inferior().threads() if t.num == number).switch()
             frame = gdb.newest_frame()
             while frame is not None:
-                if len(found) >= MAX_NATIVE:
-                    return found, f"more than {MAX_NATIVE} native frames"
+                if len(found) >= most:
+                    return found, f"more than {most} native frames"
                 place = frame.find_sal()
                 file = place.symtab.filename if place.symtab else None
                 pc = int(frame.pc())

@@ -53,6 +53,13 @@ def place(frame: Frame) -> str:
     return f"{clean(name)} at {clean(frame.code.filename)}:{frame.line if frame.line is not None else '?'}"
 
 
+def short_place(frame: Frame, line: Optional[int] = None) -> str:
+    """``app.py:12 in worker``, as in a report's chains; at the line where it stands, or a given one."""
+    line = frame.line if line is None else line
+    file = frame.code.filename.rsplit("/", 1)[-1]
+    return f"{clean(file)}:{line if line is not None else '?'} in {clean(frame.code.name)}"
+
+
 def stack(lines: Sequence[str], recursion: Optional[Recursion], depth: int) -> List[str]:
     """A stack of numbered lines: a recursion shown once, the middle of what is still too long counted.
 

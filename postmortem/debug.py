@@ -23,7 +23,7 @@ from .pipeline import Progress, analyze_target, load_bundle
 
 __all__ = ["run", "script"]
 
-#: gdb's side of it is in gdb/commands.py.
+#: gdb's side of it is in gdb/why.py.
 _WHY = "POSTMORTEM_WHY"
 _BATCH = ("-batch", "--batch", "-batch-silent", "--batch-silent")
 _HINT = "pm-why, pm-threads, pm-bt, pm-locals, pm-locks, pm-tasks, pm-gil and pm-objects are there; `help pm-bt` explains one"

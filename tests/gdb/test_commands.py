@@ -27,7 +27,7 @@ pytestmark = pytest.mark.live
 #: A holder of `first` (by with) that waits for `second`; one that waits for `first`; a deep recursion; an event loop
 #: with tasks. All but the main thread, which reads stdin.
 PROGRAM = """
-import asyncio, json, os, sys, threading, time
+import asyncio, ctypes, json, os, sys, threading, time
 sys.setrecursionlimit(20_000)
 threading.stack_size(64 << 20)
 first, second = threading.Lock(), threading.RLock()
@@ -57,19 +57,33 @@ async def inner():
     await asyncio.sleep(10_000)
 async def outer():
     await inner()
+async def keeps(gate):
+    async with gate:
+        await inner()
+async def wants(gate):
+    async with gate:
+        pass
 async def loop_main():
     tasks = [asyncio.ensure_future(outer()) for _ in range(3)]
+    gate = asyncio.Lock()
+    tasks += [asyncio.ensure_future(keeps(gate)), asyncio.ensure_future(wants(gate))]
     await asyncio.sleep(0.01)
     up.release()
     await asyncio.wait(tasks)
 def looper():
     asyncio.run(loop_main())
 second.acquire()
+mutex = ctypes.create_string_buffer(40)  # zeros: a pthread_mutex_t that is free
+lock_mutex = ctypes.CDLL(None).pthread_mutex_lock
+lock_mutex(mutex)
+def native():
+    up.release()
+    lock_mutex(mutex)
 tids = {}
 def named(function):
     tids[function.__name__] = threading.get_native_id()
     function()
-for function in (holder, waiter, deep, looper):
+for function in (holder, waiter, deep, looper, native):
     threading.Thread(target=named, args=(function,), name="the " + function.__name__, daemon=True).start()
     up.acquire()
 def settled(tid):
@@ -198,6 +212,77 @@ def test_locks_have_holders_and_waiters(core):
     assert {core.tids["holder"], core.tids["deep"]} == {int(t) for t in re.findall(r"\d+", second.split("record")[1])}
 
 
+def test_native_locks_have_holders_too(core):
+    """pm-locks: a mutex by its own record, on every C library."""
+    shown = commands(core.path, "pm-locks")["pm-locks"]
+    mutex = next(line for line in shown.splitlines() if re.search(r" mutex +\d", line))
+    assert mutex.split()[-4:] == ["mutex", str(core.tids["main"]), "record", str(core.tids["native"])]
+
+
+def test_tasks_say_what_they_await(core):
+    """pm-tasks: a task's lock by its name, and the task that is inside its `async with`."""
+    shown = commands(core.path, "pm-tasks")["pm-tasks"]
+    heads = dict(re.findall(r"^(\S.*)\n  #0 .*\n(?:  #.*\n)*?  #\d+ +(wants|keeps) at", shown, re.M)[::-1])
+    names = {function: head for head, function in heads.items()}
+    keeper = names["keeps"].split(" (")[0]
+    assert f"awaits asyncio.Lock gate (locked), held by {keeper})" in names["wants"]
+    assert "sleep(10000)" in names["keeps"]
+
+
+def test_who_waits_for_whom_without_a_diagnosis(own, gdb):
+    """pm-why in a gdb by hand: the circle of two threads, from where it is entered, with the lines of both sides; then a
+    sentence that says how to get the diagnosis."""
+    script = places.shipped("gdb") / "postmortem.py"
+    done = subprocess.run(
+        [str(gdb), "-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off", sys.executable,
+         str(own.path), "-ex", f"source {script}", "-ex", "pm-why"],
+        capture_output=True, text=True, check=False, timeout=HANG_S,
+    )  # fmt: skip
+    assert "Who waits for whom" in done.stdout, done.stderr
+    assert "waits for no other thread" in done.stdout
+    assert "started by hand" in done.stderr
+
+
+CIRCLE = """
+import ctypes, sys, threading
+ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)  # PR_SET_PTRACER_ANY
+one, two, has_one, has_two = threading.Lock(), threading.Lock(), threading.Event(), threading.Event()
+def first():
+    with one:
+        has_one.set()
+        has_two.wait()
+        two.acquire()
+def second():
+    with two:
+        has_two.set()
+        has_one.wait()
+        one.acquire()
+threads = [threading.Thread(target=f, name=f.__name__, daemon=True) for f in (first, second)]
+for t in threads: t.start()
+print("ready", flush=True)
+threads[0].join()
+"""
+
+
+def test_a_live_circle_is_told(gdb, tmp_path):
+    """pm-why on a process that runs: from the main thread's join along the circle, each link with its line."""
+    script = places.shipped("gdb") / "postmortem.py"
+    with Program(sys.executable, CIRCLE, tmp_path) as running:
+        done = subprocess.run(
+            [str(gdb), "-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off",
+             "-p", str(running.pid), "-x", str(script), "-ex", "pm-why"],
+            capture_output=True, text=True, check=False, timeout=HANG_S,
+        )  # fmt: skip
+    lines = done.stdout.partition("Who waits for whom\n")[2].splitlines()
+    assert lines[0].startswith(f"  MainThread ({running.pid})"), done.stdout + done.stderr
+    assert lines[1].startswith("    → joins first (")
+    assert re.match(r"    → wants lock two, held by second \(\d+\) since program.py:11 in second \(read", lines[2])
+    assert re.match(
+        r"    → wants lock one, held by first \(\d+\) since program.py:6 in first .*circle is closed$", lines[3]
+    )
+    assert len(lines) == 4
+
+
 def test_objects_are_counted_by_type(core):
     """pm-objects: as many rows as asked for, the most frequent first; a free-threaded build says why it has none."""
     shown = commands(core.path, "pm-objects 3")["pm-objects 3"]
@@ -211,7 +296,6 @@ def test_objects_are_counted_by_type(core):
     numbers = [int(row.split()[0]) for row in rows]
     assert len(numbers) == 3
     assert numbers == sorted(numbers, reverse=True)
-
 
 
 def test_tasks_have_their_chain(core):
