@@ -76,7 +76,7 @@ def _from_values(objects: Objects, info: TypeInfo, values: int) -> Dict[str, int
         raise NotThat("a type without shared keys")
     found: Dict[str, int] = {}
     for key, value in objects._table_items(keys, values):
-        name = objects.optional_text(key)
+        name = objects.key_text(key)
         if name is not None:
             found[name] = value
     return found

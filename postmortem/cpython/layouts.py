@@ -166,6 +166,8 @@ GIL_COND, GIL_SIZE = 32, 208
 FLAG_INLINE_VALUES, FLAG_MANAGED_DICT = 1 << 2, 1 << 4
 FLAG_LONG, FLAG_LIST, FLAG_TUPLE, FLAG_BYTES, FLAG_UNICODE, FLAG_DICT = (1 << n for n in range(24, 30))
 FLAG_EXCEPTION, FLAG_TYPE = 1 << 30, 1 << 31
+#: Py_TPFLAGS_HEAPTYPE: made at run time, as every `class` is.
+FLAG_HEAP = 1 << 9
 
 #: _PyInterpreterFrame.owner (Include/internal/pycore_frame.h; pycore_interpframe_structs.h of 3.14): whoever is above
 #: OWNED_BY_FRAME_OBJECT stands for C code, FRAME_OWNED_BY_CSTACK of 3.12 and FRAME_OWNED_BY_INTERPRETER alike.

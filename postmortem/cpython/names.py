@@ -20,8 +20,6 @@ MACHINERY = (
     "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>", "importlib/_bootstrap.py",
 )  # fmt: skip
 _MAX_LOCALS, _MAX_GLOBALS, _MAX_ITEMS, _MAX_KEY = 200, 2000, 200, 24
-#: Types whose attributes are not looked at: their owners are named better.
-_NO_OWNERS = ("module", "dict", "type")
 
 Same = Callable[[int], bool]
 
@@ -66,13 +64,22 @@ class Names:
             if same(value):
                 return name
         for name, value in named:
-            owner = self._objects.type_name(value)
-            if owner is None or owner in _NO_OWNERS:
+            owner = self._class_name(value)
+            if owner is None:
                 continue
             found = next((attr for attr, item in self._attributes(value) if same(item)), None)
             if found:
                 return f"{_owner(name, owner)}.{found}"
         return None
+
+    def _class_name(self, value: int) -> Optional[str]:
+        """Of an object whose attributes are worth a look: the classes of Python code, and some of C's, are made at run
+        time. None for all others."""
+        try:
+            info = self._objects.type_of(value)
+        except (Fault, NotThat):
+            return None
+        return info.name if info.flags & L.FLAG_HEAP and info.name and not info.flags & L.FLAG_TYPE else None
 
     def _attributes(self, value: int) -> Iterator[Tuple[str, int]]:
         try:

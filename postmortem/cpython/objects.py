@@ -15,6 +15,7 @@ from .layouts import Layout
 #: More characters than any name worth showing; longer strings are cut, not refused.
 MAX_TEXT = 4096
 MAX_ITEMS = 100_000
+_MAX_KEY_TEXTS = 50_000
 #: Bytes of tables and words of names that the code objects of one process may have in all; those on the stacks of a large
 #: program have a tenth. When all are damaged, each within its own bounds, this ends it within a second or two.
 MAX_SPENT = 4 << 20
@@ -40,6 +41,7 @@ class Objects:
         self.memory = memory
         self.layout = layout
         self._types: Dict[int, TypeInfo] = {}
+        self._key_texts: Dict[int, Optional[str]] = {}
         #: Types whose names are lost with their file, by address: what the interpreter itself calls them.
         self.type_names: Dict[int, str] = {}
         self._texts: Dict[int, str] = {}
@@ -273,7 +275,7 @@ class Objects:
         """name → address for the str keys of a dict."""
         found: Dict[str, int] = {}
         for key, value in self.dict_items(address):
-            name = self.optional_text(key)
+            name = self.key_text(key)
             if name is not None:
                 found[name] = value
         return found
@@ -281,9 +283,17 @@ class Objects:
     def lookup(self, address: int, name: str) -> Optional[int]:
         """The value of one str key of a dict."""
         for key, value in self.dict_items(address):
-            if self.optional_text(key) == name:
+            if self.key_text(key) == name:
                 return value
         return None
+
+    def key_text(self, address: int) -> Optional[str]:
+        """The same as ``optional_text``, remembered: the names of attributes come again with every object of a class."""
+        if address not in self._key_texts:
+            if len(self._key_texts) >= _MAX_KEY_TEXTS:
+                self._key_texts.clear()
+            self._key_texts[address] = self.optional_text(address)
+        return self._key_texts[address]
 
 
 def _overfull(log2_size: int, count: int) -> bool:
