@@ -12,6 +12,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from ..memory import Fault
 from .attributes import Slots, attribute, attributes
+from .frames import Frame
 from .functions import Functions
 from .interpreter import InterpreterState, Python
 from .objects import NotThat
@@ -44,6 +45,7 @@ class LoopState:
     watched: Optional[int] = None  # how many descriptors it watches beside its own pipe
     signals: Optional[List[int]] = None
     state: Optional[str] = None  # "running" | "stopped" | "closed"
+    main_task: Optional[int] = None  # until whose end it runs
     queue: List[Handle] = field(default_factory=list)  # what stands in the ready queue
     timers: Optional[List[Handle]] = None  # None: unknown
 
@@ -57,19 +59,25 @@ class EventLoops:
         self._objects = python.objects
         self._functions = functions
         self._slots = Slots(python.objects)
+        self._until: Dict[int, int] = {}  # loop → the task that run_until_complete waits for
         self.problems: List[str] = []
 
     def of(self, known: Iterable[Optional[int]]) -> List[LoopState]:
         """The loops that threads run, then others that are known by their addresses."""
         runners = self._runners()
         addresses = [*runners, *(loop for loop in known if loop)]
-        return [self._loop(address, runners.get(address)) for address in dict.fromkeys(addresses)]
+        found = [self._loop(address, runners.get(address)) for address in dict.fromkeys(addresses)]
+        for loop in found:
+            loop.main_task = self._until.get(loop.address)
+        return found
 
     def _runners(self) -> Dict[int, int]:
         """Loop → ident of the thread that runs it, by the frames of asyncio, innermost loop of a thread first."""
         found: Dict[int, int] = {}
         for thread in self._interpreter.threads:
             for frame in thread.frames:
+                if frame.is_in("run_until_complete", _BASE_EVENTS):
+                    self._note_main(frame)
                 if frame.function in ("run_forever", "_run_once") and frame.code.filename.endswith(_BASE_EVENTS):
                     loop = self._python.frames.local(frame, "self")
                 elif frame.is_in("run", _RUNNERS):
@@ -80,6 +88,11 @@ class EventLoops:
                 if loop:
                     found.setdefault(loop, thread.ident)
         return found
+
+    def _note_main(self, frame: Frame) -> None:
+        loop, task = (self._python.frames.local(frame, name) for name in ("self", "future"))
+        if loop and task:
+            self._until[loop] = task
 
     def _of_runner(self, runner: Optional[int]) -> Optional[int]:
         """``asyncio.Runner``, and uvloop's own ``run``, keep the loop as an attribute."""

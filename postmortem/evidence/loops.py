@@ -31,6 +31,7 @@ class Loop(msgspec.Struct, frozen=True):
     next_timer_s: Optional[float] = None  # until the first timer is due; negative: overdue
     signals: Optional[Tuple[int, ...]] = None  # that it has handlers for
     state: Optional[str] = None  # "running" | "stopped" | "closed"
+    main_task: Optional[str] = None  # id of the task until whose end it runs
 
 
 class TaskWait(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from ..cpython.objects import NotThat
 from ..cpython.otherloops import OtherLoops
 from ..cpython.tasks import Asyncio, TaskState
 from ..evidence import Gap, Loop, PythonFrame, Resource, Task, Waker
+from ..evidence import replace as changed
 from ..memory import Fault
 from .acquires import Lines
 from .asyncholders import Holders
@@ -63,7 +64,9 @@ class TaskBook:
             ids = {state.address: f"task-{len(self.tasks) + n}" for n, state in enumerate(states, 1)}
         names = {loop.address: f"loop-{len(self.loops) + n}" for n, loop in enumerate(loops, 1)}
         tids = {loop.address: self._owner.tid(loop.ident) for loop in loops}
-        self.loops += tuple(self._loop(loop, names, tids, states) for loop in loops)
+        mains = {loop.address: ids.get(loop.main_task) for loop in loops if loop.main_task is not None}
+        found = (self._loop(loop, names, tids, states) for loop in loops)
+        self.loops += tuple(changed(e, main_task=mains.get(loop.address)) for e, loop in zip(found, loops))
         for state in states:
             tid = tids.get(state.loop or 0)
             if state.state == "pending" and tid is not None:

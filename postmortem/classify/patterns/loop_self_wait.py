@@ -1,0 +1,103 @@
+"""The thread of an event loop waits, blocked, for work that only that loop could do.
+
+**What it looks like.** The loop's thread stands in `Future.result()`, `Event.wait()`, `queue.get()` or the like, called from a
+coroutine or a callback, at 0 % CPU; the coroutine or callback that it waits for stands in the ready queue of that very loop,
+or among its tasks. No task of the loop moves.
+
+**Easily mistaken for** `blocking-call-in-coroutine`, where the call does end, some time; `missed-wakeup`, where the waiting
+thread runs no loop.
+
+**Why it hangs.** A loop runs one thing at a time on its thread. As long as a callback blocks there, nothing that it waits for
+can begin: not the coroutine given to `run_coroutine_threadsafe`, not the callback given to `call_soon_threadsafe`.
+
+**Remedy.** Await it (`await coroutine`, `await asyncio.wrap_future(future)`), or do the waiting on another thread
+(`asyncio.to_thread`). Code that may be called on either side has to ask which thread it is on.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, Optional, Tuple
+
+from ...evidence import Loop, Process, PythonFrame, Resource, Thread
+from ...waitgraph import Agent, Cycle
+from ..knowledge import own_frame, short
+from ..pattern import Answer, Match, Pattern
+from ..view import View, label
+
+PATTERN = Pattern(
+    id="loop-self-wait",
+    title="the loop's own thread waits for work that only that loop could do",
+    explanation=(
+        "An event loop runs one callback at a time on its thread. This thread blocks inside such a callback until something "
+        "is done that the same loop would have to do later, so it never comes to that."
+    ),
+    remedy=(
+        "Await instead of blocking: `await` the coroutine itself, or `asyncio.wrap_future(future)`; move a call that must "
+        "block to another thread with `asyncio.to_thread` or `run_in_executor`."
+    ),
+    needs=("python",),
+    outranks=("async-deadlock", "future-never-resolved", "missed-wakeup", "network-wait", "sleeping", "shutdown-join",
+              "child-wait"),
+    references=(
+        "https://docs.python.org/3/library/asyncio-task.html#asyncio.run_coroutine_threadsafe",
+        "https://docs.python.org/3/library/asyncio-dev.html#running-blocking-code",
+    ),
+)  # fmt: skip
+
+#: What code on the same loop might have signalled.
+_SIGNALLED = ("event", "condition", "queue", "semaphore", "barrier", "future")
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        for loop in process.loops:
+            thread = view.thread(process, loop.tid)
+            wait = thread.wait if thread is not None else None
+            if thread is None or wait is None or wait.kind in ("event-loop", "sleep", "gil") or wait.endless is False:
+                continue
+            resource = next((r for r in process.resources if r.id == wait.resource), None)
+            yield from _judge(view, process, loop, thread, resource)
+
+
+def _judge(view: View, process: Process, loop: Loop, thread: Thread, resource: Optional[Resource]) -> Iterator[Answer]:
+    agent = Agent(process.pid, thread.tid)
+    cycle = next((c for c in view.graph.cycles if agent in c.agents and _through(process, loop, c)), None)
+    endless = thread.wait is not None and thread.wait.endless is True
+    if cycle is not None:
+        facts = view.graph.reasons(*cycle.agents)
+        yield _match(view, process, thread, cycle.edges[cycle.agents.index(agent)].what, facts, cycle.sure)
+    elif resource is not None and resource.closed and any(w.tid == thread.tid for w in resource.wakers):
+        facts = (f"{label(thread)} waits for {resource.description}", *resource.because,
+                 f"{label(thread)} is the thread of that event loop, so its ready queue stands still")  # fmt: skip
+        yield _match(view, process, thread, resource.description, facts, endless)
+    elif resource is not None and resource.kind in _SIGNALLED and view.graph.stuck(agent) and _has_work(process, loop):
+        facts = (*view.graph.reasons(agent), f"{loop.ready or 0} callbacks are ready on its event loop, and it has "
+                 f"{sum(t.loop == loop.id and t.state == 'pending' for t in process.tasks)} tasks that wait")  # fmt: skip
+        yield _match(view, process, thread, resource.description, facts, False)
+
+
+def _through(process: Process, loop: Loop, cycle: Cycle) -> bool:
+    """Does the circle lead through a task that needs its turn on this very loop?"""
+    own = {t.id for t in process.tasks if t.loop == loop.id}
+    return any(edge.kind == "turn" and edge.waiter.task in own for edge in cycle.edges)
+
+
+def _has_work(process: Process, loop: Loop) -> bool:
+    """Something that the loop would do, were its thread free."""
+    others = [t for t in process.tasks if t.loop == loop.id and t.state == "pending"]
+    return bool(loop.ready) or any(t.ready or (t.wait is not None and t.wait.endless is False) for t in others)
+
+
+def _match(view: View, process: Process, thread: Thread, what: str, facts: Tuple[str, ...], proven: bool) -> Match:
+    agent = Agent(process.pid, thread.tid)
+    frame: Optional[PythonFrame] = own_frame(thread.python)
+    at = f" at {short(frame)}" if frame else ""
+    behind = [a for a in view.graph.behind(frozenset((agent,))) if a != agent]
+    return Match(
+        confidence="proven" if proven else "likely",
+        summary=f"{label(thread)} runs an event loop and blocks it{at}: it waits for {what}, which only that loop could do",
+        evidence=facts,
+        culprits=(view.culprit_of(agent, frame),) if frame else (),
+        victims=tuple(view.victim_of(a) for a in behind[:50]),
+        pid=process.pid,
+    )

@@ -1,0 +1,62 @@
+"""Tasks that nobody can wake any more, told apart from those that are parked on purpose."""
+
+from __future__ import annotations
+
+from typing import Iterator, List, NamedTuple, Optional
+
+from ..evidence import Loop, Process, PythonFrame, Resource
+from ..waitgraph import Agent, Edge
+from .knowledge import own_frame
+from .view import View
+
+#: What a description says of an object that no variable names: nobody else can get at it by its name.
+_NAMELESS = " awaited in "
+_IDLE_LOOP = "event-loop"
+
+
+class StuckTask(NamedTuple):
+    agent: Agent
+    edge: Edge  # what it will not get
+    frame: Optional[PythonFrame]  # the program's line that awaits it
+    confidence: str
+
+
+def stuck_tasks(view: View, process: Process) -> Iterator[StuckTask]:
+    """Tasks that wait for an object of asyncio's, not for somebody who is named: where chains of waits end."""
+    graph = view.graph
+    for task in process.tasks:
+        agent = Agent(process.pid, task=task.id)
+        stuck = graph.stuck(agent)
+        edge = graph.blocking(agent) if stuck else None
+        if stuck is None or edge is None or not edge.kind.startswith("async-") or edge.necessary:
+            continue
+        unknown_handlers = edge.everyone and process.signal_handlers is None
+        confidence = "possible" if unknown_handlers else stuck
+        yield StuckTask(agent, edge, own_frame(task.stack), _wanted(view, process, agent, edge, confidence))
+
+
+def _wanted(view: View, process: Process, agent: Agent, edge: Edge, confidence: str) -> str:
+    """Who parks on purpose is waited for by nobody, while the loop goes on with other things."""
+    loop = _loop(process, agent)
+    if loop is None or loop.tid is None or view.graph.stuck(Agent(process.pid, loop.tid)):
+        return confidence
+    if view.graph.behind(frozenset((agent,))):
+        return confidence
+    task = view.graph.places.task(agent)
+    if loop.main_task != agent.task or task is None:
+        return "possible"
+    deeper = sum(own_frame((frame,)) is not None for frame in task.stack) > 1
+    if _serves(process, loop) or _NAMELESS in edge.what:
+        return "parked"
+    return confidence if deeper else "possible"
+
+
+def _loop(process: Process, agent: Agent) -> Optional[Loop]:
+    task = next((t for t in process.tasks if t.id == agent.task), None)
+    return next((loop for loop in process.loops if task is not None and loop.id == task.loop), None)
+
+
+def _serves(process: Process, loop: Loop) -> bool:
+    resources = {r.id: r for r in process.resources}
+    watched: List[Optional[Resource]] = [resources.get(name) for name in (*loop.descriptors, *loop.sockets)]
+    return bool(process.listening) or any(r is not None and (r.listening or r.accepted) for r in watched)
