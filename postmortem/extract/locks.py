@@ -195,10 +195,14 @@ class LockBook:
             locked=lock.locked,
             part_of=self._part_of(users),
         )
-        if owner is None and lock.kind == "lock" and lock.locked and made.waiters:
-            taken_at, because = self._orphans.accounts(name, users)
-            return changed(made, taken_at=taken_at, because=because)
-        return made
+        return self._lost(made, name, users) if owner is None and made.waiters and name else made
+
+    def _lost(self, made: Resource, name: str, users: Sequence[Frame]) -> Resource:
+        """A lock that somebody wants, and nobody is known to hold."""
+        if made.owner_gone:
+            return changed(made, taken_at=self._orphans.taken_at(name, users, keepers=True))
+        because = self._orphans.accounts(name, users) if made.locked and made.kind == "lock" else ()
+        return changed(made, taken_at=self._orphans.taken_at(name, users), because=because) if because else made
 
     def _inside(self, users: Sequence[Frame]) -> str:
         """Of a lock inside an object of the standard library: what the program calls that."""

@@ -7,16 +7,54 @@ to its end, none has it in a `with`, and the source of every function on them th
 from __future__ import annotations
 
 import ast
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
 from ..cpython.names import MACHINERY
 from ..evidence import PythonFrame
 from .acquires import Acquires
-from .callsites import Function, calls_before, dotted
+from .callsites import CallSite, calls_before, dotted
 
 _MOST_PLACES = 8
+#: Decorators that make a generator a context manager: `with` slots lead to those.
+_MANAGERS = (("contextmanager",), ("asynccontextmanager",))
+
+
+class _User(NamedTuple):
+    """A function of the program that does something by hand with a lock of the name in question."""
+
+    file: str
+    owner: Optional[str]  # class that it is a method of
+    function: Union[ast.FunctionDef, ast.AsyncFunctionDef]
+    sites: List[CallSite]  # the calls on that lock
+
+    @property
+    def taken(self) -> Optional[int]:
+        """The line where it acquires it."""
+        return next((site.line for site in self.sites if site.name == "acquire"), None)
+
+    @property
+    def gives_back(self) -> bool:
+        return any(site.name == "release" for site in self.sites)
+
+    @property
+    def keeps(self) -> bool:
+        """Is it still held when the function has returned, or while its caller has the generator?"""
+        managers = any(dotted(d)[-1:] in _MANAGERS for d in self.function.decorator_list)
+        yields = any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(self.function))
+        return self.taken is not None and (not self.gives_back or (yields and not managers))
+
+    @property
+    def loses(self) -> bool:
+        """Does it give back what it takes, but in no `finally`: may what it does in between leave it?"""
+        certain = {
+            (inner.lineno, inner.col_offset)
+            for node in ast.walk(self.function) if isinstance(node, ast.Try)
+            for statement in node.finalbody for inner in ast.walk(statement) if isinstance(inner, ast.Call)
+        }  # fmt: skip
+        released = [(site.line, site.column) for site in self.sites if site.name == "release"]
+        return self.taken is not None and bool(released) and certain.isdisjoint(released)
 
 
 class Orphans:
@@ -25,57 +63,56 @@ class Orphans:
         self._threads = threads
         self._acquires = acquires
 
-    def accounts(self, name: Optional[str], users: Sequence[Frame]) -> Tuple[Tuple[PythonFrame, ...], Tuple[str, ...]]:
-        """(where a lock of this name is taken and may be kept, why none of the threads holds it); both empty when a
-        thread may hold it for all that is known. ``users``: frames that want it."""
-        if name is None or not self._python.all_threads or self._python.finalizing:
-            return (), ()
-        for state in self._threads.values():
-            if state.cut is not None or any(self._acquires.unread(f) for f in self._own(state.frames)):
-                return (), ()
-        because = (
+    def accounts(self, name: str, users: Sequence[Frame]) -> Tuple[str, ...]:
+        """Why none of the threads holds a lock of this name; empty when one may, for all that is known."""
+        if not self._python.all_threads or self._python.finalizing:
+            return ()
+        stacks = [self._own(state.frames) for state in self._threads.values()]
+        if any(state.cut is not None for state in self._threads.values()):
+            return ()
+        keeping = {user.function.name for user in self._users(name, users) if user.keeps}
+        for frame in (frame for stack in stacks for frame in stack):
+            if self._acquires.unread(frame) or not keeping.isdisjoint(frame.code.used_names()):
+                return ()
+        return (
             f"the stacks of all {len(self._threads)} Python threads were read, and no `with` on them holds it",
             "no function on these stacks has acquired it by hand, or is yet to release it, as far as their source says",
         )
-        return tuple(self._places(name.split(".")[-1], users)), because
+
+    def taken_at(self, name: str, users: Sequence[Frame], keepers: bool = False) -> Tuple[PythonFrame, ...]:
+        """Where a lock of this name is taken by a function that also gives it back, unless an exception or a return comes
+        in between; with ``keepers``, where there is none, those that leave the giving back to others."""
+        known = list(self._users(name, users))
+        found = [user for user in known if user.loses]
+        if not found and keepers:
+            found = [user for user in known if user.taken is not None]
+        return tuple(
+            PythonFrame(
+                u.file, u.taken, u.function.name, f"{u.owner}.{u.function.name}" if u.owner else u.function.name
+            )
+            for u in found[:_MOST_PLACES]
+        )
 
     @staticmethod
     def _own(frames: Sequence[Frame]) -> List[Frame]:
         return [frame for frame in frames if not frame.code.filename.endswith(MACHINERY)]
 
-    def _places(self, name: str, users: Sequence[Frame]) -> Iterator[PythonFrame]:
-        """In the files of those who want it, and of everyone else on the stacks: functions that take it and give it back,
-        unless an exception comes in between."""
+    def _users(self, name: str, users: Sequence[Frame]) -> Iterator[_User]:
+        """In the files of those who want it, and of everyone else on the stacks."""
+        owner, _dot, called = name.rpartition(".")
         everyone = [frame for state in self._threads.values() for frame in state.frames]
-        files = dict.fromkeys(frame.code.filename for frame in self._own([*users, *everyone]))
-        count = 0
-        for file in files:
-            source = self._acquires.source(file)
+        sources = {
+            file: self._acquires.source(file)
+            for file in dict.fromkeys(frame.code.filename for frame in self._own([*users, *everyone]))
+        }
+        is_class = any(owner in source.owners.values() for source in sources.values())
+        for file, source in sources.items():
             for function in source.functions:
                 if isinstance(function, ast.Module):
                     continue
-                line = _unguarded(function, name)
-                if line is not None and count < _MOST_PLACES:
-                    count += 1
-                    owner = source.owners.get(id(function))
-                    qualname = f"{owner}.{function.name}" if owner else function.name
-                    yield PythonFrame(file, line, function.name, qualname)
-
-
-def _unguarded(function: Function, name: str) -> Optional[int]:
-    """The line where a function acquires something that is called so, when it also releases it, but in no `finally`: what
-    it does in between may raise."""
-    sites = [site for site in calls_before(function) if site.path and site.path[-1] == name]
-    taken = next((site for site in sites if site.name == "acquire"), None)
-    if taken is None or not any(site.name == "release" and site.path == taken.path for site in sites):
-        return None
-    return None if _released_finally(function, name) else taken.line
-
-
-def _released_finally(function: Function, name: str) -> bool:
-    for node in ast.walk(function):
-        if isinstance(node, ast.Try):
-            for inner in (inner for statement in node.finalbody for inner in ast.walk(statement)):
-                if isinstance(inner, ast.Attribute) and inner.attr == "release" and dotted(inner.value)[-1:] == (name,):
-                    return True
-    return False
+                of = source.owners.get(id(function))
+                sites = [site for site in calls_before(function) if site.path and site.path[-1] == called]
+                if is_class and of != owner:  # what another class calls so is its own
+                    sites = [site for site in sites if site.path != ("self", called)]
+                if sites:
+                    yield _User(file, of, function, sites)
