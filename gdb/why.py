@@ -68,7 +68,8 @@ def chains(session: Session) -> Iterator[str]:
     for tid in sorted(rows, key=lambda tid: (tid != main, tid)):
         chain = _follow(rows[tid], rows, holders)
         circle = bool(chain.holders) and chain.holders[-1].tid == tid
-        if tid not in told and (circle or (tid == main and chain.holders)) and len(shown) < MAX_CHAINS:
+        tells = tid == main and bool(chain.holders) and (chain.holders[0].tid is not None or chain.holders[0].gone)
+        if tid not in told and (circle or tells) and len(shown) < MAX_CHAINS:
             told |= {row.tid for row in chain.rows}
             shown.append(chain)
     yield styled("Who waits for whom", "bold")

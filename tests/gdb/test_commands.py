@@ -280,7 +280,7 @@ def test_a_live_circle_is_told(gdb, tmp_path):
     assert re.match(
         r"    → wants lock one, held by first \(\d+\) since program.py:6 in first .*circle is closed$", lines[3]
     )
-    assert len(lines) == 4
+    assert [line for line in lines[4:] if "→" in line] == []
 
 
 def test_objects_are_counted_by_type(core):
