@@ -1,0 +1,292 @@
+"""Who can still reach what somebody waits for: the referrers of the awaited objects, and their referrers, and so on up.
+
+Everyone who could signal an object has to get at it, along references. So the walk goes from the object upwards until it
+meets somebody who can act: another thread's frame, another task, a module, a class, an event loop's timers and
+descriptors. What it passes on the way cannot act by itself: containers, instances, functions, suspended generators. The
+waiters, their frames, and tasks that wait for a waiter in turn, are where it ends. When every reference of every object on
+the way is accounted for by its count, the list of those met is complete; when one is not, nothing is claimed.
+
+Weak references lead to an object too, and are followed, but for those by which asyncio lists all tasks.
+
+Whoever reaches a waiting task cannot signal what it waits for, but could cancel it: that is a walk of its own, up from the
+tasks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ..memory import Fault
+from .frames import Frame
+from .holders import CALLBACK, WEAK, Holder
+from .interpreter import Python, ThreadState
+from .objects import NotThat
+from .referrers import Reference, References, Referrers
+
+MAX_OBJECTS, MAX_LEVELS = 300, 12
+_MOST_NAMED = 6
+#: Functions of asyncio that keep a task in a local variable for no other purpose than to wait for its end.
+_RUNNERS = (
+    ("run_until_complete", "asyncio/base_events.py"),
+    ("run_forever", "asyncio/base_events.py"),
+    ("_run_once", "asyncio/base_events.py"),
+    ("run", "asyncio/runners.py"),
+)
+#: What threading.Thread keeps for its own start (Lib/threading.py): nobody else takes it from there.
+_PRIVATE = ("_args", "_kwargs", "_target")
+#: Classes whose objects run code by themselves, and that are not read as tasks are.
+_ACTORS = ("Task", "_PyTask", "greenlet.greenlet")
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the walk has to recognise. Addresses throughout."""
+
+    threads: Set[int]  # thread states of the waiters
+    tasks: Set[int]  # the waiters among the tasks, and whichever task waits for one of them
+    pending: Set[int]  # all tasks that have not ended
+    modules: Mapping[int, str] = field(default_factory=dict)  # namespace → name of the module
+    registries: Set[int] = field(default_factory=set)  # sets by which asyncio lists all tasks
+    of_threads: Mapping[int, ThreadState] = field(default_factory=dict)  # Thread objects, and their dicts → the thread
+
+
+class Actor(NamedTuple):
+    """Somebody who can reach the object. Without thread and task it is anybody who comes along at ``where``."""
+
+    where: str
+    thread: Optional[ThreadState] = None
+    task: Optional[int] = None
+    frame: Optional[Frame] = None
+
+
+@dataclass
+class Reach:
+    """``complete``: nobody but the actors can reach the object. ``obstacle``: why that cannot be told."""
+
+    actors: List[Actor] = field(default_factory=list)
+    because: List[str] = field(default_factory=list)
+    obstacle: Optional[str] = None
+
+    @property
+    def complete(self) -> bool:
+        return self.obstacle is None and all(a.thread is not None or a.task is not None for a in self.actors)
+
+
+class Walk:
+    """One walk upwards. ``names``: of the tasks, by address. ``passed``: objects that another walk has been at."""
+
+    def __init__(
+        self,
+        python: Python,
+        referrers: Referrers,
+        around: Surroundings,
+        names: Mapping[int, str],
+        passed: Collection[int] = (),
+    ) -> None:
+        self._objects = python.objects
+        self._python = python
+        self._referrers = referrers
+        self._around = around
+        self._names = names
+        self._passed = passed
+        self._starts: Set[int] = set()
+        self._paths: Dict[int, str] = {}
+        self._next: List[int] = []
+        self._weak: Set[int] = set()
+        self.reach = Reach()
+
+    def run(self, starts: Sequence[int]) -> Reach:
+        """Up from some objects. Never raises."""
+        self._starts.update(starts)
+        for address in starts:
+            self._add(address, "")
+        try:
+            for _ in range(MAX_LEVELS):
+                if not self._next or self._is_over():
+                    return self.reach
+                level, self._next = self._next, []
+                if len(self._paths) > MAX_OBJECTS:
+                    break
+                self._climb(level)
+            else:
+                if not self._next:
+                    return self.reach
+            self.reach.obstacle = "what refers to it was followed over a few hundred objects, and goes on"
+        except (Fault, NotThat) as exc:
+            self.reach.obstacle = str(exc)
+        return self.reach
+
+    @property
+    def seen(self) -> Collection[int]:
+        """The objects that it has come by."""
+        return self._paths.keys()
+
+    def _is_over(self) -> bool:
+        return not self.reach.complete
+
+    def _climb(self, level: Sequence[int]) -> None:
+        found = self._referrers.of(level)
+        for address in level:
+            references, said = found[address], []
+            for reference in references.found:
+                what = self._follow(address, reference)
+                if what:
+                    said.append(what)
+            obstacle = self._unaccounted(address, references)
+            if obstacle is not None:
+                self.reach.obstacle = self.reach.obstacle or obstacle
+            self.reach.because.append(self._sentence(address, references, said))
+
+    def _sentence(self, address: int, references: References, said: Sequence[str]) -> str:
+        known = list(dict.fromkeys(said))
+        more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
+        times = f"{references.count} times" if references.count != 1 else "once"
+        found = ", ".join(known[:_MOST_NAMED]) + more
+        return f"{self._called(address)} is referred to {times}: {found or 'by nobody'}"
+
+    # ------------------------------------------------------------------ accounts
+
+    def _unaccounted(self, address: int, references: References) -> Optional[str]:
+        """Why not all references to an object are known; None when they are."""
+        what = self._called(address)
+        if references.count is None:
+            return f"references to {what} are not counted"
+        missing = references.count - references.counted
+        if missing == 0:
+            return None
+        if missing < 0:
+            return f"more references to {what} were found than it counts: it was being changed"
+        possible = [r for r in references.found if r.counted is None]
+        for reference in possible:
+            if reference.thread is not None and reference.thread.address not in self._around.threads:
+                self._meet(Actor(self._at(address, reference.how), reference.thread, None, reference.frame))
+        if missing <= len(possible) and not references.stray:
+            return None
+        found = references.counted + len(possible)
+        return f"{what} counts {references.count} references, of which {min(found, references.counted)} were found"
+
+    # ------------------------------------------------------------------ one reference
+
+    def _follow(self, address: int, reference: Reference) -> Optional[str]:
+        """Meets or adds whoever holds the reference; says so in words, None for what does not count."""
+        if reference.thread is not None:
+            return self._on_stack(address, reference) if reference.counted else None
+        holder = reference.holder
+        if holder is None or (reference.counted is False and reference.how != WEAK):
+            return None
+        if reference.how == WEAK:
+            self._weak.add(holder.address)
+            self._add(holder.address, self._at(address, "weak reference"))
+            return None
+        if holder.address in self._around.pending or holder.address in self._around.tasks:
+            return self._by_task(address, reference, holder)
+        if holder.address in self._around.of_threads and reference.how in self._private_words():
+            thread = self._around.of_threads[holder.address]
+            if thread.address in self._around.threads:
+                return f"the start of {_thread(thread)}"
+            self._meet(Actor(self._at(address, reference.how), thread))
+            return f"the start of {_thread(thread)}"
+        return self._by_object(address, reference, holder)
+
+    @staticmethod
+    def _private_words() -> Tuple[str, ...]:
+        return (*(f"attribute {n}" for n in _PRIVATE), *(f"value of {n!r}" for n in _PRIVATE))
+
+    def _on_stack(self, address: int, reference: Reference) -> str:
+        thread, frame = reference.thread, reference.frame
+        assert thread is not None
+        function = frame.function if frame is not None else "?"
+        if thread.address in self._around.threads:
+            return f"{reference.how} of {function} (on the waiting thread's own stack)"
+        if frame is not None and address in self._around.tasks and any(frame.is_in(*runner) for runner in _RUNNERS):
+            return f"{reference.how} of asyncio's {function}"
+        self._meet(Actor(self._at(address, f"{reference.how} of {function}"), thread, None, frame))
+        return f"{reference.how} of {function} ({_thread(thread)})"
+
+    def _by_task(self, address: int, reference: Reference, holder: Holder) -> str:
+        """A task that has not ended: one that awaits the object cannot move before it; any other can."""
+        name = f"task {self._names.get(holder.address, '?')}"
+        if holder.address in self._around.tasks:
+            return f"{name}, which waits"
+        self._meet(Actor(self._at(address, name), None, holder.address))
+        return name
+
+    def _by_object(self, address: int, reference: Reference, holder: Holder) -> Optional[str]:
+        if holder.address in self._around.registries:
+            return "asyncio's list of all tasks"
+        if address in self._weak and reference.how == CALLBACK:
+            return None
+        anybody = self._anybody(holder, reference)
+        if anybody is not None:
+            self._meet(Actor(self._at(address, anybody)))
+            return anybody
+        self._add(holder.address, self._at(address, _words(reference.how)))
+        inside = f" of {reference.frame.function}" if reference.frame is not None else ""
+        return f"{reference.how}{inside} of {self._called(holder.address)}"
+
+    def _anybody(self, holder: Holder, reference: Reference) -> Optional[str]:
+        """What makes an object known to all code of the process, or to something that acts by itself."""
+        objects = self._objects
+        if holder.address in self._around.modules:
+            return f"global {reference.how.split(' of ')[-1].strip(chr(39))} of {self._around.modules[holder.address]}"
+        if holder.kind == "type":
+            return f"class {objects.optional_text(0) or holder_name(self._python, holder.address)}"
+        if reference.how == CALLBACK:
+            return "the callback of a weak reference"
+        if objects.is_instance(holder.address, "module"):
+            return "a module"
+        if objects.is_instance(holder.address, "BaseEventLoop") or objects.is_instance(holder.address, "uvloop.Loop"):
+            return f"{_words(reference.how)} of the event loop"
+        if any(objects.is_instance(holder.address, name) for name in _ACTORS):
+            return f"a {holder.info.name.split('.')[-1]}"
+        return None
+
+    # ------------------------------------------------------------------ books
+
+    def _meet(self, actor: Actor) -> None:
+        """Each thread and each task once, and each place where anybody may come along."""
+        if all(_who(actor) != _who(other) for other in self.reach.actors):
+            self.reach.actors.append(actor)
+
+    def _add(self, address: int, path: str) -> None:
+        if address in self._paths or address in self._passed:
+            return
+        self._paths[address] = path
+        if address in self._around.modules:
+            self._meet(Actor(f"module {self._around.modules[address]}"))
+        else:
+            self._next.append(address)
+
+    def _at(self, address: int, step: str) -> str:
+        """The way from whoever is met down to the object, in words."""
+        below = self._paths.get(address, "")
+        own = self._called(address)
+        return f"{step} → {own}" + (f" → {below.split(' → ', 1)[-1]}" if " → " in below else "")
+
+    def _called(self, address: int) -> str:
+        if address in self._names:
+            return f"task {self._names[address]}"
+        name = self._objects.type_name(address) or "?"
+        return f"the {name.split('.')[-1]}"
+
+
+def _who(actor: Actor) -> Tuple[object, ...]:
+    thread = actor.thread.address if actor.thread is not None else None
+    return thread, actor.task, actor.where if thread is None and actor.task is None else None
+
+
+def holder_name(python: Python, address: int) -> str:
+    """What a class is called."""
+    try:
+        return python.objects.type_at(address).name or "?"
+    except (Fault, NotThat):
+        return "?"
+
+
+def _words(how: str) -> str:
+    return how
+
+
+def _thread(thread: ThreadState) -> str:
+    return f"thread {thread.name or thread.native_id or thread.ident}"
