@@ -41,6 +41,7 @@ class Objects:
         self.memory = memory
         self.layout = layout
         self._types: Dict[int, TypeInfo] = {}
+        self._ob_type = layout.ob_type
         self._key_texts: Dict[int, Optional[str]] = {}
         #: Types whose names are lost with their file, by address: what the interpreter itself calls them.
         self.type_names: Dict[int, str] = {}
@@ -64,7 +65,8 @@ class Objects:
     def type_of(self, address: int) -> TypeInfo:
         if not 0x1000 <= address < 1 << 48 or address & 7:
             raise NotThat(f"{address:#x} is no object")
-        return self.type_at(self.memory.u64(address + self.layout.ob_type))
+        type_ = self.memory.u64(address + self._ob_type)
+        return self._types.get(type_) or self.type_at(type_)
 
     def type_at(self, address: int) -> TypeInfo:
         """The type object at an address. One that does not look like a type is NotThat."""

@@ -92,6 +92,7 @@ class ElfCore(Image):
         self._starts = [s.vaddr for s in self._loads]
         self._ends = [s.vaddr + min(s.filesz, s.memsz, max(0, size - s.offset)) for s in self._loads]
         self._shifts = [s.offset - s.vaddr for s in self._loads]
+        self._page_shifts: Dict[int, int] = {}  # number of a page → what to add, of whole pages that were read
 
     @property
     def files(self) -> List[MappedFile]:
@@ -133,10 +134,20 @@ class ElfCore(Image):
         return self._read_slowly(address, size)
 
     def u64(self, address: int) -> int:
+        shift = self._page_shifts.get(address >> 12)  # millions of calls: the search for the segment is worth keeping
+        if shift is None or address & 0xFFF > _PAGE - 8:
+            return self._u64_anywhere(address)
+        value: int = _U64.unpack_from(self._data, address + shift)[0]
+        return value
+
+    def _u64_anywhere(self, address: int) -> int:
         index = bisect_right(self._starts, address) - 1
-        if index >= 0 and address + 8 <= self._ends[index]:
-            return int(_U64.unpack_from(self._data, address + self._shifts[index])[0])
-        return int(_U64.unpack(self._read_slowly(address, 8))[0])
+        if index < 0 or address + 8 > self._ends[index]:
+            return int(_U64.unpack(self._read_slowly(address, 8))[0])
+        page = address & -_PAGE
+        if self._starts[index] <= page and page + _PAGE <= self._ends[index]:
+            self._page_shifts[page >> 12] = self._shifts[index]
+        return int(_U64.unpack_from(self._data, address + self._shifts[index])[0])
 
     def words(self, address: int, count: int) -> Tuple[int, ...]:
         index = bisect_right(self._starts, address) - 1
