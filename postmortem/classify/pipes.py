@@ -119,3 +119,21 @@ def ancestors(view: View, process: Process) -> Tuple[int, ...]:
         found.append(current.ppid)
         current = view.by_pid.get(current.ppid)
     return tuple(found)
+
+
+def only_reads(view: View, end: End) -> bool:
+    """Does every thread of that process wait to read some pipe?"""
+    process = view.by_pid.get(end.pid)
+    if process is None or not process.threads:
+        return False
+    reading = {w.thread.tid for w in waiters(view, process) if w.task is None and read_ends(w)}
+    return all(thread.tid in reading for thread in process.threads)
+
+
+def waits_too(view: View, end: End, pipe: Resource) -> bool:
+    """Does every thread of that process read the same pipe?"""
+    process = view.by_pid.get(end.pid)
+    if process is None or not process.threads:
+        return False
+    same = {r.id for r in process.resources if r.key == pipe.key}
+    return all(t.wait is not None and t.wait.resource in same for t in process.threads)

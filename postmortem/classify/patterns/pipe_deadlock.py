@@ -46,13 +46,25 @@ def match(view: View) -> Iterator[Answer]:
         (w, back) for p in view.processes for w in waiting[p.pid] if writes(w) for back in [_back(view, waiting, w)]
     ]
     for writer, back in sorted(found, key=lambda pair: _rank(*pair)):
-        readers = {waker.pid for waker in writer.resource.wakers}
-        if back is None:
+        readers = _readers(writer)
+        if _feeds(writer):
+            yield No(f"{writer.who} is the feeder of a multiprocessing queue: see mp-join-before-drain")
+        elif back is None:
             who = ", ".join(program(view.by_pid[pid]) for pid in readers if pid in view.by_pid) or "a process outside"
             yield No(f"{writer.who} cannot write before {who} reads, which does not wait for it")
         elif frozenset((writer.process.pid, back.process.pid)) not in told:
             told.append(frozenset((writer.process.pid, back.process.pid)))
             yield _match(view, writer, back)
+
+
+def _readers(writer: Waiter) -> Tuple[int, ...]:
+    """The processes that could read: the writer's own only when there is no other."""
+    pids = tuple(dict.fromkeys(waker.pid for waker in writer.resource.wakers if waker.pid is not None))
+    return tuple(pid for pid in pids if pid != writer.process.pid) or pids
+
+
+def _feeds(writer: Waiter) -> bool:
+    return any(f.function == "_feed" and f.file.endswith("multiprocessing/queues.py") for f in writer.frames)
 
 
 def _rank(writer: Waiter, back: Optional[Waiter]) -> Tuple[bool, bool]:
@@ -62,10 +74,10 @@ def _rank(writer: Waiter, back: Optional[Waiter]) -> Tuple[bool, bool]:
 
 def _back(view: View, waiting: Dict[int, List[Waiter]], writer: Waiter) -> Optional[Waiter]:
     """Who of the only reader's process waits for the writer, or for somebody who waits for it."""
-    readers = {waker.pid for waker in writer.resource.wakers}
-    if len(readers) != 1 or not (pids := readers & view.by_pid.keys()):
+    readers = _readers(writer)
+    reader = view.by_pid.get(readers[0]) if len(readers) == 1 else None
+    if reader is None:
         return None
-    reader = view.by_pid[next(iter(pids))]  # type: ignore[index]
     if reader is writer.process:
         return writer if len(reader.threads) == 1 or view.graph.stuck(writer.agent) else None
     if _drained(view, reader, waiting[reader.pid], writer.resource):
@@ -94,6 +106,8 @@ def _drained(view: View, reader: Process, several: List[Waiter], pipe: Resource)
     """Does a thread or a loop of the reader wait for something to read from it? Then it is not full for long."""
     if any(part.key == pipe.key for waiter in several for part in read_ends(waiter)):
         return True
+    if any(f.function == "put" and f.file.endswith("/queue.py") for t in reader.threads for f in t.python[:3]):
+        return True  # whoever passes on what it reads waits for room
     keys = {r.id: r.key for r in reader.resources}
     return any(keys.get(ident) == pipe.key for loop in reader.loops for ident in loop.descriptors)
 

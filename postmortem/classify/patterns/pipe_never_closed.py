@@ -20,7 +20,7 @@ from typing import Dict, Iterator, List, Optional, Tuple
 from ...evidence import End, Process, Resource
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
-from ..pipes import Waiter, ancestors, holder, holders, program, read_ends, waiters
+from ..pipes import Waiter, ancestors, holder, holders, only_reads, program, read_ends, waiters, waits_too
 from ..view import View
 
 PATTERN = Pattern(
@@ -41,6 +41,8 @@ PATTERN = Pattern(
     ),
 )
 
+_STANDARD = 2  # descriptors up to stderr's are given on purpose
+
 
 def match(view: View) -> Iterator[Answer]:
     for process in view.processes:
@@ -54,11 +56,13 @@ def match(view: View) -> Iterator[Answer]:
 
 def _others(view: View, waiter: Waiter, pipe: Resource) -> Tuple[End, ...]:
     """The write ends of processes that do not all wait for this very pipe."""
-    return tuple(e for e in holders(pipe, "w") if e.pid != waiter.process.pid and not _waits_too(view, e, pipe))
+    return tuple(e for e in holders(pipe, "w") if e.pid != waiter.process.pid and not waits_too(view, e, pipe))
 
 
 def _healthy(view: View, waiter: Waiter, pipe: Resource) -> Optional[No]:
     others = _others(view, waiter, pipe)
+    if view.graph.stuck(waiter.agent) == "proven" and all(only_reads(view, end) for end in others):
+        return None  # a ring of readers, each of which keeps another one's pipe open
     feeding = next((end for end in others if _may_write(view, waiter.process, end)), None)
     if feeding is not None:
         return No(f"{waiter.who} reads a pipe that {holder(view, feeding)} may still write to")
@@ -75,7 +79,9 @@ def _may_write(view: View, reader: Process, end: End) -> bool:
     process = view.by_pid.get(end.pid)
     if process is None:  # one that was not captured has what it inherited, unless it gave the pipe to the reader
         return any(e.pid == reader.pid and e.mode == "r" and e.fd == 0 for e in _ends_of(view, reader, end))
-    return process.ppid == reader.pid or (process.ppid == reader.ppid and process.ppid in view.by_pid)
+    if process.ppid == reader.ppid and process.ppid in view.by_pid:  # a sister that runs another program: a pipeline?
+        return end.fd <= _STANDARD or process.argv == view.by_pid[process.ppid].argv
+    return process.ppid == reader.pid
 
 
 def _ends_of(view: View, reader: Process, end: End) -> Tuple[End, ...]:
@@ -85,15 +91,6 @@ def _ends_of(view: View, reader: Process, end: End) -> Tuple[End, ...]:
 def _rests(view: View, end: End) -> bool:
     process = view.by_pid.get(end.pid)
     return process is None or not any(view.moves(t) for t in process.threads)
-
-
-def _waits_too(view: View, end: End, pipe: Resource) -> bool:
-    """Does every thread of that process read the same pipe?"""
-    process = view.by_pid.get(end.pid)
-    if process is None or not process.threads:
-        return False
-    same = {r.id for r in process.resources if r.key == pipe.key}
-    return all(t.wait is not None and t.wait.resource in same for t in process.threads)
 
 
 def _match(view: View, waiter: Waiter, pipes: List[Resource]) -> Match:
@@ -117,7 +114,7 @@ def _match(view: View, waiter: Waiter, pipes: List[Resource]) -> Match:
     elif doubt is not None:
         facts.append(doubt)
     matters = frame is not None and view.matters(process, waiter.thread)
-    sure = stuck == "proven" and not others
+    sure = stuck == "proven" and all(only_reads(view, end) for end in others)
     return Match(
         confidence="proven" if sure else "likely" if matters and (stuck or doubt is None) else "possible",
         summary=f"{waiter.who} waits{at} for the end of a pipe, which is still open for writing in {'; '.join(names[:3])}",
