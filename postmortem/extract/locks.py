@@ -16,7 +16,7 @@ from ..cpython.primitives import Layer, awaited_queue, condition_lock, ends_at, 
 from ..evidence import HeldLock, Pool, Resource, StopTheWorld
 from ..evidence import replace as changed
 from .acquires import Acquires, Lines
-from .holders import Holders
+from .holders import Claim, Holders
 from .orphans import Orphans
 from .pools import Pools
 from .primitives import Primitives
@@ -40,6 +40,7 @@ class LockBook:
         acquires = Acquires(python.frames, lines)
         self._holders = Holders(python, threads, self._locks, acquires, lambda lock, user: self._know(lock, [user]))
         self._orphans = Orphans(python, threads, acquires)
+        self._held: Dict[int, List[Claim]] = {}  # by the thread
         self._ids: Dict[int, str] = {}  # lock object → resource id
         self._states: Dict[int, LockState] = {}
         self._waiters: Dict[int, List[int]] = {}
@@ -140,12 +141,14 @@ class LockBook:
         """Finds who holds what."""
         permits = set(self._primitives.wanted("semaphore", "queue"))
         self._holders.settle(self._states, {a for a, waiters in self._waiters.items() if waiters}, permits)
+        for claim in self._holders.held:
+            self._held.setdefault(claim.tid, []).append(claim)
 
     def held_by(self, tid: int) -> Tuple[HeldLock, ...]:
         found = []
-        for claim in self._holders.held:
+        for claim in self._held.get(tid, ()):
             ident = self._ids.get(claim.what) or self._primitives.ident(claim.what)
-            if claim.tid == tid and ident is not None:
+            if ident is not None:
                 found.append(self._holders.held_lock(claim, ident))
         found += self._primitives.imports(tid)
         return tuple(sorted(found, key=lambda h: (h.depth, h.resource)))
