@@ -18,6 +18,8 @@ from .show import clean, short_place, styled
 WHY, WHY_DEADLINE_S = "POSTMORTEM_WHY", 180.0
 MAX_LINKS, MAX_CHAINS = 30, 3
 _BY_HAND = "the diagnosis itself is not made in a gdb started by hand: `postmortem analyze CORE` makes one"
+_TITLE = "Who waits for whom"
+_NOBODY = "  The main thread waits for no other thread that is known, and no threads wait in a circle."
 _BASES = {"record": "the lock's own record", "with": "read from its `with`"}
 
 
@@ -34,7 +36,8 @@ class Why(PmCommand):
     def run(self, arguments: Sequence[str]) -> Iterator[str]:
         path = os.environ.get(WHY)
         if not path:
-            yield from chains(Store.get())
+            yield styled(_TITLE, "bold")
+            yield from chains(Store.get()) or [_NOBODY]
             raise gdb.GdbError(_BY_HAND)
         until = time.monotonic() + WHY_DEADLINE_S
         while True:
@@ -47,7 +50,13 @@ class Why(PmCommand):
             if time.monotonic() > until:
                 raise gdb.GdbError("the diagnosis is not ready yet: ask again, or run `postmortem analyze`")
             time.sleep(0.05)
-        yield from data[:-1].decode("utf-8", "replace").splitlines()
+        diagnosis = data[:-1].decode("utf-8", "replace").splitlines()
+        yield from diagnosis
+        found = [] if _TITLE in diagnosis else chains(Store.get())
+        if found:  # nothing that was recognised draws one
+            yield ""
+            yield styled(_TITLE, "bold")
+            yield from found
 
 
 class Chain(NamedTuple):
@@ -58,8 +67,8 @@ class Chain(NamedTuple):
     end: str
 
 
-def chains(session: Session) -> Iterator[str]:
-    """The main thread's way first, then those of circles that it is not behind."""
+def chains(session: Session) -> List[str]:
+    """The main thread's way first, then those of circles that it is not behind; empty when nobody is held up."""
     holders = Holders(session)
     rows = {row.tid: row for row in session.rows()}
     main = gdb.selected_inferior().pid
@@ -72,11 +81,7 @@ def chains(session: Session) -> Iterator[str]:
         if tid not in told and (circle or tells) and len(shown) < MAX_CHAINS:
             told |= {row.tid for row in chain.rows}
             shown.append(chain)
-    yield styled("Who waits for whom", "bold")
-    for chain in shown:
-        yield from _lines(chain, rows)
-    if not shown:
-        yield "  The main thread waits for no other thread that is known, and no threads wait in a circle."
+    return [line for chain in shown for line in _lines(chain, rows)]
 
 
 def _follow(start: Row, rows: Dict[int, Row], holders: Holders) -> Chain:
