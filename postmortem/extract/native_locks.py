@@ -27,7 +27,6 @@ _KINDS: Dict[str, Tuple[str, str]] = {
     "semaphore": ("semaphore", "semaphore"),
     "barrier": ("condition", "barrier"),
     "parked": ("lock", "lock"),
-    "thread": ("other", "thread"),
 }
 #: Mappings whose name says nothing about which one it is.
 _NAMELESS = ("/dev/zero", "/memfd:", "/SYSV")
@@ -50,6 +49,7 @@ class NativeLocks:
         self._calls: Dict[int, FutexCall] = {}
         self._known: Dict[Tuple[str, int], _Known] = {}
         self._of: Dict[int, _Known] = {}
+        self._joins: Dict[int, Optional[int]] = {}
         self._holders: Dict[str, Tuple[int, str]] = {}
         self._functions: Dict[int, Optional[Tuple[str, int]]] = {}
         tids = [thread.tid for thread in core.threads]
@@ -71,6 +71,9 @@ class NativeLocks:
             )
             if found is None:
                 continue
+            if found.kind == "thread":
+                self._joins[tid] = found.owner
+                continue
             key = found.kind, found.address
             known = self._known.get(key)
             if known is None:
@@ -88,6 +91,9 @@ class NativeLocks:
 
     def wait(self, tid: int, wait: Optional[Wait]) -> Optional[Wait]:
         """The wait of a thread, now that it is known for what."""
+        if tid in self._joins and wait is not None:
+            detail = f"waits for thread {self._joins[tid]} to end (pthread_join)"
+            return changed(wait, kind="lock", detail=detail)
         known = self._of.get(tid)
         if known is None or wait is None:
             return wait
@@ -97,7 +103,7 @@ class NativeLocks:
         """Wanted locks that a thread holds, at the line of Python from which it called into the module that has them."""
         found = []
         for known in self._known.values():
-            if known.found.kind == "thread" or self._holders.get(known.ident, (None, ""))[0] != thread.tid:
+            if self._holders.get(known.ident, (None, ""))[0] != thread.tid:
                 continue
             modules = {place.module for place in known.wanted}
             at = [i for i, f in enumerate(thread.stack) if isinstance(f, NativeFrame) and f.module in modules]
@@ -109,8 +115,7 @@ class NativeLocks:
 
     def joined(self, tid: int) -> Optional[int]:
         """The thread whose end another one waits for in C."""
-        known = self._of.get(tid)
-        return known.found.owner if known is not None and known.found.kind == "thread" else None
+        return self._joins.get(tid)
 
     # ------------------------------------------------------------------ holders
 
@@ -171,7 +176,7 @@ class NativeLocks:
             owner_tid=owner,
             owner_basis=basis,
             waiters=tuple(known.waiters),
-            locked=True if owner is not None and found.kind != "thread" else None,
+            locked=True if owner is not None else None,
             owner_gone=found.gone,
             because=_because(found, owner, basis),
             key=self._key(found) if found.shared else None,

@@ -76,11 +76,12 @@ def test_an_inferred_holder_proves_nothing() -> None:
 
 def test_a_join_in_c_with_the_gil_held() -> None:
     """The joined thread wants the GIL to end: the same circle, over a thread's end."""
-    one = inversion()
-    joined = changed(mutex(2, 3), kind="thread", description="thread 2 (pthread_join)")
-    found = classify(evidence(changed(one, resources=(gil(3, 1, 2), joined)))).findings[0]
+    main, loader, waiting = inversion().threads
+    joining = changed(waiting, joins=2, wait=Wait("lock", "futex", endless=True))
+    one = changed(inversion(), threads=(main, loader, joining), resources=(gil(3, 1, 2),))
+    found = classify(evidence(one)).findings[0]
     assert (found.pattern, found.confidence) == ("native-lock-gil-inversion", "proven")
-    assert "waits for the end of thread 2" in found.summary
+    assert "waits for the end of T-2" in found.summary
 
 
 def test_a_circle_with_a_lock_of_python_goes_by_its_own_name() -> None:

@@ -145,6 +145,14 @@ def test_a_shared_mutex_has_a_key_that_every_process_finds() -> None:
         assert (resource.key, resource.owner_tid, resource.owner_gone) == (key, None, None)
 
 
+def test_a_join_in_c_is_no_lock() -> None:
+    """The thread that is waited for is named; there is no resource that anybody could hold."""
+    locks = settled(Core([1, 3], {AT: struct.pack("<I", 3)}), {1: (AT, 0x109, 3)}, {})
+    wait = locks.wait(1, Wait("semaphore", "futex", endless=True))
+    assert locks.joined(1) == 3 and locks.resources() == ()
+    assert wait is not None and (wait.resource, wait.detail) == (None, "waits for thread 3 to end (pthread_join)")
+
+
 def test_equal_names_get_numbers() -> None:
     """Two mutexes that one function wants are two."""
     core = Core([1, 2, 3], {AT: mutex(3), SHARED_AT: mutex(3)})
