@@ -37,11 +37,10 @@ def describe(image: Image, found: NativeWait, wanted: Optional[Wanted]) -> str:
         called = f"{what} of `{readable(name)}`" if found.kind == "guard" else f"{what} `{readable(name)}`"
         inside = f" in {wanted.function}" if found.kind == "guard" and wanted and wanted.function else ""
         return f"{called}{inside} of {_base(variable.file)}"
-    if wanted is None:
-        return f"a {what} of {_base(variable.file) if variable is not None else 'native code'}"
-    if wanted.function is None:
-        return f"a {what} wanted by {_base(wanted.module or 'native code')}"
-    return f"a {what} wanted in {wanted.function}" + (f" of {_base(wanted.module)}" if wanted.module else "")
+    if wanted is not None and wanted.function is not None:
+        return f"a {what} wanted in {wanted.function}" + (f" of {_base(wanted.module)}" if wanted.module else "")
+    module = variable.file if variable is not None else wanted.module if wanted is not None else None
+    return f"a {what} of {_base(module) if module else 'native code'}"
 
 
 def _base(path: str) -> str:
