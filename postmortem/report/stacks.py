@@ -6,7 +6,7 @@ from typing import List, Optional, Sequence
 
 from ..evidence import Evidence, Frame, NativeFrame, Process, PythonFrame, Thread
 from ..findings import Diagnosis
-from . import details, escape, grouping, wording
+from . import details, escape, grouping, tasks, wording
 from .page import Page
 
 # What one process may take of a report. The JSON report has all of it, and the text says so.
@@ -215,6 +215,8 @@ def _loops(page: Page, process: Process, term: wording.Glossary) -> None:
             parts.append(f"{loop.ready} ready to run")
         if loop.scheduled is not None:
             parts.append(wording.plural(loop.scheduled, "timer"))
+        if loop.watched is not None:
+            parts.append(f"watches {wording.plural(loop.watched, 'descriptor')}")
         if loop.spins_per_s is not None:
             parts.append(f"{wording.count(loop.spins_per_s)} turns a second")
         page.text(f"{loop.id}: {', '.join(parts)}", 4, first="- ")
@@ -226,7 +228,7 @@ def _tasks(page: Page, evidence: Evidence, process: Process, diagnosis: Diagnosi
     groups = grouping.tasks(process, diagnosis)
     if not groups:
         return
-    total = sum(len(group.tasks) for group in groups)
+    total, waits = sum(len(group.tasks) for group in groups), tasks.Waits(process)
     page.blank()
     page.text(f"{wording.plural(total, 'unfinished task')} (coroutines that their event loops run)", 2)
     for group in groups[:_TASK_GROUPS]:
@@ -234,6 +236,9 @@ def _tasks(page: Page, evidence: Evidence, process: Process, diagnosis: Diagnosi
         count = f"×{len(group.tasks)} tasks" if len(group.tasks) > 1 else "task"
         page.blank()
         page.line(f'{count}, {_awaits(task.awaiting, task.state)}: "{task.name or task.id}"', 4, "cyan")
+        awaited = waits.of(group.tasks)
+        if awaited:
+            page.text(awaited, 6)
         _frames(page, evidence, task.stack, _FRAMES if group.cited else _FEW_FRAMES)
     left = groups[_TASK_GROUPS:]
     if left:
