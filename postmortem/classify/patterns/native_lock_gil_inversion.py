@@ -41,7 +41,7 @@ PATTERN = Pattern(
     needs=("python", "cores"),
     outranks=(
         "gil-held-by-native", "gil-contention", "gil-thrash", "python-busy-loop", "shutdown-join", "child-wait",
-        "network-wait", "sleeping", "missed-wakeup", "lock-contention", "pool-exhausted",
+        "network-wait", "sleeping", "missed-wakeup", "pool-exhausted", "executor-self-deadlock", "orphaned-lock",
     ),
     references=(
         "https://docs.python.org/3/c-api/init.html#thread-state-and-the-global-interpreter-lock",

@@ -90,15 +90,18 @@ def test_children() -> None:
 
 
 def test_futexes() -> None:
-    """A shared futex is a semaphore between processes; a wake is no wait; a known word is what the owner says."""
+    """A shared futex is a semaphore between processes; a wake is no wait; a known word is what the owner says. The timer
+    in a wait for the GIL ends nothing: the thread asks, and goes on waiting; that of a lock does."""
     assert wait("futex", 0x5000, 0x189).kind == "futex" and wait("futex", 0x5000, 0x189).endless
     assert wait("futex", 0x5000, 0x109).kind == "semaphore"
     assert wait("futex", 0x5000, 0x81).kind == "other"
-    known = waits.describe(
-        waits.SystemCall("futex", (0x5000, 0x189, 0, 0x1000, 0, 0)), MEMORY, None,
-        lambda word: waits.FutexFacts("gil", None, None) if word == 0x5000 else None, (),
-    )  # fmt: skip
-    assert (known.kind, known.endless) == ("gil", False)
+    for kind, endless in (("gil", True), ("lock", False)):
+        facts = waits.FutexFacts(kind, None, None)
+        known = waits.describe(
+            waits.SystemCall("futex", (0x5000, 0x189, 0, 0x1000, 0, 0)), MEMORY, None,
+            lambda word, facts=facts: facts if word == 0x5000 else None, (),  # type: ignore[misc]
+        )  # fmt: skip
+        assert (known.kind, known.endless) == (kind, endless)
 
 
 def test_a_restarted_call_is_what_it_was_before() -> None:
