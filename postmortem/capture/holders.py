@@ -1,8 +1,9 @@
 """Who else on the machine holds the other end of what a tree has open: one look at every process that may be read.
 
-A proof that nobody can end a wait needs all holders, so what could not be read is told, too. Two facts spare most of it:
-a process that began before the tree cannot have what the tree made, except by being sent it over a socket; and kernel
-threads have no descriptors.
+A proof that nobody can end a wait needs all holders, so what could not be read is told, too. Three facts spare most of it:
+a process that began before the tree cannot have what the tree made, except by being sent it over a socket; one that began
+later has it only if it descends from the tree, and whose parent ended was adopted by an ancestor of the tree (a subreaper
+or init), not by anybody else; kernel threads have no descriptors.
 """
 
 # Paths below /proc are plain strings, formatted thousands of times:
@@ -22,6 +23,7 @@ _KERNEL_THREAD = 0x00200000  # PF_KTHREAD, <linux/sched.h>
 _INITIAL_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO, <linux/proc_ns.h>
 _MOST_ENDS = 1024
 _MOST_DESCRIBED = 64
+_DEEPEST = 64
 
 
 class Holders:
@@ -30,9 +32,10 @@ class Holders:
     def __init__(self, wanted: Collection[str], members: Set[int], began: int, proc: str = "/proc") -> None:
         """``members``: the tree; ``began``: when its root did, in clock ticks since boot."""
         self._wanted, self._members, self._began, self._proc = frozenset(wanted), members, began, proc
+        self._ancestors: Optional[Set[int]] = None
         self._ends: Dict[str, List[List[Any]]] = {}
         self._described: Dict[str, Dict[str, Any]] = {}
-        self._unread: Dict[str, int] = {"younger": 0, "older": 0}
+        self._unread: Dict[str, int] = {"younger": 0, "unrelated": 0, "older": 0}
         self._looked_at = self._not_looked_at = 0
 
     def look(self, seconds: float = MOST_S) -> None:
@@ -49,7 +52,8 @@ class Holders:
             self._look_at(pid)
 
     def as_json(self) -> Dict[str, Any]:
-        """``ends``: file → [pid, descriptor, mode]; ``unread``: how many processes, by their age; ``all_visible``: no
+        """``ends``: file → [pid, descriptor, mode]; ``unread``: how many processes, those apart who could
+        have inherited from the tree ("younger"); ``all_visible``: no
         process of this machine is hidden from us."""
         return {
             "ends": self._ends,
@@ -97,7 +101,40 @@ class Holders:
         except (OSError, ValueError):
             return
         if not stat.flags & _KERNEL_THREAD and stat.state not in "ZX":
-            self._unread["younger" if stat.start >= self._began else "older"] += 1
+            if stat.start < self._began:
+                self._unread["older"] += 1
+            else:
+                self._unread["younger" if self._may_descend(stat) else "unrelated"] += 1
+
+    def _may_descend(self, stat: procfs.Stat) -> bool:
+        """Does the way up from a process that began after the tree lead to somebody who adopts what the tree leaves?"""
+        if self._ancestors is None:
+            self._ancestors = self._above(self._members)
+        for _level in range(_DEEPEST):
+            if stat.ppid in self._members or stat.ppid in self._ancestors or stat.ppid <= 1:
+                return True
+            try:
+                stat = procfs.stat(f"{self._proc}/{stat.ppid}")
+            except (OSError, ValueError):
+                return True
+            if stat.start < self._began:
+                return False
+        return True
+
+    def _above(self, members: Set[int]) -> Set[int]:
+        """Everybody above the tree, and us, who adopt for it."""
+        found: Set[int] = {os.getpid()}
+        for member in members:
+            current = member
+            for _level in range(_DEEPEST):
+                try:
+                    current = procfs.stat(f"{self._proc}/{current}").ppid
+                except (OSError, ValueError):
+                    break
+                if current in found or current <= 0:
+                    break
+                found.add(current)
+        return found - members
 
     def _all_visible(self) -> bool:
         try:

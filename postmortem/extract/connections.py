@@ -105,8 +105,8 @@ class Connections:
     def all_holders(self, targets: Iterable[str], ends: Iterable[End]) -> Tuple[bool, str]:
         """Is it known that nobody holds these files but ``ends``? With the sentence that says so, or what is missing.
 
-        What no process beyond the tree has was made within it: then only those who began after the tree, and those of
-        the tree itself, could have inherited it.
+        What no process beyond the tree has was made within it: then only those of the tree, and those who may descend
+        from it, could have inherited it.
         """
         if "known" not in self.net or not self._beyond:
             return False, "which other processes hold it was not recorded"
@@ -121,7 +121,8 @@ class Connections:
             return False, "younger processes of other users might hold it, and may not be looked into"
         inherited = self.net.get("inherited")
         shared = any(not end.in_tree for end in ends) or bool(set(inherited or ()) & set(targets))
-        if shared and (unread.get("older") or not self._beyond.get("all_visible")):
+        strangers = unread.get("older") or unread.get("unrelated")
+        if shared and (strangers or not self._beyond.get("all_visible")):
             return False, "it was given to the program by others, who may not be looked into"
         count = len(known) + (_int(self._beyond.get("looked_at")) or 0)
         return True, f"the descriptors of {count} processes, all that could hold it, were looked through"

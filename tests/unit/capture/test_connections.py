@@ -180,6 +180,25 @@ def test_holders_beyond_the_tree() -> None:
     assert early.as_json()["not_looked_at"] > 0
 
 
+STAT = "{pid} (x) S {ppid} 1 1 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 {start} 0 0\n"
+
+
+def test_who_may_not_be_read_and_could_have_inherited(tmp_path: Path) -> None:
+    """A young stranger counts when it was adopted by an ancestor of the tree, not when somebody else started it."""
+    table = {  # pid: (parent, began, kernel thread?)
+        1: (0, 0, 0), 50: (1, 5, 0), 100: (50, 90, 0), 60: (1, 6, 0),
+        200: (50, 120, 0), 201: (60, 120, 0), 202: (201, 130, 0), 203: (60, 10, 0), 204: (2, 120, 0x200000),
+        205: (100, 140, 0),
+    }  # fmt: skip
+    holders = Holders({"pipe:[1]"}, {100}, 100, str(tmp_path))
+    for pid, (ppid, start, flags) in table.items():
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "stat").write_text(STAT.format(pid=pid, ppid=ppid, start=start, flags=flags))
+    for pid in (200, 201, 202, 203, 204, 205):
+        holders._note_unread(str(tmp_path / str(pid)))
+    assert holders.as_json()["unread"] == {"younger": 2, "unrelated": 2, "older": 1}
+
+
 def test_descriptors_that_could_not_be_read_are_not_known() -> None:
     """A process whose table is hidden may hold anything."""
     assert connections.net_json(ME, {ME: None})["known"] == []
