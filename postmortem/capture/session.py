@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from .. import __version__
 from ..bundle import Bundle
-from . import connections, cores, facts, fallbacks, probes, procfs, programs, pyspy, room, tree, window
+from . import connections, cores, facts, fallbacks, probes, procfs, programs, pyspy, room, sharers, tree, window
 from .command import Command, Watch
 from .options import Options
 
@@ -93,6 +93,12 @@ class Session:
                     self.bundle.write_json(f"raw/proc/{pid}/process.json", known)
             ties = connections.net_json(self.command.pid, {pid: known["fds"] for pid, known in self.facts.items()})
             self.bundle.write_json("raw/proc/net.json", ties)
+        with self.bundle.step("sharers", "the tree", only_failure=True):
+            shared = sharers.sharers_json(
+                self.command.pid, {pid: known.get("maps") for pid, known in self.facts.items()}
+            )
+            if shared is not None:
+                self.bundle.write_json("raw/proc/sharers.json", shared)
         return ties
 
     def _see_what_flowed(self, ties: Dict[str, Any]) -> None:

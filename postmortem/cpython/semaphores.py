@@ -90,8 +90,7 @@ def find_semlocks(python: Python, image: Image, handles: Dict[int, str]) -> Tupl
     types = [python.module_value(i, "_multiprocessing", "SemLock") for i in python.interpreters]
     found: Dict[int, SemLock] = {}
     try:
-        search = WordSearch(image, image.written, time.monotonic() + _SEARCH_S)
-        places = search.places([t for t in types if t])
+        places = WordSearch(image, image.written, time.monotonic() + _SEARCH_S).places([t for t in types if t])
     except NotThat:
         return [], False
     for place in (place for several in places.values() for place in several):
@@ -99,7 +98,7 @@ def find_semlocks(python: Python, image: Image, handles: Dict[int, str]) -> Tupl
             lock = semlock(python.objects, place - python.layout.ob_type)
             if lock.handle in handles:
                 found.setdefault(lock.address, lock)
-    return list(found.values()), not search.missing
+    return list(found.values()), True
 
 
 # ------------------------------------------------------------------ what the program has

@@ -17,6 +17,7 @@ from .cores import Begun, How, Opened, begin, finish, open_core, start_gdb, with
 from .kinship import Trace, with_kinship
 from .process import Raw
 from .sharing import with_sharers
+from .window import read_json
 from .workers import with_workers
 
 _NAMED = 8  # processes that a gap names before it only counts them
@@ -33,7 +34,8 @@ def read_processes(
     readings.begin()
     readings.drain(0)
     processes = with_kinship([readings.processes[pid] for pid in raws], readings.traces)
-    processes = with_sharers(processes, readings.traces, {pid: raw.process.get("maps") for pid, raw in raws.items()})
+    maps = {pid: raw.process.get("maps") for pid, raw in raws.items()}
+    processes = with_sharers(processes, readings.traces, maps, read_json(folder / "raw" / "proc" / "sharers.json"))
     processes = with_workers(processes)
     return processes, [*(gap for pid in raws for gap in readings.gaps.get(pid, ())), *readings.left_out()]
 

@@ -22,22 +22,52 @@ class Sharers(NamedTuple):
     """Who has a semaphore."""
 
     read: Tuple[int, ...]  # pids of those whose memory was read
-    unread: Tuple[int, ...]  # of those who map it and were not
+    others: Tuple[int, ...]  # of those who map it and were not read, or not captured
     claims: Dict[int, Claim]
+    all_known: bool  # False: there may be more
     settled: bool  # False: one of them may have taken it without having noted that
 
+    @property
+    def certain(self) -> bool:
+        return self.all_known and not self.others
 
-def with_sharers(processes: Sequence[Process], traces: Mapping[int, Trace], maps: Mapping[int, Any]) -> List[Process]:
-    """The processes with what is known of their semaphores' holders. ``maps``: lines of /proc/PID/maps, by pid."""
+
+class _Machine(NamedTuple):
+    """What was noted of the processes that were not captured."""
+
+    beyond: Mapping[str, Any]
+    all_known: bool
+
+    @classmethod
+    def of(cls, noted: Any) -> _Machine:
+        if not isinstance(noted, dict):
+            return cls({}, False)
+        beyond = noted.get("beyond")
+        complete = noted.get("unread") == 0 and noted.get("not_looked_at") == 0
+        return cls(beyond if isinstance(beyond, dict) else {}, complete and isinstance(beyond, dict))
+
+    def who_map(self, key: str) -> List[int]:
+        pids = self.beyond.get(key.partition(":")[2])
+        return [pid for pid in pids if isinstance(pid, int)] if isinstance(pids, list) else []
+
+
+def with_sharers(
+    processes: Sequence[Process], traces: Mapping[int, Trace], maps: Mapping[int, Any], noted: Any
+) -> List[Process]:
+    """The processes with what is known of their semaphores' holders. ``maps``: lines of /proc/PID/maps, by pid;
+    ``noted``: what a capture noted of all other processes of the machine (see capture/sharers.py), None when it did not."""
     keys = {pid: set(semaphore_files(lines).values()) for pid, lines in maps.items() if isinstance(lines, list)}
     wanted = {r.key for p in processes for r in p.resources if r.kind == KIND and r.key}
-    known = {key: _sharers(key, processes, traces, keys) for key in wanted}
+    machine = _Machine.of(noted)
+    known = {key: _sharers(key, processes, traces, keys, machine) for key in wanted}
     return [_with_holders(p, known) for p in processes]
 
 
-def _sharers(key: str, processes: Sequence[Process], traces: Mapping[int, Trace], keys: Mapping[int, Any]) -> Sharers:
+def _sharers(
+    key: str, processes: Sequence[Process], traces: Mapping[int, Trace], keys: Mapping[int, Any], machine: _Machine
+) -> Sharers:
     read: List[int] = []
-    unread: List[int] = []
+    others = machine.who_map(key)
     claims: Dict[int, Claim] = {}
     settled = True
     for process in processes:
@@ -49,8 +79,8 @@ def _sharers(key: str, processes: Sequence[Process], traces: Mapping[int, Trace]
             settled = settled and not trace.unsettled
         if process.pid not in keys or key in keys[process.pid]:  # what it maps is unknown, or it does
             certain = trace is not None and trace.complete and key in trace.claims
-            (read if certain else unread).append(process.pid)
-    return Sharers(tuple(read), tuple(unread), claims, settled)
+            (read if certain else others).append(process.pid)
+    return Sharers(tuple(read), tuple(others), claims, machine.all_known, settled)
 
 
 def _with_holders(process: Process, known: Mapping[str, Sharers]) -> Process:
@@ -72,23 +102,25 @@ def _completed(pid: int, resource: Resource, sharers: Sharers) -> Resource:
         return changed(resource, owner_tid=None, owner_basis=None)  # a copy that a plain os.fork made of a count
     if holders:
         holder, held = holders[0]
-        return changed(
-            resource, owner_pid=holder if holder != pid else None, owner_tid=held.owner_tid, owner_basis="recorded",
-            owner_gone=True if held.owner_tid is None else None,
-        )  # fmt: skip
+        if held.owner_tid is not None:
+            return changed(
+                resource, owner_pid=holder if holder != pid else None, owner_tid=held.owner_tid, owner_basis="recorded"
+            )
+        step = f"a thread of process {holder} took it, and ended without giving it back"
+        return changed(resource, owner_gone=True, because=(step,))
     return _without_holder(resource, sharers)
 
 
 def _without_holder(resource: Resource, sharers: Sharers) -> Resource:
     """Nobody has it, though it is taken."""
-    if sharers.unread or not sharers.settled:
+    if not sharers.certain or not sharers.settled:
         return resource
     return changed(
         resource,
         owner_gone=True,
         because=(
             "its value in shared memory is 0: somebody has taken it, and has not given it back",
-            f"{_listed(sharers.read)} {'maps' if len(sharers.read) == 1 else 'map'} it, and by the count that each of them "
+            f"on this machine only {_listed(sharers.read)} {_have(sharers.read)} it in memory, and by the count that each "
             "keeps none has it",
             "so the process that took it has ended, or dropped it without giving it back",
         ),
@@ -97,16 +129,19 @@ def _without_holder(resource: Resource, sharers: Sharers) -> Resource:
 
 def _signalled(resource: Resource, sharers: Sharers) -> Resource:
     """A semaphore, or the inner part of a condition, an event, a queue: whoever has it may release it."""
-    wakers = tuple(
-        Waker("reach", "memory", other, name="has it in memory") for other in (*sharers.read, *sharers.unread)
-    )
+    pids = (*sharers.read, *sharers.others)
+    wakers = tuple(Waker("reach", "memory", pid, name="has it in memory") for pid in pids)
+    step = f"on this machine only {_listed(pids)} {_have(pids)} it in memory"
     return changed(
         resource,
         wakers=wakers,
-        closed=True if not sharers.unread else None,
-        because=(f"only {_listed(sharers.read)} {'has' if len(sharers.read) == 1 else 'have'} it in memory",)
-        if not sharers.unread else (),
-    )  # fmt: skip
+        closed=True if sharers.all_known else None,
+        because=(step,) if sharers.all_known else (),
+    )
+
+
+def _have(pids: Sequence[int]) -> str:
+    return "has" if len(pids) == 1 else "have"
 
 
 def _listed(pids: Sequence[int]) -> str:
