@@ -2,40 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Mapping, Sequence, Set, Tuple
+from collections import deque
+from typing import Dict, Iterable, List, Mapping, Sequence, Set, Tuple
 
 from .agents import Agent, Places
 from .edges import Edge
 
 _STEPS, _NAMED = 12, 4
+#: Agents that are walked over: the sentences end long before.
+_WALKED = 5_000
 
 
 def reasons(
     start: Iterable[Agent], edges: Mapping[Agent, Sequence[Edge]], places: Places, live: Set[Agent]
 ) -> Tuple[str, ...]:
-    """Of agents that cannot move: each of them and all that they depend on, nearest first."""
-    waiting = list(start)
+    """Of agents that cannot move: each of them and all that they depend on, nearest first; those who wait for the same in
+    one sentence."""
+    waiting = deque(start)
     seen: Set[Agent] = set(waiting)
-    told: Dict[str, None] = {}
+    steps: Dict[str, List[Agent]] = {}
+    because: Dict[str, Tuple[str, ...]] = {}
     everywhere: Set[int] = set()
-    while waiting:
-        agent = waiting.pop(0)
+    while waiting and len(seen) < _WALKED:
+        agent = waiting.popleft()
         edge = next((e for e in edges.get(agent, ()) if _stuck(e, live)), None)
         if edge is None:
             continue
-        if len(told) < _STEPS:
-            told[_step(agent, edge, places)] = None
-            told.update(dict.fromkeys(edge.because))
+        step = _step(agent, edge, places)
+        steps.setdefault(step, []).append(agent)
+        because[step] = edge.because
         if edge.everyone:
             everywhere.add(agent.pid)
         following = [w for w in edge.wakers if w not in seen]
         seen.update(following)
-        waiting += following
-    more = len(seen) - _STEPS
-    found = list(told)
-    if more > 0:
-        found.append(f"and {more} more that wait for these")
-    return (*found, *(_nobody(pid, places) for pid in sorted(everywhere)))
+        waiting.extend(following)
+    told: Dict[str, None] = {}
+    for step, agents in list(steps.items())[:_STEPS]:
+        told[f"{_names(agents, places)}{': each' if len(agents) > 1 else ''} {step}"] = None
+        told.update(dict.fromkeys(because[step]))
+    more = sum(map(len, list(steps.values())[_STEPS:]))
+    return (
+        *told,
+        *((f"and {more} more that these wait for",) if more else ()),
+        *(_nobody(pid, places) for pid in sorted(everywhere)),
+    )
 
 
 def _stuck(edge: Edge, live: Set[Agent]) -> bool:
@@ -45,12 +55,12 @@ def _stuck(edge: Edge, live: Set[Agent]) -> bool:
 
 
 def _step(agent: Agent, edge: Edge, places: Places) -> str:
-    who = places.label(agent)
+    """Without who it is: of one agent, or of each of several."""
     if agent.is_process and len(edge.wakers) > 1:
-        return f"{who} does nothing before one of its {len(edge.wakers)} threads does"
+        return f"does nothing before one of its {len(edge.wakers)} threads does"
+    text = f"{edge.verb} {edge.what}"
     if edge.gone:
-        return f"{who} {edge.verb} {edge.what}, whose holder is no more"
-    text = f"{who} {edge.verb} {edge.what}"
+        return f"{text}, whose holder is no more"
     if edge.wakers and edge.resource is not None:
         names = _names(edge.wakers, places)
         if edge.verb == "wants":
@@ -72,7 +82,8 @@ def _nobody(pid: int, places: Places) -> str:
     threads, tasks = len(place.threads), sum(task.state != "done" for task in place.process.tasks)
     all_threads = f"all its {threads} threads wait" if threads != 1 else "its only thread waits"
     and_tasks = f", and so do its {tasks} tasks" if tasks > 1 else ", and so does its task" if tasks else ""
+    handlers = "; the program has set no signal handler" if place.process.signal_handlers == () else ""
     return (
         f"only code of process {pid} could signal these, and none can run: {all_threads} without a time limit{and_tasks}; no "
-        "timer is set, and no descriptor or process outside can wake one"
+        f"timer is set, and no descriptor or process outside can wake one{handlers}"
     )

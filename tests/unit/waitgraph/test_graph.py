@@ -252,3 +252,12 @@ def test_large_graphs_are_built_in_linear_time() -> None:
 
     small, large = min(seconds(300) for _ in range(3)), seconds(3000)
     assert large < 40 * small
+
+
+def test_those_who_wait_for_the_same_share_a_sentence() -> None:
+    """Fifty workers on one queue are one step of the proof."""
+    threads = [waiting(PID + n, "q", "condition") for n in range(50)]
+    steps = graph(process(threads, [Resource("q", "queue", "Queue jobs")])).reasons(*(T(PID + n) for n in range(50)))
+    assert steps[0].startswith("T100 (100), T101 (101), T102 (102), T103 (103) and 46 more: each waits for Queue jobs")
+    assert len(steps) == 2
+    assert steps[1].endswith("the program has set no signal handler")
