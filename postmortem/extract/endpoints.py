@@ -188,6 +188,8 @@ class DescriptorBook:
     def _side(self, target: str, ends: Tuple[End, ...], others: Tuple[End, ...], mode: Optional[str]) -> _Side:
         """``others``: those who can end a wait on this side, all that were seen."""
         everyone, how = self._known.all_holders((target,), ends)
+        if target.startswith("/"):
+            everyone, how = False, "it has a name in the file system, by which any process may open it"
         because = []
         word = {"r": "write end", "w": "read end"}.get(mode or "", "other end")
         for end in others[:_NAMED_ENDS]:

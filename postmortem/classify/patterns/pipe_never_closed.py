@@ -48,7 +48,9 @@ def match(view: View) -> Iterator[Answer]:
     for process in view.processes:
         for waiter in waiters(view, process):
             pipes = read_ends(waiter)
-            if pipes and not view.idle(waiter.thread) and all(holders(pipe, "w") for pipe in pipes):
+            if any((pipe.key or "").startswith("fifo:") for pipe in pipes):
+                yield No(f"{waiter.who} reads a FIFO, which anybody may open to send something")
+            elif pipes and not view.idle(waiter.thread) and all(holders(pipe, "w") for pipe in pipes):
                 yield next(filter(None, (_healthy(view, waiter, p) for p in pipes)), None) or _match(
                     view, waiter, pipes
                 )

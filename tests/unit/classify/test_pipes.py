@@ -138,6 +138,12 @@ def test_a_reader_that_keeps_its_pipe_open_itself() -> None:
     assert found(evidence(reader(PARENT, own, other)))["pipe-never-closed"] == "possible"
 
 
+def test_a_fifo_that_its_reader_keeps_open() -> None:
+    """Daemons open their FIFO for both, so that it has no end between two senders: whoever knows its name may write."""
+    end = pipe("fifo:/run/orders", PARENT, ((PARENT, 5, "r"), (PARENT, 6, "w")), closed=None)
+    assert "pipe-never-closed" not in found(evidence(of(PARENT, (waits(end, "read", PARENT, "collect"),), (end,))))
+
+
 def test_an_idle_worker_is_fed_by_its_parent() -> None:
     """Also one that has inherited the write end of its own orders; and so is who reads from a child that lives."""
     parent = of(

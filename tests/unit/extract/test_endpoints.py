@@ -110,6 +110,13 @@ def test_a_bundle_of_before_claims_nothing() -> None:
     )
 
 
+def test_a_fifo_may_be_opened_by_anybody() -> None:
+    """Complete as the list of its holders is, another may come."""
+    made = book(tree({"pipes": {"/run/orders": [[PARENT, 5, "rw"]]}}, parent={"5": "/run/orders"}))
+    made.note(5, 10)
+    assert (one(made).key, one(made).closed, [w.pid for w in one(made).wakers]) == ("fifo:/run/orders", None, [PARENT])
+
+
 def test_holders_beyond_the_tree_and_what_they_do() -> None:
     """By name, with the call that they were in."""
     beyond = {
