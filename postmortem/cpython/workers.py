@@ -164,6 +164,13 @@ def awaited_result(frames: Frames, stack: Sequence[Frame]) -> Optional[Awaited]:
     return None
 
 
+def joined_pool(frames: Frames, stack: Sequence[Frame], identity: int) -> Optional[int]:
+    """The Pool object that a thread joins, when it is the one with this table of results."""
+    frame = next((f for f in stack[:6] if f.is_in("join", _POOL_FILE)), None)
+    pool = frames.local(frame, "self") if frame is not None else None
+    return pool if pool and attribute(frames.objects, pool, "_cache") == identity else None
+
+
 def pool_of(frames: Frames, result: int) -> Optional[int]:
     """The Pool object of a result that has not come."""
     return attribute(frames.objects, result, "_pool")

@@ -5,7 +5,7 @@ What a worker does is known when its own process has been read: ``with_workers``
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
@@ -15,6 +15,7 @@ from ..cpython.workers import (
     Awaited,
     ProcessPool,
     awaited_result,
+    joined_pool,
     number_of,
     pool_of,
     process_pools,
@@ -79,13 +80,24 @@ class WorkerBook:
         return next((n for n, pool in enumerate(self._pools(), 1) if pool.identity == awaited.cache), None)
 
     def _name(self, pool: ProcessPool) -> Optional[str]:
-        """What the program calls the pool of a result that somebody waits for."""
+        """What the program calls a pool that somebody waits for."""
+        for address, users in self._used(pool):
+            own = [f for f in users if not f.code.filename.endswith("multiprocessing/pool.py")]
+            name = self._names.find(lambda value, address=address: value == address, own)  # type: ignore[misc]
+            if name is not None:
+                return name
+        return None
+
+    def _used(self, pool: ProcessPool) -> Iterator[Tuple[int, List[Frame]]]:
+        """(address of the Pool, frames that use it)"""
         for draft in self._drafts.values():
             address = pool_of(self._python.frames, draft.awaited.result)
             if draft.awaited.cache == pool.identity and address:
-                users = [f for f in draft.users if not f.code.filename.endswith("multiprocessing/pool.py")]
-                return self._names.find(lambda value, address=address: value == address, users)  # type: ignore[misc]
-        return None
+                yield address, draft.users
+        for state in self._threads.values():
+            address = joined_pool(self._python.frames, state.frames, pool.identity)
+            if address:
+                yield address, state.frames[:10]
 
     def pools(self) -> Tuple[Pool, ...]:
         return tuple(self._pool(number, pool) for number, pool in enumerate(self._pools(), 1))
@@ -140,11 +152,23 @@ def with_workers(processes: Sequence[Process]) -> List[Process]:
 def _completed(process: Process, by_pid: Mapping[int, Process]) -> Process:
     pools = tuple(_with_states(pool, by_pid) if pool.processes or pool.gone else pool for pool in process.pools)
     known = {pool.id: pool for pool in pools}
-    resources = tuple(
+    resources = [*process.resources, *_other_results(process, pools)]
+    completed = (
         _with_runners(process, r, known[r.part_of], by_pid) if r.kind == KIND and r.part_of in known else r
-        for r in process.resources
+        for r in resources
     )
-    return changed(process, pools=pools, resources=resources)
+    return changed(process, pools=pools, resources=tuple(completed))
+
+
+def _other_results(process: Process, pools: Sequence[Pool]) -> Iterator[Resource]:
+    """What pools have to bring that no thread waits for by itself: Pool.join waits for all of it."""
+    named = {r.part_of for r in process.resources if r.kind == KIND}
+    for pool in pools:
+        if pool.pending and pool.id not in named:
+            what = "a result" if pool.pending == 1 else f"{pool.pending} results"
+            yield Resource(
+                f"{KIND}-of-{pool.id}", KIND, f"{what} of {pool.description}", state="pending", part_of=pool.id
+            )
 
 
 def _with_states(pool: Pool, by_pid: Mapping[int, Process]) -> Pool:

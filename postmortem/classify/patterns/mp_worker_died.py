@@ -79,7 +79,7 @@ def _joins(pool: Pool, thread: Thread) -> bool:
 def _match(view: View, process: Process, pool: Pool, waiters: List[Tuple[Thread, Optional[Resource]]]) -> Match:
     endless = all(t.wait is not None and t.wait.endless is not False for t, _r in waiters)
     results = [r for _t, r in waiters if r is not None]
-    proof = next((r.because for r in results if r.closed and not r.wakers), ())
+    proof = next((r.because for r in process.resources if r.part_of == pool.id and r.closed and not r.wakers), ())
     new = len(pool.gone) + (pool.replaced or 0)
     thread = waiters[0][0]
     frame = own_frame(thread.python)
