@@ -23,7 +23,7 @@ from .semaphores import Claim
 AT_RANDOM = 25
 #: Role of the Waker that stands for the thread of the parent that held a lock when the process was forked.
 BEFORE_FORK = "before-fork"
-_LOCKS = ("lock", "rlock", "condition", "import-lock")
+_LOCKS = ("lock", "rlock", "condition", "import-lock", "mutex", "rwlock")
 _MOST_THREADS = 1_000
 
 
@@ -32,6 +32,11 @@ class LockPlace(NamedTuple):
 
     address: int
     owner_ident: Optional[int]  # where it is recorded
+    owner_tid: Optional[int] = None  # the same of a lock of native code
+
+    @property
+    def recorded(self) -> bool:
+        return self.owner_ident is not None or self.owner_tid is not None
 
 
 class Trace(NamedTuple):
@@ -112,7 +117,7 @@ class _Fork(NamedTuple):
         if place is None or resource.kind not in _LOCKS or not resource.locked or resource.owner_tid is not None:
             return resource
         waker, steps = self._holder(place)
-        gone = place.owner_ident is not None or len(self.process.threads) == 1
+        gone = place.recorded or len(self.process.threads) == 1
         return changed(
             resource,
             owner_gone=True if gone else resource.owner_gone,
@@ -133,7 +138,7 @@ class _Fork(NamedTuple):
 
     def _own_steps(self, place: LockPlace) -> Tuple[str, ...]:
         threads = len(self.process.threads)
-        if place.owner_ident is not None:
+        if place.recorded:
             return (f"none of the {threads} threads of process {self.process.pid} is the one that the lock records",)
         if threads > 1:
             return (f"no frame of the {threads} threads of process {self.process.pid} was found to hold it",)
@@ -144,8 +149,9 @@ class _Fork(NamedTuple):
     def _holder(self, place: LockPlace) -> Tuple[Waker, Tuple[str, ...]]:
         """Who has the lock in the parent, or had it when that forked, and the steps that tell."""
         parent = self.parent.pid
-        if place.owner_ident is not None:
-            thread = self._thread(self.theirs.idents.get(place.owner_ident))
+        if place.recorded:
+            tid = place.owner_tid if place.owner_ident is None else self.theirs.idents.get(place.owner_ident)
+            thread = self._thread(tid)
             if thread is None:
                 step = f"the thread that the lock records does not run in process {parent} any more, either"
                 return Waker(BEFORE_FORK, "recorded", parent), (step,)

@@ -113,6 +113,14 @@ class NativeLocks:
                 found.append(HeldLock(known.ident, below[0], depth, self._holders[known.ident][1]))
         return tuple(found)
 
+    def places(self) -> Dict[str, Tuple[int, int]]:
+        """By the resource's id: the address of a lock of this process alone that records an owner, and that TID."""
+        return {
+            known.ident: (known.found.address, known.found.owner)
+            for known in self._known.values()
+            if known.found.owner is not None and not known.found.shared
+        }
+
     def joined(self, tid: int) -> Optional[int]:
         """The thread whose end another one waits for in C."""
         return self._joins.get(tid)
@@ -176,7 +184,7 @@ class NativeLocks:
             owner_tid=owner,
             owner_basis=basis,
             waiters=tuple(known.waiters),
-            locked=True if owner is not None else None,
+            locked=True if owner is not None or found.gone else None,
             owner_gone=found.gone,
             because=_because(found, owner, basis),
             key=self._key(found) if found.shared else None,

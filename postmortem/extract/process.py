@@ -296,7 +296,10 @@ class Reader:
         shared = self.semaphores
         return Trace(
             self.core.path, origin_of(self.core), self.tid_of_ident,
-            {ident: LockPlace(state.address, state.owner_ident) for ident, state in states.items()},
+            {
+                **{ident: LockPlace(state.address, state.owner_ident) for ident, state in states.items()},
+                **{ident: LockPlace(at, None, tid) for ident, (at, tid) in self.native_locks.places().items()},
+            },
             shared.claims() if shared else {}, shared.complete if shared else False, shared.unsettled if shared else False,
         )  # fmt: skip
 

@@ -40,7 +40,7 @@ PATTERN = Pattern(
     ),
 )
 
-_LOCKS = frozenset(("lock", "rlock", "import-lock"))
+_LOCKS = frozenset(("lock", "rlock", "import-lock", "mutex", "rwlock"))
 
 
 def match(view: View) -> Iterator[Answer]:
