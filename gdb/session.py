@@ -86,7 +86,7 @@ class Session:
             by_native = {t.native_id: t for t in reversed(states) if t.native_id}
             threads = self._threads()
             pointers = {regs["fs_base"]: tid for _thread, tid, regs in threads if regs.get("fs_base")}
-            known = Threads(frozenset(tid for _thread, tid, _regs in threads), pointers)
+            known = Threads.of(self.memory, {tid: regs.get("fs_base", 0) for _thread, tid, regs in threads}, True)
             found = []
             for thread, tid, registers in threads:
                 state = by_ident.get(registers.get("fs_base", -1)) or by_native.get(tid)

@@ -52,9 +52,8 @@ class NativeLocks:
         self._joins: Dict[int, Optional[int]] = {}
         self._holders: Dict[str, Tuple[int, str]] = {}
         self._functions: Dict[int, Optional[Tuple[str, int]]] = {}
-        tids = [thread.tid for thread in core.threads]
-        pointers = {thread.regs["fs_base"]: thread.tid for thread in core.threads if thread.regs.get("fs_base")}
-        self._threads = Threads(frozenset(tids), pointers, complete=not core.truncated)
+        pointers = {thread.tid: thread.regs.get("fs_base", 0) for thread in core.threads}
+        self._threads = Threads.of(core, pointers, not core.truncated)
 
     def note(self, tid: int, args: Sequence[int]) -> None:
         """A futex wait that no lock of the interpreter explains."""
@@ -114,7 +113,10 @@ class NativeLocks:
         return tuple(found)
 
     def places(self) -> Dict[str, Tuple[int, int]]:
-        """By the resource's id: the address of a lock of this process alone that records an owner, and that TID."""
+        """By the resource's id: the address of a lock of this process alone that records an owner, and that TID. Empty
+        where threads know themselves by other numbers: those of another process cannot be told then."""
+        if any(own != tid for own, tid in self._threads.own.items()):
+            return {}
         return {
             known.ident: (known.found.address, known.found.owner)
             for known in self._known.values()

@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import re
 import struct
-from typing import Callable, Collection, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Collection, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..memory import Fault, Memory
 from .futexes import LOCK_PI, LOCK_PI2, MAX_TID, OWNER_DIED, TID_MASK, WAIT_BITSET, WAITERS, FutexCall
@@ -42,6 +42,8 @@ _ONCE_RUNS, _ONCE_GENERATION = 1, ~3
 
 #: Bytes of struct pthread (nptl/descr.h), at least; THREAD_STATE_EXITING and THREAD_STATE_JOINABLE.
 _DESCRIPTOR, _JOINABLE = 0x900, (1, 2)
+#: struct pthread.tid: behind a header of 704 bytes and a list node, since glibc 2.4.
+_TID = 720
 
 #: Functions that wait → what for. A compiler may have added a suffix (.constprop.0), glibc a prefix.
 _WAITERS: Tuple[Tuple[str, re.Pattern[str]], ...] = (
@@ -60,11 +62,27 @@ _RUNTIME = re.compile(r"/(libc|libpthread|libstdc\+\+|libc\+\+|libc\+\+abi|libgc
 
 class Threads(NamedTuple):
     """Of the process: every TID, and TID by thread pointer (pthread_self, the base of fs). ``complete``: no thread of it
-    can be missing."""
+    can be missing. ``own``: the TID by which a thread knows itself, in its own pid namespace → its TID; empty: the same."""
 
     tids: Collection[int]
     by_pointer: Mapping[int, int]
     complete: bool = True
+    own: Mapping[int, int] = {}
+
+    @classmethod
+    def of(cls, memory: Memory, pointers: Mapping[int, int], complete: bool) -> Threads:
+        """``pointers``: TID → thread pointer, 0 when it is not known."""
+        own: Dict[int, int] = {}
+        for tid, pointer in pointers.items():
+            with contextlib.suppress(Fault):
+                own[memory.u32(pointer + _TID)] = tid
+        own.pop(0, None)
+        known = {pointer: tid for tid, pointer in pointers.items() if pointer}
+        return cls(frozenset(pointers), known, complete and len(own) == len(pointers), own)
+
+    def named(self, own: int) -> Optional[int]:
+        """The TID of a thread that is recorded by its own TID; None when it is none of these."""
+        return self.own.get(own) if self.own else own if own in self.tids else None
 
 
 class NativeWait(NamedTuple):
@@ -191,8 +209,9 @@ def _owned(
     """``owner``: 0 for none: it has just been given back, and nobody has taken it yet."""
     if not owner:
         return NativeWait(kind, address, shared=shared)
-    if owner in threads.tids and not died:
-        return NativeWait(kind, address, owner, False, shared)
+    tid = threads.named(owner)
+    if tid is not None and not died:
+        return NativeWait(kind, address, tid, False, shared)
     gone = died or (threads.complete and not shared)
     return NativeWait(kind, address, owner, True if gone else None, shared)
 
@@ -209,8 +228,9 @@ def _thread(memory: Memory, call: FutexCall, threads: Threads, named: Optional[s
     since glibc 2.42 its state. No other word there is waited for without the private bit."""
     if call.private or memory.u32(call.word) != call.expected:
         return None
-    if call.expected in threads.tids:
-        return NativeWait("thread", call.word, call.expected, False)
+    tid = threads.named(call.expected)
+    if tid is not None:
+        return NativeWait("thread", call.word, tid, False)
     within = [at for at in threads.by_pointer if 0 < call.word - at < _DESCRIPTOR]
     if call.command != WAIT_BITSET or call.expected not in _JOINABLE or not within:
         return None
@@ -228,7 +248,7 @@ def _rwlock(memory: Memory, call: FutexCall, threads: Threads, named: Optional[s
         fits = max(writers, readers >> _READER_SHIFT) < _MAX_USERS and phase < 4 and shared in (0, 1) and not pad
         if not fits or writer >= MAX_TID or bool(shared) == call.private:
             continue
-        if writer and (named == "rwlock" or (writer in threads.tids and named is None)):
+        if writer and (named == "rwlock" or (threads.named(writer) is not None and named is None)):
             return _owned("rwlock", call.word - offset, writer, threads, bool(shared))
         if not writer and named == "rwlock" and (readers >> _READER_SHIFT or writers):
             held = readers >> _READER_SHIFT

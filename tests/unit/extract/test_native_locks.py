@@ -12,7 +12,7 @@ from postmortem.memory import ElfCore, MappedFile, Segments
 from postmortem.memory.notes import CoreThread
 
 LIBC, UNITS, PYTHON = "/lib/libc.so.6", "/app/_units.so", "/usr/bin/python3.12"
-AT, SHARED_AT = 0x5000, 0x9000
+AT, SHARED_AT = 0x50000, 0x90000
 MUTEX, GUARD = (0x80, 2), (0, 0x10100)
 
 
@@ -22,7 +22,8 @@ class Core(ElfCore):
     def __init__(self, tids: Sequence[int], parts: Dict[int, bytes], files: Sequence[MappedFile] = ()) -> None:
         self.threads = [CoreThread(tid, 0, {"fs_base": tid << 12}) for tid in tids]
         self.truncated = False
-        self._memory = Segments(parts)
+        descriptors = {tid << 12: bytes(720) + struct.pack("<I", tid) for tid in tids}
+        self._memory = Segments({**parts, **descriptors})
         self._mapped = list(files)
 
     def read(self, address: int, size: int) -> bytes:

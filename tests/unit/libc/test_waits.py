@@ -55,6 +55,20 @@ def test_an_owner_that_is_gone() -> None:
     assert cut is not None and cut.gone is None
 
 
+def test_threads_of_another_pid_namespace() -> None:
+    """Inside a container a thread records the TID that it has there: its own descriptor tells which one that is. Where a
+    descriptor cannot be read, nobody is said to be gone."""
+    first, second = 0x5000, 0x7000
+    memory = Segments({first: bytes(720) + struct.pack("<I", 7), second: bytes(720) + struct.pack("<I", 8)})
+    threads = Threads.of(memory, {OWNER: first, OTHER: second}, True)
+    inside = found(mutex(owner=8), WAIT, 2, threads=threads)
+    assert inside is not None and (inside.owner, inside.gone) == (OTHER, False)
+    outside = found(mutex(owner=OTHER), WAIT, 2, threads=threads)
+    assert outside is not None and outside.gone is True
+    unread = found(mutex(owner=9), WAIT, 2, threads=Threads.of(memory, {OWNER: first, OTHER: 0}, True))
+    assert unread is not None and unread.gone is None
+
+
 def test_a_mutex_on_its_way_from_one_to_the_next() -> None:
     """Given back, and not yet taken by the thread that was woken: nobody has it, and nobody is gone."""
     assert found(mutex(owner=0, users=0), WAIT, 2) == NativeWait("mutex", AT)
