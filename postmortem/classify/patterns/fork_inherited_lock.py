@@ -3,7 +3,7 @@
 **What it looks like.** A child of a threaded process, made by fork without exec, waits for a lock at 0 % CPU. The lock is
 held by a thread that the child does not have; the parent has it, or had it.
 
-**Easily mistaken for** `lock-order-deadlock`, `orphaned-lock`; `child-wait`, which is what the parent shows.
+**Easily mistaken for** `lock-order-deadlock`, `orphaned-lock`, `self-deadlock`; `child-wait`, which the parent shows.
 
 **Why it hangs.** fork copies the memory, locked locks included, but only the thread that calls it. Nobody in the child can
 release what another thread held at that moment; the release in the parent does not reach the copy.
@@ -14,7 +14,7 @@ locks anew in the child (`os.register_at_fork`), or fork and exec at once.
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional, Tuple
+from typing import Iterator, Optional, Tuple
 
 from ...evidence import Process, PythonFrame, Resource, Thread, Waker
 from ...findings import Culprit
@@ -51,18 +51,53 @@ _FORKED_AT = ("multiprocessing/popen_fork.py", "_launch")
 
 
 def match(view: View) -> Iterator[Answer]:
-    forked = [p for p in view.pythons if p.forked]
     found = False
-    for process in forked:
+    for process in view.pythons:
         resources = {r.id: r for r in process.resources}
         for thread in process.threads:
             resource = resources.get(thread.wait.resource or "") if thread.wait is not None else None
-            waker = _before_fork(resource)
+            waker = _before_fork(resource) if process.forked else None
+            held = _below_fork(thread, resource)
+            found = found or waker is not None or held is not None
             if resource is not None and waker is not None:
-                found = True
                 yield _match(view, process, thread, resource, waker)
+            elif resource is not None and held is not None:
+                yield _own(view, process, thread, resource, held)
+    forked = [p for p in view.pythons if p.forked]
     if forked and not found:
         yield No(f"no lock of {plural(len(forked), 'forked process')} is held by a thread that was left behind")
+
+
+def _below_fork(thread: Thread, resource: Optional[Resource]) -> Optional[PythonFrame]:
+    """The parent's line that took the lock and then forked: the child has that frame, but never returns to it."""
+    if resource is None or resource.owner_tid != thread.tid or resource.owner_pid is not None:
+        return None
+    depth = _depth(thread.python)
+    return next(
+        (h.frame for h in thread.holds if h.resource == resource.id and depth is not None and h.depth > depth), None
+    )
+
+
+def _own(view: View, process: Process, thread: Thread, resource: Resource, held: PythonFrame) -> Match:
+    """The thread that forked held it itself."""
+    wants, started = own_frame(thread.python), _started_at(thread.python)
+    at = f" at {short(wants)}" if wants else ""
+    since = f" at {short(held)}"
+    frames = [f for f in (wants, started, held) if f is not None]
+    return Match(
+        confidence="proven" if resource.owner_basis != "inferred" and thread.wait and thread.wait.endless else "likely",
+        summary=f"{label(thread)} of the forked process {process.pid} waits{at} for {resource.description}, which the thread "
+        f"that forked it held, taken{since}",
+        evidence=(
+            f"{label(thread)} waits{at} for {resource.description}",
+            f"it was taken{since}, in the part of the stack that is the parent's: the process was made by fork further in, "
+            f"and ends without ever returning there (known: {resource.owner_basis})",
+        ),
+        culprits=tuple(dict.fromkeys(view.culprit(process, f, thread) for f in frames)),
+        victims=(view.victim(process, thread),),
+        remedy="Start the process after leaving the `with` block of the lock, or by spawn or forkserver.",
+        pid=process.pid,
+    )
 
 
 def _before_fork(resource: Optional[Resource]) -> Optional[Waker]:
@@ -87,7 +122,7 @@ def _match(view: View, process: Process, thread: Thread, resource: Resource, wak
             f"{label(thread)} waits{at} for {resource.description}{' without a time limit' if endless else ''}",
             *resource.because,
         ),
-        culprits=tuple(_culprits(view, process, thread, wants, waker)),
+        culprits=tuple(dict.fromkeys(_culprits(view, process, thread, wants, waker))),
         victims=(view.victim(process, thread),),
         pid=process.pid,
     )
@@ -95,21 +130,21 @@ def _match(view: View, process: Process, thread: Thread, resource: Resource, wak
 
 def _culprits(
     view: View, process: Process, thread: Thread, wants: Optional[PythonFrame], waker: Waker
-) -> List[Culprit]:
-    found = [view.culprit(process, wants, thread)] if wants is not None else []
-    started = _started_at(thread.python)
-    if started is not None:
-        found.append(view.culprit(process, started, thread))
+) -> Iterator[Culprit]:
+    yield from (view.culprit(process, f, thread) for f in (wants, _started_at(thread.python)) if f is not None)
     parent = view.by_pid.get(waker.pid or 0)
     holder = view.thread(parent, waker.tid) if parent is not None else None
     held = own_frame(holder.python) if holder is not None and waker.frame is not None else None
     if parent is not None and held is not None:
-        found.append(view.culprit(parent, held, holder))
-    return list(dict.fromkeys(found))
+        yield view.culprit(parent, held, holder)
 
 
 def _started_at(frames: Tuple[PythonFrame, ...]) -> Optional[PythonFrame]:
     """The program's line that started the process, among what the child has of its parent's stack."""
-    file, function = _FORKED_AT
-    depth = next((i for i, f in enumerate(frames) if f.function == function and f.file.endswith(file)), None)
+    depth = _depth(frames)
     return own_frame(frames[depth:]) if depth is not None else None
+
+
+def _depth(frames: Tuple[PythonFrame, ...]) -> Optional[int]:
+    file, function = _FORKED_AT
+    return next((i for i, f in enumerate(frames) if f.function == function and f.file.endswith(file)), None)
