@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ..evidence import End, Process, PythonFrame, Resource, Task, Thread
 from ..findings import Culprit
@@ -64,7 +64,7 @@ def holder(view: View, end: End) -> str:
 
 def waiters(view: View, process: Process) -> Iterator[Waiter]:
     """Of one process: threads in a system call without a time limit that rest there; the program's tasks that wait for a
-    child."""
+    child or a descriptor."""
     resources = {r.id: r for r in process.resources}
     for thread in process.threads:
         wait = thread.wait
@@ -76,10 +76,20 @@ def waiters(view: View, process: Process) -> Iterator[Waiter]:
     threads = {loop.id: view.thread(process, loop.tid) for loop in process.loops}
     for task in process.tasks:
         thread_of = threads.get(task.loop or "")
-        if task.state == "pending" and thread_of is not None and thread_of.wait is not None:
-            awaited = any(frame.file.endswith(_ASYNC_CHILD) for frame in task.stack[:4])
-            if awaited and own_frame(task.stack) and thread_of.wait.kind == "event-loop" and not view.moves(thread_of):
-                yield Waiter(process, thread_of, task, Resource("", "process", "a process that its loop started"))
+        if task.state != "pending" or thread_of is None or thread_of.wait is None or own_frame(task.stack) is None:
+            continue
+        awaited = _awaited(task, resources)
+        if awaited is not None and thread_of.wait.kind == "event-loop" and not view.moves(thread_of):
+            yield Waiter(process, thread_of, task, awaited)
+
+
+def _awaited(task: Task, resources: Dict[str, Resource]) -> Optional[Resource]:
+    """A descriptor that a task waits for without end, or the child whose end it waits for."""
+    wait = task.wait
+    if wait is not None and wait.kind == "descriptor" and wait.endless is True and wait.resource in resources:
+        return resources[wait.resource]
+    child = any(frame.file.endswith(_ASYNC_CHILD) for frame in task.stack[:4])
+    return Resource("", "process", "a process that its loop started") if child else None
 
 
 def writes(waiter: Waiter) -> bool:
@@ -96,10 +106,10 @@ def writes(waiter: Waiter) -> bool:
 def read_ends(waiter: Waiter) -> List[Resource]:
     """The pipes that it waits to read: one, or those of the several that it polls."""
     wait, process = waiter.thread.wait, waiter.process
-    if waiter.task is not None:  # its loop reads for it
+    if waiter.task is not None and waiter.resource.kind == "process":  # its loop reads for it
         watched = {ident for loop in process.loops if loop.id == waiter.task.loop for ident in loop.descriptors}
         parts = [r for r in process.resources if r.id in watched]
-    elif wait is None or wait.syscall in WRITES:
+    elif wait is None or (wait.syscall in WRITES and waiter.task is None):
         return []
     else:
         parts = [r for r in process.resources if r.part_of == waiter.resource.id] or [waiter.resource]

@@ -167,7 +167,7 @@ class DescriptorBook:
             state = self._on_terminal(what.target)
             more = {"foreground": ", which it has in the foreground", "background": ", in whose background it is"}
             text = f"{name}the terminal {what.target}{more.get(state or '', '')} (descriptor {fd})"
-            return changed(plain, description=text, key=what.key, state=state)
+            return changed(plain, description=text, key=what.key, state=state, ends=(End(self._pid, fd, "rw"),))
         return changed(plain, description=f"{name}{what.kind} (descriptor {fd})", key=what.key, value=what.number)
 
     def _on_terminal(self, target: str) -> Optional[str]:

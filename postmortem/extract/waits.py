@@ -187,11 +187,11 @@ def _select(
             found = _descriptor_wait(name, fd, descriptors, frames)
             return Wait(found.kind, name, fd=fd, timeout_s=seconds, endless=endless, detail=found.detail)
     if name in ("select", "pselect6"):
-        fds = _select_descriptors(args, memory)
+        fds = polled(SystemCall(name, (args[0], args[1], args[2], args[3], args[4], args[5])), memory)
         kinds = [what.kind for fd in fds for what in [descriptors.get(fd) if descriptors else None] if what]
-        if fds and kinds.count("socket") == len(fds):
+        if fds and (kinds.count("socket") == len(fds) or (len(fds) == 1 and kinds in (["terminal"], ["pipe"]))):
             found = _descriptor_wait(name, fds[0], descriptors, frames)
-            return Wait("socket", name, fd=fds[0], timeout_s=seconds, endless=endless, detail=found.detail)
+            return Wait(found.kind, name, fd=fds[0], timeout_s=seconds, endless=endless, detail=found.detail)
     if any(f.code.filename.endswith(_PIPE_USERS) for f in frames[:3]):
         return Wait("pipe", name, timeout_s=seconds, endless=endless)
     if any(f.function == "select" and f.code.filename.endswith("selectors.py") for f in frames[:2]) or not frames:

@@ -120,6 +120,8 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
             continue
         frame = own_frame(task.stack)
         resource = resources.get(task.resource or alone.get(task.id, ""))
+        if resource is not None and resource.kind != "socket":
+            continue  # a pipe, a terminal: what reads them has patterns of its own
         serves = resource.accepted if resource is not None else bool(process.listening)
         if serves or frame is None:
             yield No(f"task {task.name} waits for the network in a program that serves")

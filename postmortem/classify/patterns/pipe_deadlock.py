@@ -97,7 +97,7 @@ def _back(view: View, waiting: Dict[int, List[Waiter]], writer: Waiter) -> Optio
 
 
 def _waits_for(waiter: Waiter, other: Process) -> bool:
-    if waiter.task is not None:
+    if waiter.task is not None and waiter.resource.kind == "process":
         return other.ppid == waiter.process.pid
     return waiter.process is not other and any(waker.pid == other.pid for waker in waiter.resource.wakers)
 

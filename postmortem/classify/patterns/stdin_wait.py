@@ -21,7 +21,7 @@ from typing import Iterator, List, Optional
 from ...evidence import PythonFrame, Resource
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
-from ..pipes import Waiter, ancestors, holders, read_ends, waiters
+from ..pipes import WRITES, Waiter, ancestors, holders, read_ends, waiters
 from ..view import View
 
 PATTERN = Pattern(
@@ -49,8 +49,8 @@ def match(view: View) -> Iterator[Answer]:
             stdin = _stdin(waiter)
             if stdin is None:
                 continue
-            fed = next((e for e in holders(stdin, "w") if e.in_tree and e.pid in ancestors(view, process)), None)
-            if fed is not None or any(end.pid == process.pid for end in holders(stdin, "w")):
+            senders = {end.pid for end in holders(stdin, "w") if end.in_tree} if stdin.kind == "pipe" else set()
+            if senders & {process.pid, *ancestors(view, process)}:
                 yield No(f"{waiter.who} reads what another process of the tree sends: {stdin.description}")
             elif stdin.kind == "pipe" and own_frame(waiter.frames) is None and not _writers_ask(view, stdin):
                 yield No(f"{waiter.who} reads a pipe, as such programs do: {stdin.description}")
@@ -61,9 +61,9 @@ def match(view: View) -> Iterator[Answer]:
 def _stdin(waiter: Waiter) -> Optional[Resource]:
     """What it reads as descriptor 0, if it does."""
     wait, resource = waiter.thread.wait, waiter.resource
-    if wait is None or wait.fd != 0 or waiter.task is not None:
+    if not any(end.pid == waiter.process.pid and end.fd == 0 for end in resource.ends):
         return None
-    if resource.kind == "terminal" and wait.syscall not in ("write", "writev"):
+    if resource.kind == "terminal" and (waiter.task is not None or (wait is not None and wait.syscall not in WRITES)):
         return resource
     return next(iter(read_ends(waiter)), None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Optional, Tuple
 
 from postmortem.classify.engine import classify
-from postmortem.evidence import End, Evidence, Loop, Process, Resource, Task, Thread, Wait, Waker
+from postmortem.evidence import End, Evidence, Loop, Process, Resource, Task, TaskWait, Thread, Wait, Waker
 
 from .make import counters, evidence, found, frame, process, stack, thread, verdict
 
@@ -232,9 +232,22 @@ def stdin(resource: Resource, source: str = "text = read()", **more: Any) -> Evi
 
 def test_a_terminal_where_nobody_types() -> None:
     """Likely, whatever it asks."""
-    assert found(stdin(Resource("terminal-1", "terminal", "stdin, the terminal /dev/pts/0"))) == {
-        "stdin-wait": "likely"
-    }
+    assert found(
+        stdin(Resource("terminal-1", "terminal", "stdin, the terminal /dev/pts/0", ends=(End(PARENT, 0, "rw"),)))
+    ) == {"stdin-wait": "likely"}
+
+
+def test_a_task_that_reads_the_terminal() -> None:
+    """Through its loop: the same wait, at the task's line; no peer on the network."""
+    terminal = Resource("terminal-1", "terminal", "stdin, the terminal /dev/pts/0", ends=(End(PARENT, 0, "rw"),))
+    frames = (*stack("asyncio.streams._wait_for_data", "asyncio.streams.readline"), frame("talk", 7))
+    task = Task("task-1", "talk", "pending", "loop-1", frames, "Future", "terminal-1",
+                TaskWait("descriptor", "terminal-1", endless=True))  # fmt: skip
+    idle = thread(PARENT, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=True), counters=counters(),
+                  is_main=True)  # fmt: skip
+    loop = Loop("loop-1", PARENT, ready=0, scheduled=0, watched=1, descriptors=("terminal-1",))
+    diagnosis = classify(evidence(of(PARENT, (idle,), (terminal,), tasks=(task,), loops=(loop,))))
+    assert [(f.pattern, [c.line for c in f.culprits]) for f in diagnosis.findings] == [("stdin-wait", [7])]
 
 
 def test_a_pipe_as_standard_input() -> None:

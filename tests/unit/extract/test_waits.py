@@ -54,6 +54,19 @@ def test_descriptors_decide_the_kind() -> None:
     assert wait("write", 4).syscall == "write"
 
 
+def test_a_select_over_one_descriptor_is_a_wait_for_it() -> None:
+    """As readline waits for a terminal; over two of different kinds it is neither."""
+    one, two = struct.pack("<Q", 1 << 5) + b"\0" * 120, struct.pack("<Q", 1 << 5 | 1 << 4) + b"\0" * 120
+    memory = Segments({0x1000: one, 0x2000: two})
+
+    def chosen(sets: int) -> Wait:
+        call = waits.SystemCall("pselect6", (6, sets, 0, 0, 0, 0))
+        return waits.describe(call, memory, FDS, lambda word: None, ())
+
+    assert (chosen(0x1000).kind, chosen(0x1000).fd, chosen(0x1000).endless) == ("file", 5, True)
+    assert (chosen(0x2000).kind, chosen(0x2000).fd) == ("other", None)
+
+
 def test_accepted_and_listening_sockets() -> None:
     """A connection whose local port the tree listens on was accepted; a client's was not."""
     client, accepted, listening = FDS.get(3), FDS.get(6), FDS.get(7)
