@@ -1,0 +1,116 @@
+"""Forked processes, and the locks that they took along: on cores made here."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+import pytest
+
+from postmortem.evidence import HeldLock, Process, PythonFrame, Resource, Thread
+from postmortem.extract.kinship import BEFORE_FORK, LockPlace, Trace, origin_of, was_thread, with_kinship
+from postmortem.memory import ElfCore, Segments
+
+from ..memory.test_elfcore import core, note, prstatus
+
+BLOCKS = 0x7F00_0000
+FORKER, OTHER = BLOCKS, BLOCKS + 0x100
+LOCK = 0x5000
+
+
+def child_core(folder: Path, random: bytes = b"r" * 16, threads: tuple[int, ...] = (FORKER, OTHER)) -> str:
+    """A core with these bytes at AT_RANDOM, and control blocks of threads."""
+    blocks = bytearray(0x200)
+    for ident in threads:
+        struct.pack_into("<Q", blocks, ident - BLOCKS, ident)
+    notes = note(1, prstatus(2)) + note(6, struct.pack("<QQQQ", 25, 0x9000, 0, 0))
+    path = folder / f"{len(list(folder.iterdir()))}.core"
+    return str(core(path, notes, [(0x9000, random, 4096), (BLOCKS, bytes(blocks), 4096)]))
+
+
+def made(folder: Path, child: Dict[str, Any], held: bool = True, **trace: Any) -> Process:
+    """The child of a parent with two threads, one of which may hold the lock."""
+    path = child_core(folder, threads=trace.pop("threads", (FORKER, OTHER)))
+    lock = Resource("lock-1", "lock", "Lock x", locked=True, **child)
+    holds = (HeldLock("lock-9", PythonFrame("/app/p.py", 7, "push"), 0, "with-slot"),) if held else ()
+    parent = Process(1, threads=(Thread(10, is_main=True), Thread(11, "pusher", holds=holds)))
+    others = trace.pop("others", ())
+    mine = Process(2, 1, threads=(Thread(20, is_main=True), *others), resources=(lock,))
+    owner: Optional[int] = trace.pop("owner", None)
+    origin = trace.pop("origin", b"same")
+    traces = {
+        1: Trace("", b"same", {FORKER: 10, OTHER: 11}, {"lock-9": LockPlace(LOCK, owner)}),
+        2: Trace(path, origin, {FORKER: 20}, {"lock-1": LockPlace(LOCK, owner)}),
+    }
+    return with_kinship([parent, mine], traces)[1]
+
+
+def test_a_recorded_holder_was_not_forked(tmp_path: Path) -> None:
+    """The RLock's own record names the parent's other thread."""
+    found = made(tmp_path, {}, owner=OTHER)
+    assert found.forked is True
+    lock = found.resources[0]
+    assert lock.owner_gone is True
+    assert [(w.role, w.basis, w.pid, w.tid, w.name) for w in lock.wakers] == [
+        (BEFORE_FORK, "recorded", 1, 11, "pusher")
+    ]
+
+
+def test_a_plain_lock_is_held_by_the_parents_thread(tmp_path: Path) -> None:
+    """At the same address, as its `with` says: the line is cited."""
+    lock = made(tmp_path, {}).resources[0]
+    assert lock.owner_gone is True
+    assert lock.wakers[0].frame is not None
+    assert (lock.wakers[0].basis, lock.wakers[0].frame.line) == ("memory", 7)
+    assert any("pusher (11) holds the lock of the same address, taken at p.py:7" in step for step in lock.because)
+
+
+def test_without_a_holder_in_the_parent_it_is_inferred(tmp_path: Path) -> None:
+    """Nobody in the child can have taken it, but who did is a guess."""
+    lock = made(tmp_path, {}, held=False).resources[0]
+    assert (lock.owner_gone, lock.wakers[0].basis, lock.wakers[0].tid) == (True, "inferred", None)
+
+
+def test_a_child_with_threads_of_its_own_may_have_taken_it(tmp_path: Path) -> None:
+    """A plain lock records nobody: one of them may have it."""
+    lock = made(tmp_path, {}, others=(Thread(21),)).resources[0]
+    assert lock.owner_gone is None
+
+
+def test_a_lock_with_a_holder_in_the_child_is_left_alone(tmp_path: Path) -> None:
+    """Whatever the parent does with its copy."""
+    lock = made(tmp_path, {"owner_tid": 20, "owner_basis": "with-slot"}).resources[0]
+    assert (lock.wakers, lock.owner_gone) == ((), None)
+
+
+def test_an_exec_lies_between(tmp_path: Path) -> None:
+    """Other random bytes: not forked, whatever lies at the same addresses."""
+    found = made(tmp_path, {}, origin=b"other")
+    assert (found.forked, found.resources[0].owner_gone) == (False, None)
+
+
+@pytest.mark.parametrize("known", [{"threads": (FORKER,)}, {"origin": None}])
+def test_a_parent_that_had_no_other_thread_left_none_behind(tmp_path: Path, known: Dict[str, Any]) -> None:
+    """Its threads of today may be younger than the child; and without the bytes nothing is known."""
+    found = made(tmp_path, {}, **known)
+    assert (found.forked, found.resources[0].owner_gone) == (None, None)
+
+
+def test_a_core_that_is_gone_says_nothing(tmp_path: Path) -> None:
+    """No exception: unknown."""
+    traces = {1: Trace("", b"same", {FORKER: 10, OTHER: 11}), 2: Trace(str(tmp_path / "none"), b"same", {FORKER: 20})}
+    assert with_kinship([Process(1), Process(2, 1)], traces)[1].forked is None
+
+
+def test_where_two_processes_come_from(tmp_path: Path) -> None:
+    """The bytes and where they lie; None when the core has no auxiliary vector, or not the page."""
+    assert origin_of(ElfCore(child_core(tmp_path))) == struct.pack("<Q", 0x9000) + b"r" * 16
+    bare = core(tmp_path / "bare", note(1, prstatus(2)), [(0x9000, b"", 4096)])
+    assert origin_of(ElfCore(str(bare))) is None
+
+
+def test_a_control_block_begins_with_its_own_address() -> None:
+    """Anything else is no thread; neither is what is not there."""
+    memory = Segments({0x1000: struct.pack("<QQ", 0x1000, 0x1000)})
+    assert [was_thread(memory, at) for at in (0x1000, 0x1008, 0x1004, 0x9000)] == [True, False, False, False]
