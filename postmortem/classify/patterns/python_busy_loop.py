@@ -61,7 +61,7 @@ def _busy(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
         return
     lines = _lines(view, thread, stable)
     moving = len(set(s.frames for s in thread.samples)) > 1
-    held = [t for t in view.waits_on(process, thread.tid) if t.wait is not None and t.wait.resource is not None]
+    held = [t for t in view.waits_on(process, thread.tid) if any(e.verb == "wants" for e in view.edges(process, t))]
     share = view.cpu_share(thread) or 0
     facts = [
         f"{label(thread)} used {share:.0%} of a core over {view.window or 0:.1f} s",

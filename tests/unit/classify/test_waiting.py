@@ -193,6 +193,14 @@ def test_a_busy_loop_names_the_function_it_never_leaves() -> None:
     assert found(evidence(both)) == {"python-busy-loop": "likely"}
 
 
+def test_who_joins_a_busy_thread_is_not_held_up_by_its_lock() -> None:
+    """The main thread joins it: whether that takes too long nobody knows, however the join is written down."""
+    busy = thread(2, stack("work"), counters=counters(1.0), samples=samples((50, stack("work"))))
+    main = thread(1, stack("threading.join", "main"), joins=2, wait=Wait("lock", "futex", "thread-1", endless=True))
+    ends = Resource("thread-1", "thread", "thread T-2", 2, "recorded", (1,))
+    assert found(evidence(process([main, busy], resources=(ends,)))) == {"python-busy-loop": "possible"}
+
+
 def test_a_batch_that_moves_on_is_no_busy_loop() -> None:
     """Nothing of the program but its outermost frames stays: that is progress as far as one can see."""
     known = spinning(
