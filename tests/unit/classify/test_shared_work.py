@@ -1,0 +1,183 @@
+"""Patterns of processes that share locks and work, and what only looks like them."""
+
+from __future__ import annotations
+
+from typing import Any, Tuple
+
+import pytest
+
+from postmortem.classify.engine import classify
+from postmortem.evidence import Evidence, Pool, Process, Resource, Thread, Wait, Waker
+from postmortem.findings import Finding
+
+from .make import evidence, found, frame, held, process, stack, thread
+
+
+def leading(known: Evidence) -> Finding:
+    return classify(known).findings[0]
+
+
+# ---------------------------------------------------------------------- semaphore-orphan
+
+
+def clerk(pid: int, endless: bool = True, **lock: Any) -> Process:
+    wait = Wait("semaphore", "futex", resource="s-1", endless=endless)
+    frames = (*stack("multiprocessing.synchronize.__enter__"), frame("add", 9))
+    resource = Resource("s-1", "shared-semaphore", "Lock Ledger.guard", key="k", waiters=(pid,), locked=True, **lock)
+    return process([thread(pid, frames, is_main=True, wait=wait)], pid=pid, resources=(resource,))
+
+
+def test_a_shared_lock_without_a_holder() -> None:
+    """One finding for all that wait for it, with the lines of each; the parent that joins them is its victim."""
+    gone: Any = {"owner_gone": True, "because": ("nobody has it",)}
+    parent = process([thread(1, [frame("join", 3)], wait=Wait("process", "wait4", pid=2, endless=True))])
+    report = classify(evidence(parent, clerk(2, **gone), clerk(3, **gone)))
+    first = report.findings[0]
+    assert (first.pattern, first.confidence, len(first.victims)) == ("semaphore-orphan", "proven", 2)
+    assert {(c.pid, c.line) for c in first.culprits} == {(2, 9), (3, 9)}
+    assert [f.pattern for f in report.findings].count("semaphore-orphan") == 1
+    assert "nobody has it" in first.evidence
+
+
+@pytest.mark.parametrize("lock", [{}, {"owner_tid": 3, "owner_pid": 3, "owner_basis": "recorded"}])
+def test_a_shared_lock_that_somebody_has_is_none(lock: Any) -> None:
+    """Idle workers wait like this; an unknown holder is not a lost one."""
+    assert "semaphore-orphan" not in found(evidence(clerk(2, **lock), process([thread(3)], pid=3)))
+
+
+def test_a_wait_with_an_end_is_no_proof() -> None:
+    """It comes back."""
+    assert found(evidence(clerk(2, endless=False, owner_gone=True)))["semaphore-orphan"] == "possible"
+
+
+# ---------------------------------------------------------------------- fork-inherited-lock
+
+
+def forked(basis: str = "recorded", endless: bool = True, forked: Any = True, gone: Any = True) -> Evidence:
+    waker = Waker("before-fork", basis, 1, 11, name="heartbeat")
+    lock = Resource("l-1", "rlock", "RLock audit", waiters=(2,), locked=True, owner_gone=gone, wakers=(waker,))
+    wait = Wait("rlock", "futex", resource="l-1", endless=endless)
+    below = stack("multiprocessing.popen_fork._launch", "multiprocessing.process.start")
+    frames = (frame("helper", 21), *below, frame("main", 30))
+    child = process([thread(2, frames, is_main=True, wait=wait)], pid=2, ppid=1, resources=(lock,), forked=forked)
+    main = thread(1, [frame("main", 31)], wait=Wait("process", "wait4", pid=2, endless=True))
+    return evidence(process([main, thread(11, [frame("emit", 8)], name="heartbeat")]), child)
+
+
+def test_a_lock_that_was_left_behind() -> None:
+    """The waiting line and the one that forked are named, and the thread that had it."""
+    first = leading(forked())
+    assert (first.pattern, first.confidence) == ("fork-inherited-lock", "proven")
+    assert [(c.pid, c.line) for c in first.culprits] == [(2, 21), (2, 30)]
+    assert "heartbeat (11) of its parent 1" in first.summary
+
+
+@pytest.mark.parametrize(
+    ("known", "confidence"),
+    [
+        ({"basis": "inferred"}, "likely"),
+        ({"gone": None}, "likely"),
+        ({"endless": False}, "possible"),
+        ({"forked": None}, None),
+        ({"forked": False}, None),
+    ],
+)
+def test_what_a_fork_lock_needs(known: Any, confidence: Any) -> None:
+    """Inferred holders are likely; without a fork there is no such finding."""
+    assert found(forked(**known)).get("fork-inherited-lock") == confidence
+
+
+def own(depth: int) -> Evidence:
+    frames = (frame("take", 6), *stack("multiprocessing.popen_fork._launch"), frame("start", 11))
+    lock = Resource("l-1", "lock", "Lock turn", 2, "with-slot", (2,), True)
+    wait = Wait("lock", "futex", resource="l-1", endless=True)
+    taken = held("l-1", depth, line=9)
+    return evidence(process([thread(2, frames, is_main=True, wait=wait, holds=(taken,))], pid=2, resources=(lock,)))
+
+
+def test_the_forking_thread_held_it_itself() -> None:
+    """The `with` lies in the part of the stack that is the parent's: the child never leaves it."""
+    first = leading(own(depth=2))
+    assert (first.pattern, first.confidence) == ("fork-inherited-lock", "proven")
+    assert {c.line for c in first.culprits} == {6, 9, 11}
+
+
+def test_a_lock_taken_after_the_fork_is_the_childs_own_matter() -> None:
+    """It is taken twice, by code that does return there."""
+    assert leading(own(depth=0)).pattern == "self-deadlock"
+
+
+# ---------------------------------------------------------------------- mp-worker-died
+
+
+def pool(closed: Any = True, idle: Tuple[int, ...] = (2, 3), replaced: int = 1, endless: bool = True) -> Evidence:
+    known = Pool("p-1", "multiprocessing.Pool", "multiprocessing.Pool b", 2, (), (2, 3), (), idle, replaced, pending=1)
+    result = Resource("r-1", "pool-result", "the result of job 5", waiters=(1,), part_of="p-1", closed=closed,
+                      because=("all rest",) if closed else ())  # fmt: skip
+    frames = (*stack("threading.wait", "multiprocessing.pool.wait", "multiprocessing.pool.get"), frame("build", 40))
+    main: Thread = thread(1, frames, wait=Wait("condition", "futex", resource="r-1", endless=endless))
+    workers = [process([thread(pid, is_main=True)], pid=pid, ppid=1, age_s=9.0 - pid) for pid in (2, 3)]
+    return evidence(process([main], pools=(known,), resources=(result,)), *workers)
+
+
+def test_a_result_that_nobody_can_bring() -> None:
+    """Proven by the steps that say where it is not."""
+    first = leading(pool())
+    assert (first.pattern, first.confidence, first.culprits[0].line) == ("mp-worker-died", "proven", 40)
+    assert "all rest" in first.evidence
+    assert any("younger" in fact for fact in first.evidence)
+
+
+@pytest.mark.parametrize(
+    ("known", "confidence"),
+    [
+        ({"closed": None}, "likely"),
+        ({"closed": None, "replaced": 0}, "possible"),
+        ({"endless": False}, "possible"),
+        ({"closed": None, "idle": (2,)}, None),  # a long task
+    ],
+)
+def test_what_a_dead_worker_needs(known: Any, confidence: Any) -> None:
+    """A worker at work may bring the result; a wait with an end comes back."""
+    assert found(pool(**known)).get("mp-worker-died") == confidence
+
+
+# ---------------------------------------------------------------------- mp-join-before-drain
+
+
+def drain(behind: bool = False, reads: bool = False, joins: str = "join") -> Evidence:
+    """The parent joins process 2, whose feeder thread writes, or waits for its turn behind that of process 3."""
+    main = thread(1, (*stack(f"multiprocessing.process.{joins}"), frame("main", 13)),
+                  wait=Wait("process", "wait4", "proc", pid=2, endless=True))  # fmt: skip
+    child_of = Resource("proc", "process", "child 2", wakers=(Waker("runner", "kernel", 2),), closed=True)
+    readers = tuple(Waker("end", "kernel", pid) for pid in (1, 2, 3))
+    pipe = Resource("pipe", "pipe", "pipe to process 1", wakers=readers, closed=True, value=62000, limit=65536)
+    lock = Resource("s-1", "shared-semaphore", "Lock w", 31, "recorded", owner_pid=3, key="k", locked=True)
+    others = [thread(9, [frame("reader")])] if reads else []
+
+    def child(pid: int, waits: Wait) -> Process:
+        ending = stack("threading.join", "multiprocessing.queues._finalize_join", "multiprocessing.util._exit_function")
+        feeder = thread(pid * 10 + 1, stack("multiprocessing.queues._feed"), name="QueueFeederThread", wait=waits)
+        last = thread(pid, ending, is_main=True, joins=feeder.tid, wait=Wait("lock", "futex", endless=True))
+        return process([last, feeder], pid=pid, ppid=1, resources=(pipe, lock))
+
+    writes = Wait("pipe", "write", "pipe", endless=True)
+    second = Wait("semaphore", "futex", "s-1", endless=True) if behind else writes
+    return evidence(process([main, *others], resources=(child_of,)), child(2, second), child(3, writes))
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_join_before_the_queue_is_drained(behind: bool) -> None:
+    """Its own feeder writes, or waits for its turn behind another process's."""
+    first = leading(drain(behind))
+    assert (first.pattern, first.confidence, first.culprits[0].line) == ("mp-join-before-drain", "proven", 13)
+
+
+def test_a_thread_that_may_read_is_a_doubt() -> None:
+    """The parent has another thread, which runs: it may empty the pipe."""
+    assert found(drain(reads=True)).get("mp-join-before-drain") == "likely"
+
+
+def test_a_wait_for_a_child_that_is_no_join() -> None:
+    """os.waitpid says nothing of queues."""
+    assert "mp-join-before-drain" not in found(drain(joins="poll"))
