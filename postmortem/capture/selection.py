@@ -6,7 +6,8 @@
 - written pages of mapped files: the loader's lists, the data of libraries. Were they missing, a reader would take what the
   file had at the start for what the memory holds;
 - data of programs and libraries that begin as zeros (.bss), which debuggers read as one piece;
-- small shared memory that no file outlives (multiprocessing's semaphores), the vdso, the first page of ELF files.
+- small shared memory that no file outlives (multiprocessing's semaphores), the vdso; of ELF files the first page, and what
+  was asked for, such as the interpreter's version: peers take what stands at its place in the core for it.
 
 Pages that do not exist are never asked for (``pages`` says why).
 
@@ -84,7 +85,8 @@ def needed(mappings: Sequence[Mapping], pages: Pages, wanted: Collection[int]) -
             found.copies.extend(there)
             found.zeros.extend(without(inside, there))
         else:
-            found.copies.extend(union(touched, resident if _is_data(mapping) else first_page(mapping)))
+            there = resident if _is_data(mapping) else union(first_page(mapping), common(exactly, resident))
+            found.copies.extend(union(touched, there))
         before = mapping
     return Needed(union(found.copies), union(found.zeros))
 

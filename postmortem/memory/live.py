@@ -11,7 +11,7 @@ import os
 import struct
 import time
 from bisect import bisect_right
-from typing import Callable, Dict, Optional, Sequence, Set, Tuple, Union
+from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 from .base import MAX_READ, Fault, Memory
 from .elfcore import ElfCore
@@ -78,6 +78,11 @@ class LiveCore(ElfCore):
         """Numbers of the pages that were read."""
         return set(self._pages)
 
+    @property
+    def written(self) -> List[Tuple[int, int]]:
+        """Nothing: to search all of the memory would be to ask for every page of it."""
+        return []
+
     def read(self, address: int, size: int) -> bytes:
         page, offset = divmod(address, PAGE)
         if 0 <= size <= PAGE - offset:
@@ -133,6 +138,11 @@ class WatchedCore(ElfCore):
         self._living = living
         self._until = until
         super().__init__(path)
+
+    @property
+    def written(self) -> List[Tuple[int, int]]:
+        """Nothing, as of LiveCore."""
+        return []
 
     @property
     def missed(self) -> Set[int]:

@@ -44,10 +44,10 @@ def in_pages(found: Optional[Sequence[Range]]) -> List[Range]:
         pytest.param(mapping(100, name=b"[heap]"), [(0, 100)], [], [], [], id="the heap is private memory"),
         pytest.param(mapping(9, "rw-p", b"/x.so", 7, offset=4), [(2, 4)], [8], [(0, 9)], [], id="data of libraries"),
         pytest.param(
-            mapping(900, "rw-p", b"/x.bin", 7, offset=4), [(2, 4)], [8], [(2, 4)], [], id="written pages of files"
+            mapping(900, "rw-p", b"/x.bin", 7, offset=4), [(2, 4)], [8], [(2, 4), (8, 9)], [], id="written pages of files"
         ),
         pytest.param(
-            mapping(9, "r-xp", b"/x.so", 7), [], [2, 3], [(0, 1)], [], id="a file's own pages are on the disk"
+            mapping(9, "r-xp", b"/x.so", 7), [], [3, 4], [(0, 1), (3, 5)], [], id="of a file what was asked for"
         ),
         pytest.param(mapping(2, "r-xp", b"[vdso]"), [], [], [(0, 2)], [], id="the vdso is nowhere else"),
         pytest.param(mapping(1, "rw-s", b"/dev/shm/sem.x (deleted)", 7), [], [], [(0, 1)], [], id="semaphores"),
