@@ -8,14 +8,13 @@ the way is accounted for by its count, the list of those met is complete; when o
 
 Weak references lead to an object too, and are followed, but for those by which asyncio lists all tasks.
 
-Whoever reaches a waiting task cannot signal what it waits for, but could cancel it: that is a walk of its own, up from the
-tasks.
+Whoever reaches a waiting task cannot signal what it waits for, though he could cancel it: that is not looked at.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..memory import Fault
 from .frames import Frame
@@ -36,7 +35,7 @@ _RUNNERS = (
 #: What threading.Thread keeps for its own start (Lib/threading.py): nobody else takes it from there.
 _PRIVATE = ("_args", "_kwargs", "_target")
 #: Classes whose objects run code by themselves, and that are not read as tasks are.
-_ACTORS = ("Task", "_PyTask", "greenlet.greenlet")
+_ACTORS = ("_asyncio.Task", "Task", "greenlet.greenlet")
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,8 @@ class Surroundings:
     threads: Set[int]  # thread states of the waiters
     tasks: Set[int]  # the waiters among the tasks, and whichever task waits for one of them
     pending: Set[int]  # all tasks that have not ended
+    ended: Set[int] = field(default_factory=set)  # and all that have
+    subject: int = 0  # the object that the waiters wait for, of which others are parts
     modules: Mapping[int, str] = field(default_factory=dict)  # namespace → name of the module
     registries: Set[int] = field(default_factory=set)  # sets by which asyncio lists all tasks
     of_threads: Mapping[int, ThreadState] = field(default_factory=dict)  # Thread objects, and their dicts → the thread
@@ -74,7 +75,7 @@ class Reach:
 
 
 class Walk:
-    """One walk upwards. ``names``: of the tasks, by address. ``passed``: objects that another walk has been at."""
+    """One walk upwards, from ``starts``. ``names``: of the tasks, by address."""
 
     def __init__(
         self,
@@ -82,51 +83,23 @@ class Walk:
         referrers: Referrers,
         around: Surroundings,
         names: Mapping[int, str],
-        passed: Collection[int] = (),
+        starts: Sequence[int],
     ) -> None:
         self._objects = python.objects
         self._python = python
         self._referrers = referrers
         self._around = around
         self._names = names
-        self._passed = passed
-        self._starts: Set[int] = set()
         self._paths: Dict[int, str] = {}
-        self._next: List[int] = []
+        self.front: List[int] = []  # objects whose referrers are to be looked for next
         self._weak: Set[int] = set()
         self.reach = Reach()
-
-    def run(self, starts: Sequence[int]) -> Reach:
-        """Up from some objects. Never raises."""
-        self._starts.update(starts)
         for address in starts:
             self._add(address, "")
-        try:
-            for _ in range(MAX_LEVELS):
-                if not self._next or self._is_over():
-                    return self.reach
-                level, self._next = self._next, []
-                if len(self._paths) > MAX_OBJECTS:
-                    break
-                self._climb(level)
-            else:
-                if not self._next:
-                    return self.reach
-            self.reach.obstacle = "what refers to it was followed over a few hundred objects, and goes on"
-        except (Fault, NotThat) as exc:
-            self.reach.obstacle = str(exc)
-        return self.reach
 
-    @property
-    def seen(self) -> Collection[int]:
-        """The objects that it has come by."""
-        return self._paths.keys()
-
-    def _is_over(self) -> bool:
-        return not self.reach.complete
-
-    def _climb(self, level: Sequence[int]) -> None:
-        found = self._referrers.of(level)
+    def _climb(self, found: Mapping[int, References]) -> None:
+        """One level up: from what refers to the objects of ``front``."""
+        level, self.front = self.front, []
         for address in level:
             references, said = found[address], []
             for reference in references.found:
@@ -137,6 +110,23 @@ class Walk:
             if obstacle is not None:
                 self.reach.obstacle = self.reach.obstacle or obstacle
             self.reach.because.append(self._sentence(address, references, said))
+        if len(self._paths) > MAX_OBJECTS:
+            self.give_up("what refers to it was followed over a few hundred objects, and goes on")
+
+    def climb(self, found: Mapping[int, References]) -> None:
+        """Never raises."""
+        try:
+            self._climb(found)
+        except (Fault, NotThat) as exc:
+            self.give_up(str(exc))
+
+    def give_up(self, why: str) -> None:
+        self.reach.obstacle = self.reach.obstacle or why
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing is left to climb to, or it would add nothing: the list of those met is not complete anyway."""
+        return not self.front or not self.reach.complete
 
     def _sentence(self, address: int, references: References, said: Sequence[str]) -> str:
         known = list(dict.fromkeys(said))
@@ -152,19 +142,13 @@ class Walk:
         what = self._called(address)
         if references.count is None:
             return f"references to {what} are not counted"
-        missing = references.count - references.counted
-        if missing == 0:
+        if references.weak:
+            return f"there is a weak reference to {what} that could not be read"
+        if references.counted == references.count:
             return None
-        if missing < 0:
+        if references.counted > references.count:
             return f"more references to {what} were found than it counts: it was being changed"
-        possible = [r for r in references.found if r.counted is None]
-        for reference in possible:
-            if reference.thread is not None and reference.thread.address not in self._around.threads:
-                self._meet(Actor(self._at(address, reference.how), reference.thread, None, reference.frame))
-        if missing <= len(possible) and not references.stray:
-            return None
-        found = references.counted + len(possible)
-        return f"{what} counts {references.count} references, of which {min(found, references.counted)} were found"
+        return f"{what} counts {references.count} references, of which {references.counted} were found"
 
     # ------------------------------------------------------------------ one reference
 
@@ -238,7 +222,10 @@ class Walk:
             return "a module"
         if objects.is_instance(holder.address, "BaseEventLoop") or objects.is_instance(holder.address, "uvloop.Loop"):
             return f"{_words(reference.how)} of the event loop"
-        if any(objects.is_instance(holder.address, name) for name in _ACTORS):
+        if (
+            any(objects.is_instance(holder.address, name) for name in _ACTORS)
+            and holder.address not in self._around.ended
+        ):
             return f"a {holder.info.name.split('.')[-1]}"
         return None
 
@@ -250,25 +237,47 @@ class Walk:
             self.reach.actors.append(actor)
 
     def _add(self, address: int, path: str) -> None:
-        if address in self._paths or address in self._passed:
+        if address in self._paths:
             return
         self._paths[address] = path
         if address in self._around.modules:
             self._meet(Actor(f"module {self._around.modules[address]}"))
         else:
-            self._next.append(address)
+            self.front.append(address)
 
     def _at(self, address: int, step: str) -> str:
-        """The way from whoever is met down to the object, in words."""
-        below = self._paths.get(address, "")
-        own = self._called(address)
-        return f"{step} → {own}" + (f" → {below.split(' → ', 1)[-1]}" if " → " in below else "")
+        """The way from whoever is met down to the awaited object, in words: the dicts of instances, and what the object
+        consists of, are left out."""
+        steps = [step, self._called(address)]
+        if address != self._around.subject and " → " in self._paths.get(address, ""):
+            steps += self._paths[address].split(" → ")[1:]
+        return " → ".join(step for step in steps if step != "the dict")
 
     def _called(self, address: int) -> str:
         if address in self._names:
             return f"task {self._names[address]}"
         name = self._objects.type_name(address) or "?"
         return f"the {name.split('.')[-1]}"
+
+
+def walk(referrers: Referrers, walks: Sequence[Walk]) -> None:
+    """Takes several walks to their ends together: a pass over memory looks for many words at little more than the price of
+    one. Never raises."""
+    for _ in range(MAX_LEVELS):
+        going = [one for one in walks if not one.is_over]
+        if not going:
+            return
+        try:
+            found = referrers.of(list({address for one in going for address in one.front}))
+        except NotThat as exc:
+            for one in going:
+                one.give_up(str(exc))
+            return
+        for one in going:
+            one.climb(found)
+    for one in walks:
+        if not one.is_over:
+            one.give_up(f"what refers to it was followed over {MAX_LEVELS} levels, and goes on")
 
 
 def _who(actor: Actor) -> Tuple[object, ...]:

@@ -10,13 +10,14 @@ slots and dicts do (Objects/typeobject.c: their tp_dealloc is subtype_dealloc). 
 
 from __future__ import annotations
 
-from typing import Dict, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, NamedTuple, Optional, Tuple
 
 from ..memory import Fault
 from . import layouts as L
 from .attributes import TP_ITEMSIZE
 from .frames import Frame
 from .interpreter import Python
+from .links import linked
 from .objects import NotThat, TypeInfo
 
 #: PyTypeObject.tp_dealloc, tp_weaklistoffset (Include/cpython/object.h, 3.8-3.15)
@@ -29,10 +30,11 @@ _LINK_FLAGS = 3
 MAX_BODY = 1 << 16
 _PAGE = 1 << 12
 _MOST_BASES = 32
-#: PyWeakReference.wr_object, wr_callback (Include/cpython/weakrefobject.h); its neighbours in the list are borrowed.
-_REFERENT, _CALLBACK = 16, 24
-WEAK, CALLBACK = "referent", "callback"
-_OF_WEAK = {_REFERENT: WEAK, _CALLBACK: CALLBACK}
+#: PyWeakReference.wr_callback, wr_next (Include/weakrefobject.h of 3.8, cpython/weakrefobject.h); only the callback is
+#: counted.
+_CALLBACK, _NEXT = 24, 48
+MAX_WEAK = 1_000
+WEAK, CALLBACK = "weak reference", "callback"
 
 #: tp_name → how it holds what it refers to. "all": each word of its body that is an object's address is counted; the
 #: structs are those of Objects/ and Modules/ of the same names (3.8-3.15). A ContextVar is not among them: it keeps the
@@ -145,6 +147,16 @@ class Holders:
         except Fault:
             return False
 
+    def weak_references(self, address: int) -> Iterator[int]:
+        """The weak references to an object: its class says where their list begins, which may be before the object
+        (Objects/typeobject.c, MANAGED_WEAKREF_OFFSET, 3.12+). Raises Fault or NotThat."""
+        found = self._type(self._objects.memory.u64(address + self._layout.ob_type))
+        if found is None:
+            raise NotThat("its class was not read")
+        if found.weaklist:
+            first = self._objects.memory.u64(address + found.weaklist)
+            yield from linked(first, lambda weak: self._objects.memory.u64(weak + _NEXT), MAX_WEAK)
+
     # ------------------------------------------------------------------ types
 
     def _type(self, address: int) -> Optional[_Type]:
@@ -168,7 +180,7 @@ class Holders:
             return None
         info = objects.type_at(address)
         kind, base = self._kind(info)
-        weaklist = objects.field(address, _TP_WEAKLIST)
+        weaklist = objects.memory.i64(address + self._layout.ob_extra + _TP_WEAKLIST)
         return _Type(info, kind, base, objects.field(address, TP_ITEMSIZE), weaklist, bool(info.flags & _FLAG_GC))
 
     def _kind(self, info: TypeInfo) -> Tuple[Optional[str], int]:
@@ -241,7 +253,7 @@ class Holders:
         if offset == found.weaklist:
             return False, "its weak references"
         if kind == "weak":
-            return offset == _CALLBACK, _OF_WEAK.get(offset, "its weak references")
+            return offset == _CALLBACK, CALLBACK
         if offset >= found.base and kind in ("head", "set", "all", "type") and not found.itemsize:
             return self._behind(holder, place)
         return self._within(holder, kind, place)

@@ -13,52 +13,43 @@ from __future__ import annotations
 import contextlib
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence
 
 from ..memory import Fault
 from .callheights import least_height
 from .frames import Frame
-from .holders import Holder, Holders, slot_of
+from .holders import WEAK, Holder, Holders, slot_of
 from .interpreter import Python, ThreadState
 from .objects import NotThat
 from .tables import Tables
 from .wordsearch import WordSearch
 
 _IMMORTAL = 1 << 30
-#: Bytes of a PyThreadState that are surely its own: 3.8's has 280, all later ones more (Include/cpython/pystate.h).
-_STATE = 240
-
-
-class Stack(NamedTuple):
-    """What a thread uses of its C stack: from its stack pointer to the end of the mapping. ``registers``: its values."""
-
-    low: int
-    high: int
-    thread: ThreadState
-    registers: Tuple[int, ...] = ()
 
 
 class Reference(NamedTuple):
     """One place that refers to an object.
 
-    counted: True, it is part of the count; None, it may be; False, it is borrowed, weak or stale.
+    counted: True, it is part of the count; None, it may be; False, it is weak.
     """
 
     place: int
     counted: Optional[bool]
     how: str
     holder: Optional[Holder] = None
-    thread: Optional[ThreadState] = None  # on its stack, in its state
+    thread: Optional[ThreadState] = None  # in a frame that it executes
     frame: Optional[Frame] = None
 
 
 @dataclass
 class References:
-    """All places that refer to an object. ``stray``: places that are nobody's, as far as is known."""
+    """What refers to an object. ``stray``: places that are nobody's, as far as is known; ``weak``: weak references that
+    could not be followed."""
 
-    count: Optional[int]  # its own count; None: it keeps none, or it is damaged
+    count: Optional[int]  # its own count; None: it keeps none, is damaged, or known all over
     found: List[Reference] = field(default_factory=list)
     stray: List[int] = field(default_factory=list)
+    weak: int = 0
 
     @property
     def counted(self) -> int:
@@ -74,18 +65,14 @@ class _Span(NamedTuple):
 
 
 class Referrers:
-    """Finds references in one process. ``stacks``: of all its threads."""
+    """Finds references in one process."""
 
-    def __init__(self, python: Python, search: WordSearch, stacks: Sequence[Stack]) -> None:
+    def __init__(self, python: Python, search: WordSearch) -> None:
         self._python = python
         self._search = search
         self.holders = Holders(python)
         self._tables = Tables(python, self.holders, search)
-        self._stacks = sorted(stacks, key=lambda stack: stack.low)
-        self._stack_starts = [stack.low for stack in self._stacks]
         threads = [thread for interpreter in python.interpreters for thread in interpreter.threads]
-        self._states = sorted(threads, key=lambda thread: thread.address)
-        self._state_starts = [thread.address for thread in self._states]
         self._spans = sorted(self._frames_of(threads), key=lambda span: span.start)
         self._span_starts = [span.start for span in self._spans]
 
@@ -101,8 +88,8 @@ class Referrers:
         """The references to each of some objects, in one or two passes over memory. Raises NotThat when that takes more
         than it may."""
         places = self._search.places(addresses)
-        found = {address: self._sorted_out(address, places[address]) for address in addresses}
-        wanted = {p for r in found.values() if r.count is None or r.counted < r.count for p in r.stray}
+        found = {address: self._sorted_out(address, places.get(address)) for address in addresses}
+        wanted = {p for r in found.values() if r.count is not None and r.counted < r.count for p in r.stray}
         owners = self._tables.owners(sorted(wanted)) if wanted else {}
         for references in found.values():
             for place in [place for place in references.stray if place in owners]:
@@ -111,17 +98,15 @@ class Referrers:
                 references.stray.remove(place)
         return found
 
-    def _sorted_out(self, address: int, places: Sequence[int]) -> References:
-        references = References(self.count(address))
-        for place in places:
+    def _sorted_out(self, address: int, places: Optional[Sequence[int]]) -> References:
+        references = References(self.count(address) if places is not None else None)
+        for place in places or ():
             reference = self._reference(place)
             if reference is None:
                 references.stray.append(place)
             else:
                 references.found.append(reference)
-        for stack in self._stacks:
-            if address in stack.registers:
-                references.found.append(Reference(0, None, "a register", None, stack.thread))
+        self._add_weak(address, references)
         return references
 
     def count(self, address: int) -> Optional[int]:
@@ -136,17 +121,12 @@ class Referrers:
 
     def _reference(self, place: int) -> Optional[Reference]:
         """What is known of a place without looking for the owner of a table."""
-        span = _at(self._spans, self._span_starts, place)
+        index = bisect_right(self._span_starts, place) - 1
+        span = self._spans[index] if index >= 0 else None
         if span is not None and place < span.end:
             least = least_height(self._python.frames, span.frame, span.inner)
             counted, how = slot_of(self._python, span.frame, place, least)
             return Reference(place, counted, how, None, span.thread, span.frame)
-        stack = _at(self._stacks, self._stack_starts, place)
-        if stack is not None and place < stack.high:
-            return Reference(place, None, "a C function", None, stack.thread)
-        state = _at(self._states, self._state_starts, place)
-        if state is not None and place < state.address + _STATE:
-            return Reference(place, None, "its state", None, state)
         return self._in_object(place)
 
     def _in_object(self, place: int) -> Optional[Reference]:
@@ -165,9 +145,16 @@ class Referrers:
         if how == "attribute":
             how = self._tables.attribute_at(holder, place)
         frame = self.holders.frame_in(holder.address, holder.kind) if holder.kind == "generator" else None
-        return Reference(place, counted, how, holder, None, frame) if counted is not None else None
+        return Reference(place, True, how, holder, None, frame) if counted else None
 
-
-def _at(items: Sequence, starts: Sequence[int], place: int):  # type: ignore[no-untyped-def,type-arg]
-    index = bisect_right(starts, place) - 1
-    return items[index] if index >= 0 else None
+    def _add_weak(self, address: int, references: References) -> None:
+        """An object has a list of its weak references: none of them is missed when its page is."""
+        try:
+            for weak in self.holders.weak_references(address):
+                holder = self.holders.at(weak)
+                if holder is None:
+                    references.weak += 1
+                else:
+                    references.found.append(Reference(weak, False, WEAK, holder))
+        except (Fault, NotThat):
+            references.weak += 1

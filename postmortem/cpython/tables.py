@@ -9,6 +9,7 @@ and 3.12 as in ``attributes``.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import Callable, Dict, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 from ..memory import Fault
@@ -54,12 +55,13 @@ class Tables:
         takes too long."""
         blocks = {block_of(at) for place in places for at in (place - _REACH, place)}
         found: Dict[int, Entry] = {}
+        ordered = sorted(places)
         for at, value in self._search.pointers(blocks) if places else ():
-            for place in places:
-                if place not in found and value <= place <= value + _REACH:
-                    entry = self._entry(at, value, place)
-                    if entry is not None:
-                        found[place] = entry
+            for index in range(bisect_left(ordered, value), bisect_right(ordered, value + _REACH)):
+                place = ordered[index]
+                entry = self._entry(at, value, place) if place not in found else None
+                if entry is not None:
+                    found[place] = entry
         return found
 
     def _entry(self, at: int, value: int, place: int) -> Optional[Entry]:

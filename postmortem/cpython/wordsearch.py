@@ -13,7 +13,8 @@ from __future__ import annotations
 import re
 import struct
 import time
-from typing import Dict, Iterable, Iterator, List, Pattern, Sequence, Tuple
+from array import array
+from typing import Collection, Dict, Iterable, Iterator, List, Pattern, Sequence, Tuple
 
 from ..memory import Fault, Memory
 from .objects import NotThat
@@ -23,53 +24,57 @@ _PAGE = 4096
 #: Places of one word. An object that is known all over the place is nobody's secret.
 MAX_PLACES = 20_000
 #: Pointers into one block of 64 KB; a heap full of small objects has some thousands.
-MAX_POINTERS = 200_000
+MAX_POINTERS = 50_000
 _BLOCK = 1 << 16
+_FEW = 10
+_Needle = Tuple[Pattern[bytes], int]
 
 
 class WordSearch:
     """Looks through the (start, end) ranges of a memory until a moment of ``time.monotonic``; then every search is
-    NotThat. ``missing`` counts bytes of the ranges that could not be read."""
+    NotThat. Pages that are missing are passed over."""
 
     def __init__(self, memory: Memory, ranges: Sequence[Tuple[int, int]], until: float) -> None:
         self._memory = memory
         self._ranges = ranges
         self.until = until
-        self.missing = 0
 
-    def places(self, words: Sequence[int]) -> Dict[int, List[int]]:
-        """Word → the aligned addresses where it stands. Raises NotThat when there is too much to look through."""
+    def places(self, words: Collection[int]) -> Dict[int, List[int]]:
+        """Word → the aligned addresses where it stands; a word that stands in more than MAX_PLACES is left out. Raises
+        NotThat when there is too much to look through."""
         needles = {word: _needle(word, 0) for word in words}
         found: Dict[int, List[int]] = {word: [] for word in needles}
         for start, data in self._pieces():
-            for word, (pattern, skipped) in needles.items():
+            for word in list(_present(needles, data, 0)):
+                pattern, skipped = needles[word]
                 exact = struct.pack("<Q", word)
                 for match in pattern.finditer(data):
                     at = match.start() - skipped
                     if not at & 7 and at >= 0 and data[at : at + 8] == exact:
                         found[word].append(start + at)
                 if len(found[word]) > MAX_PLACES:
-                    raise NotThat(f"referred to from more than {MAX_PLACES:,} places")
+                    del needles[word], found[word]
         return found
 
-    def pointers(self, blocks: Iterable[int]) -> Iterator[Tuple[int, int]]:
-        """(place, value) of all words that point into one of the blocks of 64 KB with these numbers. Raises NotThat."""
-        needles = [_needle(block << 16, 2) for block in set(blocks)]
-        count = 0
+    def pointers(self, blocks: Collection[int]) -> Iterator[Tuple[int, int]]:
+        """(place, value) of all words that point into one of the blocks of 64 KB with these numbers, of each block up to
+        MAX_POINTERS and a few. Raises NotThat."""
+        needles = {block: _needle(block << 16, 2) for block in blocks}
+        counts = dict.fromkeys(needles, 0)
         for start, data in self._pieces():
-            for pattern, skipped in needles:
+            for block in list(_present(needles, data, 2)):
+                pattern, skipped = needles[block]
                 for match in pattern.finditer(data):
                     at = match.start() - skipped
                     word = data[at : at + 8] if at >= 0 else b""
                     if not at & 7 and word[6:] == b"\0\0":
-                        count += 1
+                        counts[block] += 1
                         yield start + at, int.from_bytes(word, "little")
-            if count > MAX_POINTERS:
-                raise NotThat("more pointers than can be looked through")
+                if counts[block] > MAX_POINTERS:
+                    del needles[block]
 
     def _pieces(self) -> Iterator[Tuple[int, bytes]]:
         """Aligned pieces; of one with missing pages the pages that are there."""
-        self.missing = 0
         for low, high in self._ranges:
             for start in range(low, high, _PIECE):
                 if time.monotonic() > self.until:
@@ -86,10 +91,21 @@ class WordSearch:
             try:
                 yield page, self._memory.read(page, step)
             except Fault:
-                self.missing += step
+                continue
 
 
-def _needle(word: int, first: int) -> Tuple[Pattern[bytes], int]:
+def _present(needles: Dict[int, _Needle], data: bytes, first: int) -> Iterable[int]:
+    """Those of many words (``first`` 0), or of many numbers of blocks (2), that a piece has at all: all of its words are
+    compared with a set, at the price of some ten searches for one."""
+    if len(needles) < _FEW:
+        return needles
+    if first == 0:
+        return needles.keys() & set(array("Q", data[: len(data) & -8]))
+    blocks = array("I", data[2 : 2 + (len(data) - 2 & -4)])  # the middle four bytes of each word
+    return needles.keys() & set(blocks[::2])
+
+
+def _needle(word: int, first: int) -> _Needle:
     """The bytes of a pointer from one of them on, without those that all pointers share; and which is the first."""
     data = struct.pack("<Q", word)
     while first < 3 and data[first] == 0:

@@ -155,6 +155,11 @@ class Awaits:
 
     # ------------------------------------------------------------------ what it comes to
 
+    @property
+    def tasks(self) -> Dict[int, str]:
+        """Address of a task → its id."""
+        return self._ids
+
     def addresses(self) -> Dict[str, int]:
         """Resource → address of the object."""
         return {draft.ident: address for address, draft in self._drafts.items()}

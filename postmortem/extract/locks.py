@@ -168,6 +168,10 @@ class LockBook:
         """By the id of its resource: each lock as it was read."""
         return {ident: self._states[address] for address, ident in self._ids.items()}
 
+    def addresses(self) -> Dict[str, int]:
+        """Resource → address of the object."""
+        return {**{ident: address for address, ident in self._ids.items()}, **self._primitives.addresses()}
+
     def resources(self) -> Tuple[Resource, ...]:
         """Two things that the program calls alike get a number each."""
         found = [self._resource(address, ident) for address, ident in self._ids.items()]

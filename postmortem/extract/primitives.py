@@ -83,6 +83,10 @@ class Primitives:
         draft = self._drafts.get(address)
         return draft.ident if draft is not None else None
 
+    def addresses(self) -> Dict[str, int]:
+        """Resource → address of the object."""
+        return {draft.ident: address for address, draft in self._drafts.items()}
+
     def wanted(self, *kinds: str) -> List[int]:
         """Addresses of the objects of these kinds that somebody waits for."""
         return [address for address, draft in self._drafts.items() if draft.kind in kinds]

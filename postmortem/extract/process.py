@@ -16,6 +16,7 @@ from ..evidence import (
     Process,
     PythonFrame,
     PythonInfo,
+    Resource,
     Thread,
     Wait,
 )
@@ -32,6 +33,7 @@ from .kinship import LockPlace, Trace, origin_of
 from .locks import LockBook
 from .native_locks import NativeLocks
 from .pools import FutureFacts
+from .reach import Books, Reaches
 from .semaphores import SemaphoreBook
 from .stacks import Stacks
 from .states import match_states
@@ -262,6 +264,20 @@ class Reader:
                 f"the interpreter is ending and knows {forgotten} threads no longer: whether they ran Python is lost"
             )
             self.gaps.append(Gap("cpython", f"process {self.pid}", reason, "capture it before it ends"))
+        resources: Tuple[Resource, ...] = (
+            *(self.locks.resources() if self.locks else ()),
+            *self.native_locks.resources(),
+            *gil_resources(interpreters, threads),
+            *(self.semaphores.resources() if self.semaphores else ()),
+            *(self.workers.resources() if self.workers else ()),
+            *(self.tasks.resources() if self.tasks else ()),
+            *self.descriptors.resources(),
+        )
+        if python and self.locks is not None and self.tasks is not None:
+            awaits = self.tasks.awaits
+            books = Books({**self.locks.addresses(), **awaits.addresses()}, awaits.tasks, self.by_tid)
+            reaches = Reaches(python, self.core, books, self.frame, self.gaps)
+            resources = reaches.settle(resources, threads, self.tasks.tasks)
         return Process(
             pid=self.pid,
             ppid=_integer(raw.get("ppid")) if raw else self.core.ppid,
@@ -271,15 +287,7 @@ class Reader:
             python=_info(python) if python else None,
             interpreters=interpreters,
             threads=threads,
-            resources=(
-                *(self.locks.resources() if self.locks else ()),
-                *self.native_locks.resources(),
-                *gil_resources(interpreters, threads),
-                *(self.semaphores.resources() if self.semaphores else ()),
-                *(self.workers.resources() if self.workers else ()),
-                *(self.tasks.resources() if self.tasks else ()),
-                *self.descriptors.resources(),
-            ),
+            resources=resources,
             loops=self.tasks.loops if self.tasks else (),
             pools=(*(self.locks.pools if self.locks else ()), *(self.workers.pools() if self.workers else ())),
             tasks=self.tasks.tasks if self.tasks else (),

@@ -1,0 +1,160 @@
+"""What a walk over references has to recognise: namespaces of modules, the objects of threads, asyncio's lists of tasks,
+and what a waiting thread or task sleeps on.
+
+Sources: Lib/threading.py (Condition.wait: ``waiter``), Lib/asyncio/tasks.py (_scheduled_tasks, _all_tasks),
+Lib/asyncio/base_events.py (_asyncgens), Lib/weakref.py and _weakrefset.py (WeakSet.data), all of 3.8-3.15.
+"""
+
+from __future__ import annotations
+
+from typing import Collection, Dict, Iterable, Optional, Set
+
+from ..memory import Fault
+from . import layouts as L
+from .attributes import attribute
+from .futures import Futures
+from .interpreter import Python, ThreadState
+from .objects import NotThat
+from .tasks import Asyncio
+
+_SETS = ("_all_tasks", "_scheduled_tasks", "_eager_tasks")
+#: PyModuleObject.md_dict
+_MD_DICT = 16
+
+
+class Landmarks:
+    """Of one process; read when first asked for. ``tasks``: the addresses of all that are known."""
+
+    def __init__(self, python: Python, tasks: Collection[int]) -> None:
+        self._python = python
+        self._objects = python.objects
+        self._tasks = tasks
+        self._read = False
+        self._modules: Dict[int, str] = {}
+        self._registries: Set[int] = set()
+        self._of_threads: Dict[int, ThreadState] = {}
+        self._waits: Dict[int, int] = {}  # pending task → what it awaits, 0 when nothing
+        self._ended: Set[int] = set()
+        self._loops: Set[int] = set()
+
+    @property
+    def modules(self) -> Dict[int, str]:
+        """Address of a namespace → name of the module."""
+        self._look()
+        return self._modules
+
+    @property
+    def registries(self) -> Set[int]:
+        """The sets by which asyncio knows all tasks, and whatever they are parts of."""
+        self._look()
+        return self._registries
+
+    @property
+    def of_threads(self) -> Dict[int, ThreadState]:
+        """threading.Thread objects, and their dicts where they have some → the thread that runs."""
+        self._look()
+        return self._of_threads
+
+    @property
+    def pending(self) -> Set[int]:
+        """Addresses of all tasks that have not ended."""
+        self._look()
+        return set(self._waits)
+
+    @property
+    def ended(self) -> Set[int]:
+        self._look()
+        return self._ended
+
+    def future_of(self, task: int) -> Optional[int]:
+        """What a task awaits: a future, or another task."""
+        self._look()
+        return self._waits.get(task) or None
+
+    def waiting_for(self, tasks: Iterable[int]) -> Set[int]:
+        """These tasks, and all that wait for one of them, and so on: none can go on before they do."""
+        self._look()
+        awaited_by: Dict[int, Set[int]] = {}
+        for task, future in self._waits.items():
+            awaited_by.setdefault(future, set()).add(task)
+        found: Set[int] = set()
+        wave = set(tasks)
+        while wave:
+            found |= wave
+            wave = {waiter for task in wave for waiter in awaited_by.get(task, ())} - found
+        return found
+
+    def waits_on(self, thread: ThreadState, subject: int) -> Optional[int]:
+        """The object that somebody has to release or fill for a thread that waits for ``subject``: that object itself,
+        or the lock that ``Condition.wait`` has made for this wait."""
+        if self._objects.type_name(subject) in ("_thread.lock", "_queue.SimpleQueue"):
+            return subject
+        for frame in thread.frames[:2]:
+            if frame.is_in("wait", "/threading.py"):
+                waiter = self._python.frames.local(frame, "waiter")
+                if waiter is not None and self._objects.type_name(waiter) == "_thread.lock":
+                    return waiter
+        return None
+
+    # ------------------------------------------------------------------ reading
+
+    def _look(self) -> None:
+        if self._read:
+            return
+        self._read = True
+        for interpreter in self._python.interpreters:
+            try:
+                namespace = self._python.memory.u64(interpreter.address + self._python.layout.is_modules)
+                self._read_modules(namespace)
+            except (Fault, NotThat):
+                continue  # without them less is recognised, and more is unknown
+            for name in _SETS:
+                self._note_set(self._python.module_value(interpreter, "asyncio.tasks", name))
+            for thread in interpreter.threads:
+                if thread.object:
+                    self._note_thread(thread.object, thread)
+            futures = Asyncio(self._python, interpreter).futures
+            for task in self._tasks:
+                self._note_task(futures, task)
+
+    def _read_modules(self, namespace: int) -> None:
+        for name, module in self._objects.text_dict(namespace).items():
+            try:
+                if self._objects.is_instance(module, "module"):
+                    self._modules.setdefault(self._objects.field(module, _MD_DICT), name)
+            except Fault:
+                continue
+
+    def _note_set(self, weak_set: Optional[int]) -> None:
+        if weak_set:
+            data = attribute(self._objects, weak_set, "data")
+            self._registries.update(filter(None, (weak_set, data)))
+
+    def _note_thread(self, address: int, thread: ThreadState) -> None:
+        self._of_threads[address] = thread
+        try:
+            info = self._objects.type_of(address)
+            managed = info.flags & L.FLAG_MANAGED_DICT
+            offset = self._python.layout.managed_dict if managed else info.dictoffset
+            namespace = self._python.memory.u64(address + offset) if offset else 0
+        except (Fault, NotThat):
+            return
+        if namespace and not namespace & 1:  # 3.12: a tagged pointer to values
+            self._of_threads[namespace] = thread
+
+    def _note_task(self, futures: Futures, task: int) -> None:
+        try:
+            if futures.state(task) == "done":
+                self._ended.add(task)
+                return
+            self._waits[task] = 0
+            self._waits[task] = futures.waiter(task)
+            self._note_generators(futures.loop(task) or 0)
+        except (Fault, NotThat):
+            return
+
+    def _note_generators(self, loop: int) -> None:
+        """A loop lists its asynchronous generators too, to close them at its end."""
+        if loop and loop not in self._loops:
+            self._loops.add(loop)
+            self._note_set(attribute(self._objects, loop, "_asyncgens"))
