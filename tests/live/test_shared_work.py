@@ -1,0 +1,145 @@
+"""Processes that share locks and work, on every interpreter: one tree in which five things are the matter, and one is not."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Dict, List
+
+import pytest
+
+from postmortem.classify.engine import classify
+from postmortem.evidence import Evidence, Process
+from postmortem.extract.bundles import from_bundle
+from postmortem.findings import Finding
+
+from .capturing import finished, start
+from .interpreters import Program, matrix
+
+pytestmark = pytest.mark.live
+
+PROGRAM = """
+import multiprocessing, os, signal, sys, threading, time, warnings
+warnings.simplefilter("ignore")  # forks of a threaded process are what this is about
+made = multiprocessing.get_context("fork")
+
+class Ledger:
+    def __init__(self):
+        self.guard = made.Lock()
+    def add(self, row):
+        with self.guard:  # guard
+            if row == "last":
+                os.kill(os.getpid(), signal.SIGKILL)
+
+class Audit:
+    lock = threading.RLock()
+    def note(self):
+        with self.lock:  # note
+            pass
+    def keep(self, has):
+        with self.lock:
+            has.set()
+            threading.Event().wait()
+
+def work(number):
+    if number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+def produce(tables):
+    tables.put("a row of a table" * 40000)
+
+def results(pool):
+    for answer in [pool.apply_async(work, (n,)) for n in range(6)]:
+        answer.get()  # answer
+
+def collect(tables, child):
+    child.join()  # collect
+    tables.get()
+
+def calls(pid):
+    found = []
+    for tid in os.listdir("/proc/%d/task" % pid):
+        found.append(open("/proc/%d/task/%s/syscall" % (pid, tid)).read().split()[0])
+    return found
+
+def rest(*pids, waits=("202", "0", "1")):
+    # every thread of them in one of these calls: futex, read, write
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        try:
+            if all(call in waits for pid in pids for call in calls(pid)):
+                return
+        except OSError:
+            pass
+        time.sleep(0.01)
+    raise SystemExit("it does not come to rest")
+
+def main():
+    ledger, audit, tables = Ledger(), Audit(), made.Queue()
+    writer = made.Process(target=produce, args=(tables,))
+    writer.start()
+    first = made.Process(target=ledger.add, args=("last",))
+    first.start()
+    first.join()
+    second = made.Process(target=ledger.add, args=("next",))
+    second.start()
+    resting, pool = made.Pool(2), made.Pool(2)
+    assert resting.map(abs, range(4)) == [0, 1, 2, 3]
+    workers = [p.pid for p in pool._pool]
+    has = threading.Event()
+    threading.Thread(target=audit.keep, args=(has,), name="keeper", daemon=True).start()
+    has.wait()
+    copy = made.Process(target=audit.note)
+    copy.start()
+    threading.Thread(target=collect, args=(tables, writer), name="collector", daemon=True).start()
+    threading.Thread(target=results, args=(pool,), name="customer", daemon=True).start()
+    while [p.pid for p in pool._pool] == workers or len(pool._cache) != 1:
+        time.sleep(0.01)
+    rest(writer.pid, second.pid, copy.pid, *[p.pid for p in pool._pool + resting._pool])
+    for name, pids in (("second", [second.pid]), ("copy", [copy.pid]), ("resting", [p.pid for p in resting._pool])):
+        print(name, *pids)
+    print("ready", flush=True)
+    sys.stdin.read()
+
+main()
+"""
+
+
+def captured(program: Program, folder: Path) -> Evidence:
+    bundle = folder / "bundle"
+    words = ("--pid", str(program.pid), "--observe", "0.2", "-o", str(bundle))
+    assert finished(start(*words, stdin=subprocess.DEVNULL), bundle).status == 0
+    return from_bundle(bundle)
+
+
+def by_pid(known: Evidence) -> Dict[int, Process]:
+    return {p.pid: p for p in known.processes}
+
+
+@pytest.mark.parametrize("python", matrix())
+def test_what_processes_share_is_told_apart(python: str, tmp_path: Path) -> None:
+    """A lock whose holder was killed, one that a fork took along, a result whose worker was killed, a join before the queue
+    is drained: each at its line, in its process; and a pool at rest, of which nothing is said."""
+    with Program(python, PROGRAM, tmp_path) as program:
+        said: Dict[str, List[int]] = {n: list(map(int, pids)) for n, *pids in map(str.split, program.lines)}
+        known = captured(program, tmp_path)
+        diagnosis = classify(known)
+        found: Dict[str, Finding] = {f.pattern: f for f in diagnosis.findings if f.confidence != "possible"}
+        places = {
+            name: (f.culprits[0].pid, f.culprits[0].line, f.confidence) for name, f in found.items() if f.culprits
+        }
+        assert places["semaphore-orphan"] == (*said["second"], program.line_of("guard"), "proven")
+        assert places["fork-inherited-lock"] == (*said["copy"], program.line_of("note"), "proven")
+        assert places["mp-worker-died"] == (program.pid, program.line_of("answer"), "proven")
+        # another thread of the parent moves, and might read the pipe
+        assert places["mp-join-before-drain"] == (program.pid, program.line_of("collect"), "likely")
+        assert not {c.pid for f in found.values() for c in f.culprits} & set(said["resting"])
+
+        root = by_pid(known)[program.pid]
+        orphan = next(r for r in by_pid(known)[said["second"][0]].resources if r.kind == "shared-semaphore")
+        assert (orphan.description, orphan.value) == ("Lock Ledger.guard, shared by processes", 0)
+        idle = next(pool for pool in root.pools if set(pool.processes) == set(said["resting"]))
+        assert (sorted(idle.idle), idle.replaced, idle.pending) == (sorted(said["resting"]), 0, 0)
+        pool = next(pool for pool in root.pools if pool is not idle)
+        assert (pool.description, pool.replaced, pool.pending) == ("multiprocessing.Pool pool", 1, 1)
