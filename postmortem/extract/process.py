@@ -35,6 +35,7 @@ from .native_locks import NativeLocks
 from .pools import FutureFacts
 from .reach import Books, Reaches
 from .semaphores import SemaphoreBook
+from .signals import signal_handlers
 from .stacks import Stacks
 from .states import match_states
 from .tasks import TaskBook
@@ -289,6 +290,7 @@ class Reader:
             threads=threads,
             resources=resources,
             loops=self.tasks.loops if self.tasks else (),
+            signal_handlers=signal_handlers(python, self.gaps),
             pools=(*(self.locks.pools if self.locks else ()), *(self.workers.pools() if self.workers else ())),
             tasks=self.tasks.tasks if self.tasks else (),
             age_s=number(raw.get("age_s")),
