@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from ..evidence import End, Process, PythonFrame, Resource, Task, Thread
+from ..evidence import Process, PythonFrame, Resource, Task, Thread
 from ..findings import Culprit
 from ..waitgraph import Agent
 from .knowledge import own_frame
@@ -14,6 +14,7 @@ WRITES = frozenset(("write", "writev", "pwrite64", "sendto", "sendmsg", "sendmms
 #: A task that is in one of these waits for a process that its loop started.
 _ASYNC_CHILD = ("asyncio/subprocess.py", "asyncio/base_subprocess.py")
 _DEEPEST = 10
+_STDERR = 2
 
 
 class Waiter(NamedTuple):
@@ -54,12 +55,29 @@ def program(process: Process) -> str:
     return f"{name.rsplit('/', 1)[-1]} (PID {process.pid})"
 
 
-def holder(view: View, end: End) -> str:
-    """The process behind an end, for people."""
-    process = view.by_pid.get(end.pid)
-    if process is not None:
-        return program(process)
-    return f"{end.program} (PID {end.pid})" if end.program else f"PID {end.pid}"
+class Holder(NamedTuple):
+    """A process that has the other side of what somebody waits to read."""
+
+    pid: int
+    name: str  # to people: "export.py (PID 123)"
+    how: str  # "descriptor 6"
+    standard: bool  # as its stdin, stdout or stderr: given on purpose
+
+
+def holders(view: View, resource: Resource) -> Tuple[Holder, ...]:
+    """Those who could end a wait for a pipe or socket by writing, or by closing it."""
+    found = []
+    for waker in resource.wakers:
+        if waker.pid is None:
+            continue
+        process, ends = view.by_pid.get(waker.pid), [end for end in resource.ends if end.pid == waker.pid]
+        other = next((end.program for end in ends if end.program), None)
+        name = (
+            program(process) if process is not None else f"{other} (PID {waker.pid})" if other else f"PID {waker.pid}"
+        )
+        standard = any(end.fd <= _STDERR and end.mode != "r" for end in ends)
+        found.append(Holder(waker.pid, name, waker.name or "a descriptor", standard))
+    return tuple(found)
 
 
 def waiters(view: View, process: Process) -> Iterator[Waiter]:
@@ -104,21 +122,28 @@ def writes(waiter: Waiter) -> bool:
 
 
 def read_ends(waiter: Waiter) -> List[Resource]:
-    """The pipes that it waits to read: one, or those of the several that it polls."""
+    """The pipes, and pairs of sockets, that it waits to read: one, or those of the several that it polls."""
     wait, process = waiter.thread.wait, waiter.process
     if waiter.task is not None and waiter.resource.kind == "process":  # its loop reads for it
         watched = {ident for loop in process.loops if loop.id == waiter.task.loop for ident in loop.descriptors}
-        parts = [r for r in process.resources if r.id in watched]
-    elif wait is None or (wait.syscall in WRITES and waiter.task is None):
+        return [r for r in process.resources if r.id in watched and _reads(process, r) and r.kind == "pipe"]
+    if wait is None or (wait.syscall in WRITES and waiter.task is None):
         return []
-    else:
-        parts = [r for r in process.resources if r.part_of == waiter.resource.id] or [waiter.resource]
-    return [r for r in parts if r.kind == "pipe" and any(e.pid == process.pid and e.mode == "r" for e in r.ends)]
+    parts = [r for r in process.resources if r.part_of == waiter.resource.id] or [waiter.resource]
+    return [r for r in parts if _reads(process, r)]
 
 
-def holders(resource: Resource, mode: str) -> Tuple[End, ...]:
-    """The ends of one side, ``r`` or ``w``."""
-    return tuple(end for end in resource.ends if end.mode in (mode, "rw"))
+def _reads(process: Process, resource: Resource) -> bool:
+    if resource.kind == "socket":  # without a name on either side: a pair, which socketpair(2) made
+        return resource.local is None and resource.remote is None and bool(resource.wakers)
+    return resource.kind == "pipe" and any(e.pid == process.pid and e.mode in ("r", "rw") for e in resource.ends)
+
+
+def behind(view: View, process: Process) -> Optional[Waiter]:
+    """Who waits for a process or for its other end, with a line of the program: its parent first."""
+    found = [w for p in view.processes if p is not process for w in waiters(view, p) if own_frame(w.frames)]
+    needing = [w for w in found if any(waker.pid == process.pid for waker in w.resource.wakers)]
+    return min(needing, key=lambda w: w.process.pid != process.ppid, default=None)
 
 
 def ancestors(view: View, process: Process) -> Tuple[int, ...]:
@@ -131,7 +156,7 @@ def ancestors(view: View, process: Process) -> Tuple[int, ...]:
     return tuple(found)
 
 
-def only_reads(view: View, end: End) -> bool:
+def only_reads(view: View, end: Holder) -> bool:
     """Does every thread of that process wait to read some pipe?"""
     process = view.by_pid.get(end.pid)
     if process is None or not process.threads:
@@ -140,7 +165,7 @@ def only_reads(view: View, end: End) -> bool:
     return all(thread.tid in reading for thread in process.threads)
 
 
-def waits_too(view: View, end: End, pipe: Resource) -> bool:
+def waits_too(view: View, end: Holder, pipe: Resource) -> bool:
     """Does every thread of that process read the same pipe?"""
     process = view.by_pid.get(end.pid)
     if process is None or not process.threads:

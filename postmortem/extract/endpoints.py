@@ -204,12 +204,15 @@ class DescriptorBook:
                 False,
                 f"the kernel says that somebody holds its {word}, and no process that may be seen does",
             )
+        held: Dict[int, List[str]] = {}
+        for end in others:
+            held.setdefault(end.pid, []).append(str(end.fd))
         wakers = tuple(
-            Waker("end", "kernel", pid=pid, name=f"descriptor {fd}")
-            for pid, fd in {end.pid: end.fd for end in reversed(others)}.items()
+            Waker("end", "kernel", pid=pid, name=f"descriptor {' and '.join(fds[:_NAMED_ENDS])}")
+            for pid, fds in held.items()
         )
         known = mode is not None or bool(others)
-        return _Side(ends, wakers[::-1], True if everyone and known else None, (*because, how))
+        return _Side(ends, wakers, True if everyone and known else None, (*because, how))
 
     def _waits_itself(self, end: End) -> str:
         """What a process beyond the tree was doing."""

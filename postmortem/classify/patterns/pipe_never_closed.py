@@ -15,12 +15,12 @@ nothing (`close_fds=True`, which is the default of subprocess; `spawn` rather th
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
-from ...evidence import End, Process, Resource
+from ...evidence import Process, Resource
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
-from ..pipes import Waiter, ancestors, holder, holders, only_reads, program, read_ends, waiters, waits_too
+from ..pipes import Holder, Waiter, ancestors, behind, holders, only_reads, program, read_ends, waiters, waits_too
 from ..view import View
 
 PATTERN = Pattern(
@@ -41,8 +41,6 @@ PATTERN = Pattern(
     ),
 )
 
-_STANDARD = 2  # descriptors up to stderr's are given on purpose
-
 
 def match(view: View) -> Iterator[Answer]:
     for process in view.processes:
@@ -50,62 +48,53 @@ def match(view: View) -> Iterator[Answer]:
             pipes = read_ends(waiter)
             if any((pipe.key or "").startswith("fifo:") for pipe in pipes):
                 yield No(f"{waiter.who} reads a FIFO, which anybody may open to send something")
-            elif pipes and not view.idle(waiter.thread) and all(holders(pipe, "w") for pipe in pipes):
+            elif pipes and not view.idle(waiter.thread) and all(pipe.wakers for pipe in pipes):
                 yield next(filter(None, (_healthy(view, waiter, p) for p in pipes)), None) or _match(
                     view, waiter, pipes
                 )
 
 
-def _others(view: View, waiter: Waiter, pipe: Resource) -> Tuple[End, ...]:
-    """The write ends of processes that do not all wait for this very pipe."""
-    return tuple(e for e in holders(pipe, "w") if e.pid != waiter.process.pid and not waits_too(view, e, pipe))
+def _others(view: View, waiter: Waiter, pipe: Resource) -> Tuple[Holder, ...]:
+    """Who else could write: without processes that all wait for this very pipe."""
+    return tuple(h for h in holders(view, pipe) if h.pid != waiter.process.pid and not waits_too(view, h, pipe))
 
 
 def _healthy(view: View, waiter: Waiter, pipe: Resource) -> Optional[No]:
     others = _others(view, waiter, pipe)
-    if view.graph.stuck(waiter.agent) == "proven" and all(only_reads(view, end) for end in others):
+    if view.graph.stuck(waiter.agent) == "proven" and all(only_reads(view, other) for other in others):
         return None  # a ring of readers, each of which keeps another one's pipe open
-    feeding = next((end for end in others if _may_write(view, waiter.process, end)), None)
+    feeding = next((other for other in others if _may_write(view, waiter.process, pipe, other)), None)
     if feeding is not None:
-        return No(f"{waiter.who} reads a pipe that {holder(view, feeding)} may still write to")
-    if not all(_rests(view, end) for end in others):
+        return No(f"{waiter.who} reads a pipe that {feeding.name} may still write to")
+    if any(view.moves(t) for other in others if other.pid in view.by_pid for t in view.by_pid[other.pid].threads):
         return No(f"{waiter.who} reads a pipe of which another holder is at work")
     return None
 
 
-def _may_write(view: View, reader: Process, end: End) -> bool:
-    """Is it one whose part it is: the process that feeds the reader, the child that it reads from, its neighbour in a
-    pipeline? A daemon that has lost its parent, or a child's child, got the descriptor by accident."""
-    if end.pid in ancestors(view, reader):
+def _may_write(view: View, reader: Process, pipe: Resource, other: Holder) -> bool:
+    """Is it one whose part it is: the process that feeds the reader, one that the reader started, its neighbour in a
+    pipeline? A daemon that has lost its parent, or a sister that is another program, got the descriptor by accident."""
+    if other.pid in ancestors(view, reader):
         return True
-    process = view.by_pid.get(end.pid)
+    process = view.by_pid.get(other.pid)
     if process is None:  # one that was not captured has what it inherited, unless it gave the pipe to the reader
-        return any(e.pid == reader.pid and e.mode == "r" and e.fd == 0 for e in _ends_of(view, reader, end))
-    if process.ppid == reader.ppid and process.ppid in view.by_pid:  # a sister that runs another program: a pipeline?
-        return end.fd <= _STANDARD or process.argv == view.by_pid[process.ppid].argv
-    return process.ppid == reader.pid
-
-
-def _ends_of(view: View, reader: Process, end: End) -> Tuple[End, ...]:
-    return next((r.ends for r in reader.resources if end in r.ends), ())
-
-
-def _rests(view: View, end: End) -> bool:
-    process = view.by_pid.get(end.pid)
-    return process is None or not any(view.moves(t) for t in process.threads)
+        return any(end.pid == reader.pid and end.fd == 0 for end in pipe.ends)
+    if process.ppid == reader.ppid and process.ppid in view.by_pid:
+        return other.standard or process.argv == view.by_pid[process.ppid].argv
+    return reader.pid in ancestors(view, process)
 
 
 def _match(view: View, waiter: Waiter, pipes: List[Resource]) -> Match:
     process, stuck = waiter.process, view.graph.stuck(waiter.agent)
-    frame = own_frame(waiter.frames)
-    at = f" at {short(frame)}" if frame else ""
-    others = [end for pipe in pipes for end in _others(view, waiter, pipe)]
-    own = [end for pipe in pipes for end in holders(pipe, "w") if end.pid == process.pid]
+    told = waiter if own_frame(waiter.frames) else behind(view, process) or waiter  # another program has no lines
+    frame = own_frame(told.frames)
+    at = f" at {short(frame)}" if frame and told is waiter else ""
+    others = tuple(other for pipe in pipes for other in _others(view, waiter, pipe))
     blamed: Dict[str, List[str]] = {}
-    for end in others or own or [end for pipe in pipes for end in holders(pipe, "w")]:
-        who = "that process itself" if end.pid == process.pid else holder(view, end)
-        blamed.setdefault(who, []).append(str(end.fd))
-    names = [f"{who}, as descriptor {' and '.join(fds[:3])}" for who, fds in blamed.items()]
+    for other in others or [h for pipe in pipes for h in holders(view, pipe)]:
+        name = "that process itself" if other.pid == process.pid else other.name
+        blamed.setdefault(name, []).append(other.how)
+    names = [f"{name}, as {' and '.join(how[:3])}" for name, how in blamed.items()]
     facts = [text for pipe in pipes for text in (f"{waiter.who} waits to read{at}: {pipe.description}", *pipe.because)]
     facts += [
         f"{program(orphan)} has lost its parent: whoever started it has ended" for orphan in _orphans(view, others)
@@ -115,24 +104,24 @@ def _match(view: View, waiter: Waiter, pipes: List[Resource]) -> Match:
         facts += view.graph.reasons(waiter.agent)
     elif doubt is not None:
         facts.append(doubt)
-    matters = frame is not None and view.matters(process, waiter.thread)
-    sure = stuck == "proven" and all(only_reads(view, end) for end in others)
+    matters = frame is not None and view.matters(told.process, told.thread)
+    sure = stuck == "proven" and all(only_reads(view, other) for other in others)
     return Match(
         confidence="proven" if sure else "likely" if matters and (stuck or doubt is None) else "possible",
         summary=f"{waiter.who} waits{at} for the end of a pipe, which is still open for writing in {'; '.join(names[:3])}",
         evidence=tuple(dict.fromkeys(facts)),
-        culprits=waiter.culprits(view),
+        culprits=told.culprits(view),
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, waiter.thread.tid)),
         pid=process.pid,
     )
 
 
-def _orphans(view: View, ends: List[End]) -> List[Process]:
-    found = [view.by_pid[pid] for pid in dict.fromkeys(end.pid for end in ends) if pid in view.by_pid]
+def _orphans(view: View, others: Sequence[Holder]) -> List[Process]:
+    found = [view.by_pid[pid] for pid in dict.fromkeys(other.pid for other in others) if pid in view.by_pid]
     return [process for process in found if process.ppid not in view.by_pid]
 
 
-def _doubt(process: Process, others: List[End]) -> Optional[str]:
+def _doubt(process: Process, others: Sequence[Holder]) -> Optional[str]:
     """Another reading of a write end that the reader's own process has: it wakes itself through the pipe."""
     if others:
         return None

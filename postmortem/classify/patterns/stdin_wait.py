@@ -49,7 +49,7 @@ def match(view: View) -> Iterator[Answer]:
             stdin = _stdin(waiter)
             if stdin is None:
                 continue
-            senders = {end.pid for end in holders(stdin, "w") if end.in_tree} if stdin.kind == "pipe" else set()
+            senders = {other.pid for other in holders(view, stdin) if other.pid in view.by_pid}
             if senders & {process.pid, *ancestors(view, process)}:
                 yield No(f"{waiter.who} reads what another process of the tree sends: {stdin.description}")
             elif stdin.kind == "pipe" and own_frame(waiter.frames) is None and not _writers_ask(view, stdin):
@@ -59,12 +59,12 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _stdin(waiter: Waiter) -> Optional[Resource]:
-    """What it reads as descriptor 0, if it does."""
+    """The terminal or the standard input that it reads, if it does."""
     wait, resource = waiter.thread.wait, waiter.resource
+    if resource.kind == "terminal" and (waiter.task is not None or (wait is not None and wait.syscall not in WRITES)):
+        return resource  # be it /dev/tty, where getpass asks
     if not any(end.pid == waiter.process.pid and end.fd == 0 for end in resource.ends):
         return None
-    if resource.kind == "terminal" and (waiter.task is not None or (wait is not None and wait.syscall not in WRITES)):
-        return resource
     return next(iter(read_ends(waiter)), None)
 
 
@@ -72,7 +72,7 @@ def _match(view: View, waiter: Waiter, stdin: Resource) -> Match:
     process = waiter.process
     frame = own_frame(waiter.frames)
     at = f" at {short(frame)}" if frame else ""
-    facts: List[str] = [f"{waiter.who} reads descriptor 0{at}: {stdin.description}", *stdin.because]
+    facts: List[str] = [f"{waiter.who} reads its input{at}: {stdin.description}", *stdin.because]
     asks, idle = _asks(view, waiter, frame), _writers_ask(view, stdin)
     if asks:
         facts.append(f"it asks a person: {asks}")
@@ -96,7 +96,7 @@ def _writers_ask(view: View, stdin: Resource) -> bool:
     """Do those who could write wait for a person themselves? (``cat | program``)"""
     if stdin.state == _WRITER_ASKS:
         return True
-    mains = [view.main(view.by_pid[end.pid]) for end in holders(stdin, "w") if end.pid in view.by_pid]
+    mains = [view.main(view.by_pid[other.pid]) for other in holders(view, stdin) if other.pid in view.by_pid]
     waits = [main.wait if main is not None else None for main in mains]
     return bool(waits) and all(w is not None and w.fd == 0 and w.syscall == "read" and w.kind == "file" for w in waits)
 

@@ -18,7 +18,7 @@ def pipe(
 ) -> Resource:
     """As ``pid`` sees it, which has the first of ``ends``."""
     mine = ends[0][2]
-    wakers = [Waker("end", "kernel", pid=p) for p, _fd, mode in ends if mode != mine]
+    wakers = [Waker("end", "kernel", pid=p, name=f"descriptor {fd}") for p, fd, mode in ends if mode != mine]
     return Resource(
         f"{key}-{mine}", "pipe", f"pipe {key}", wakers=tuple(dict.fromkeys(wakers)), closed=closed, key=key, value=65536,
         limit=65536, ends=tuple(End(p, fd, mode, p < 900) for p, fd, mode in ends), waiters=(pid,), **more,
@@ -136,6 +136,39 @@ def test_a_reader_that_keeps_its_pipe_open_itself() -> None:
     assert found(evidence(reader(PARENT, own, closed=None)))["pipe-never-closed"] == "likely"
     other = thread(2, stack("serve"), wait=Wait("socket", "accept", endless=True), counters=counters())
     assert found(evidence(reader(PARENT, own, other)))["pipe-never-closed"] == "possible"
+
+
+def test_one_side_of_a_pair_of_sockets_that_its_reader_has_inherited() -> None:
+    """As with a pipe: nobody else has the other side, so its end never comes. A named socket is no such pair."""
+
+    def told(**names: Any) -> Evidence:
+        ends = (End(CHILD, 4, "rw"), End(CHILD, 3, "rw"))
+        pair = Resource("socket-1", "socket", "socket", wakers=(Waker("end", "kernel", pid=CHILD, name="descriptor 3"),),
+                        closed=True, ends=ends, peer_in_tree=True, **names)  # fmt: skip
+        return evidence(waiting_parent(), of(CHILD, (waits(pair, "read", CHILD, "collect", fd=4),), (pair,)))
+
+    first = classify(told()).findings[0]
+    assert (first.pattern, first.confidence, first.culprits[0].pid) == ("pipe-never-closed", "proven", CHILD)
+    assert "pipe-never-closed" not in found(told(local="/run/server.sock"))
+
+
+def test_a_reader_that_is_another_program() -> None:
+    """It has no lines to change: those of the parent are, which waits for it."""
+    parent = of(PARENT, (waits(child(CHILD), "wait4", PARENT, "finish"),), (child(CHILD),))
+    end = pipe(OUTPUT, CHILD, ((CHILD, 0, "r"), (OTHER, 7, "w")))
+    filters = of(CHILD, (waits(end, "read", CHILD, fd=0),), (end,), argv=("sort",), python=None)
+    holds = of(OTHER, daemon(PARENT).threads, (), argv=("sleepd",))
+    first = next(f for f in classify(evidence(parent, filters, holds)).findings if f.pattern == "pipe-never-closed")
+    assert (first.confidence, [(c.pid, c.function) for c in first.culprits]) == ("likely", [(PARENT, "finish")])
+
+
+def test_a_child_of_a_server_that_forks_for_the_reader() -> None:
+    """multiprocessing's forkserver: the process is a grandchild, lives, and may write or end."""
+    listens = reader(PARENT, ((OTHER, 7, "w"),))
+    server = of(
+        CHILD, (thread(CHILD, stack("serve"), wait=Wait("event-loop", "poll", endless=True), is_main=True),), ()
+    )
+    assert "pipe-never-closed" not in found(evidence(listens, server, daemon(CHILD)))
 
 
 def test_a_fifo_that_its_reader_keeps_open() -> None:
