@@ -35,6 +35,7 @@ class Claim(NamedTuple):
     value: Optional[int]
     taken: int  # how often it took it and did not give it back
     owner_tid: Optional[int]
+    basis: Optional[str]  # of the owner
     frame: Optional[PythonFrame]  # where it was taken
 
 
@@ -94,7 +95,8 @@ class SemaphoreBook:
                 self.unsettled = True
 
     def _ident(self, handle: int) -> str:
-        return self._ids.setdefault(handle, f"shared-semaphore-{len(self._ids) + 1}")
+        """The same in every process, so that what one waits for is found among what another one holds."""
+        return self._ids.setdefault(handle, self.keys[handle])
 
     def _is_lock(self, handle: int) -> bool:
         return self._by_handle[handle][0].is_lock
@@ -116,22 +118,31 @@ class SemaphoreBook:
             ident = self._ident(handle)
             places = list(self._places(handle, tid)) if tid is not None else []
             self._users.setdefault(handle, []).extend(self._threads[tid].frames[:8] if tid is not None else ())
-            for depth, frame, line in places:
+            for depth, frame, line, basis in places:
                 self._users.setdefault(handle, []).append(frame)
-                self._held.setdefault(tid or 0, []).append(HeldLock(ident, self._frame(frame, line), depth, "recorded"))
+                self._held.setdefault(tid or 0, []).append(HeldLock(ident, self._frame(frame, line), depth, basis))
 
-    def _places(self, handle: int, tid: int) -> Iterator[Tuple[int, Frame, Optional[int]]]:
-        """(depth, frame, line) of the `with` statements, and of the calls of acquire, that took it."""
+    def _basis(self, handle: int) -> Optional[str]:
+        """Who took it last is recorded. But a lock may be used as a signal, taken twice and given back by another one: a
+        thread that waits for what it has itself taken by hand may be told so by others."""
+        owner = self._owners.get(handle)
+        if owner is None:
+            return None
+        by_with = any(h.resource == self._ids.get(handle) and h.basis == "recorded" for h in self._held.get(owner, ()))
+        return "inferred" if owner in self._waiters.get(handle, ()) and not by_with else "recorded"
+
+    def _places(self, handle: int, tid: int) -> Iterator[Tuple[int, Frame, Optional[int], str]]:
+        """(depth, frame, line, basis) of the `with` statements, and of the calls of acquire, that took it."""
         state = self._threads.get(tid)
         for depth, frame in enumerate(state.frames[:_MOST_FRAMES] if state else ()):
             if frame.code.filename.endswith(_SYNCHRONIZE):
                 continue
-            taken = [(manager, line) for manager, line in self._locks.managers(frame)]
+            taken = [(manager, line, "recorded") for manager, line in self._locks.managers(frame)]
             if "acquire" in frame.code.used_names():
-                taken += [(value, line) for line, value in self._acquires.of(frame)]
-            for value, line in taken:
+                taken += [(value, line, "inferred") for line, value in self._acquires.of(frame)]
+            for value, line, basis in taken:
                 if self._handle_of.get(wrapped(self._python.objects, value) or 0) == handle:
-                    yield depth, frame, line
+                    yield depth, frame, line, basis
 
     def _frame(self, frame: Frame, line: Optional[int]) -> PythonFrame:
         code = frame.code
@@ -152,7 +163,7 @@ class SemaphoreBook:
             held = next((h for h in self._held.get(owner or 0, ()) if h.resource == self._ids.get(handle)), None)
             found[self.keys[handle]] = Claim(
                 locks[0].is_lock, state.value if state else None, sum(lock.taken for lock in locks),
-                owner, held.frame if held else None,
+                owner, self._basis(handle), held.frame if held else None,
             )  # fmt: skip
         return found
 
@@ -172,7 +183,7 @@ class SemaphoreBook:
             kind=KIND,
             description=self._description(handle, lock),
             owner_tid=owner,
-            owner_basis="recorded" if owner is not None else None,
+            owner_basis=self._basis(handle),
             owner_gone=True if died and self._python.all_threads else None,
             because=steps,
             waiters=tuple(self._waiters.get(handle, ())),

@@ -95,7 +95,7 @@ def _completed(pid: int, resource: Resource, sharers: Sharers) -> Resource:
     claim = sharers.claims.get(pid)
     if resource.locked is not True or resource.owner_gone or claim is None:
         return resource
-    if not claim.is_lock:
+    if not claim.is_lock or any(_is_signal(c) for c in sharers.claims.values()):
         return _signalled(resource, sharers)
     holders = [(other, c) for other, c in sharers.claims.items() if c.taken > 0]
     if len(holders) > 1:
@@ -104,11 +104,16 @@ def _completed(pid: int, resource: Resource, sharers: Sharers) -> Resource:
         holder, held = holders[0]
         if held.owner_tid is not None:
             return changed(
-                resource, owner_pid=holder if holder != pid else None, owner_tid=held.owner_tid, owner_basis="recorded"
+                resource, owner_pid=holder if holder != pid else None, owner_tid=held.owner_tid, owner_basis=held.basis
             )
         step = f"a thread of process {holder} took it, and ended without giving it back"
         return changed(resource, owner_gone=True, because=(step,))
     return _without_holder(resource, sharers)
+
+
+def _is_signal(claim: Claim) -> bool:
+    """Is the lock used as a signal: given back by one who had not taken it, or waited for by who took it by hand?"""
+    return claim.taken < 0 or claim.basis == "inferred"
 
 
 def _without_holder(resource: Resource, sharers: Sharers) -> Resource:
@@ -134,6 +139,8 @@ def _signalled(resource: Resource, sharers: Sharers) -> Resource:
     step = f"on this machine only {_listed(pids)} {_have(pids)} it in memory"
     return changed(
         resource,
+        owner_tid=None,
+        owner_basis=None,
         wakers=wakers,
         closed=True if sharers.all_known else None,
         because=(step,) if sharers.all_known else (),

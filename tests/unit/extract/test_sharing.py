@@ -23,7 +23,7 @@ def waiting(pid: int, **known: Any) -> Process:
 
 
 def claim(taken: int = 0, owner: Optional[int] = None, is_lock: bool = True) -> Claim:
-    return Claim(is_lock, 0, taken, owner, None)
+    return Claim(is_lock, 0, taken, owner, "recorded" if owner else None, None)
 
 
 def joined(claims: Dict[int, Optional[Claim]], noted: Any = NOTED, **trace: Any) -> Resource:
@@ -85,6 +85,14 @@ def test_an_event_can_be_set_by_all_who_have_it() -> None:
     found = joined({1: claim(is_lock=False)}, {**NOTED, "beyond": {"00:1b:77": [9]}})
     assert [w.pid for w in found.wakers] == [1, 9]
     assert joined({1: claim(is_lock=False)}, None).closed is None
+
+
+def test_a_lock_that_others_give_back_is_a_signal() -> None:
+    """A count below zero: it was released by who had not taken it, so whoever took it last need not be the one to."""
+    found = joined({1: claim(1, 11), 2: claim(-1)})
+    assert (found.owner_tid, found.owner_gone, [w.pid for w in found.wakers]) == (None, None, [1, 2])
+    found = joined({1: Claim(True, 0, 1, 11, "inferred", None), 2: claim()})  # it waits for what it has itself taken
+    assert (found.owner_tid, [w.pid for w in found.wakers]) == (None, [1, 2])
 
 
 def test_one_that_is_free_has_no_holder() -> None:
