@@ -96,16 +96,23 @@ def waiters(view: View, process: Process) -> Iterator[Waiter]:
         thread_of = threads.get(task.loop or "")
         if task.state != "pending" or thread_of is None or thread_of.wait is None or own_frame(task.stack) is None:
             continue
-        awaited = _awaited(task, resources)
+        awaited = _awaited(process, task, resources)
         if awaited is not None and thread_of.wait.kind == "event-loop" and not view.moves(thread_of):
             yield Waiter(process, thread_of, task, awaited)
 
 
-def _awaited(task: Task, resources: Dict[str, Resource]) -> Optional[Resource]:
-    """A descriptor that a task waits for without end, or the child whose end it waits for."""
+def _awaited(process: Process, task: Task, resources: Dict[str, Resource]) -> Optional[Resource]:
+    """A descriptor that a task waits for without end, or the child whose end it waits for; when it is not known which
+    descriptor, all that its loop watches."""
     wait = task.wait
-    if wait is not None and wait.kind == "descriptor" and wait.endless is True and wait.resource in resources:
-        return resources[wait.resource]
+    if wait is not None and wait.kind == "descriptor" and wait.endless is True:
+        loop = next((one for one in process.loops if one.id == task.loop), None)
+        watched = [resources[ident] for ident in loop.descriptors if ident in resources] if loop is not None else []
+        if wait.resource in resources:
+            return resources[wait.resource]
+        if loop is not None and watched and len(watched) == loop.watched:
+            wakers = tuple(waker for part in watched for waker in part.wakers)
+            return Resource("", "descriptors", " or ".join(part.description for part in watched[:3]), wakers=wakers)
     child = any(frame.file.endswith(_ASYNC_CHILD) for frame in task.stack[:4])
     return Resource("", "process", "a process that its loop started") if child else None
 
