@@ -104,9 +104,9 @@ def simple_queue(objects: Objects, address: int) -> Optional[SimpleQueue]:
 def _simple_items(objects: Objects, address: int) -> Tuple[int, ...]:
     if _is_ring(objects, address):
         first, items, places, count = (objects.field(address, offset) for offset in (32, 40, 48, 56))
-        if count > min(places, _MOST_ITEMS):
+        if count > places or places > _MOST_ITEMS:
             raise NotThat("a damaged queue")
-        words = objects.memory.words(items, places) if places <= _MOST_ITEMS else ()
+        words = objects.memory.words(items, places)
         return tuple(words[(first + i) % places] for i in range(count))
     taken = objects.field(address, 40)
     return objects.items(objects.field(address, 32))[taken:]

@@ -21,7 +21,7 @@ _MOST_PLACES = 8
 _MANAGERS = (("contextmanager",), ("asynccontextmanager",))
 
 
-class _User(NamedTuple):
+class LockUser(NamedTuple):
     """A function of the program that does something by hand with a lock of the name in question."""
 
     file: str
@@ -97,7 +97,7 @@ class Orphans:
     def _own(frames: Sequence[Frame]) -> List[Frame]:
         return [frame for frame in frames if not frame.code.filename.endswith(MACHINERY)]
 
-    def _users(self, name: str, users: Sequence[Frame]) -> Iterator[_User]:
+    def _users(self, name: str, users: Sequence[Frame]) -> Iterator[LockUser]:
         """In the files of those who want it, and of everyone else on the stacks."""
         owner, _dot, called = name.rpartition(".")
         everyone = [frame for state in self._threads.values() for frame in state.frames]
@@ -115,4 +115,4 @@ class Orphans:
                 if is_class and of != owner:  # what another class calls so is its own
                     sites = [site for site in sites if site.path != ("self", called)]
                 if sites:
-                    yield _User(file, of, function, sites)
+                    yield LockUser(file, of, function, sites)
