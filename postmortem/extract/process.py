@@ -29,19 +29,18 @@ from .descriptors import Descriptors
 from .endpoints import DescriptorBook
 from .gil import gil_id, gil_resources
 from .joins import joined_thread
-from .kinship import LockPlace, Trace, origin_of
+from .kinship import LockPlace, Trace
 from .locks import LockBook
 from .native_locks import NativeLocks
 from .pools import FutureFacts
 from .reach import Books, Reaches
-from .semaphores import SemaphoreBook
+from .sharedwork import SharedWork
 from .signals import signal_handlers
 from .stacks import Stacks
 from .states import match_states
 from .tasks import TaskBook
 from .variables import Variables, thread_exceptions
 from .window import NO_WINDOW, Window, counters, number
-from .workers import WorkerBook
 
 
 class Raw(NamedTuple):
@@ -76,11 +75,8 @@ class Reader:
         self.by_tid = match_states(python, core) if python else {}
         self.tid_of_ident = {state.ident: tid for tid, state in self.by_tid.items()}
         self.locks = LockBook(python, self.by_tid, lines) if python else None
-        self.semaphores = (
-            SemaphoreBook(python, core, raw.process.get("maps"), self.by_tid, lines, self.gaps) if python else None
-        )
+        self.shared = SharedWork(python, core, raw.process.get("maps"), self.by_tid, lines, self.gaps)
         self.native_locks = NativeLocks(core)
-        self.workers = WorkerBook(python, self.by_tid) if python else None
         self.variables = Variables(python, self.gaps) if python and with_locals else None
         self.stacks = Stacks(python, self.variables, self.gaps)
         self._drafts: List[Tuple[Thread, Sequence[PyFrame]]] = []
@@ -99,8 +95,7 @@ class Reader:
         self._drafts = [self._draft(thread) for thread in self.core.threads]
         if self.locks is not None:
             self.locks.settle()
-        if self.semaphores is not None:
-            self.semaphores.settle()
+        self.shared.settle()
 
     @property
     def files(self) -> List[str]:
@@ -132,7 +127,7 @@ class Reader:
 
     def _holds(self, tid: int) -> Tuple[HeldLock, ...]:
         held = self.locks.held_by(tid) if self.locks else ()
-        held += self.semaphores.held_by(tid) if self.semaphores else ()
+        held += self.shared.held_by(tid)
         return tuple(changed(lock, depth=self.stacks.depth(tid, lock.depth)) for lock in held)
 
     def _draft(self, thread: CoreThread) -> Tuple[Thread, Sequence[PyFrame]]:
@@ -145,8 +140,7 @@ class Reader:
             )
         frames = state.frames if state else []
         wait = self._wait(call, thread.tid, frames)
-        if self.semaphores is not None and (wait is None or wait.kind == "gil"):
-            self.semaphores.runs(frames)
+        self.shared.note(wait, frames)
         if state is not None and state.cut:
             self.gaps.append(Gap("cpython", f"Python stack of thread {thread.tid}", state.cut))
         facts = self.raw.window.threads.get(thread.tid, {})
@@ -188,7 +182,7 @@ class Reader:
         wait = waits.describe(
             call, self.core, self.raw.descriptors, lambda word: self._futex(word, tid, frames), frames
         )
-        wait = self.workers.joined(wait, frames) if self.workers else wait
+        wait = self.shared.told(wait, frames)
         if wait.kind in ("futex", "semaphore") and wait.resource is None:
             self.native_locks.note(tid, call.args)
         if wait.resource is None and not (self.tasks and self.tasks.runs(tid)):
@@ -207,9 +201,7 @@ class Reader:
             gil = interpreter.gil
             if gil and gil.word_is_wait(word):
                 return waits.FutexFacts("gil", gil_id(interpreter.id), "wants the interpreter lock (GIL)")
-        shared = self.semaphores.wait(word, tid, frames) if self.semaphores is not None else None
-        if shared is None and self.workers is not None:
-            shared = self.workers.wait(tid, frames)
+        shared = self.shared.futex(word, tid, frames)
         if shared is not None:
             return shared
         if self.locks is not None and frames:
@@ -269,8 +261,7 @@ class Reader:
             *(self.locks.resources() if self.locks else ()),
             *self.native_locks.resources(),
             *gil_resources(interpreters, threads),
-            *(self.semaphores.resources() if self.semaphores else ()),
-            *(self.workers.resources() if self.workers else ()),
+            *self.shared.resources(),
             *(self.tasks.resources() if self.tasks else ()),
             *self.descriptors.resources(),
         )
@@ -291,7 +282,7 @@ class Reader:
             resources=resources,
             loops=self.tasks.loops if self.tasks else (),
             signal_handlers=signal_handlers(python, self.gaps),
-            pools=(*(self.locks.pools if self.locks else ()), *(self.workers.pools() if self.workers else ())),
+            pools=(*(self.locks.pools if self.locks else ()), *self.shared.pools),
             tasks=self.tasks.tasks if self.tasks else (),
             age_s=number(raw.get("age_s")),
             cpus_allowed=_cpus(raw.get("cpus_allowed")),
@@ -303,15 +294,9 @@ class Reader:
     def trace(self) -> Trace:
         """What the evidence of other processes is completed with."""
         states = self.locks.states() if self.locks else {}
-        shared = self.semaphores
-        return Trace(
-            self.core.path, origin_of(self.core), self.tid_of_ident,
-            {
-                **{ident: LockPlace(state.address, state.owner_ident) for ident, state in states.items()},
-                **{ident: LockPlace(at, None, tid) for ident, (at, tid) in self.native_locks.places().items()},
-            },
-            shared.claims() if shared else {}, shared.complete if shared else False, shared.unsettled if shared else False,
-        )  # fmt: skip
+        places = {ident: LockPlace(state.address, state.owner_ident) for ident, state in states.items()}
+        places.update({ident: LockPlace(at, None, tid) for ident, (at, tid) in self.native_locks.places().items()})
+        return self.shared.trace(self.tid_of_ident, places)
 
     def _interpreter(self, interpreter: InterpreterState) -> Interpreter:
         world = self.locks.stop_the_world(interpreter) if self.locks else None
