@@ -12,7 +12,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from . import procfs
 
 _MOST_WATCHED = 4096  # descriptors of one epoll
-#: What the link in /proc/PID/fd begins with → what it is. A pidfd has had both names.
+#: What the link in /proc/PID/fd begins with → what it is. A pidfd has had both names. Not io_uring: the kernel takes its
+#: lock to answer, and has hung over that.
 _KINDS = (
     ("anon_inode:[eventfd]", "eventfd"),
     ("anon_inode:[eventpoll]", "epoll"),
@@ -21,7 +22,6 @@ _KINDS = (
     ("anon_inode:inotify", "inotify"),
     ("anon_inode:[pidfd]", "pidfd"),
     ("pidfd:[", "pidfd"),
-    ("anon_inode:[io_uring]", "io_uring"),
 )
 
 
