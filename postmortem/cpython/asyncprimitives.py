@@ -158,6 +158,6 @@ def _event(event: Primitive) -> List[str]:
 
 
 _STATES = {
-    "lock": lambda lock: [] if lock.locked is None else ["locked" if lock.locked else "free"],
+    "lock": lambda lock: ["free"] if lock.locked is False else [],
     "event": _event, "condition": lambda _condition: [], "semaphore": _semaphore, "queue": _queue, "barrier": _barrier,
 }  # fmt: skip

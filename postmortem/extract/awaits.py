@@ -21,6 +21,7 @@ from .pools import FutureFacts
 _CLASSES = {"lock": "Lock", "event": "Event", "condition": "Condition", "semaphore": "Semaphore", "queue": "Queue",
             "barrier": "Barrier"}  # fmt: skip
 #: Looking for a name costs a walk through the variables around: of thousands of futures that the same line made, some.
+_MOST_USERS = 6
 _MOST_NAMES, _MOST_NAMES_A_LINE = 2_000, 20
 
 
@@ -224,7 +225,10 @@ class Awaits:
             self._searched[place] = self._searched.get(place, 0) + 1
             if self._searched[place] > _MOST_NAMES_A_LINE:
                 return None
-        return self._names.find(lambda value: value == address, users[:8])
+        found = [self._names.find(lambda value: value == address, [user]) for user in users[:_MOST_USERS]]
+        names = [name for name in found if name]
+        # an attribute tells more than the local variable of somebody that it was handed to
+        return next((name for name in names if "." in name or "[" in name), next(iter(names), None))
 
 
 def _awaited_in(users: Sequence[Frame]) -> str:
