@@ -13,6 +13,7 @@ from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..memory import Fault
 from .attributes import attribute
+from .executors import work_item
 from .frames import Frame, Frames
 from .objects import NotThat, Objects
 
@@ -36,6 +37,9 @@ class ProcessPool(NamedTuple):
     workers: Optional[Tuple[Worker, ...]]
     pending: Optional[int]  # results that have not come
     handlers: Dict[str, int]  # role ("_handle_tasks", …) → tid
+    owner: Optional[int] = None  # the executor: None when it was collected, and for a Pool
+    broken: Optional[bool] = None
+    shutdown: Optional[bool] = None
 
 
 def process_pools(frames: Frames, stacks: Iterable[Tuple[int, Sequence[Frame]]]) -> List[ProcessPool]:
@@ -80,12 +84,12 @@ def _of_pool(frames: Frames, frame: Frame, tid: int) -> Optional[ProcessPool]:
 
 def _of_executor(frames: Frames, frame: Frame, tid: int) -> Optional[ProcessPool]:
     objects = frames.objects
+    wanted = ("processes", "pending_work_items", "executor_reference")
     if frame.is_in("_queue_management_worker", _EXECUTOR_FILE):
-        processes, pending = (frames.local(frame, name) for name in ("processes", "pending_work_items"))
+        processes, pending, reference = (frames.local(frame, name) for name in wanted)
     elif frame.is_in("run", _EXECUTOR_FILE):
         manager = frames.local(frame, "self")
-        processes = attribute(objects, manager, "processes") if manager else None
-        pending = attribute(objects, manager, "pending_work_items") if manager else None
+        processes, pending, reference = (attribute(objects, manager, name) if manager else None for name in wanted)
     else:
         return None
     if not processes or not pending:
@@ -95,7 +99,32 @@ def _of_executor(frames: Frames, frame: Frame, tid: int) -> Optional[ProcessPool
         workers: Optional[Tuple[Worker, ...]] = tuple(_worker(objects, value) for value in values)
     except (Fault, NotThat):
         workers = None
-    return ProcessPool(EXECUTOR, pending, None, workers, _length(objects, pending), {"manager": tid})
+    return _with_executor(objects, ProcessPool(
+        EXECUTOR, pending, None, workers, _length(objects, pending), {"manager": tid}, _referent(objects, reference)
+    ))  # fmt: skip
+
+
+def _with_executor(objects: Objects, pool: ProcessPool) -> ProcessPool:
+    """ProcessPoolExecutor._max_workers, ._broken (False, or a sentence that says why), ._shutdown_thread."""
+    if pool.owner is None:
+        return pool
+    limit, broken, shutdown = (
+        attribute(objects, pool.owner, n) for n in ("_max_workers", "_broken", "_shutdown_thread")
+    )
+    return pool._replace(
+        limit=_integer(objects, limit),
+        broken=None if not broken else objects.type_name(broken) == "str",
+        shutdown=None if not shutdown else bool(_integer(objects, shutdown)),
+    )
+
+
+def _referent(objects: Objects, reference: Optional[int]) -> Optional[int]:
+    """Of a weak reference (PyWeakReference.wr_object, Include/cpython/weakrefobject.h): an executor, or None."""
+    try:
+        found = objects.field(reference, 16) if reference else 0
+    except Fault:
+        return None
+    return found if found and attribute(objects, found, "_pending_work_items") else None
 
 
 def _listed(objects: Objects, pool: Optional[int]) -> Optional[Tuple[Worker, ...]]:
@@ -174,6 +203,19 @@ def joined_pool(frames: Frames, stack: Sequence[Frame], identity: int) -> Option
 def pool_of(frames: Frames, result: int) -> Optional[int]:
     """The Pool object of a result that has not come."""
     return attribute(frames.objects, result, "_pool")
+
+
+def job_functions(objects: Objects, pending: int) -> Dict[int, Optional[str]]:
+    """Future → name of the function that it is the result of, of the jobs of a ProcessPoolExecutor."""
+    found: Dict[int, Optional[str]] = {}
+    try:
+        for _number, value in objects.dict_items(pending):
+            item = work_item(objects, value)
+            if item is not None:
+                found[item.future] = item.function
+    except (Fault, NotThat):
+        pass  # those that were read
+    return found
 
 
 def _integer(objects: Objects, address: Optional[int]) -> Optional[int]:

@@ -90,7 +90,8 @@ class Reader:
         if self.tasks is not None:
             self.tasks.read()
             if self.locks is not None:
-                self.locks.futures.beside = self.tasks.runner
+                tasks, shared = self.tasks, self.shared
+                self.locks.futures.beside = lambda future: tasks.runner(future) or shared.runner(future)
         # after the tasks: what a suspended coroutine holds, its loop's thread holds
         self._drafts = [self._draft(thread) for thread in self.core.threads]
         if self.locks is not None:

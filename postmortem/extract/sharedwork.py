@@ -10,6 +10,7 @@ from ..evidence import Gap, HeldLock, Pool, Resource, Wait
 from ..memory import ElfCore
 from .acquires import Lines
 from .kinship import LockPlace, Trace, origin_of
+from .pools import FutureFacts
 from .semaphores import SemaphoreBook
 from .waits import FutexFacts
 from .workers import WorkerBook
@@ -62,6 +63,10 @@ class SharedWork:
     @property
     def pools(self) -> Tuple[Pool, ...]:
         return self._workers.pools() if self._workers is not None else ()
+
+    def runner(self, future: int) -> Optional[FutureFacts]:
+        """Who finishes a concurrent.futures.Future of a pool of processes; None for any other."""
+        return self._workers.future(future) if self._workers is not None else None
 
     def trace(self, idents: Mapping[int, int], locks: Mapping[str, LockPlace]) -> Trace:
         """What the evidence of other processes is completed with. ``idents``: threading.get_ident() → tid; ``locks``: by

@@ -11,10 +11,12 @@ from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
 from ..cpython.names import Names
 from ..cpython.workers import (
+    EXECUTOR,
     POOL,
     Awaited,
     ProcessPool,
     awaited_result,
+    job_functions,
     joined_pool,
     number_of,
     pool_of,
@@ -23,6 +25,7 @@ from ..cpython.workers import (
 )
 from ..evidence import Pool, Process, PythonFrame, Resource, Thread, Wait, Waker
 from ..evidence import replace as changed
+from .pools import FutureFacts
 from .waits import FutexFacts
 
 KIND = "pool-result"
@@ -98,6 +101,30 @@ class WorkerBook:
             address = joined_pool(self._python.frames, state.frames, pool.identity)
             if address:
                 yield address, state.frames[:10]
+        if pool.owner is not None:
+            for tid, state in sorted(self._threads.items()):
+                if tid not in pool.handlers.values():
+                    yield pool.owner, state.frames[:20]
+
+    def future(self, address: int) -> Optional[FutureFacts]:
+        """Who finishes a future of a ProcessPoolExecutor: the thread that manages it, once a worker has answered; and,
+        when a job cannot be sent, the feeder thread of its queue. None for any other future."""
+        for number, pool in enumerate(self._pools(), 1):
+            if pool.kind != EXECUTOR:
+                continue
+            jobs = job_functions(self._python.objects, pool.identity)
+            if address in jobs:
+                return self._managed(self._pool(number, pool), pool, jobs[address], len(jobs))
+        return None
+
+    def _managed(self, known: Pool, pool: ProcessPool, function: Optional[str], jobs: int) -> FutureFacts:
+        feeders = [tid for tid, state in self._threads.items() if any(f.is_in("_feed", _QUEUES) for f in state.frames)]
+        wakers = [Waker("runner", "memory", tid=tid, name=f"manager of {known.description}") for tid in known.threads]
+        wakers += [Waker("reach", "memory", tid=tid, name="feeder thread of a queue") for tid in feeders]
+        return FutureFacts(
+            f"Future of {function or 'a job'}, with {known.description}", "pending", tuple(wakers), True,
+            (f"it is one of {jobs} that the manager thread of {known.description} finishes when a worker has answered",),
+        )  # fmt: skip
 
     def pools(self) -> Tuple[Pool, ...]:
         return tuple(self._pool(number, pool) for number, pool in enumerate(self._pools(), 1))
@@ -114,7 +141,9 @@ class WorkerBook:
             gone=tuple(w.pid for w in workers if w.pid is not None and w.ended),
             threads=tuple(sorted(pool.handlers.values())),
             pending=pool.pending,
-            replaced=_beyond_first(pool),
+            replaced=_beyond_first(pool) if pool.kind == POOL else None,
+            broken=pool.broken,
+            shutdown=pool.shutdown,
         )
 
     def resources(self) -> Tuple[Resource, ...]:
@@ -179,7 +208,7 @@ def _with_states(pool: Pool, by_pid: Mapping[int, Process]) -> Pool:
         processes=tuple(alive),
         gone=(*pool.gone, *(pid for pid in pool.processes if pid not in alive)),
         idle=tuple(pid for pid in alive if is_idle(by_pid[pid])),
-        replaced=max(pool.replaced or 0, younger) if younger is not None else pool.replaced,
+        replaced=None if pool.kind != POOL else pool.replaced if younger is None else max(pool.replaced or 0, younger),
     )
 
 
