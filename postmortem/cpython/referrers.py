@@ -72,6 +72,8 @@ class Referrers:
         self._search = search
         self.holders = Holders(python)
         self._tables = Tables(python, self.holders, search)
+        self._files = python.memory.files
+        self._file_starts = [file.start for file in self._files]
         threads = [thread for interpreter in python.interpreters for thread in interpreter.threads]
         self._spans = sorted(self._frames_of(threads), key=lambda span: span.start)
         self._span_starts = [span.start for span in self._spans]
@@ -89,7 +91,8 @@ class Referrers:
         than it may."""
         places = self._search.places(addresses)
         found = {address: self._sorted_out(address, places.get(address)) for address in addresses}
-        wanted = {p for r in found.values() if r.count is not None and r.counted < r.count for p in r.stray}
+        short = [r for r in found.values() if r.count is not None and r.counted < r.count]
+        wanted = {place for r in short for place in r.stray if not self._is_static(place)}
         owners = self._tables.owners(sorted(wanted)) if wanted else {}
         for references in found.values():
             for place in [place for place in references.stray if place in owners]:
@@ -97,6 +100,11 @@ class Referrers:
                 references.found.append(Reference(place, True, entry.how, entry.holder))
                 references.stray.remove(place)
         return found
+
+    def _is_static(self, place: int) -> bool:
+        """Is it in the data of a program or library? No table is there."""
+        index = bisect_right(self._file_starts, place) - 1
+        return index >= 0 and place < self._files[index].end
 
     def _sorted_out(self, address: int, places: Optional[Sequence[int]]) -> References:
         references = References(self.count(address) if places is not None else None)

@@ -33,6 +33,9 @@ class Entry(NamedTuple):
     how: str  # "item", "key", "value of 'name'", "attribute name"
 
 
+_Reader = Callable[[Holder, int, int], Optional[str]]
+
+
 class Tables:
     def __init__(self, python: Python, holders: Holders, search: WordSearch) -> None:
         self._objects = python.objects
@@ -40,15 +43,17 @@ class Tables:
         self._holders = holders
         self._search = search
         layout = self._layout
-        #: (offset of the pointer in its object, may it be the object's?, what is at the place)
-        self._readers: Tuple[Tuple[int, Callable[[Holder, int, int], Optional[str]]], ...] = (
+        #: Offset of the pointer in its object → who may know what is at the place.
+        self._readers: Dict[int, Tuple[_Reader, ...]] = {}
+        for offset, reader in (
             (layout.list_items, self._in_list),
             (layout.dict_keys, self._in_keys),
             (layout.dict_values, self._in_values),
             (layout.set_table, self._in_set),
             (layout.ob_size + _LEFT, self._in_deque),
             (layout.ob_size + _RIGHT, self._in_deque),
-        )
+        ):
+            self._readers[offset] = (*self._readers.get(offset, ()), reader)
 
     def owners(self, places: Sequence[int]) -> Dict[int, Entry]:
         """Place → what refers from there, of those that are in tables of live objects. Raises NotThat when the search
@@ -66,26 +71,26 @@ class Tables:
 
     def _entry(self, at: int, value: int, place: int) -> Optional[Entry]:
         """``at``: where ``value`` stands, which may be the beginning of the table."""
-        for holder, read in self._candidates(at):
-            try:
-                how = read(holder, value, place)
-            except (Fault, NotThat):
-                continue
-            if how is not None:
-                return Entry(holder, how)
+        for holder, readers in self._candidates(at):
+            for read in readers:
+                try:
+                    how = read(holder, value, place)
+                except (Fault, NotThat):
+                    continue
+                if how is not None:
+                    return Entry(holder, how)
         return None
 
-    def _candidates(self, at: int) -> Iterator[Tuple[Holder, Callable[[Holder, int, int], Optional[str]]]]:
-        for offset, read in self._readers:
-            if not (at - offset) & 15:
-                holder = self._holders.at(at - offset)
-                if holder is not None:
-                    yield holder, read
+    def _candidates(self, at: int) -> Iterator[Tuple[Holder, Tuple[_Reader, ...]]]:
+        for offset, readers in self._readers.items():
+            holder = self._holders.at(at - offset) if not (at - offset) & 15 else None
+            if holder is not None:
+                yield holder, readers
         if not self._layout.inline_values:
             offset = -32 if self._layout.values_before_object else self._layout.managed_dict
-            holder = self._holders.at(at - offset)
+            holder = self._holders.at(at - offset) if not (at - offset) & 15 else None
             if holder is not None and holder.info.flags & L.FLAG_MANAGED_DICT:
-                yield holder, self._in_attributes
+                yield holder, (self._in_attributes,)
 
     # ------------------------------------------------------------------ one reader a table
 

@@ -66,10 +66,10 @@ class WordSearch:
                 pattern, skipped = needles[block]
                 for match in pattern.finditer(data):
                     at = match.start() - skipped
-                    word = data[at : at + 8] if at >= 0 else b""
-                    if not at & 7 and word[6:] == b"\0\0":
+                    value = int.from_bytes(data[at : at + 8], "little") if at >= 0 and not at & 7 else 0
+                    if value >> 16 == block:
                         counts[block] += 1
-                        yield start + at, int.from_bytes(word, "little")
+                        yield start + at, value
                 if counts[block] > MAX_POINTERS:
                     del needles[block]
 
@@ -111,6 +111,21 @@ def _needle(word: int, first: int) -> _Needle:
     while first < 3 and data[first] == 0:
         first += 1
     return re.compile(re.escape(data[first:6])), first
+
+
+def near(ranges: Sequence[Tuple[int, int]], addresses: Iterable[int]) -> List[Tuple[int, int]]:
+    """The parts of some ranges that lie within a megabyte or so of some addresses: where what has to do with them lies, as
+    a rule."""
+    wanted = {address // _PIECE + step for address in addresses for step in (-1, 0, 1)}
+    found: List[Tuple[int, int]] = []
+    for low, high in ranges:
+        for piece in range(low // _PIECE, (high - 1) // _PIECE + 1):
+            if piece in wanted:
+                start, end = max(low, piece * _PIECE), min(high, (piece + 1) * _PIECE)
+                if found and found[-1][1] == start:
+                    start = found.pop()[0]
+                found.append((start, end))
+    return found
 
 
 def block_of(address: int) -> int:

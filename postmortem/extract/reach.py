@@ -8,14 +8,14 @@ without what it waits for.
 from __future__ import annotations
 
 import time
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..cpython.closure import Actor, Reach, Surroundings, Walk, walk
 from ..cpython.frames import Frame as PyFrame
 from ..cpython.interpreter import Python, ThreadState
 from ..cpython.landmarks import Landmarks
 from ..cpython.referrers import Referrers
-from ..cpython.wordsearch import WordSearch
+from ..cpython.wordsearch import WordSearch, near
 from ..evidence import Gap, PythonFrame, Resource, Task, Thread, Waker
 from ..evidence import replace as changed
 from ..memory import ElfCore
@@ -29,6 +29,8 @@ _KINDS = (
 _MOST_STEPS = 12
 #: Walks that go over memory together: more than are begun, should the time be up.
 _TOGETHER = 32
+#: Bytes that are searched in a moment.
+_LARGE = 32 << 20
 _REMEDY = "a core with every page (--core sparse) tells more, as long as no C code is in the way"
 
 
@@ -66,21 +68,38 @@ class Reaches:
             return tuple(resources)
         wanted.sort(key=lambda resource: len(resource.waiters) + len(resource.waiting_tasks))
         names = {address: self._name(tasks, ident) for address, ident in self._books.tasks.items()}
-        search = WordSearch(self._core, self._core.written, time.monotonic() + SECONDS)
-        referrers = Referrers(self._python, search)
-        found: Dict[str, Resource] = {}
-        obstacles: List[str] = []
-        for start in range(0, len(wanted), _TOGETHER):
-            walks = {r.id: self._walk(referrers, r, names) for r in wanted[start : start + _TOGETHER]}
-            walk(referrers, [one for one in walks.values() if one is not None])
-            for resource in wanted[start : start + _TOGETHER]:
-                one = walks[resource.id]
-                if one is not None:
-                    found[resource.id] = self._completed(resource, one.reach)
-                    obstacles += [one.reach.obstacle] if one.reach.obstacle is not None else []
+        until = time.monotonic() + SECONDS
+        found: Dict[str, Reach] = {}
+        for ranges in self._ranges(wanted):
+            referrers = Referrers(self._python, WordSearch(self._core, ranges, until))
+            left = [r for r in wanted if r.id not in found or found[r.id].obstacle is not None]
+            found.update(self._walked(referrers, left, names))
+        obstacles = [reach.obstacle for reach in found.values() if reach.obstacle is not None]
         if obstacles:
             self._say(len(obstacles), obstacles[0], _REMEDY)
-        return tuple(found.get(r.id, r) for r in resources)
+        return tuple(self._completed(r, found[r.id]) if r.id in found else r for r in resources)
+
+    def _ranges(self, wanted: Sequence[Resource]) -> Iterator[Sequence[Tuple[int, int]]]:
+        """What to search: of a large process first what lies near what is known. References that are all found there are
+        all that there are."""
+        written = self._core.written
+        if sum(end - start for start, end in written) > _LARGE:
+            known = [self._books.addresses[resource.id] for resource in wanted]
+            known += [*self._books.tasks, *self._landmarks.modules, *self._landmarks.of_threads]
+            for state in self._books.threads.values():
+                known += [state.address, *(frame.address for frame in state.frames)]
+            yield near(written, known)
+        yield written
+
+    def _walked(self, referrers: Referrers, wanted: Sequence[Resource], names: Mapping[int, str]) -> Dict[str, Reach]:
+        """By resource, as far as its waiters are known."""
+        found: Dict[str, Reach] = {}
+        for start in range(0, len(wanted), _TOGETHER):
+            walks = {r.id: self._walk(referrers, r, names) for r in wanted[start : start + _TOGETHER]}
+            begun = {ident: one for ident, one in walks.items() if one is not None}
+            walk(referrers, list(begun.values()))
+            found.update({ident: one.reach for ident, one in begun.items()})
+        return found
 
     def _is_wanted(self, resource: Resource, threads: Set[int], tasks: Set[str]) -> bool:
         owned = (resource.owner_tid, resource.owner_task, resource.owner_pid, resource.owner_gone, resource.closed)
