@@ -11,6 +11,7 @@ from .knowledge import own_frame
 from .view import View, label
 
 WRITES = frozenset(("write", "writev", "pwrite64", "sendto", "sendmsg", "sendmmsg", "sendfile", "splice"))
+_READS = frozenset(("read", "readv", "recvfrom", "recvmsg"))
 #: A task that is in one of these waits for a process that its loop started.
 _ASYNC_CHILD = ("asyncio/subprocess.py", "asyncio/base_subprocess.py")
 _DEEPEST = 10
@@ -134,10 +135,13 @@ def read_ends(waiter: Waiter) -> List[Resource]:
     if waiter.task is not None and waiter.resource.kind == "process":  # its loop reads for it
         watched = {ident for loop in process.loops if loop.id == waiter.task.loop for ident in loop.descriptors}
         return [r for r in process.resources if r.id in watched and _reads(process, r) and r.kind == "pipe"]
-    if wait is None or (wait.syscall in WRITES and waiter.task is None):
+    if wait is None or (waiter.task is None and (wait.syscall in WRITES or wait.kind == "event-loop")):
         return []
     parts = [r for r in process.resources if r.part_of == waiter.resource.id] or [waiter.resource]
-    return [r for r in parts if _reads(process, r)]
+    polls = (
+        waiter.task is None and wait.syscall not in _READS
+    )  # a pair of sockets that a loop polls is there to wake it
+    return [r for r in parts if _reads(process, r) and not (polls and r.kind == "socket")]
 
 
 def _reads(process: Process, resource: Resource) -> bool:

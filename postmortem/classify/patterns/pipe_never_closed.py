@@ -41,6 +41,11 @@ PATTERN = Pattern(
     ),
 )
 
+_OTHERS = (
+    "Start daemons with stdout and stderr of their own (subprocess.DEVNULL, a file), and keep other children from inheriting "
+    "the write end (close_fds=True, the spawn method); or read up to a length or a sentinel rather than to the end."
+)
+
 
 def match(view: View) -> Iterator[Answer]:
     for process in view.processes:
@@ -99,18 +104,20 @@ def _match(view: View, waiter: Waiter, pipes: List[Resource]) -> Match:
     facts += [
         f"{program(orphan)} has lost its parent: whoever started it has ended" for orphan in _orphans(view, others)
     ]
-    doubt = _doubt(process, others)
-    if stuck == "proven":
+    doubt = _doubt(process, others, stuck == "proven")
+    if stuck == "proven" and doubt is None:
         facts += view.graph.reasons(waiter.agent)
     elif doubt is not None:
         facts.append(doubt)
     matters = frame is not None and view.matters(told.process, told.thread)
-    sure = stuck == "proven" and all(only_reads(view, other) for other in others)
+    sure = stuck == "proven" and doubt is None and all(only_reads(view, other) for other in others)
+    unknown = process.signal_handlers is None and not others and process.python is not None
     return Match(
-        confidence="proven" if sure else "likely" if matters and (stuck or doubt is None) else "possible",
+        confidence="proven" if sure and not unknown else "likely" if matters and doubt is None else "possible",
         summary=f"{waiter.who} waits{at} for the end of a pipe, which is still open for writing in {'; '.join(names[:3])}",
         evidence=tuple(dict.fromkeys(facts)),
         culprits=told.culprits(view),
+        remedy=_OTHERS if others else None,
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, waiter.thread.tid)),
         pid=process.pid,
     )
@@ -121,15 +128,15 @@ def _orphans(view: View, others: Sequence[Holder]) -> List[Process]:
     return [process for process in found if process.ppid not in view.by_pid]
 
 
-def _doubt(process: Process, others: Sequence[Holder]) -> Optional[str]:
-    """Another reading of a write end that the reader's own process has: it wakes itself through the pipe."""
+def _doubt(process: Process, others: Sequence[Holder], stuck: bool) -> Optional[str]:
+    """Another reading of a write end that only the reader's own process has: it wakes itself through the pipe."""
     if others:
         return None
-    writers: List[str] = [t.name or str(t.tid) for t in process.threads if not t.is_main]
-    if writers:
+    if process.signal_handlers:
+        return "a signal handler of the program may write to it: a wake-up pipe looks like this"
+    writers = [thread.name or str(thread.tid) for thread in process.threads if not thread.is_main]
+    if writers and not stuck:
         return (
             f"another thread of the process may write to it ({', '.join(writers[:3])}): a wake-up pipe looks like this"
         )
-    if process.signal_handlers:
-        return "a signal handler of the program may write to it: a wake-up pipe looks like this"
     return None

@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import Any, Optional, Tuple
 
 from postmortem.classify.engine import classify
-from postmortem.evidence import End, Evidence, Loop, Process, Resource, Task, TaskWait, Thread, Wait, Waker
+from postmortem.evidence import (
+    End,
+    Evidence,
+    Loop,
+    Process,
+    Resource,
+    SignalHandler,
+    Task,
+    TaskWait,
+    Thread,
+    Wait,
+    Waker,
+)
 
 from .make import counters, evidence, found, frame, process, stack, thread, verdict
 
@@ -130,10 +142,12 @@ def reader(
 def test_a_reader_that_keeps_its_pipe_open_itself() -> None:
     """Proven when nobody else has it; with another thread it may be a wake-up pipe."""
     own = ((PARENT, 6, "w"),)
-    diagnosis = classify(evidence(reader(PARENT, own)))
+    diagnosis = classify(evidence(reader(PARENT, own, signal_handlers=())))
     assert (diagnosis.verdict, diagnosis.findings[0].confidence) == ("pipe-never-closed", "proven")
     assert "itself, as descriptor 6" in diagnosis.findings[0].summary
-    assert found(evidence(reader(PARENT, own, closed=None)))["pipe-never-closed"] == "likely"
+    assert found(evidence(reader(PARENT, own, closed=None, signal_handlers=())))["pipe-never-closed"] == "likely"
+    assert found(evidence(reader(PARENT, own)))["pipe-never-closed"] == "likely"  # whether a handler writes is unknown
+    assert found(evidence(reader(PARENT, own, signal_handlers=(SignalHandler(15),))))["pipe-never-closed"] == "possible"
     other = thread(2, stack("serve"), wait=Wait("socket", "accept", endless=True), counters=counters())
     assert found(evidence(reader(PARENT, own, other)))["pipe-never-closed"] == "possible"
 
@@ -145,7 +159,9 @@ def test_one_side_of_a_pair_of_sockets_that_its_reader_has_inherited() -> None:
         ends = (End(CHILD, 4, "rw"), End(CHILD, 3, "rw"))
         pair = Resource("socket-1", "socket", "socket", wakers=(Waker("end", "kernel", pid=CHILD, name="descriptor 3"),),
                         closed=True, ends=ends, peer_in_tree=True, **names)  # fmt: skip
-        return evidence(waiting_parent(), of(CHILD, (waits(pair, "read", CHILD, "collect", fd=4),), (pair,)))
+        return evidence(
+            waiting_parent(), of(CHILD, (waits(pair, "read", CHILD, "collect", fd=4),), (pair,), signal_handlers=())
+        )
 
     first = classify(told()).findings[0]
     assert (first.pattern, first.confidence, first.culprits[0].pid) == ("pipe-never-closed", "proven", CHILD)
@@ -219,7 +235,7 @@ def test_a_ring_of_forked_readers() -> None:
     parent = of(PARENT, (waits(child(CHILD), "wait4", PARENT, "finish"),), (child(CHILD),))
     one = reader(CHILD, ((OTHER, 7, "w"),))
     end = pipe("pipe:[9]", OTHER, ((OTHER, 5, "r"), (OTHER, 6, "w")))
-    two = of(OTHER, (waits(end, "read", OTHER, "collect"),), (end,))
+    two = of(OTHER, (waits(end, "read", OTHER, "collect"),), (end,), signal_handlers=())
     assert found(evidence(parent, one, two))["pipe-never-closed"] == "proven"
 
 
