@@ -86,6 +86,7 @@ def _match(view: View, process: Process, pool: Pool, queued: List[Worker], confi
         facts.append(f"{label(thread)}, a worker of it, waits{at} for the {resource.description}")
         facts += resource.because
         places += [(thread, frame)] if frame else []
+    first = {frame: thread for thread, frame in reversed(places)}
     rest = [t for t in process.threads if t.tid in pool.threads and t.tid not in {w.tid for w, _r in queued}]
     facts += view.graph.reasons(*(Agent(process.pid, t.tid) for t in rest)) if rest else ()
     behind = view.graph.behind(frozenset(Agent(process.pid, tid) for tid in pool.threads))
@@ -96,7 +97,7 @@ def _match(view: View, process: Process, pool: Pool, queued: List[Worker], confi
         summary=f"{workers} of {pool.description.split(' (')[0]} cannot go on: {plural(len(queued), 'job')} of the pool "
         f"{'waits' if len(queued) == 1 else 'wait'}{at} for jobs that are still in its own queue",
         evidence=tuple(dict.fromkeys(facts)),
-        culprits=tuple(dict.fromkeys(view.culprit(process, frame, thread) for thread, frame in places)),
+        culprits=tuple(view.culprit(process, frame, thread) for frame, thread in first.items()),
         victims=tuple(view.victim_of(agent) for agent in behind if agent.tid is not None),
         pid=process.pid,
     )

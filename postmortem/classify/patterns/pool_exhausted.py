@@ -15,7 +15,7 @@ A larger pool only moves the day; a time limit on the second one turns the hang 
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
 from ...evidence import Process, PythonFrame, Resource, Thread, Waker
 from ...findings import Culprit
@@ -36,7 +36,7 @@ PATTERN = Pattern(
         "put a time limit on the wait so that a shortage becomes an error that tells of it."
     ),
     needs=("python",),
-    outranks=("missed-wakeup", "shutdown-join", "child-wait", "network-wait", "sleeping"),
+    outranks=("lock-order-deadlock", "missed-wakeup", "shutdown-join", "child-wait", "network-wait", "sleeping"),
     references=(
         "https://docs.python.org/3/library/threading.html#semaphore-objects",
         "https://github.com/nsidnev/fastapi-realworld-example-app/issues/64",
@@ -58,6 +58,10 @@ def match(view: View) -> Iterator[Answer]:
             free = [t for t, _w in holders if not _starves(view, process, resource, t)]
             if free:
                 yield No(f"{resource.description} is empty, but {label(free[0])}, who has some of it, can go on")
+            elif not any(_wants(t, resource) for t, _w in holders) or _in_other_circle(
+                view, process, resource, holders
+            ):
+                yield No(f"those who have some of {resource.description} cannot go on for another reason")
             elif _all_known(resource, holders):
                 yield _match(view, process, resource, holders)
 
@@ -75,6 +79,15 @@ def _starves(view: View, process: Process, resource: Resource, thread: Thread) -
     return more or view.graph.stuck(Agent(process.pid, thread.tid)) is not None
 
 
+def _in_other_circle(view: View, process: Process, resource: Resource, holders: List[Holder]) -> bool:
+    """Is one of them kept by a circle of other things? Then the pool suffers from that one."""
+    agents = {Agent(process.pid, thread.tid) for thread, _waker in holders}
+    return any(
+        not agents.isdisjoint(cycle.agents) and {edge.resource for edge in cycle.edges} != {resource.id}
+        for cycle in view.graph.cycles
+    )
+
+
 def _all_known(resource: Resource, holders: List[Holder]) -> bool:
     """Are all parts accounted for? Where nobody knows how many there are, those that were found must do."""
     return not resource.limit or len(holders) >= resource.limit - (resource.value or 0)
@@ -86,14 +99,12 @@ def _match(view: View, process: Process, resource: Resource, holders: List[Holde
     facts = [
         f"{resource.description}: {plural(len(holders), 'part')} of it found, with {plural(len(threads), 'thread')}"
     ]
-    culprits: List[Culprit] = []
     for thread, waker in holders:
         frame = own_frame(thread.python)
         facts.append(
             f"{label(thread)} has one{_at(' since', waker.frame)} (known: {waker.basis}) and waits"
             f"{_at('', frame)} for {'another' if _wants(thread, resource) else 'something else'}"
         )
-        culprits += [view.culprit(process, f, thread) for f in (frame, waker.frame) if f is not None]
     facts += resource.because
     waiting = [t for t in process.threads if t.tid in resource.waiters and t not in threads]
     if waiting:
@@ -103,10 +114,20 @@ def _match(view: View, process: Process, resource: Resource, holders: List[Holde
         summary=f"{resource.description} is exhausted: {plural(len(threads), 'thread')} that have taken from it wait"
         f"{_at('', own_frame(threads[0].python))} for more before they give theirs back",
         evidence=tuple(facts),
-        culprits=tuple(dict.fromkeys(culprits)),
+        culprits=tuple(_culprits(view, process, holders)),
         victims=tuple(view.victim(process, t) for t in waiting),
         pid=process.pid,
     )
+
+
+def _culprits(view: View, process: Process, holders: List[Holder]) -> Iterator[Culprit]:
+    """Where they ask for more, then where they took what they have; each line once."""
+    wanted = [(own_frame(thread.python), thread) for thread, _waker in holders]
+    places: Dict[PythonFrame, Thread] = {}
+    for frame, thread in (*wanted, *((waker.frame, thread) for thread, waker in holders)):
+        if frame is not None:
+            places.setdefault(frame, thread)
+    return (view.culprit(process, frame, thread) for frame, thread in places.items())
 
 
 def _wants(thread: Thread, resource: Resource) -> bool:

@@ -1,0 +1,189 @@
+"""Locks whose holders are gone, pools that wait for themselves, imports that wait for imports."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence, Tuple
+
+import pytest
+
+from postmortem.evidence import Pool, Resource, Thread, Wait, Waker, replace
+
+from .make import counters, evidence, found, frame, held, lines, lock, process, stack, thread, verdict
+
+
+def waits(tid: int, resource: str, line: int, kind: str = "condition", **known: Any) -> Thread:
+    """A thread of the program that waits in the standard library, without a time limit unless told so."""
+    wait = Wait(kind, "futex", resource, endless=known.pop("endless", True))
+    return thread(tid, (*stack("threading.wait"), frame("work", line)), wait=wait, **known)
+
+
+def runs(tid: int) -> Thread:
+    return thread(tid, (frame("crunch", 99),), counters=counters(cpu=0.5))
+
+
+def whole(threads: Sequence[Thread], *resources: Resource, **known: Any) -> Any:
+    return evidence(process(threads, resources=resources, **{"signal_handlers": (), **known}))
+
+
+# ---------------------------------------------------------------------- orphaned-lock
+
+
+def lost(**known: Any) -> Resource:
+    """A plain lock that nobody holds, as far as stacks and sources say."""
+    plain = Resource("lock-1", "lock", "Lock Catalogue.lock", waiters=(1, 2), locked=True,
+                     because=("every stack was read",), taken_at=(frame("merge", 28),))  # fmt: skip
+    return replace(plain, **known)
+
+
+WANTING = [waits(1, "lock-1", 40, "lock"), waits(2, "lock-1", 41, "lock"), runs(3)]
+
+
+def test_a_recorded_holder_who_is_gone_is_proof() -> None:
+    """An RLock names him: blamed on where it is taken, else on where it is wanted."""
+    gone = Resource("rlock-1", "rlock", "RLock Ledger.guard", waiters=(1,), locked=True, owner_gone=True)
+    known = whole([waits(1, "rlock-1", 12, "rlock"), runs(2)], gone)
+    assert (verdict(known), found(known)["orphaned-lock"], lines(known)) == ("orphaned-lock", "proven", [12])
+
+
+def test_a_plain_lock_that_nobody_can_hold_is_likely_lost() -> None:
+    """It records nobody, so there is no proof; the lines that take it by hand are to blame."""
+    known = whole(WANTING, lost())
+    assert (verdict(known), found(known)["orphaned-lock"], lines(known)) == ("orphaned-lock", "likely", [28])
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"because": ()},  # somebody may hold it
+        {"taken_at": ()},  # it may be a signal between threads, which nobody "holds"
+        {"owner_tid": 3, "owner_basis": "inferred"},
+        {"locked": False},
+    ],
+)
+def test_what_may_be_held_is_not_lost(known: Any) -> None:
+    """Each part of the reasoning is needed."""
+    assert "orphaned-lock" not in found(whole(WANTING, lost(**known)))
+
+
+def test_waiters_who_move_or_give_up_lose_nothing() -> None:
+    """A time limit, or waking over the window."""
+    moving = [
+        waits(1, "lock-1", 40, "lock", counters=counters(switches=9)),
+        waits(2, "lock-1", 41, "lock", endless=False),
+    ]
+    assert "orphaned-lock" not in found(whole(moving, lost()))
+
+
+def test_the_holder_of_a_forked_process_may_live_in_its_parent() -> None:
+    """That is another pattern's."""
+    assert "orphaned-lock" not in found(whole(WANTING, lost(), forked=True))
+
+
+# ---------------------------------------------------------------------- executor-self-deadlock
+
+
+def future(ident: str, waiter: int, *workers: int, closed: Optional[bool] = True) -> Resource:
+    wakers = tuple(Waker("runner", "memory", tid=tid) for tid in workers)
+    return Resource(ident, "future", "Future of measure", waiters=(waiter,), wakers=wakers, closed=closed,
+                    state="pending", because=("it is in the queue",))  # fmt: skip
+
+
+def pool(*threads: int, idle: Tuple[int, ...] = ()) -> Pool:
+    return Pool("executor-1", "ThreadPoolExecutor", "ThreadPoolExecutor size (2 of 2 workers)", limit=2,
+                threads=threads, idle=idle, queued=3)  # fmt: skip
+
+
+def test_workers_that_wait_for_their_own_queue_are_proof() -> None:
+    """Although another thread runs: only workers take jobs from the queue."""
+    known = whole(
+        [waits(1, "f-1", 70), waits(2, "f-2", 31), waits(3, "f-3", 31), runs(4)],
+        future("f-1", 1, 2), future("f-2", 2, 2, 3), future("f-3", 3, 2, 3), pools=(pool(2, 3),),
+    )  # fmt: skip
+    assert (verdict(known), found(known)["executor-self-deadlock"]) == ("executor-self-deadlock", "proven")
+    assert lines(known) == [31]
+
+
+def test_a_worker_who_waits_for_another_worker_is_part_of_it() -> None:
+    """One runs the job of the other, and waits for what is queued."""
+    known = whole(
+        [runs(1), waits(2, "f-2", 31), waits(3, "f-3", 31)],
+        future("f-2", 2, 3), future("f-3", 3, 2, 3), pools=(pool(2, 3),),
+    )  # fmt: skip
+    assert found(known)["executor-self-deadlock"] == "proven"
+
+
+def test_one_worker_who_works_is_enough() -> None:
+    """He takes the next job when he is done; so does a pool that may still grow."""
+    futures = future("f-1", 1, 2), future("f-2", 2, 2, 3)
+    assert "executor-self-deadlock" not in found(whole([waits(2, "f-2", 31), runs(3)], *futures, pools=(pool(2, 3),)))
+    growing = future("f-2", 2, 2, closed=None)
+    assert "executor-self-deadlock" not in found(whole([waits(2, "f-2", 31), runs(4)], growing, pools=(pool(2),)))
+
+
+# ---------------------------------------------------------------------- import-deadlock
+
+
+IMPORTING = Resource("import-lock-1", "import-lock", "import of module rates", 1, "recorded", (2,))
+
+
+def test_an_import_that_joins_a_thread_that_imports_is_proof() -> None:
+    """Blamed on the join at import time, the import in the thread, and the import that began it."""
+    main = waits(1, "thread-1", 9, "lock", joins=2, holds=(held("import-lock-1", 1, 3, "recorded"),))
+    joined = Resource("thread-1", "thread", "thread worker", 2, "recorded", (1,))
+    known = whole([main, waits(2, "import-lock-1", 4, "lock")], IMPORTING, joined)
+    assert (verdict(known), found(known)["import-deadlock"]) == ("import-deadlock", "proven")
+    assert lines(known) == [9, 4, 3]
+
+
+def test_an_import_at_work_is_only_slow() -> None:
+    """Who waits for it gets it."""
+    known = whole([runs(1), waits(2, "import-lock-1", 4, "lock")], IMPORTING)
+    assert "import-deadlock" not in found(known)
+
+
+# ---------------------------------------------------------------------- pool-exhausted
+
+
+def permits(value: int = 0, closed: Optional[bool] = True, basis: str = "with-slot") -> Resource:
+    wakers = tuple(Waker("holder", basis, tid=tid, frame=frame("place", 20 + tid)) for tid in (2, 3))
+    return Resource(
+        "semaphore-1", "semaphore", "BoundedSemaphore Pool.slots (0 of 2 permits left)", waiters=(2, 3, 4),
+        wakers=wakers, closed=closed, value=value, limit=2,
+    )  # fmt: skip
+
+
+STARVING = [runs(1), *(waits(tid, "semaphore-1", 50, "semaphore") for tid in (2, 3, 4))]
+
+
+def test_holders_who_want_more_exhaust_a_pool() -> None:
+    """All permits are known by `with`: proven. The second taking is to blame, then the first."""
+    known = whole(STARVING, permits())
+    assert (verdict(known), found(known)["pool-exhausted"]) == ("pool-exhausted", "proven")
+    assert lines(known) == [50, 22, 23]
+
+
+def test_inferred_holders_make_it_likely() -> None:
+    """What was read from source is no proof."""
+    assert found(whole(STARVING, permits(closed=None, basis="inferred")))["pool-exhausted"] == "likely"
+
+
+def test_a_holder_at_work_gives_it_back() -> None:
+    """Nor is a pool exhausted of which a part is left, or of which a part is with nobody knows whom."""
+    working = [runs(1), waits(2, "semaphore-1", 50, "semaphore"), runs(3), waits(4, "semaphore-1", 50, "semaphore")]
+    assert "pool-exhausted" not in found(whole(working, permits()))
+    assert "pool-exhausted" not in found(whole(STARVING, permits(value=1)))
+    assert "pool-exhausted" not in found(whole(STARVING, replace(permits(), limit=3)))
+
+
+def test_holders_in_a_circle_of_locks_are_that_ones_victims() -> None:
+    """The pool is empty because its holders wait for each other's locks, not for more of the pool."""
+    circle = [waits(2, "lock-3", 50, "lock"), waits(3, "lock-2", 51, "lock"), waits(4, "semaphore-1", 52, "semaphore")]
+    pool_of_them = replace(permits(), waiters=(4,))
+    known = whole([runs(1), *circle], pool_of_them, lock("lock-2", 2, (3,)), lock("lock-3", 3, (2,)))
+    assert verdict(known) == "lock-order-deadlock" and "pool-exhausted" not in found(known)
+
+
+def test_an_idle_consumer_has_nothing() -> None:
+    """An empty queue whose items nobody is to put back is no pool."""
+    queue = Resource("queue-1", "queue", "Queue jobs (empty, no bound)", waiters=(2,), value=0, limit=0)
+    assert "pool-exhausted" not in found(whole([runs(1), waits(2, "queue-1", 50)], queue))
