@@ -150,6 +150,15 @@ def _reads(process: Process, resource: Resource) -> bool:
     return resource.kind == "pipe" and any(e.pid == process.pid and e.mode in ("r", "rw") for e in resource.ends)
 
 
+def awaits_orders(view: View, process: Process, thread: Thread, resource: Optional[Resource]) -> Optional[str]:
+    """Why a wait for this peer may be a rest."""
+    if resource is not None and any(waker.pid in ancestors(view, process) for waker in resource.wakers):
+        return "the other end is its parent's, or of somebody above: a worker that waits for orders rests like this"
+    if any(frame.file.endswith("multiprocessing/managers.py") for frame in thread.python[:6]):
+        return "it asks an object of a multiprocessing manager, which may wait by design: a queue, a lock"
+    return None
+
+
 def behind(view: View, process: Process) -> Optional[Waiter]:
     """Who waits for a process or for its other end, with a line of the program: its parent first."""
     found = [w for p in view.processes if p is not process for w in waiters(view, p) if own_frame(w.frames)]

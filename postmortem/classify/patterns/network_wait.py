@@ -18,7 +18,7 @@ from typing import Iterator, Optional, Tuple
 from ...evidence import Process, PythonFrame, Resource, Task, Thread
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
-from ..pipes import ancestors
+from ..pipes import awaits_orders
 from ..view import View, label
 from ..wakers import peers_only
 
@@ -83,15 +83,12 @@ def _thread(view: View, process: Process, thread: Thread, resource: Optional[Res
             facts.append("the other end is held by the same process tree: look at who should answer there")
     else:
         facts.append("which peer it is was not recorded: only a capture of the running process knows")
-    fed = resource is not None and any(waker.pid in ancestors(view, process) for waker in resource.wakers)
-    if fed:
-        facts.append(
-            "the other end is its parent's, or of somebody above: a worker that waits for orders rests like this"
-        )
+    orders = awaits_orders(view, process, thread, resource)
+    facts += [orders] if orders else []
     if not matters:
         facts.append("nothing shows that the main thread waits for it: it may be idle by design")
     return Match(
-        confidence="likely" if matters and frame is not None and not (peer_moves or fed) else "possible",
+        confidence="likely" if matters and frame is not None and not (peer_moves or orders) else "possible",
         summary=f"{label(thread)} waits for {peer}{at}, and has no timeout",
         evidence=tuple(facts),
         culprits=_culprits(view, process, frame, thread, None),
@@ -121,7 +118,7 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
         frame = own_frame(task.stack)
         resource = resources.get(task.resource or alone.get(task.id, ""))
         if resource is not None and resource.kind != "socket":
-            continue  # a pipe, a terminal: what reads them has patterns of its own
+            continue  # a pipe, a terminal: they have patterns of their own
         serves = resource.accepted if resource is not None else bool(process.listening)
         if serves or frame is None:
             yield No(f"task {task.name} waits for the network in a program that serves")

@@ -317,3 +317,18 @@ def test_orders_from_a_parent_of_the_tree() -> None:
         PARENT, (thread(PARENT, stack("serve"), wait=Wait("socket", "accept", endless=True), is_main=True),), ()
     )
     assert not {"stdin-wait", "pipe-never-closed"} & found(evidence(parent, worker)).keys()
+
+
+def test_a_worker_that_waits_for_orders_over_a_socket() -> None:
+    """From its parent, or from an object of a manager: it may rest, so what waits for a peer is only possible."""
+    peer = {"local": "/run/x", "peer_in_tree": True}
+    parent = of(
+        PARENT, (thread(PARENT, stack("serve"), wait=Wait("socket", "accept", endless=True), is_main=True),), ()
+    )
+    for pid, functions in ((PARENT, ("work",)), (OTHER, ("multiprocessing.managers._callmethod", "work"))):
+        wakers = (Waker("end", "kernel", pid=pid),)
+        given = Resource("socket-1", "socket", "socket", wakers=wakers, **peer)  # type: ignore[arg-type]
+        worker = of(CHILD, (waits(given, "read", CHILD, *functions),), (given,))
+        assert found(evidence(parent, worker)).get("network-wait") == "possible"
+        plain = of(CHILD, (waits(given, "read", CHILD, "work"),), (given,))
+        assert pid == PARENT or found(evidence(parent, plain))["network-wait"] == "likely"
