@@ -102,6 +102,15 @@ def waiters(view: View, process: Process) -> Iterator[Waiter]:
             yield Waiter(process, thread_of, task, awaited)
 
 
+def waiters_of_unknown(view: View, process: Process, placeholder: Resource) -> Iterator[Waiter]:
+    """Threads that rest in a call on a descriptor of which nothing was noted, as in a core alone."""
+    for thread in process.threads:
+        wait = thread.wait
+        unknown = wait is not None and wait.resource is None and wait.fd is not None and wait.kind in ("pipe", "other")
+        if unknown and view.rests(thread) and not view.moves(thread):
+            yield Waiter(process, thread, None, placeholder)
+
+
 def _awaited(process: Process, task: Task, resources: Dict[str, Resource]) -> Optional[Resource]:
     """A descriptor that a task waits for without end, or the child whose end it waits for; when it is not known which
     descriptor, all that its loop watches."""

@@ -19,8 +19,8 @@ from typing import Dict, FrozenSet, Iterator, List, Optional, Tuple
 
 from ...evidence import Process, Resource
 from ..knowledge import own_frame, short
-from ..pattern import Answer, Match, No, Pattern
-from ..pipes import Waiter, program, read_ends, waiters, writes
+from ..pattern import Answer, CannotTell, Match, No, Pattern
+from ..pipes import Waiter, program, read_ends, waiters, waiters_of_unknown, writes
 from ..view import View
 
 PATTERN = Pattern(
@@ -38,8 +38,15 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/subprocess.html#subprocess.Popen.wait",),
 )
 
+#: What a thread of a core writes to: perhaps a pipe.
+_UNKNOWN = Resource("unknown", "pipe", "a descriptor of which nothing was noted")
+
 
 def match(view: View) -> Iterator[Answer]:
+    if any(writes(w) for p in view.processes for w in waiters_of_unknown(view, p, _UNKNOWN)):
+        yield CannotTell(
+            ("who holds the other end of what a thread writes to: only a capture of the running process knows",)
+        )
     waiting: Dict[int, List[Waiter]] = {p.pid: list(waiters(view, p)) for p in view.processes}
     told: List[FrozenSet[int]] = []
     found = [

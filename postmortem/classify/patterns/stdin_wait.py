@@ -21,7 +21,7 @@ from typing import Iterator, List, Optional
 from ...evidence import PythonFrame, Resource
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
-from ..pipes import WRITES, Waiter, ancestors, holders, read_ends, waiters
+from ..pipes import WRITES, Waiter, ancestors, holders, read_ends, waiters, waiters_of_unknown
 from ..view import View
 
 PATTERN = Pattern(
@@ -36,6 +36,8 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/functions.html#input",),
 )
 
+#: Standard input of which no capture has noted anything.
+_UNKNOWN = Resource("stdin", "file", "stdin; what that was, only a capture of the running process knows")
 #: The state of a pipe whose only writers read a terminal themselves.
 _WRITER_ASKS = "writer reads a terminal"
 _QUESTION = re.compile(r"\b(input|getpass|raw_input|prompt|confirm|breakpoint)\s*\(")
@@ -45,8 +47,9 @@ _ASKS = (("/pdb.py", "cmdloop"), ("/pdb.py", "_cmdloop"), ("/cmd.py", "cmdloop")
 
 def match(view: View) -> Iterator[Answer]:
     for process in view.processes:
-        for waiter in waiters(view, process):
-            stdin = _stdin(waiter)
+        unrecorded = [w for w in waiters_of_unknown(view, process, _UNKNOWN) if _reads_stdin(w)]
+        for waiter in (*waiters(view, process), *unrecorded):
+            stdin = waiter.resource if waiter.resource is _UNKNOWN else _stdin(waiter)
             if stdin is None:
                 continue
             senders = {other.pid for other in holders(view, stdin) if other.pid in view.by_pid}
@@ -56,6 +59,12 @@ def match(view: View) -> Iterator[Answer]:
                 yield No(f"{waiter.who} reads a pipe, as such programs do: {stdin.description}")
             elif not view.idle(waiter.thread):
                 yield _match(view, waiter, stdin)
+
+
+def _reads_stdin(waiter: Waiter) -> bool:
+    """Of a core alone: descriptor 0 is the standard input, whatever that was."""
+    wait = waiter.thread.wait
+    return wait is not None and wait.fd == 0 and wait.syscall == "read" and own_frame(waiter.frames) is not None
 
 
 def _stdin(waiter: Waiter) -> Optional[Resource]:
@@ -76,7 +85,7 @@ def _match(view: View, waiter: Waiter, stdin: Resource) -> Match:
     asks, idle = _asks(view, waiter, frame), _writers_ask(view, stdin)
     if asks:
         facts.append(f"it asks a person: {asks}")
-    elif stdin.kind == "pipe" and not idle:
+    elif stdin.kind != "terminal" and not idle:
         facts.append(
             "a program that takes its orders from another one, as a worker or a language server, rests like this"
         )

@@ -332,3 +332,18 @@ def test_a_worker_that_waits_for_orders_over_a_socket() -> None:
         assert found(evidence(parent, worker)).get("network-wait") == "possible"
         plain = of(CHILD, (waits(given, "read", CHILD, "work"),), (given,))
         assert pid == PARENT or found(evidence(parent, plain))["network-wait"] == "likely"
+
+
+def test_what_a_core_alone_says_of_descriptors() -> None:
+    """Descriptor 0 is the standard input, and a line may ask; of any other nobody knows the other end."""
+
+    def told(source: str, syscall: str, fd: int) -> Evidence:
+        waiting = thread(PARENT, stack("ask"), wait=Wait("other", syscall, endless=True, fd=fd), is_main=True)
+        known = evidence(of(PARENT, (waiting,), ()), kind="core", window=None)
+        return type(known)(known.trigger, known.processes, sources={waiting.python[0].file: {1: source}})
+
+    assert found(told("go = input('go on? ')", "read", 0)) == {"stdin-wait": "likely"}
+    assert found(told("data = read()", "read", 0)) == {"stdin-wait": "possible"}
+    assert found(told("data = read()", "read", 3)) == {}
+    writing = classify(told("put(data)", "write", 3))
+    assert (writing.findings, "pipe-deadlock" in [a.pattern for a in writing.abstained]) == ((), True)
