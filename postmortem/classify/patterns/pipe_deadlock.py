@@ -38,8 +38,7 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/subprocess.html#subprocess.Popen.wait",),
 )
 
-#: What a thread of a core writes to: perhaps a pipe.
-_UNKNOWN = Resource("unknown", "pipe", "a descriptor of which nothing was noted")
+_UNKNOWN = Resource("unknown", "pipe", "a descriptor of which nothing was noted")  # what a thread of a core writes to
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -135,17 +134,11 @@ def _match(view: View, writer: Waiter, back: Waiter) -> Match:
     elif stuck != "proven" and len(back.process.threads) > 1:
         facts.append(f"none of the {len(back.process.threads) - 1} other threads of {program(back.process)} reads it")
     own = back is writer
-    summary = (
-        f"{writer.who} writes into a full pipe that only it could read"
-        if own
-        else (
-            f"{back.who} waits{at} for {program(writer.process)}, which cannot go on before that process reads its full pipe"
-        )
-    )
+    summary = f"{back.who} waits{at} for {program(writer.process)}, which cannot go on before that process reads its full pipe"
     both = back.task is None and writes(back) and not own
     return Match(
         confidence="proven" if stuck == "proven" else "likely",
-        summary=summary,
+        summary=f"{writer.who} writes into a full pipe that only it could read" if own else summary,
         evidence=tuple(dict.fromkeys(facts)),
         culprits=back.culprits(view) + (writer.culprits(view) if both or frame is None else ()),
         victims=() if own or writes_at is None else (view.victim(writer.process, writer.thread),),
