@@ -156,6 +156,17 @@ class Acquires:
             found.setdefault(event.what, not event.taken and event.line > frame.line)
         return {what for what, pending in found.items() if pending}
 
+    def entered(self, manager: int, verbs: Verbs = LOCKS) -> List[int]:
+        """Addresses of what the ``__enter__`` of a context manager takes and keeps, and its ``__exit__`` gives back."""
+        taken = [event.what for event in self._method(manager, "__enter__", verbs) if event.taken]
+        back = {event.what for event in self._method(manager, "__exit__", verbs) if not event.taken} if taken else ()
+        return [what for what in taken if what in back]
+
+    def _method(self, receiver: int, name: str, verbs: Verbs) -> Iterator[Event]:
+        called = self._bound(class_value(self._frames.objects, receiver, name), receiver, [])
+        if called is not None:
+            yield from self._kept(*called, verbs, _DEPTH)
+
     def unread(self, frame: Frame) -> bool:
         """Might its function have acquired something, for all that is known of it?"""
         return "acquire" in frame.code.used_names() and self.function(frame) is None
@@ -231,37 +242,46 @@ class Acquires:
     def _within(self, scope: _Scope, site: CallSite, verbs: Verbs, depth: int) -> Iterator[Event]:
         """What a function that was called, and has returned, took and kept, or gave back."""
         called = self._callee(scope, site)
-        if called is None:
-            return
-        inner, function = called
-        events = [e[:3] for e in self._events(inner, calls_before(function), verbs, depth - 1)]
+        for event in self._kept(*called, verbs, depth) if called is not None else ():
+            yield event._replace(line=site.line)
+
+    def _kept(self, scope: _Scope, function: Function, verbs: Verbs, depth: int) -> Iterator[Event]:
+        """What a whole run of a function comes to."""
+        events = [e[:3] for e in self._events(scope, calls_before(function), verbs, depth - 1)]
         kept = {what for _line, what in outstanding(events)}
         for what in dict.fromkeys(what for _line, what, _taken in events):
             first = next(taken for _line, other, taken in events if other == what)
             if what in kept or not first:
-                yield Event(site.line, what, what in kept, False)
+                yield Event(0, what, what in kept, False)
 
     def _callee(self, scope: _Scope, site: CallSite) -> Optional[Tuple[_Scope, Function]]:
         """The function that a call means, and what its parameters are bound to."""
-        frames, objects = self._frames, self._frames.objects
         receiver = scope.resolve(site.path) if site.path else None
         if site.path and receiver is None:
             return None
+        objects = self._frames.objects
         found = class_value(objects, receiver, site.name) if receiver is not None else scope.resolve((site.name,))
+        arguments = [scope.resolve(path) if path else None for path in site.arguments]
+        return self._bound(found, receiver, arguments)
+
+    def _bound(
+        self, called: Optional[int], receiver: Optional[int], arguments: List[Optional[int]]
+    ) -> Optional[Tuple[_Scope, Function]]:
+        """A function object, or a method: its source, and its parameters' values."""
+        frames, objects = self._frames, self._frames.objects
         try:
-            if found is not None and objects.type_name(found) == "method":
-                receiver, found = objects.field(found, _SELF), objects.field(found, _FUNC)
-            if found is None or objects.type_name(found) != "function":
+            if called is not None and objects.type_name(called) == "method":
+                receiver, called = objects.field(called, _SELF), objects.field(called, _FUNC)
+            if called is None or objects.type_name(called) != "function":
                 return None
-            code = frames.codes.get(objects.memory.u64(found + objects.layout.func_code))
+            code = frames.codes.get(objects.memory.u64(called + objects.layout.func_code))
             # before 3.10 the globals lie behind the code (Include/cpython/funcobject.h)
-            namespace = objects.field(found, 16 if objects.layout.func_code - objects.layout.ob_extra > 16 else 24)
+            namespace = objects.field(called, 16 if objects.layout.func_code - objects.layout.ob_extra > 16 else 24)
         except (Fault, NotThat):
             return None
         function = function_from(self.source(code.filename), code.name, code.firstlineno)
         if function is None:
             return None
-        names = list(parameters(function))
-        values = [scope.resolve(path) if path else None for path in site.arguments]
-        bound = dict(zip(names, [receiver, *values] if receiver is not None else values))
+        values = arguments if receiver is None else [receiver, *arguments]
+        bound = {name: value for name, value in zip(parameters(function), values) if value is not None}
         return _Scope(frames, bound.get, namespace), function

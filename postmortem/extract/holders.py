@@ -188,6 +188,7 @@ class Holders:
             yield at, lock if lock is not None else value
         for manager, entered in self._locks.managers(frame):
             yield from ((entered, lock.address) for lock in self._locks.guarded(manager))
+            yield from ((entered, self._lock(what) or what) for what in self._acquires.entered(manager))
             generator = self._locks.generator_frame(manager)
             if generator is not None:
                 yield from ((entered, address) for _line, address in self._by_hand(generator))
@@ -205,6 +206,7 @@ class Holders:
             yield from ((line, queue) for line, queue in self._acquires.of(frame, QUEUES) if queue in back)
         yield from self._acquires.of(frame)
         for manager, entered in self._locks.managers(frame):
+            yield from ((entered, what) for what in self._acquires.entered(manager, QUEUES))
             generator = self._locks.generator_frame(manager)
             if generator is not None:
                 yield from ((entered, address) for _line, address in self._taken_out(generator))
