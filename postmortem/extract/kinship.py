@@ -139,7 +139,8 @@ class _Fork(NamedTuple):
     def _own_steps(self, place: LockPlace) -> Tuple[str, ...]:
         threads = len(self.process.threads)
         if place.recorded:
-            return (f"none of the {threads} threads of process {self.process.pid} is the one that the lock records",)
+            which = "its one thread is not" if threads == 1 else f"none of its {threads} threads is"
+            return (f"process {self.process.pid} does not have that thread: {which} the one that the lock records",)
         if threads > 1:
             return (f"no frame of the {threads} threads of process {self.process.pid} was found to hold it",)
         return (

@@ -24,6 +24,7 @@ from ..evidence import replace as changed
 from ..memory import CoreThread, ElfCore
 from . import waits
 from .acquires import Lines
+from .buffered import BufferBook
 from .collector import collectors
 from .descriptors import Descriptors
 from .endpoints import DescriptorBook
@@ -77,6 +78,7 @@ class Reader:
         self.locks = LockBook(python, self.by_tid, lines) if python else None
         self.shared = SharedWork(python, core, raw.process.get("maps"), self.by_tid, lines, self.gaps)
         self.native_locks = NativeLocks(core)
+        self.buffers = BufferBook(python, core, self.tid_of_ident)
         self.variables = Variables(python, self.gaps) if python and with_locals else None
         self.stacks = Stacks(python, self.variables, self.gaps)
         self._drafts: List[Tuple[Thread, Sequence[PyFrame]]] = []
@@ -205,9 +207,8 @@ class Reader:
         shared = self.shared.futex(word, tid, frames)
         if shared is not None:
             return shared
-        if self.locks is not None and frames:
-            return self.locks.wait(word, tid, frames)
-        return None
+        known = self.locks.wait(word, tid, frames) if self.locks is not None and frames else None
+        return known or (self.buffers.futex(word, tid) if frames else None)
 
     def _gil(self, state: Optional[ThreadState], wait: Optional[Wait], native: Sequence[NativeFrame]) -> str:
         if self.python is None:
@@ -263,6 +264,7 @@ class Reader:
             *self.native_locks.resources(),
             *gil_resources(interpreters, threads),
             *self.shared.resources(),
+            *self.buffers.resources(),
             *(self.tasks.resources() if self.tasks else ()),
             *self.descriptors.resources(),
         )
@@ -297,7 +299,7 @@ class Reader:
         states = self.locks.states() if self.locks else {}
         places = {ident: LockPlace(state.address, state.owner_ident) for ident, state in states.items()}
         places.update({ident: LockPlace(at, None, tid) for ident, (at, tid) in self.native_locks.places().items()})
-        return self.shared.trace(self.tid_of_ident, places)
+        return self.shared.trace(self.tid_of_ident, {**places, **self.buffers.places()})
 
     def _interpreter(self, interpreter: InterpreterState) -> Interpreter:
         world = self.locks.stop_the_world(interpreter) if self.locks else None

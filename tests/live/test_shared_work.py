@@ -19,7 +19,7 @@ from .interpreters import Program, matrix
 pytestmark = pytest.mark.live
 
 PROGRAM = """
-import multiprocessing, os, signal, sys, threading, time, warnings
+import concurrent.futures, multiprocessing, os, signal, sys, threading, time, warnings
 warnings.simplefilter("ignore")  # forks of a threaded process are what this is about
 made = multiprocessing.get_context("fork")
 
@@ -86,6 +86,8 @@ def main():
     second.start()
     resting, pool = made.Pool(2), made.Pool(2)
     assert resting.map(abs, range(4)) == [0, 1, 2, 3]
+    farm = concurrent.futures.ProcessPoolExecutor(1, mp_context=made)
+    nap = farm.submit(time.sleep, 600)
     workers = [p.pid for p in pool._pool]
     has = threading.Event()
     threading.Thread(target=audit.keep, args=(has,), name="keeper", daemon=True).start()
@@ -93,8 +95,11 @@ def main():
     copy = made.Process(target=audit.note)
     copy.start()
     threading.Thread(target=collect, args=(tables, writer), name="collector", daemon=True).start()
+    threading.Thread(target=nap.result, name="sleeper", daemon=True).start()
     threading.Thread(target=results, args=(pool,), name="customer", daemon=True).start()
-    while [p.pid for p in pool._pool] == workers or len(pool._cache) != 1:
+    while len(pool._pool) < 2 or [p.pid for p in pool._pool] == workers or len(pool._cache) != 1:
+        time.sleep(0.01)
+    while not nap.running():
         time.sleep(0.01)
     rest(writer.pid, second.pid, copy.pid, *[p.pid for p in pool._pool + resting._pool])
     for name, pids in (("second", [second.pid]), ("copy", [copy.pid]), ("resting", [p.pid for p in resting._pool])):
@@ -141,5 +146,11 @@ def test_what_processes_share_is_told_apart(python: str, tmp_path: Path) -> None
         assert (orphan.description, orphan.value) == ("Lock Ledger.guard, shared by processes", 0)
         idle = next(pool for pool in root.pools if set(pool.processes) == set(said["resting"]))
         assert (sorted(idle.idle), idle.replaced, idle.pending) == (sorted(said["resting"]), 0, 0)
-        pool = next(pool for pool in root.pools if pool is not idle)
+        farm = next(pool for pool in root.pools if pool.kind == "ProcessPoolExecutor")
+        assert (farm.description, farm.limit, farm.pending, farm.idle) == ("ProcessPoolExecutor farm", 1, 1, ())
+        assert (len(farm.processes), farm.broken, farm.shutdown) == (1, False, False)
+        nap = next(r for r in root.resources if r.kind == "future")
+        assert nap.description == "Future of sleep, with ProcessPoolExecutor farm"
+        assert next(w.tid for w in nap.wakers if w.role == "runner") in farm.threads
+        pool = next(pool for pool in root.pools if pool not in (idle, farm))
         assert (pool.description, pool.replaced, pool.pending) == ("multiprocessing.Pool pool", 1, 1)
