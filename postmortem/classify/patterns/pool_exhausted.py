@@ -20,7 +20,7 @@ from typing import Dict, Iterator, List, Optional, Tuple
 from ...evidence import Process, PythonFrame, Resource, Thread, Waker
 from ...findings import Culprit
 from ...waitgraph import Agent
-from ..knowledge import own_frame, short
+from ..knowledge import is_library, own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..view import View, label, plural
 
@@ -121,8 +121,9 @@ def _match(view: View, process: Process, resource: Resource, holders: List[Holde
 
 
 def _culprits(view: View, process: Process, holders: List[Holder]) -> Iterator[Culprit]:
-    """Where they ask for more, then where they took what they have; each line once."""
-    wanted = [(own_frame(thread.python), thread) for thread, _waker in holders]
+    """Where they ask for more, and who asks through that; then where they took what they have; each line once."""
+    own = [[f for f in thread.python if not is_library(f)][:2] for thread, _waker in holders]
+    wanted = [(frame, thread) for frames, (thread, _waker) in zip(own, holders) for frame in frames]
     places: Dict[PythonFrame, Thread] = {}
     for frame, thread in (*wanted, *((waker.frame, thread) for thread, waker in holders)):
         if frame is not None:

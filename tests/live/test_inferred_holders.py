@@ -1,0 +1,119 @@
+"""Holders that only sources tell: of locks taken in functions that have returned, of things taken out of pools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from postmortem.memory import ProcMem
+
+from .interpreters import Program, kinds
+from .test_primitives import read
+
+pytestmark = pytest.mark.live
+
+LIBRARY = """
+class Transaction:
+    def __init__(self, latch): self.latch = latch
+    def begin(self):
+        self.latch.acquire()
+        return self
+    def touch(self):
+        self.latch.acquire()
+        self.latch.release()
+    def commit(self, then):
+        then()
+        self.latch.release()
+"""
+
+PROGRAM = """
+import queue, sys, threading, time
+from transactions import Transaction
+
+class Lease:
+    def __init__(self, pool): self.pool = pool
+    def __enter__(self): self.one = self.pool.idle.get()
+    def __exit__(self, *_): self.pool.idle.put(self.one)
+
+class Pool:
+    def __init__(self):
+        self.idle = queue.LifoQueue()
+        self.idle.put("one")
+    def checkout(self): return self.idle.get()
+    def checkin(self, one): self.idle.put(one)
+
+begun, committing, touched, several = (threading.Lock() for _ in range(4))
+leased, checked, consumed = Pool(), Pool(), Pool()
+inside = threading.Semaphore(0)
+def forever():
+    inside.release()
+    time.sleep(3600)
+def has_begun():
+    transaction = Transaction(begun)
+    transaction.begin()
+    forever()
+    transaction.commit(print)
+def commits():
+    Transaction(committing).begin().commit(forever)
+def has_touched():
+    transaction = Transaction(touched)
+    transaction.touch()
+    forever()
+def either():
+    several.acquire(False)
+    forever()
+def leases():
+    with Lease(leased): forever()
+def checks():
+    one = checked.checkout()
+    try:
+        forever()
+    finally:
+        checked.checkin(one)
+def consumes():
+    consumed.checkout()
+    forever()
+def wants_begun(): begun.acquire()
+def wants_committing(): committing.acquire()
+def wants_touched(): touched.acquire()
+def wants_several(): several.acquire()
+def wants_leased(): leased.idle.get()
+def wants_checked(): checked.idle.get()
+def wants_consumed(): consumed.idle.get()
+has = (has_begun, commits, has_touched, either, either, leases, checks, consumes)
+wants = (wants_begun, wants_committing, wants_touched, wants_several, wants_leased, wants_checked, wants_consumed)
+def start():
+    for function in has: threading.Thread(target=function, name=function.__name__, daemon=True).start()
+    for _ in has: inside.acquire()
+    touched.acquire()
+    threads = [threading.Thread(target=function, name=function.__name__, daemon=True) for function in wants]
+    for thread in threads: thread.start()
+    for _ in range(3):  # the interpreter lock is a futex, too
+        while any(open(f"/proc/self/task/{t.native_id}/syscall").read().split()[0] != "202" for t in threads):
+            time.sleep(0.01)
+        time.sleep(0.02)
+start()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("python", kinds())
+def test_holders_by_source(python: str, tmp_path: Path) -> None:
+    """Taken in a function of another file that has returned; yet to be released by one that was entered with it; taken out
+    of a queue and to be put back. Not: taken and given back; by one of two; taken for good."""
+    (tmp_path / "transactions.py").write_text(LIBRARY)
+    with Program(python, PROGRAM, tmp_path) as program, ProcMem(program.pid) as memory:
+        _book, threads, waits = read(program, memory)
+        names = {tid: str(thread.name) for tid, thread in threads.items()}
+        owners = {name: (names.get(r.owner_tid or 0), r.owner_basis) for name, r in waits.items() if r.kind == "lock"}
+        assert owners == {
+            "wants_begun": ("has_begun", "inferred"),
+            "wants_committing": ("commits", "inferred"),
+            "wants_touched": ("MainThread", "inferred"),  # not has_touched, who has given it back
+            "wants_several": (None, None),
+        }
+        holders = {name: [names[w.tid or 0] for w in r.wakers] for name, r in waits.items() if r.kind == "queue"}
+        assert holders == {"wants_leased": ["leases"], "wants_checked": ["checks"], "wants_consumed": []}
+        assert {w.basis for r in waits.values() for w in r.wakers} == {"inferred"}
