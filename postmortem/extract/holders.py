@@ -194,7 +194,9 @@ class Holders:
                 yield from ((entered, address) for _line, address in self._by_hand(generator))
 
     def _stacked(self, frame: Frame) -> Iterator[int]:
-        """What ExitStacks are to leave that are variables of a frame. Those of objects belong to no frame."""
+        """What ExitStacks are to leave that a frame has filled. Those of objects belong to no frame."""
+        if "enter_context" not in frame.code.used_names():
+            return
         for _name, value in list(self._python.frames.locals(frame))[:_MAX_LOCALS]:
             if self._python.objects.type_name(value) == "ExitStack":
                 yield from self._locks.stacked(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from ..cpython.attributes import attribute
@@ -16,7 +17,7 @@ from ..cpython.primitives import Layer, awaited_queue, condition_lock, ends_at, 
 from ..evidence import HeldLock, Pool, Resource, StopTheWorld
 from ..evidence import replace as changed
 from .acquires import Acquires, Lines
-from .holders import Claim, Holders
+from .holders import Holders
 from .orphans import Orphans
 from .pools import Pools
 from .primitives import Primitives
@@ -40,11 +41,11 @@ class LockBook:
         acquires = Acquires(python.frames, lines)
         self._holders = Holders(python, threads, self._locks, acquires, lambda lock, user: self._know(lock, [user]))
         self._orphans = Orphans(python, threads, acquires)
-        self._held: Dict[int, List[Claim]] = {}  # by the thread
         self._ids: Dict[int, str] = {}  # lock object → resource id
         self._states: Dict[int, LockState] = {}
         self._waiters: Dict[int, List[int]] = {}
         self._users: Dict[int, List[Frame]] = {}
+        self._held: Dict[int, List[HeldLock]] = {}  # by the thread
 
     # ------------------------------------------------------------------ waits
 
@@ -141,17 +142,14 @@ class LockBook:
         """Finds who holds what."""
         permits = set(self._primitives.wanted("semaphore", "queue"))
         self._holders.settle(self._states, {a for a, waiters in self._waiters.items() if waiters}, permits)
+        self._held = self._primitives.imports()
         for claim in self._holders.held:
-            self._held.setdefault(claim.tid, []).append(claim)
-
-    def held_by(self, tid: int) -> Tuple[HeldLock, ...]:
-        found = []
-        for claim in self._held.get(tid, ()):
             ident = self._ids.get(claim.what) or self._primitives.ident(claim.what)
             if ident is not None:
-                found.append(self._holders.held_lock(claim, ident))
-        found += self._primitives.imports(tid)
-        return tuple(sorted(found, key=lambda h: (h.depth, h.resource)))
+                self._held.setdefault(claim.tid, []).append(self._holders.held_lock(claim, ident))
+
+    def held_by(self, tid: int) -> Tuple[HeldLock, ...]:
+        return tuple(sorted(self._held.get(tid, ()), key=lambda h: (h.depth, h.resource)))
 
     # ------------------------------------------------------------------ what it comes to
 
@@ -176,12 +174,14 @@ class LockBook:
         """Two things that the program calls alike get a number each."""
         found = [self._resource(address, ident) for address, ident in self._ids.items()]
         found += self._primitives.resources(self._holders.permits)
-        names = [r.description for r in found]
-        return tuple(
-            changed(r, description=f"{r.description} #{names[:i].count(r.description) + 1}")
-            if names.count(r.description) > 1 else r
-            for i, r in enumerate(found)
-        )  # fmt: skip
+        alike = Counter(r.description for r in found)
+        seen: Dict[str, int] = {}
+        for i, resource in enumerate(found):
+            name = resource.description
+            seen[name] = seen.get(name, 0) + 1
+            if alike[name] > 1:
+                found[i] = changed(resource, description=f"{name} #{seen[name]}")
+        return tuple(found)
 
     def _resource(self, address: int, ident: str) -> Resource:
         lock, users = self._states[address], self._users.get(address, ())

@@ -58,6 +58,8 @@ class Primitives:
         self._names = names
         self._pools = pools
         self._drafts: Dict[int, Draft] = {}
+        self._joins: Dict[int, int] = {}  # thread → threading.Thread
+        self._tid_of = {state.object: tid for tid, state in threads.items() if state.object}
         self._describe: Dict[str, Callable[[Draft, Resource], Resource]] = {
             "condition": self._condition, "event": self._event, "semaphore": self._semaphore, "barrier": self._barrier,
             "queue": self._queue, "future": self._future, "thread": self._thread, "import-lock": self._import_lock,
@@ -74,6 +76,8 @@ class Primitives:
             self._drafts[layer.address] = known
         known.users.extend(frames[layer.depth + 1 : layer.depth + 6])
         known.waiters.append(tid)
+        if kind == "thread":
+            self._joins[tid] = layer.address
         known.functions.append(layer.function)
         detail = _DETAILS.get((layer.kind, layer.function)) or _DETAILS.get((layer.kind, ""))
         return FutexFacts(_WAIT_KINDS.get(kind, "condition"), known.ident, detail)
@@ -93,8 +97,8 @@ class Primitives:
 
     def joined(self, tid: int) -> Optional[int]:
         """The thread whose end this one waits for."""
-        draft = next((d for d in self._drafts.values() if d.kind == "thread" and tid in d.waiters), None)
-        return self._tid(draft.address) if draft is not None else None
+        thread = self._joins.get(tid)
+        return self._tid_of.get(thread) if thread is not None else None
 
     # ------------------------------------------------------------------ what it comes to
 
@@ -197,11 +201,8 @@ class Primitives:
 
     # ------------------------------------------------------------------ threads, imports
 
-    def _tid(self, thread: int) -> Optional[int]:
-        return next((tid for tid, state in self._threads.items() if state.object == thread), None)
-
     def _thread(self, draft: Draft, blank: Resource) -> Resource:
-        tid = self._tid(draft.address)
+        tid = self._tid_of.get(draft.address)
         found = attribute(self._objects, draft.address, "_name")
         name = self._objects.optional_text(found) if found else None
         if tid is not None:
@@ -228,14 +229,14 @@ class Primitives:
         owner = next((tid for tid, state in self._threads.items() if state.ident == ident), None)
         return self._objects.optional_text(values["name"]) if "name" in values else None, owner, ident
 
-    def imports(self, tid: int) -> List[HeldLock]:
-        """The wanted imports that a thread is at, each at the line that imports."""
-        found = []
+    def imports(self) -> Dict[int, List[HeldLock]]:
+        """The wanted imports that threads are at, by thread, each at the line that imports."""
+        found: Dict[int, List[HeldLock]] = {}
         for draft in self._drafts.values():
             module, owner, _ident = self._import(draft) if draft.kind == "import-lock" else (None, None, None)
-            if owner != tid or module is None:
+            if owner is None or module is None:
                 continue
-            frames = self._threads[tid].frames
+            frames = self._threads[owner].frames
             loads = (
                 i for i, f in enumerate(frames) if f.is_in("_find_and_load", *IMPORTLIB) and self._loads(f, module)
             )
@@ -244,7 +245,8 @@ class Primitives:
                 (i for i, f in enumerate(frames) if i > start and not f.code.filename.endswith(_IMPORTING)), None
             )
             if depth is not None:
-                found.append(HeldLock(draft.ident, self._place(frames[depth]), depth, "recorded"))
+                held = HeldLock(draft.ident, self._place(frames[depth]), depth, "recorded")
+                found.setdefault(owner, []).append(held)
         return found
 
     def _loads(self, frame: Frame, module: str) -> bool:
