@@ -54,10 +54,10 @@ def fills(pipes: Ends) -> Dict[str, Dict[str, Any]]:
             if time.monotonic() > until:
                 break
             # the reader's side tells whether anybody can still write
-            for pid, fd, _mode in sorted(ends, key=lambda end: str(end[2]))[:4]:
+            for pid, fd, mode in sorted(ends, key=lambda end: str(end[2]))[:4]:
                 known = fill(pidfds, pid, fd)
                 if known is not None:
-                    found[name] = {**known, "side": _mode}
+                    found[name] = {**known, "side": mode}
                     break
     return found
 

@@ -159,6 +159,16 @@ def _reads(process: Process, resource: Resource) -> bool:
     return resource.kind == "pipe" and any(e.pid == process.pid and e.mode in ("r", "rw") for e in resource.ends)
 
 
+def drained(reader: Process, several: List[Waiter], pipe: Resource) -> bool:
+    """Does a thread or a loop of the reader wait for something to read from it? Then it is not full for long."""
+    if any(part.key == pipe.key for waiter in several for part in read_ends(waiter)):
+        return True
+    if any(f.function == "put" and f.file.endswith("/queue.py") for t in reader.threads for f in t.python[:3]):
+        return True  # whoever passes on what it reads waits for room
+    keys = {r.id: r.key for r in reader.resources}
+    return any(keys.get(ident) == pipe.key for loop in reader.loops for ident in loop.descriptors)
+
+
 def awaits_orders(view: View, process: Process, thread: Thread, resource: Optional[Resource]) -> Optional[str]:
     """Why a wait for this peer may be a rest."""
     if resource is not None and any(waker.pid in ancestors(view, process) for waker in resource.wakers):

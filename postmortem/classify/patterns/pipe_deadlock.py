@@ -20,7 +20,7 @@ from typing import Dict, FrozenSet, Iterator, List, Optional, Tuple
 from ...evidence import Process, Resource
 from ..knowledge import own_frame, short
 from ..pattern import Answer, CannotTell, Match, No, Pattern
-from ..pipes import Waiter, program, read_ends, waiters, waiters_of_unknown, writes
+from ..pipes import Waiter, drained, holders, program, waiters, waiters_of_unknown, writes
 from ..view import View
 
 PATTERN = Pattern(
@@ -43,20 +43,20 @@ _UNKNOWN = Resource("unknown", "pipe", "a descriptor of which nothing was noted"
 
 def match(view: View) -> Iterator[Answer]:
     if any(writes(w) for p in view.processes for w in waiters_of_unknown(view, p, _UNKNOWN)):
-        yield CannotTell(
-            ("who holds the other end of what a thread writes to: only a capture of the running process knows",)
-        )
+        yield CannotTell(("who reads what a thread writes: only a capture of the running process knows",))
     waiting: Dict[int, List[Waiter]] = {p.pid: list(waiters(view, p)) for p in view.processes}
     told: List[FrozenSet[int]] = []
     found = [
         (w, back) for p in view.processes for w in waiting[p.pid] if writes(w) for back in [_back(view, waiting, w)]
     ]
     for writer, back in sorted(found, key=lambda pair: _rank(*pair)):
-        readers = _readers(writer)
+        pids = _readers(writer)
         if _feeds(writer):
             yield No(f"{writer.who} is the feeder of a multiprocessing queue: see mp-join-before-drain")
+        elif back is None and pids and not set(pids) & view.by_pid.keys():
+            yield _outside(view, writer)
         elif back is None:
-            who = ", ".join(program(view.by_pid[pid]) for pid in readers if pid in view.by_pid) or "a process outside"
+            who = ", ".join(program(view.by_pid[pid]) for pid in pids if pid in view.by_pid) or "somebody"
             yield No(f"{writer.who} cannot write before {who} reads, which does not wait for it")
         elif frozenset((writer.process.pid, back.process.pid)) not in told:
             told.append(frozenset((writer.process.pid, back.process.pid)))
@@ -86,7 +86,7 @@ def _back(view: View, waiting: Dict[int, List[Waiter]], writer: Waiter) -> Optio
         return None
     if reader is writer.process:
         return writer if len(reader.threads) == 1 or view.graph.stuck(writer.agent) else None
-    if _drained(view, reader, waiting[reader.pid], writer.resource):
+    if drained(reader, waiting[reader.pid], writer.resource):
         return None
     wanted, reached = [writer.process.pid], {writer.process.pid}
     while wanted:
@@ -108,14 +108,18 @@ def _waits_for(waiter: Waiter, other: Process) -> bool:
     return waiter.process is not other and any(waker.pid == other.pid for waker in waiter.resource.wakers)
 
 
-def _drained(view: View, reader: Process, several: List[Waiter], pipe: Resource) -> bool:
-    """Does a thread or a loop of the reader wait for something to read from it? Then it is not full for long."""
-    if any(part.key == pipe.key for waiter in several for part in read_ends(waiter)):
-        return True
-    if any(f.function == "put" and f.file.endswith("/queue.py") for t in reader.threads for f in t.python[:3]):
-        return True  # whoever passes on what it reads waits for room
-    keys = {r.id: r.key for r in reader.resources}
-    return any(keys.get(ident) == pipe.key for loop in reader.loops for ident in loop.descriptors)
+def _outside(view: View, writer: Waiter) -> Match:
+    """Its reader was not captured: whether that waits for it is not known."""
+    pipe, frame = writer.resource, own_frame(writer.frames)
+    who = " and ".join(holder.name for holder in holders(view, pipe)[:3])
+    at = f" at {short(frame)}" if frame else ""
+    return Match(
+        confidence="possible",
+        summary=f"{writer.who} cannot go on writing{at} before {who}, which was not captured, reads its full pipe",
+        evidence=(f"{writer.who} waits for {pipe.description}", *pipe.because),
+        culprits=writer.culprits(view),
+        pid=writer.process.pid,
+    )
 
 
 def _match(view: View, writer: Waiter, back: Waiter) -> Match:

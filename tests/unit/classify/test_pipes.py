@@ -98,6 +98,13 @@ def test_a_parent_that_reads_comes_back() -> None:
     assert "pipe-deadlock" not in found(evidence(of(PARENT, (rests,), ()), writer()))
 
 
+def test_a_reader_that_was_not_captured() -> None:
+    """Whether it waits for the writer is unknown: possible, at the line that writes."""
+    full = pipe(FULL, CHILD, ((CHILD, 1, "w"), (900, 5, "r")))
+    first = classify(evidence(of(CHILD, (waits(full, "write", CHILD, "emit", fd=1),), (full,)))).findings[0]
+    assert (first.pattern, first.confidence, first.culprits[0].function) == ("pipe-deadlock", "possible", "emit")
+
+
 def test_both_write_and_neither_reads() -> None:
     """Two full pipes: a circle, told once, with both lines."""
     orders = pipe("pipe:[9]", PARENT, ((PARENT, 4, "w"), (CHILD, 0, "r")))
