@@ -6,7 +6,7 @@ frames are passed over (Lib/threading.py, queue.py, contextlib.py, concurrent/fu
 
 from __future__ import annotations
 
-from typing import Callable, Iterator, Optional, Sequence, Tuple
+from typing import Callable, Iterator, List, Optional, Sequence, Tuple
 
 from ..memory import Fault
 from . import layouts as L
@@ -33,7 +33,8 @@ class Names:
 
     def find(self, same: Same, frames: Sequence[Frame]) -> Optional[str]:
         """The name of the object that ``same`` recognises by its address: of a local variable or of an attribute of one,
-        in the innermost frame that has it; else of a global; else of an item in a container of these."""
+        in the innermost frame that has it; else of a global; else of an attribute's attribute, or of an item in a container
+        of these."""
         frames = [f for f in frames if not f.code.filename.endswith(MACHINERY)]
         for frame in frames:
             found = self._among(same, self._locals(frame))
@@ -44,10 +45,32 @@ class Names:
             if found:
                 return found
         for frame in frames:
-            found = self._within(same, self._locals(frame)) or self._within(same, self._globals(frame))
+            named = self._locals(frame)
+            found = self._two_dots(same, named) or self._within(same, named) or self._within(same, self._globals(frame))
             if found:
                 return found
         return None
+
+    def _two_dots(self, same: Same, named: Sequence[Tuple[str, int]]) -> Optional[str]:
+        """``self.fonts.lock``"""
+        for name, value in named:
+            owner = self._class_name(value)
+            parts = self._instance(value) if owner is not None else ()
+            for part, inner in parts:
+                found = (
+                    next((n for n, item in self._instance(inner) if same(item)), None)
+                    if self._class_name(inner)
+                    else None
+                )
+                if found and owner is not None:
+                    return f"{_owner(name, owner)}.{part}.{found}"
+        return None
+
+    def _instance(self, value: int) -> List[Tuple[str, int]]:
+        try:
+            return list(attributes(self._objects, value).items())[:_MAX_LOCALS]
+        except (Fault, NotThat):
+            return []
 
     def _locals(self, frame: Frame) -> Sequence[Tuple[str, int]]:
         return list(self._frames.locals(frame))[:_MAX_LOCALS]

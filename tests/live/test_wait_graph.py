@@ -19,16 +19,21 @@ class Shelf:
     def __init__(self, name, kind):
         self.name, self.guard = name, kind()
 
+class Walker:
+    def __init__(self, gate, mine, other):
+        self.gate, self.mine, self.other = gate, mine, other
+
+    def run(self):
+        with self.mine.guard:         # holds
+            self.gate.wait()
+            with self.other.guard:    # wants
+                pass
+
 def circle(name, kinds):
     shelves = [Shelf(f"{name}{n}", kind) for n, kind in enumerate(kinds)]
     gate = threading.Barrier(len(shelves))
-    def run(mine, other):
-        with mine.guard:         # holds
-            gate.wait()
-            with other.guard:    # wants
-                pass
     pairs = zip(shelves, [*shelves[1:], shelves[0]])
-    return [threading.Thread(target=run, args=pair, name=f"{name}{n}", daemon=True) for n, pair in enumerate(pairs)]
+    return [threading.Thread(target=Walker(gate, *pair).run, name=f"{name}{n}", daemon=True) for n, pair in enumerate(pairs)]
 
 Lock, RLock, Condition = threading.Lock, threading.RLock, threading.Condition
 plain_condition = lambda: Condition(Lock())
@@ -84,4 +89,4 @@ def assert_link(process: Dict[str, Any], edges: List[Dict[str, Any]], owner: int
     holder = next(t for t in process["threads"] if t["tid"] == owner)
     held = [h for h in holder["holds"] if h["resource"] == resource["id"]]
     assert [(h["frame"]["function"], h["frame"]["line"]) for h in held] == [("run", line)]
-    assert "guard" in resource["description"], name
+    assert "Walker.other.guard" in resource["description"] or "Walker.mine.guard" in resource["description"], name
