@@ -33,6 +33,8 @@ class Landmarks:
         self._modules: Dict[int, str] = {}
         self._registries: Set[int] = set()
         self._of_threads: Dict[int, ThreadState] = {}
+        self._pending: Set[int] = set()
+        self._awaited_by: Dict[int, Set[int]] = {}  # what is awaited → tasks
         self._waits: Dict[int, int] = {}  # pending task → what it awaits, 0 when nothing
         self._ended: Set[int] = set()
         self._loops: Set[int] = set()
@@ -59,7 +61,7 @@ class Landmarks:
     def pending(self) -> Set[int]:
         """Addresses of all tasks that have not ended."""
         self._look()
-        return set(self._waits)
+        return self._pending
 
     @property
     def ended(self) -> Set[int]:
@@ -74,14 +76,11 @@ class Landmarks:
     def waiting_for(self, tasks: Iterable[int]) -> Set[int]:
         """These tasks, and all that wait for one of them, and so on: none can go on before they do."""
         self._look()
-        awaited_by: Dict[int, Set[int]] = {}
-        for task, future in self._waits.items():
-            awaited_by.setdefault(future, set()).add(task)
         found: Set[int] = set()
         wave = set(tasks)
         while wave:
             found |= wave
-            wave = {waiter for task in wave for waiter in awaited_by.get(task, ())} - found
+            wave = {waiter for task in wave for waiter in self._awaited_by.get(task, ())} - found
         return found
 
     def waits_on(self, thread: ThreadState, subject: int) -> Optional[int]:
@@ -116,6 +115,9 @@ class Landmarks:
             futures = Asyncio(self._python, interpreter).futures
             for task in self._tasks:
                 self._note_task(futures, task)
+        self._pending = set(self._waits)
+        for task, future in self._waits.items():
+            self._awaited_by.setdefault(future, set()).add(task)
 
     def _read_modules(self, namespace: int) -> None:
         for name, module in self._objects.text_dict(namespace).items():

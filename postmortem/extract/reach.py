@@ -52,6 +52,7 @@ class Reaches:
         self._shown = shown
         self._gaps = gaps
         self._tid_of = {state.address: tid for tid, state in books.threads.items()}
+        self._task_of = {ident: address for address, ident in books.tasks.items()}
         self._landmarks = Landmarks(python, tuple(books.tasks))
 
     def settle(
@@ -73,7 +74,10 @@ class Reaches:
         for ranges in self._ranges(wanted):
             referrers = Referrers(self._python, WordSearch(self._core, ranges, until))
             left = [r for r in wanted if r.id not in found or found[r.id].obstacle is not None]
-            found.update(self._walked(referrers, left, names))
+            found.update(self._walked(referrers, left, names, until))
+        late = len(wanted) - len(found)
+        if late and time.monotonic() > until:
+            self._say(late, f"the {SECONDS:g} s that a process gets for this were over", None)
         obstacles = [reach.obstacle for reach in found.values() if reach.obstacle is not None]
         if obstacles:
             self._say(len(obstacles), obstacles[0], _REMEDY)
@@ -91,10 +95,14 @@ class Reaches:
             yield near(written, known)
         yield written
 
-    def _walked(self, referrers: Referrers, wanted: Sequence[Resource], names: Mapping[int, str]) -> Dict[str, Reach]:
+    def _walked(
+        self, referrers: Referrers, wanted: Sequence[Resource], names: Mapping[int, str], until: float
+    ) -> Dict[str, Reach]:
         """By resource, as far as its waiters are known."""
         found: Dict[str, Reach] = {}
         for start in range(0, len(wanted), _TOGETHER):
+            if time.monotonic() > until:
+                break
             walks = {r.id: self._walk(referrers, r, names) for r in wanted[start : start + _TOGETHER]}
             begun = {ident: one for ident, one in walks.items() if one is not None}
             walk(referrers, list(begun.values()))
@@ -128,7 +136,7 @@ class Reaches:
         """None when what its waiters sleep on is not known."""
         states = [self._books.threads[tid] for tid in resource.waiters if tid in self._books.threads]
         waiting = set(resource.waiting_tasks)
-        tasks = {address for address, ident in self._books.tasks.items() if ident in waiting}
+        tasks = {self._task_of[ident] for ident in waiting if ident in self._task_of}
         subject = self._books.addresses[resource.id]
         starts = [self._landmarks.waits_on(state, subject) for state in states]
         starts += [self._landmarks.future_of(task) for task in tasks]
