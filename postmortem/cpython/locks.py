@@ -246,8 +246,10 @@ class Locks:
     # ------------------------------------------------------------------ names
 
     def name(self, lock: int, frames: Sequence[Frame]) -> Optional[str]:
-        """What the program calls a lock, or the Condition around it, as seen from frames that use it."""
-        return self._names.find(lambda value: self._same(value, lock), frames)
+        """What the program calls a lock, or the Condition around it, whichever is nearer, as seen from frames that use it."""
+        own = self._names.find(lambda value: value == lock, frames)
+        around = self._names.find(lambda value: self._same(value, lock), frames)
+        return own if own is not None and around is not None and own.count(".") <= around.count(".") else around
 
     def _same(self, value: int, lock: int) -> bool:
         if value == lock:

@@ -33,6 +33,7 @@ class Stock:
         self.simple, self.stacked = queue.SimpleQueue(), threading.Lock()
         self.permits, self.plain, self.meet = threading.BoundedSemaphore(1), threading.Semaphore(1), threading.Barrier(3)
         self.idle.put(object())
+        self.box = queue.Queue()
     def begin(self):
         self.by_hand.acquire()
     @contextlib.contextmanager
@@ -64,6 +65,9 @@ class Stock:
     def has_begun(self):
         self.begin()
         forever()
+    def has_mutex(self):
+        self.box.mutex.acquire()
+        forever()
     def has_stacked(self):
         self.exits = contextlib.ExitStack()
         self.exits.enter_context(self.stacked)
@@ -79,6 +83,7 @@ class Stock:
         with self.permits: pass
     def wants_plain(self): self.plain.acquire()
     def wants_begun(self): self.by_hand.acquire()
+    def wants_mutex(self): self.box.get()
     def wants_stacked(self): self.stacked.acquire()
     def wants_item(self):
         with self.item(): pass
@@ -150,6 +155,7 @@ EXPECTED: Dict[str, Row] = {
     "wants_permit": ("semaphore", "BoundedSemaphore Stock.permits (0 of 1 permits left)", "has_permit", "holder"),
     "wants_plain": ("semaphore", "Semaphore Stock.plain (no permit left)", "has_plain", "holder"),
     "wants_begun": ("lock", "Lock Stock.by_hand", "has_begun", "inferred"),
+    "wants_mutex": ("lock", "Lock Stock.box.mutex", "has_mutex", "inferred"),
     "wants_stacked": ("lock", "Lock Stock.stacked", "has_stacked", "inferred"),
     "wants_item": ("queue", "Queue Stock.idle (0 of 1 places taken)", "has_item", "holder"),
     "wants_lost": ("lock", "Lock Stock.lost", None, None),
