@@ -59,8 +59,16 @@ def _pool(view: View, process: Process, pool: Pool) -> Iterator[Answer]:
     if busy or not pool.processes:
         yield No(f"{pool.description} has {plural(pool.pending or 0, 'result')} to come, and "
                  f"{plural(len(busy), 'worker')} that {do(len(busy), 'work')}")  # fmt: skip
+    elif any(_lost_lock(view, pid) for pid in pool.processes):
+        yield No(f"the workers of {pool.description} wait for a lock that is lost: see semaphore-orphan")
     elif waiters:
         yield _match(view, process, pool, waiters)
+
+
+def _lost_lock(view: View, pid: int) -> bool:
+    worker = view.by_pid[pid]
+    wanted = {t.wait.resource for t in worker.threads if t.wait is not None}
+    return any(r.id in wanted and r.kind == "shared-semaphore" and r.owner_gone for r in worker.resources)
 
 
 def _awaits(process: Process, pool: Pool, thread: Thread) -> Optional[Resource]:
@@ -91,7 +99,8 @@ def _match(view: View, process: Process, pool: Pool, waiters: List[Tuple[Thread,
     confidence = "proven" if proof else "likely" if new else "possible"
     return Match(
         confidence=confidence if endless else "possible",
-        summary=f"{label(thread)} waits{at} for {what}, but every worker rests: the one that had the job has died",
+        summary=f"{label(thread)} waits{at} for {what}, but every worker rests: the one that had the job "
+        f"{'has' if proof else 'seems to have'} died",
         evidence=(
             *(f"{label(t)} waits for {r.description if r else what}" for t, r in waiters[:3]),
             f"{plural(pool.pending or 0, 'result')} of {pool.description} still to come, and all {len(pool.processes)} "

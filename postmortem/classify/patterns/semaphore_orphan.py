@@ -15,10 +15,10 @@ lock (`fcntl.lockf`), which the kernel releases, or let one process own the data
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, NamedTuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from ...evidence import Process, Resource, Thread
-from ..knowledge import own_frame, short
+from ...evidence import Process, PythonFrame, Resource, Thread
+from ..knowledge import is_stdlib, own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..view import View, do, label, plural
 
@@ -41,6 +41,9 @@ PATTERN = Pattern(
         "https://docs.python.org/3/library/multiprocessing.html#synchronization-primitives",
     ),
 )
+
+
+_PROCESS = "multiprocessing/process.py"
 
 
 class _Waiter(NamedTuple):
@@ -68,14 +71,35 @@ def match(view: View) -> Iterator[Answer]:
         yield No(f"{plural(held, 'thread')} {do(held, 'wait')} for locks that living processes hold")
 
 
+def _frame(waiter: _Waiter) -> Optional[PythonFrame]:
+    """The program's line, without what the process has of its parent's stack, or of how it was started."""
+    frames = waiter.thread.python
+    begins = next((i for i, f in enumerate(frames) if f.function == "_bootstrap" and f.file.endswith(_PROCESS)), None)
+    found = own_frame(frames[:begins])
+    return None if found is None or is_stdlib(found) else found
+
+
+def _customers(view: View, waiters: List[_Waiter]) -> Iterator[Tuple[Process, Thread, PythonFrame]]:
+    """Where the program waits for the results of a pool, all workers of which wait for a lock of the pool's own."""
+    pids = {w.process.pid for w in waiters}
+    for process in view.pythons:
+        results = {
+            r.id for p in process.pools if pids & set(p.processes) for r in process.resources if r.part_of == p.id
+        }
+        for thread in process.threads:
+            frame = own_frame(thread.python)
+            if frame is not None and thread.wait is not None and thread.wait.resource in results:
+                yield process, thread, frame
+
+
 def _match(view: View, waiters: List[_Waiter]) -> Match:
-    first = next((w for w in waiters if own_frame(w.thread.python)), waiters[0])
-    frame = own_frame(first.thread.python)
+    first = next((w for w in waiters if _frame(w)), waiters[0])
+    frame = _frame(first)
     endless = all(w.thread.wait is not None and w.thread.wait.endless for w in waiters)
     at = f" at {short(frame)}" if frame else ""
     others = len(waiters) - 1
     more = f", like {plural(others, 'other thread')}" if others else ""
-    places = [(w, f) for w in waiters for f in [own_frame(w.thread.python)] if f is not None]
+    places = [(w.process, w.thread, f) for w in waiters for f in [_frame(w)] if f is not None]
     return Match(
         confidence="proven" if endless else "possible",
         summary=(
@@ -87,7 +111,7 @@ def _match(view: View, waiters: List[_Waiter]) -> Match:
               f"{' without a time limit' if w.thread.wait and w.thread.wait.endless else ''}" for w in waiters[:5]),
             *first.resource.because,
         ),
-        culprits=tuple(dict.fromkeys(view.culprit(w.process, f, w.thread) for w, f in places)),
+        culprits=tuple(dict.fromkeys(view.culprit(p, f, t) for p, t, f in places or _customers(view, waiters))),
         victims=tuple(view.victim(w.process, w.thread) for w in waiters),
         pid=first.process.pid,
     )  # fmt: skip

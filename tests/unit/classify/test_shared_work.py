@@ -45,6 +45,29 @@ def test_a_shared_lock_that_somebody_has_is_none(lock: Any) -> None:
     assert "semaphore-orphan" not in found(evidence(clerk(2, **lock), process([thread(3)], pid=3)))
 
 
+def test_a_pools_own_lock_is_blamed_on_who_uses_the_pool() -> None:
+    """A worker that was killed while it had the lock of the pool's queue: no line of the program is in the others."""
+    inner = (
+        "synchronize.__enter__",
+        "queues.get",
+        "pool.worker",
+        "process.run",
+        "process._bootstrap",
+        "popen_fork._launch",
+    )
+    frames = (*stack(*(f"multiprocessing.{name}" for name in inner)), frame("main", 5))
+    wait = Wait("semaphore", "futex", resource="s-1", endless=True)
+    gone = Resource("s-1", "shared-semaphore", "its lock", key="k", locked=True, owner_gone=True)
+    idle = process([thread(2, frames, is_main=True, wait=wait)], pid=2, ppid=1, resources=(gone,))
+    uses = thread(1, [frame("main", 7)], wait=Wait("condition", "futex", "r-1", endless=True))
+    pool = Pool("p-1", "multiprocessing.Pool", "pool", processes=(2,), idle=(2,), pending=1)
+    result = Resource("r-1", "pool-result", "a result", part_of="p-1")
+    known = evidence(process([uses], pools=(pool,), resources=(result,)), idle)
+    first = leading(known)
+    assert "mp-worker-died" not in found(known)
+    assert (first.pattern, [(c.pid, c.line) for c in first.culprits]) == ("semaphore-orphan", [(1, 7)])
+
+
 def test_a_wait_with_an_end_is_no_proof() -> None:
     """It comes back."""
     assert found(evidence(clerk(2, endless=False, owner_gone=True)))["semaphore-orphan"] == "possible"
