@@ -66,7 +66,9 @@ def _pool(view: View, process: Process, pool: Pool) -> Iterator[Answer]:
 
 
 def _lost_lock(view: View, pid: int) -> bool:
-    worker = view.by_pid[pid]
+    worker = view.by_pid.get(pid)
+    if worker is None:
+        return False
     wanted = {t.wait.resource for t in worker.threads if t.wait is not None}
     return any(r.id in wanted and r.kind == "shared-semaphore" and r.owner_gone for r in worker.resources)
 
