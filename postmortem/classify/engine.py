@@ -10,8 +10,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from collections import Counter
 from dataclasses import dataclass
-from typing import Dict, List, Set, Tuple
+from typing import Dict, List, Optional, Set, Tuple
 
 from ..evidence import Evidence
 from ..findings import CONFIDENCES, Abstained, Diagnosis, Finding, RuledOut
@@ -96,16 +97,35 @@ def _finding(pattern: Pattern, match: Match, others: List[Tuple[Pattern, Match]]
 
 
 def _ranked(matches: List[Tuple[Pattern, Match]]) -> List[Tuple[Pattern, Match]]:
-    """Takes, again and again, the best of those that nothing left outranks."""
+    """Takes, again and again, the best of those that nothing left outranks. Hundreds of processes may have the same: who
+    beats whom is asked once for all that are alike in what decides it."""
     beaten_by = _closure([p for p, _m in matches])
-    left = list(matches)
+    alike: Dict[_Kind, List[Tuple[Pattern, Match]]] = {}
+    for item in sorted(matches, key=_strength):
+        alike.setdefault(_kind(item), []).append(item)
+    beats = {
+        one: [other for other, losers in alike.items() if other != one and _beats(winners[0], losers[0], beaten_by)]
+        for one, winners in alike.items()
+    }
+    above = Counter(other for losers in beats.values() for other in losers)
     ranked: List[Tuple[Pattern, Match]] = []
-    while left:
-        free = [item for item in left if not any(_beats(other, item, beaten_by) for other in left if other is not item)]
-        best = min(free or left, key=_strength)
-        left.remove(best)
-        ranked.append(best)
+    while alike:
+        free = [kind for kind in alike if not above[kind]]
+        best = min(free or alike, key=lambda kind: _strength(alike[kind][0]))
+        ranked.append(alike[best].pop(0))
+        if not alike[best]:
+            del alike[best]
+            above.subtract(beats[best])
     return ranked
+
+
+_Kind = Tuple[str, bool, bool, Optional[int], Optional[int]]
+
+
+def _kind(item: Tuple[Pattern, Match]) -> _Kind:
+    """All that ``_beats`` looks at."""
+    pattern, match = item
+    return pattern.id, match.confidence == "possible", bool(match.culprits), match.pid, match.cause_pid
 
 
 def _strength(item: Tuple[Pattern, Match]) -> Tuple[bool, bool, int, str]:
