@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Iterator, NamedTuple, Optional, Tuple
 
-from ..evidence import Process, Resource, Task, Thread, Wait
+from ..evidence import Loop, Process, Resource, Task, Thread, Wait, Waker
 from .agents import Agent, Place, Places
 
 #: Resources of one process: whoever signals them runs in it.
@@ -114,7 +114,8 @@ def _loop_edge(place: Place, agent: Agent, wait: Wait) -> Edge:
         outside.append("the timeout of its selector")
     if loop.scheduled != 0:
         outside.append("a timer" if loop.scheduled else "perhaps a timer")
-    if loop.watched != 0:
+    ends = _watched_ends(place, loop)
+    if ends is None:
         outside.append(
             f"{loop.watched} watched descriptors" if loop.watched else "perhaps a descriptor that it watches"
         )
@@ -122,7 +123,26 @@ def _loop_edge(place: Place, agent: Agent, wait: Wait) -> Edge:
         outside.append(f"{loop.ready} callbacks that are ready")
     if loop.signals:
         outside.append("a signal that it handles")
-    return Edge(agent, "runs", "an event loop with nothing to do", "event-loop", everyone=True, outside=tuple(outside))
+    return Edge(agent, "runs", "an event loop with nothing to do", "event-loop", wakers=ends or (), everyone=True,
+                outside=tuple(outside))  # fmt: skip
+
+
+def _watched_ends(place: Place, loop: Loop) -> Optional[Tuple[Agent, ...]]:
+    """Those who could make a descriptor ready that the loop watches, when all of them are known."""
+    if loop.watched == 0:
+        return ()
+    resources = [place.resources.get(ident) for ident in loop.descriptors]
+    if loop.watched is None or len(resources) < loop.watched or not all(r is not None and r.closed for r in resources):
+        return None
+    found = [_agent(place, waker) for r in resources if r is not None for waker in r.wakers]
+    return tuple(dict.fromkeys(who for who in found if who is not None)) if None not in found else None
+
+
+def _agent(place: Place, waker: Waker) -> Optional[Agent]:
+    """None of what is neither thread, task nor process."""
+    if waker.tid is None and waker.task is None and waker.pid is None:
+        return None
+    return Agent(waker.pid if waker.pid is not None else place.pid, waker.tid, waker.task)
 
 
 def _child_edge(places: Places, place: Place, agent: Agent, wait: Wait) -> Edge:
@@ -227,8 +247,8 @@ def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Opti
                     because=resource.because)  # fmt: skip
     wakers, named = [], []
     for waker in resource.wakers:
-        who = Agent(waker.pid if waker.pid is not None else place.pid, waker.tid, waker.task)
-        if waker.tid is None and waker.task is None and waker.pid is None:
+        who = _agent(place, waker)
+        if who is None:
             named.append(waker.name or waker.role)  # a global, a timer, …: whoever still runs may use it
         elif who != agent or resource.kind in _HELD:
             wakers.append(who)

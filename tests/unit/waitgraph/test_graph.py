@@ -261,3 +261,17 @@ def test_those_who_wait_for_the_same_share_a_sentence() -> None:
     assert steps[0].startswith("T100 (100), T101 (101), T102 (102), T103 (103) and 46 more: each waits for Queue jobs")
     assert len(steps) == 2
     assert steps[1].endswith("the program has set no signal handler")
+
+
+def test_a_loop_that_watches_a_stuck_child_is_stuck() -> None:
+    """Its only descriptor is a pipe of which the other end is a child's that writes into another, full one."""
+    out = Resource("out", "pipe", "output of the child", wakers=(Waker("end", "kernel", pid=200),), closed=True)
+    future = Resource("f", "async-future", "a Future of communicate")
+    waits = (task("1", TaskWait("future", "f", endless=True)),)
+    parent = process([waiting(100, kind="event-loop")], [future, out], tasks=waits,
+                     loops=(idle_loop(100, watched=1, descriptors=("out",)),))  # fmt: skip
+    full = Resource("err", "pipe", "errors of the child", wakers=(Waker("end", "kernel", pid=100),), closed=True)
+    child = process([waiting(200, "err", "pipe")], [full], pid=200, ppid=100)
+    assert graph(parent, child).stuck(t("1")) == "proven"
+    running_child = process([running(200)], [full], pid=200, ppid=100)
+    assert graph(parent, running_child).stuck(t("1")) is None
