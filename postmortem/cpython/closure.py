@@ -203,9 +203,12 @@ class Walk:
             return None
         anybody = self._anybody(holder, reference)
         if anybody is not None:
-            self._meet(Actor(self._at(address, anybody)))
+            of_dict = reference.how in ("slot", "__dict__") and " → " in self._paths[address]
+            attribute, rest = self._paths[address].split(" → ", 1) if of_dict else ("", "")
+            where = f"{attribute} of {anybody.split(' of ')[-1]} → {rest}" if of_dict else self._at(address, anybody)
+            self._meet(Actor(where))
             return anybody
-        self._add(holder.address, self._at(address, _words(reference.how)))
+        self._add(holder.address, self._at(address, reference.how))
         inside = f" of {reference.frame.function}" if reference.frame is not None else ""
         return f"{reference.how}{inside} of {self._called(holder.address)}"
 
@@ -215,13 +218,13 @@ class Walk:
         if holder.address in self._around.modules:
             return f"global {reference.how.split(' of ')[-1].strip(chr(39))} of {self._around.modules[holder.address]}"
         if holder.kind == "type":
-            return f"class {objects.optional_text(0) or holder_name(self._python, holder.address)}"
+            return f"the class {self._class_name(holder.address)}"
         if reference.how == CALLBACK:
             return "the callback of a weak reference"
         if objects.is_instance(holder.address, "module"):
             return "a module"
         if objects.is_instance(holder.address, "BaseEventLoop") or objects.is_instance(holder.address, "uvloop.Loop"):
-            return f"{_words(reference.how)} of the event loop"
+            return f"{reference.how} of the event loop"
         if (
             any(objects.is_instance(holder.address, name) for name in _ACTORS)
             and holder.address not in self._around.ended
@@ -253,6 +256,12 @@ class Walk:
             steps += self._paths[address].split(" → ")[1:]
         return " → ".join(step for step in steps if step != "the dict")
 
+    def _class_name(self, address: int) -> str:
+        try:
+            return self._objects.type_at(address).name or "?"
+        except (Fault, NotThat):
+            return "?"
+
     def _called(self, address: int) -> str:
         if address in self._names:
             return f"task {self._names[address]}"
@@ -283,18 +292,6 @@ def walk(referrers: Referrers, walks: Sequence[Walk]) -> None:
 def _who(actor: Actor) -> Tuple[object, ...]:
     thread = actor.thread.address if actor.thread is not None else None
     return thread, actor.task, actor.where if thread is None and actor.task is None else None
-
-
-def holder_name(python: Python, address: int) -> str:
-    """What a class is called."""
-    try:
-        return python.objects.type_at(address).name or "?"
-    except (Fault, NotThat):
-        return "?"
-
-
-def _words(how: str) -> str:
-    return how
 
 
 def _thread(thread: ThreadState) -> str:

@@ -1,8 +1,9 @@
 """Which live object a place in memory belongs to, and whether the word there is a counted reference.
 
 The collector's rings prove that an object is alive: the head in front of it (Include/internal/pycore_gc.h, 3.8-3.15)
-has neighbours that point back to it. So an object is found by walking backwards from a place to the nearest header with
-a type and such a head; memory that was freed has none. Free-threaded builds keep no rings: nothing is found there.
+has neighbours that point back to it, and are heads of objects. So an object is found by walking backwards from a place to
+the nearest header with a type and such a head; memory that was freed has none. Free-threaded builds keep no rings: nothing
+is found there.
 
 Only what is known to hold its references with a count counts: ``_KINDS``, and instances of classes written in Python, whose
 slots and dicts do (Objects/typeobject.c: their tp_dealloc is subtype_dealloc). Of every other type nothing is said.
@@ -19,6 +20,7 @@ from .frames import Frame
 from .interpreter import Python
 from .links import linked
 from .objects import NotThat, TypeInfo
+from .tracked import ring_heads
 
 #: PyTypeObject.tp_dealloc, tp_weaklistoffset (Include/cpython/object.h, 3.8-3.15)
 _TP_DEALLOC, _TP_WEAKLIST = 48, 208
@@ -89,6 +91,7 @@ class Holders:
         self._layout = python.layout
         self._types: Dict[int, Optional[_Type]] = {}
         self._subtype_dealloc = self._learn_dealloc()
+        self._heads = {head for interpreter in python.interpreters for head in ring_heads(python, interpreter)}
 
     def _learn_dealloc(self) -> Optional[int]:
         for interpreter in self._python.interpreters[:1]:
@@ -134,7 +137,8 @@ class Holders:
         return holder if holder is not None and holder.info.flags & L.FLAG_MANAGED_DICT else None
 
     def is_live(self, address: int) -> bool:
-        """Does the collector know an object here?"""
+        """Does the collector know an object here? Other lists are made like its rings, so the neighbours have to be
+        objects too, or the end of a ring."""
         node, memory = address - _GC_HEAD, self._objects.memory
         try:
             after, before = (link & ~_LINK_FLAGS for link in memory.words(node, 2))
@@ -143,9 +147,15 @@ class Holders:
                 and before
                 and memory.u64(after + 8) & ~_LINK_FLAGS == node
                 and memory.u64(before) & ~_LINK_FLAGS == node
+                and all(end in self._heads or self._is_object(end + _GC_HEAD) for end in (after, before))
+                and memory.u64(address) & 0xFFFFFFFF
             )
         except Fault:
             return False
+
+    def _is_object(self, address: int) -> bool:
+        found = self._type(self._objects.memory.u64(address + self._layout.ob_type))
+        return found is not None and found.gc
 
     def weak_references(self, address: int) -> Iterator[int]:
         """The weak references to an object: its class says where their list begins, which may be before the object

@@ -1,7 +1,7 @@
 """Tables that lie apart from their objects: of lists, dicts, sets, deques, and values of attributes up to 3.12.
 
-A place in such a table is told by whoever points at its beginning: a word with an earlier address near by, at the right
-offset of a live object whose table, by its own account, has the place among its entries in use.
+A place in such a table is told by whoever points at its beginning: the right field of a live object whose table, by its own
+account, has the place among its entries in use.
 
 Sources: Objects/listobject.c, dictobject.c, setobject.c, Modules/_collectionsmodule.c of 3.8-3.15; PyDictValues of 3.11
 and 3.12 as in ``attributes``.
@@ -9,21 +9,19 @@ and 3.12 as in ``attributes``.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from typing import Callable, Dict, Iterator, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..memory import Fault
 from . import layouts as L
+from .allocations import beginnings
 from .holders import Holder, Holders
 from .interpreter import Python
 from .objects import NotThat
-from .wordsearch import WordSearch, block_of
+from .wordsearch import WordSearch
 
 #: dequeobject: leftblock, rightblock, leftindex, rightindex behind ob_size; a block is a link, 64 items, a link.
 _LEFT, _RIGHT = 8, 16
 _BLOCK_ITEMS = 64
-#: How far behind the beginning of its table a place is looked for, in bytes.
-_REACH = (1 << 16) - 1
 
 
 class Entry(NamedTuple):
@@ -43,6 +41,8 @@ class Tables:
         self._holders = holders
         self._search = search
         layout = self._layout
+        #: 3.12 keeps the values of attributes behind a pointer that is one less.
+        self._tagged = not layout.inline_values and not layout.values_before_object
         #: Offset of the pointer in its object → who may know what is at the place.
         self._readers: Dict[int, Tuple[_Reader, ...]] = {}
         for offset, reader in (
@@ -58,15 +58,19 @@ class Tables:
     def owners(self, places: Sequence[int]) -> Dict[int, Entry]:
         """Place → what refers from there, of those that are in tables of live objects. Raises NotThat when the search
         takes too long."""
-        blocks = {block_of(at) for place in places for at in (place - _REACH, place)}
+        wanted: Dict[int, List[int]] = {}  # beginning of a table → places that may be in it
+        for place in places:
+            for start in beginnings(self._objects.memory, self._layout.version, place):
+                wanted.setdefault(start, []).append(place)
+                if self._tagged:
+                    wanted.setdefault(start - 1, []).append(place)
         found: Dict[int, Entry] = {}
-        ordered = sorted(places)
-        for at, value in self._search.pointers(blocks) if places else ():
-            for index in range(bisect_left(ordered, value), bisect_right(ordered, value + _REACH)):
-                place = ordered[index]
-                entry = self._entry(at, value, place) if place not in found else None
-                if entry is not None:
-                    found[place] = entry
+        for value, pointers in self._search.places(wanted.keys()).items() if wanted else ():
+            for at in pointers:
+                for place in wanted[value]:
+                    entry = self._entry(at, value, place) if place not in found else None
+                    if entry is not None:
+                        found[place] = entry
         return found
 
     def _entry(self, at: int, value: int, place: int) -> Optional[Entry]:

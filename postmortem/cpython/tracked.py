@@ -26,7 +26,7 @@ _FLAGS = 3  # of a link the lowest two bits are the collector's
 
 def tracked(python: Python, interpreter: InterpreterState) -> Iterator[int]:
     """The addresses of all tracked objects. A damaged ring ends early; NotThat when no ring was found at all."""
-    heads = _heads(python, interpreter)
+    heads = ring_heads(python, interpreter)
     if not heads:
         raise NotThat("the collector's lists were not found: a free-threaded build, or a collection in progress")
     left = MAX_TRACKED
@@ -50,7 +50,8 @@ def counts(python: Python, interpreter: InterpreterState) -> Dict[str, int]:
     return found
 
 
-def _heads(python: Python, interpreter: InterpreterState) -> List[int]:
+def ring_heads(python: Python, interpreter: InterpreterState) -> List[int]:
+    """Where the collector's rings begin and end; none while it collects, and in free-threaded builds."""
     flag = _collecting(python, interpreter)
     if flag is None or python.runtime.free_threaded:
         return []

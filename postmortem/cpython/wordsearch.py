@@ -23,9 +23,6 @@ _PIECE = 1 << 20
 _PAGE = 4096
 #: Places of one word. An object that is known all over the place is nobody's secret.
 MAX_PLACES = 20_000
-#: Pointers into one block of 64 KB; a heap full of small objects has some thousands.
-MAX_POINTERS = 50_000
-_BLOCK = 1 << 16
 _FEW = 10
 _Needle = Tuple[Pattern[bytes], int]
 
@@ -42,10 +39,10 @@ class WordSearch:
     def places(self, words: Collection[int]) -> Dict[int, List[int]]:
         """Word → the aligned addresses where it stands; a word that stands in more than MAX_PLACES is left out. Raises
         NotThat when there is too much to look through."""
-        needles = {word: _needle(word, 0) for word in words}
+        needles = {word: _needle(word) for word in words}
         found: Dict[int, List[int]] = {word: [] for word in needles}
         for start, data in self._pieces():
-            for word in list(_present(needles, data, 0)):
+            for word in list(_present(needles, data)):
                 pattern, skipped = needles[word]
                 exact = struct.pack("<Q", word)
                 for match in pattern.finditer(data):
@@ -55,23 +52,6 @@ class WordSearch:
                 if len(found[word]) > MAX_PLACES:
                     del needles[word], found[word]
         return found
-
-    def pointers(self, blocks: Collection[int]) -> Iterator[Tuple[int, int]]:
-        """(place, value) of all words that point into one of the blocks of 64 KB with these numbers, of each block up to
-        MAX_POINTERS and a few. Raises NotThat."""
-        needles = {block: _needle(block << 16, 2) for block in blocks}
-        counts = dict.fromkeys(needles, 0)
-        for start, data in self._pieces():
-            for block in list(_present(needles, data, 2)):
-                pattern, skipped = needles[block]
-                for match in pattern.finditer(data):
-                    at = match.start() - skipped
-                    value = int.from_bytes(data[at : at + 8], "little") if at >= 0 and not at & 7 else 0
-                    if value >> 16 == block:
-                        counts[block] += 1
-                        yield start + at, value
-                if counts[block] > MAX_POINTERS:
-                    del needles[block]
 
     def _pieces(self) -> Iterator[Tuple[int, bytes]]:
         """Aligned pieces; of one with missing pages the pages that are there."""
@@ -94,20 +74,16 @@ class WordSearch:
                 continue
 
 
-def _present(needles: Dict[int, _Needle], data: bytes, first: int) -> Iterable[int]:
-    """Those of many words (``first`` 0), or of many numbers of blocks (2), that a piece has at all: all of its words are
-    compared with a set, at the price of some ten searches for one."""
-    if len(needles) < _FEW:
-        return needles
-    if first == 0:
-        return needles.keys() & set(array("Q", data[: len(data) & -8]))
-    blocks = array("I", data[2 : 2 + (len(data) - 2 & -4)])  # the middle four bytes of each word
-    return needles.keys() & set(blocks[::2])
+def _present(needles: Dict[int, _Needle], data: bytes) -> Iterable[int]:
+    """Those of many words that a piece has at all: all of its words are compared with a set, at the price of some ten
+    searches for one."""
+    return needles if len(needles) < _FEW else set(needles).intersection(array("Q", data[: len(data) & -8]))
 
 
-def _needle(word: int, first: int) -> _Needle:
-    """The bytes of a pointer from one of them on, without those that all pointers share; and which is the first."""
-    data = struct.pack("<Q", word)
+def _needle(word: int) -> _Needle:
+    """The bytes of a pointer, without zeros at its beginning and what all pointers share at the end; and which is the
+    first."""
+    data, first = struct.pack("<Q", word), 0
     while first < 3 and data[first] == 0:
         first += 1
     return re.compile(re.escape(data[first:6])), first
@@ -126,8 +102,3 @@ def near(ranges: Sequence[Tuple[int, int]], addresses: Iterable[int]) -> List[Tu
                     start = found.pop()[0]
                 found.append((start, end))
     return found
-
-
-def block_of(address: int) -> int:
-    """The number of the block of 64 KB that an address lies in."""
-    return address // _BLOCK

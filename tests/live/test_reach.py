@@ -1,0 +1,64 @@
+"""Who could still signal what somebody waits for, read out of a core of a program with one wait of each sort."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+import pytest
+
+from postmortem.evidence import Gap, Process, Resource
+from postmortem.extract.reading import read
+from postmortem.memory import ElfCore
+
+from .interpreters import Program, kernel_core, matrix
+
+pytestmark = [pytest.mark.live]
+PROGRAM = (Path(__file__).parent / "reach_program.py").read_text()
+
+
+def process_of(core: Path, pid: int) -> Tuple[Process, List[Gap]]:
+    gaps: List[Gap] = []
+    reader, _directory = read(ElfCore(str(core)), pid, None, "", gaps, False)
+    return reader.process({}), [*gaps, *reader.gaps]
+
+
+def awaited(process: Process) -> Dict[str, Resource]:
+    """By the function that waits: of a thread its name, of a task its outermost coroutine."""
+    resources = {resource.id: resource for resource in process.resources}
+    found = {}
+    for thread in process.threads:
+        if thread.name and thread.wait is not None and thread.wait.resource in resources:
+            found[thread.name] = resources[thread.wait.resource]
+    for task in process.tasks:
+        if task.wait is not None and task.wait.resource in resources:
+            found[task.stack[-1].function] = resources[task.wait.resource]
+    return found
+
+
+@pytest.mark.parametrize("python", matrix())
+def test_what_only_its_waiters_reach_is_closed_and_nothing_else(python: Any, tmp_path: Path) -> None:
+    """Each `shut_…` is closed, each `open_…` is not, and those who reach one are named; free-threaded interpreters say
+    nothing. Signal handlers are those that the program has set."""
+    with Program(python, PROGRAM, tmp_path, cwd=tmp_path) as program:
+        process, gaps = process_of(kernel_core(program, tmp_path), program.pid)
+    assert [(h.signal, h.function and h.function.function) for h in process.signal_handlers or ()] == [
+        (10, "on_signal")
+    ]
+    found = awaited(process)
+    if python.free_threaded:
+        assert not any(resource.closed for name, resource in found.items() if name.startswith(("shut", "open")))
+        assert any("free-threaded" in gap.reason for gap in gaps)
+        return
+    shut = {name: (r.closed, r.wakers) for name, r in found.items() if name.startswith("shut_")}
+    assert shut == dict.fromkeys(shut, (True, ())) and len(shut) == 7
+    assert all(found[name].because for name in shut)
+    opened = {name: r for name, r in found.items() if name.startswith("open_") and name != "open_other"}
+    assert {name: r.closed for name, r in opened.items()} == dict.fromkeys(opened) and len(opened) == 11
+    named = {name: " ".join(w.name or "" for w in r.wakers) for name, r in found.items()}
+    assert "global REGISTRY of __main__" in named["open_global"] and "_selector" in named["open_reader"]
+    assert "global REGISTRY of __main__" in named["open_generator"] and "weak" in named["open_callback"]
+    tids = {thread.name: thread.tid for thread in process.threads}
+    assert found["shared"].closed and [w.tid for w in found["shared"].wakers] == [tids["sharer"]]
+    holder = next(task.id for task in process.tasks if task.stack and task.stack[-1].function == "holder")
+    assert found["open_other"].closed and [w.task for w in found["open_other"].wakers] == [holder]
