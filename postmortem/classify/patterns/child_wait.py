@@ -72,6 +72,9 @@ def _match(
     if child is not None and _writes_to_pipe(child):
         yield No(f"child {child.pid} cannot write its output: see pipe-deadlock")
         return
+    if child is not None and child.state in ("Z", "X"):
+        yield No(f"child {child.pid} has ended: what is waited for is somebody who keeps its output open")
+        return
     at = f" at {short(frame)}" if frame else ""
     name = _name(child, thread)
     facts = [f"{label(thread)} waits{at} for {name}, without a timeout"]

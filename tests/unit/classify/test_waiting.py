@@ -159,6 +159,11 @@ def test_a_child_that_cannot_write_is_no_child_wait() -> None:
     assert "child-wait" not in found(parent_and_child(child))
 
 
+def test_a_child_that_has_ended_is_not_waited_for() -> None:
+    """A zombie writes nothing any more: somebody else keeps its output open."""
+    assert "child-wait" not in found(parent_and_child(process([], state="Z", python=None)))
+
+
 def shutting_down(worker_wait: Wait, **known: object) -> Process:
     main = thread(1, stack("threading._shutdown"), wait=Wait("lock", "futex", endless=True), joins=2)
     worker = thread(2, stack("threading.wait", "queue.get", "run_worker"), wait=worker_wait, daemon=False, **known)
