@@ -183,10 +183,15 @@ class Walk:
         function = frame.function if frame is not None else "?"
         if thread.address in self._around.threads:
             return f"{reference.how} of {function} (on the waiting thread's own stack)"
-        if frame is not None and address in self._around.tasks and any(frame.is_in(*runner) for runner in _RUNNERS):
+        if frame is not None and self._is_run(address) and any(frame.is_in(*runner) for runner in _RUNNERS):
             return f"{reference.how} of asyncio's {function}"
         self._meet(Actor(self._at(address, f"{reference.how} of {function}"), thread, None, frame))
         return f"{reference.how} of {function} ({_thread(thread)})"
+
+    def _is_run(self, address: int) -> bool:
+        """A task that waits, or the coroutine of one: asyncio's own frames keep it until it has ended, and do nothing
+        with it but through its task, which is met by itself."""
+        return address in self._around.tasks or self._objects.type_name(address) == "coroutine"
 
     def _by_task(self, address: int, reference: Reference, holder: Holder) -> str:
         """A task that has not ended: one that awaits the object cannot move before it; any other can."""

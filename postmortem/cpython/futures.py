@@ -36,6 +36,7 @@ class Futures:
         self._layout = layout
         self._kinds: Dict[int, Optional[str]] = {}
         self._in_c: Dict[int, bool] = {}
+        self._asked, self._is_c = 0, False
 
     # ------------------------------------------------------------------ kinds
 
@@ -64,6 +65,12 @@ class Futures:
         return self.kind(address) == TASK
 
     def _c(self, address: int) -> bool:
+        """Several things are asked of one object in a row."""
+        if address != self._asked:
+            self._asked, self._is_c = address, self._written_in_c(address)
+        return self._is_c
+
+    def _written_in_c(self, address: int) -> bool:
         type_ = self._objects.type_of(address).address
         if type_ not in self._in_c:
             self._in_c[type_] = any(self._objects.is_instance(address, name) for name in (_C_TASK, _C_FUTURE))
