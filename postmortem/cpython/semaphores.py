@@ -34,6 +34,7 @@ _FIELDS = struct.Struct("<QQiiiiQ")
 _SEARCH_S = 2.0
 #: How deep a semaphore lies in what a program uses: JoinableQueue._cond._lock._semlock.
 _DEPTH = 4
+_MOST_OPENED = 20_000
 
 
 class SemLock(NamedTuple):
@@ -104,22 +105,40 @@ def find_semlocks(python: Python, image: Image, handles: Dict[int, str]) -> Tupl
 # ------------------------------------------------------------------ what the program has
 
 
-def path_to(objects: Objects, value: int, semlock_address: int, depth: int = _DEPTH) -> Optional[Tuple[str, ...]]:
-    """The attributes that lead from an object of multiprocessing to a SemLock: ``("_cond", "_lock", "_semlock")``; None
-    when they do not."""
-    try:
-        values = attributes(objects, value)
-    except (Fault, NotThat):
-        return None
-    if values.get("_semlock") == semlock_address:
-        return ("_semlock",)
-    if depth > 1:
-        for name in _PARTS:
+class Paths:
+    """The attributes that lead from objects of multiprocessing to one SemLock: ``("_cond", "_lock", "_semlock")``. Each
+    object is looked into once, and no more than ``_MOST_OPENED`` are: they may refer to each other in any way."""
+
+    def __init__(self, objects: Objects, semlock_address: int) -> None:
+        self._objects = objects
+        self._semlock = semlock_address
+        self._left = _MOST_OPENED
+        self._known: Dict[Tuple[int, int], Optional[Tuple[str, ...]]] = {}
+
+    def of(self, value: int, depth: int = _DEPTH) -> Optional[Tuple[str, ...]]:
+        """None when no attributes lead there."""
+        key = (value, depth)
+        if key not in self._known:
+            self._known[key] = None  # for whatever refers back to it
+            self._known[key] = self._search(value, depth)
+        return self._known[key]
+
+    def _search(self, value: int, depth: int) -> Optional[Tuple[str, ...]]:
+        self._left -= 1
+        if self._left < 0:
+            return None
+        try:
+            values = attributes(self._objects, value)
+        except (Fault, NotThat):
+            return None
+        if values.get("_semlock") == self._semlock:
+            return ("_semlock",)
+        for name in _PARTS if depth > 1 else ():
             part = values.get(name)
-            below = path_to(objects, part, semlock_address, depth - 1) if part else None
+            below = self.of(part, depth - 1) if part else None
             if below is not None:
                 return (name, *below)
-    return None
+        return None
 
 
 def wrapped(objects: Objects, value: int) -> Optional[int]:

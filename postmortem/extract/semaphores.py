@@ -11,7 +11,7 @@ from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
 from ..cpython.locks import Locks
 from ..cpython.names import Names
-from ..cpython.semaphores import NO_BOUND, SemLock, find_semlocks, path_to, read_count, role_of, wrapped
+from ..cpython.semaphores import NO_BOUND, Paths, SemLock, find_semlocks, read_count, role_of, wrapped
 from ..evidence import Gap, HeldLock, PythonFrame, Resource
 from ..memory import Image, MappedFile
 from .acquires import Acquires, Lines
@@ -115,12 +115,14 @@ class SemaphoreBook:
             if lock.is_lock and lock.taken > 0
         }
         for handle, tid in self._owners.items():
-            ident = self._ident(handle)
-            places = list(self._places(handle, tid)) if tid is not None else []
+            self._ident(handle)
             self._users.setdefault(handle, []).extend(self._threads[tid].frames[:8] if tid is not None else ())
-            for depth, frame, line, basis in places:
-                self._users.setdefault(handle, []).append(frame)
-                self._held.setdefault(tid or 0, []).append(HeldLock(ident, self._frame(frame, line), depth, basis))
+        for tid in {tid for tid in self._owners.values() if tid is not None}:
+            for handle, depth, frame, line, basis in self._places(tid):
+                if self._owners.get(handle) == tid:
+                    self._users.setdefault(handle, []).append(frame)
+                    held = HeldLock(self._ident(handle), self._frame(frame, line), depth, basis)
+                    self._held.setdefault(tid, []).append(held)
 
     def _basis(self, handle: int) -> Optional[str]:
         """Who took it last is recorded. But a lock may be used as a signal, taken twice and given back by another one: a
@@ -131,8 +133,8 @@ class SemaphoreBook:
         by_with = any(h.resource == self._ids.get(handle) and h.basis == "recorded" for h in self._held.get(owner, ()))
         return "inferred" if owner in self._waiters.get(handle, ()) and not by_with else "recorded"
 
-    def _places(self, handle: int, tid: int) -> Iterator[Tuple[int, Frame, Optional[int], str]]:
-        """(depth, frame, line, basis) of the `with` statements, and of the calls of acquire, that took it."""
+    def _places(self, tid: int) -> Iterator[Tuple[int, int, Frame, Optional[int], str]]:
+        """(handle, depth, frame, line, basis) of the `with` statements, and of the calls of acquire, that took one."""
         state = self._threads.get(tid)
         for depth, frame in enumerate(state.frames[:_MOST_FRAMES] if state else ()):
             if frame.code.filename.endswith(_SYNCHRONIZE):
@@ -141,8 +143,9 @@ class SemaphoreBook:
             if "acquire" in frame.code.used_names():
                 taken += [(value, line, "inferred") for line, value in self._acquires.of(frame)]
             for value, line, basis in taken:
-                if self._handle_of.get(wrapped(self._python.objects, value) or 0) == handle:
-                    yield depth, frame, line, basis
+                handle = self._handle_of.get(wrapped(self._python.objects, value) or 0)
+                if handle is not None:
+                    yield handle, depth, frame, line, basis
 
     def _frame(self, frame: Frame, line: Optional[int]) -> PythonFrame:
         code = frame.code
@@ -207,10 +210,11 @@ class SemaphoreBook:
     def _named(self, semlock: int) -> Optional[Tuple[str, str, Tuple[str, ...]]]:
         """(name, type, attributes) of what the program knows a SemLock by; the program's own frames first."""
         objects = self._python.objects
+        paths = Paths(objects, semlock)
         seen: List[Tuple[str, Tuple[str, ...]]] = []
 
         def same(value: int) -> bool:
-            path = path_to(objects, value, semlock)
+            path = paths.of(value)
             if path is not None:
                 seen.append((objects.type_name(value) or "object", path))
             return path is not None
