@@ -10,8 +10,7 @@ from .knowledge import own_frame
 from .view import View
 
 #: What a description says of an object that no variable names: nobody else can get at it by its name.
-_NAMELESS = " awaited in "
-_IDLE_LOOP = "event-loop"
+_NAMELESS, _NAMED = " awaited in ", ", awaited in "
 
 
 class StuckTask(NamedTuple):
@@ -35,6 +34,18 @@ def stuck_tasks(view: View, process: Process) -> Iterator[StuckTask]:
         yield StuckTask(agent, edge, own_frame(task.stack), _wanted(view, process, agent, edge, confidence))
 
 
+def apart(view: View, several: List[StuckTask]) -> List[StuckTask]:
+    """The same, each at the innermost line of the program where none of the others is: what they all go through, such as
+    a helper around a queue, is nobody's fault. Those that differ nowhere stay where they are."""
+    stacks = [[f for f in view.graph.places.stack(t.agent) if own_frame((f,)) is not None] for t in several]
+    found = []
+    for number, (task, stack) in enumerate(zip(several, stacks)):
+        shared = {f for other, frames in enumerate(stacks) if other != number for f in frames}
+        frame = own_frame([f for f in stack if f not in shared])
+        found.append(task._replace(frame=frame or task.frame))
+    return found
+
+
 def _wanted(view: View, process: Process, agent: Agent, edge: Edge, confidence: str) -> str:
     """Who parks on purpose is waited for by nobody, while the loop goes on with other things."""
     loop = _loop(process, agent)
@@ -46,7 +57,7 @@ def _wanted(view: View, process: Process, agent: Agent, edge: Edge, confidence: 
     if loop.main_task != agent.task or task is None:
         return "possible"
     deeper = sum(own_frame((frame,)) is not None for frame in task.stack) > 1
-    if _serves(process, loop) or _NAMELESS in edge.what:
+    if _serves(process, loop) or (_NAMELESS in edge.what and _NAMED not in edge.what):
         return "parked"
     return confidence if deeper else "possible"
 

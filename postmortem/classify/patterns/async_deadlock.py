@@ -22,7 +22,7 @@ from ...findings import Culprit
 from ...waitgraph import Agent, Cycle, Edge
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, Pattern
-from ..stucktasks import StuckTask, stuck_tasks
+from ..stucktasks import StuckTask, apart, stuck_tasks
 from ..view import View, do, plural
 
 PATTERN = Pattern(
@@ -42,6 +42,9 @@ PATTERN = Pattern(
 )
 
 
+_MOST = 50
+
+
 def match(view: View) -> Iterator[Answer]:
     circles = [cycle for cycle in view.graph.cycles if _is_of_tasks(cycle)]
     for cycle in circles:
@@ -51,7 +54,7 @@ def match(view: View) -> Iterator[Answer]:
         waiting = [t for t in stuck_tasks(view, process) if t.confidence != "parked" and t.agent not in inside]
         several = len({t.edge.resource for t in waiting}) > 1 and all(t.edge.kind != "async-future" for t in waiting)
         if several and not circles:
-            yield _each_other(view, process, waiting)
+            yield _each_other(view, process, apart(view, waiting[:_MOST]))
 
 
 def _is_of_tasks(cycle: Cycle) -> bool:
@@ -120,7 +123,7 @@ def _each_other(view: View, process: Process, waiting: List[StuckTask]) -> Match
         summary=f"{plural(len(waiting), 'task')} {do(len(waiting), 'wait')} for what only each other could do: "
         f"{view.graph.label(first.agent)}{at} {first.edge.verb} {first.edge.what}, and so on",
         evidence=view.graph.reasons(*agents),
-        culprits=tuple(dict.fromkeys(view.culprit_of(t.agent, t.frame) for t in waiting[:8] if t.frame is not None)),
+        culprits=tuple(dict.fromkeys(view.culprit_of(t.agent, t.frame) for t in waiting if t.frame is not None)),
         victims=tuple(view.victim_of(agent) for agent in behind),
         pid=process.pid,
     )
