@@ -207,7 +207,7 @@ class LockBook:
     def _lost(self, made: Resource, name: str, users: Sequence[Frame]) -> Resource:
         """A lock that somebody wants, and nobody is known to hold."""
         if made.owner_gone:
-            return changed(made, taken_at=self._orphans.taken_at(name, users, keepers=True))
+            return changed(made, taken_at=self._orphans.taken_at(name, users))
         because = self._orphans.accounts(name, users) if made.locked and made.kind == "lock" else ()
         return changed(made, taken_at=self._orphans.taken_at(name, users), because=because) if because else made
 

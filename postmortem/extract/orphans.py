@@ -72,20 +72,18 @@ class Orphans:
             return ()
         keeping = {user.function.name for user in self._users(name, users) if user.keeps}
         for frame in (frame for stack in stacks for frame in stack):
-            if self._acquires.unread(frame) or not keeping.isdisjoint(frame.code.used_names()):
+            if self._acquires.unread(frame) or not keeping.isdisjoint((frame.function, *frame.code.used_names())):
                 return ()
         return (
             f"the stacks of all {len(self._threads)} Python threads were read, and no `with` on them holds it",
             "no function on these stacks has acquired it by hand, or is yet to release it, as far as their source says",
         )
 
-    def taken_at(self, name: str, users: Sequence[Frame], keepers: bool = False) -> Tuple[PythonFrame, ...]:
+    def taken_at(self, name: str, users: Sequence[Frame]) -> Tuple[PythonFrame, ...]:
         """Where a lock of this name is taken by a function that also gives it back, unless an exception or a return comes
-        in between; with ``keepers``, where there is none, those that leave the giving back to others."""
+        in between; where there is none, those that leave the giving back to others."""
         known = list(self._users(name, users))
-        found = [user for user in known if user.loses]
-        if not found and keepers:
-            found = [user for user in known if user.taken is not None]
+        found = [user for user in known if user.loses] or [user for user in known if user.taken is not None]
         return tuple(
             PythonFrame(
                 u.file, u.taken, u.function.name, f"{u.owner}.{u.function.name}" if u.owner else u.function.name
