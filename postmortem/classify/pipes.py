@@ -146,7 +146,9 @@ def read_ends(waiter: Waiter) -> List[Resource]:
         return [r for r in process.resources if r.id in watched and _reads(process, r) and r.kind == "pipe"]
     if wait is None or (waiter.task is None and (wait.syscall in WRITES or wait.kind == "event-loop")):
         return []
-    parts = [r for r in process.resources if r.part_of == waiter.resource.id] or [waiter.resource]
+    parts = [waiter.resource]
+    if waiter.resource.kind == "descriptors":
+        parts = [r for r in process.resources if r.part_of == waiter.resource.id]
     polls = (
         waiter.task is None and wait.syscall not in _READS
     )  # a pair of sockets that a loop polls is there to wake it

@@ -48,10 +48,10 @@ def apart(view: View, several: List[StuckTask]) -> List[StuckTask]:
 
 def _wanted(view: View, process: Process, agent: Agent, edge: Edge, confidence: str) -> str:
     """Who parks on purpose is waited for by nobody, while the loop goes on with other things."""
-    loop = _loop(process, agent)
+    loop = _loop(view, agent)
     if loop is None or loop.tid is None or view.graph.stuck(Agent(process.pid, loop.tid)):
         return confidence
-    if view.graph.behind(frozenset((agent,))):
+    if view.graph.is_awaited(agent):
         return confidence
     task = view.graph.places.task(agent)
     if loop.main_task != agent.task or task is None:
@@ -62,9 +62,9 @@ def _wanted(view: View, process: Process, agent: Agent, edge: Edge, confidence: 
     return confidence if deeper else "possible"
 
 
-def _loop(process: Process, agent: Agent) -> Optional[Loop]:
-    task = next((t for t in process.tasks if t.id == agent.task), None)
-    return next((loop for loop in process.loops if task is not None and loop.id == task.loop), None)
+def _loop(view: View, agent: Agent) -> Optional[Loop]:
+    task, place = view.graph.places.task(agent), view.graph.places.by_pid.get(agent.pid)
+    return place.loops.get(task.loop or "") if task is not None and place is not None else None
 
 
 def _serves(process: Process, loop: Loop) -> bool:

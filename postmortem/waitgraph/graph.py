@@ -33,6 +33,11 @@ class WaitGraph:
                 found.setdefault(edge.waiter, []).append(edge)
             self.edges.update({agent: tuple(several) for agent, several in found.items()})
         self.agents = tuple(agents)
+        self._waiters: Dict[Agent, List[Agent]] = {}
+        for waiter, edges in self.edges.items():
+            for edge in edges:
+                for needed in edge.named if edge.kind != "gil" else ():
+                    self._waiters.setdefault(needed, []).append(waiter)
         self._moving = movers(agents, self.edges, self._may_open)
         self._perhaps_moving = movers(agents, self.edges, lambda e: self._may_open(e) or not self._is_sure(e))
 
@@ -110,18 +115,17 @@ class WaitGraph:
     def behind(self, agents: FrozenSet[Agent]) -> Tuple[Agent, ...]:
         """Threads and tasks that wait, directly or through others, for one of these. The GIL does not count: who wants
         it has it a moment later, unless nobody moves."""
-        needs: Dict[Agent, List[Agent]] = {}
-        for waiter, several in self.edges.items():
-            for edge in several:
-                for needed in edge.named if edge.kind != "gil" else ():
-                    needs.setdefault(needed, []).append(waiter)
         found: Set[Agent] = set(agents)
         wave = list(agents)
         while wave:
-            following = {waiter for needed in wave for waiter in needs.get(needed, ())} - found
+            following = {waiter for needed in wave for waiter in self._waiters.get(needed, ())} - found
             found |= following
             wave = list(following)
         return tuple(a for a in self.agents if a in found and a not in agents and not a.is_process)
+
+    def is_awaited(self, agent: Agent) -> bool:
+        """Does anybody wait for this very one?"""
+        return agent in self._waiters
 
     def reasons(self, *start: Agent) -> Tuple[str, ...]:
         """Why these cannot move, step by step."""
