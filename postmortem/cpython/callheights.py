@@ -53,7 +53,9 @@ def least_height(frames: Frames, frame: Frame, inner: Optional[Frame]) -> Option
         return None
     values = frames.value_stack(frame)
     for slot in range(frames.kept_depth(frame), len(values) - size + 1):
-        if any(value and _is_called(frames, value, inner) for value in values[slot : slot + 2]):
+        # up to 3.12 what is no method has NULL below it
+        called = values[slot] or next(iter(values[slot + 1 : slot + 2]), 0)
+        if called and _is_called(frames, called, inner):
             return frame.code.nlocalsplus + slot + size
     return None
 
