@@ -13,9 +13,11 @@ class Waker(msgspec.Struct, frozen=True):
     """Somebody who could end a wait: by giving back what he holds, by doing the work, or by signalling the object.
 
     A thread, a task, a whole process, or (with only a ``name``) something else, such as a timer or a signal handler.
+    role: holder: has it; runner: does the work that is waited for; reach: refers to the object; end: has the other end of
+    it; before-fork: had it in the process from which this one was forked.
     """
 
-    role: str  # "holder": has it | "runner": does the work that is waited for | "reach": refers to the object | "end": of a pipe
+    role: str  # "holder" | "runner" | "reach" | "end" | "before-fork"
     basis: str  # "recorded" | "with-slot" | "inferred" | "kernel" | "memory"
     pid: Optional[int] = None  # None: the process that the resource belongs to
     tid: Optional[int] = None
@@ -39,9 +41,9 @@ class End(msgspec.Struct, frozen=True):
 class Resource(msgspec.Struct, frozen=True):
     """A thing that threads or tasks wait for. ``id`` is unique in its process and carries no address.
 
-    kind: lock rlock mutex rwlock condition event semaphore barrier queue future thread executor import-lock
-    shared-semaphore pipe socket eventfd terminal file file-lock process async-lock async-event async-condition
-    async-semaphore async-queue async-future …
+    kind: lock rlock mutex rwlock gil condition event semaphore barrier queue future thread executor import-lock
+    shared-semaphore pool-result pipe socket descriptors eventfd timerfd signalfd inotify terminal file file-lock process
+    async-lock async-event async-condition async-semaphore async-queue async-future …
     """
 
     id: str
@@ -61,16 +63,14 @@ class Resource(msgspec.Struct, frozen=True):
     owner_pid: Optional[int] = None  # the process that holds it, when it is another one
     owner_gone: Optional[bool] = None  # True: its record names a thread or process that is no more
     wakers: Tuple[Waker, ...] = ()  # beside the owner
-    closed: Optional[bool] = (
-        None  # True: nobody but owner and wakers can end a wait for it. None: others may, or unknown
-    )
+    closed: Optional[bool] = None  # True: nobody but owner and wakers can end a wait. None: others may, or unknown
     because: Tuple[str, ...] = ()  # how that is known, step by step
     key: Optional[str] = None  # the same in every process that shares it: "pipe:[123]"
     value: Optional[int] = None  # permits of a semaphore, items in a queue, bytes in a pipe
     limit: Optional[int] = None  # places in all: of a queue (0: no bound), a pool, a pipe
     ends: Tuple[End, ...] = ()
-    part_of: Optional[str] = None  # the resource that this one is a part of: a queue's condition, a condition's lock
-    state: Optional[str] = None  # of a socket: "ESTABLISHED", …; of a future: "pending", "running", …
+    part_of: Optional[str] = None  # the resource, or the pool, that this one is a part of: of a condition its lock
+    state: Optional[str] = None  # socket: "ESTABLISHED", …; future: "pending", …; terminal: "foreground", …
     received: Optional[int] = None  # bytes of a socket that wait to be read
     unsent: Optional[int] = None  # bytes of a socket that the other side has not taken
     taken_at: Tuple[PythonFrame, ...] = ()  # of a locked lock that nobody here is known to hold: where the program takes it
