@@ -49,6 +49,7 @@ class Surroundings:
     subject: int = 0  # the object that the waiters wait for, of which others are parts
     modules: Mapping[int, str] = field(default_factory=dict)  # namespace → name of the module
     registries: Set[int] = field(default_factory=set)  # sets by which asyncio lists all tasks
+    coroutines: Set[int] = field(default_factory=set)  # what the tasks run that have not ended
     of_threads: Mapping[int, ThreadState] = field(default_factory=dict)  # Thread objects, and their dicts → the thread
 
 
@@ -183,15 +184,12 @@ class Walk:
         function = frame.function if frame is not None else "?"
         if thread.address in self._around.threads:
             return f"{reference.how} of {function} (on the waiting thread's own stack)"
-        if frame is not None and self._is_run(address) and any(frame.is_in(*runner) for runner in _RUNNERS):
+        if address in self._around.coroutines:
+            return f"{reference.how} of {function}, which its task runs"  # nobody else can: the task is met by itself
+        if frame is not None and address in self._around.tasks and any(frame.is_in(*runner) for runner in _RUNNERS):
             return f"{reference.how} of asyncio's {function}"
         self._meet(Actor(self._at(address, f"{reference.how} of {function}"), thread, None, frame))
         return f"{reference.how} of {function} ({_thread(thread)})"
-
-    def _is_run(self, address: int) -> bool:
-        """A task that waits, or the coroutine of one: asyncio's own frames keep it until it has ended, and do nothing
-        with it but through its task, which is met by itself."""
-        return address in self._around.tasks or self._objects.type_name(address) == "coroutine"
 
     def _by_task(self, address: int, reference: Reference, holder: Holder) -> str:
         """A task that has not ended: one that awaits the object cannot move before it; any other can."""
@@ -214,6 +212,9 @@ class Walk:
             self._meet(Actor(where))
             return anybody
         self._add(holder.address, self._at(address, reference.how))
+        namespace = self._referrers.holders.namespace(holder) if reference.how.startswith("attribute") else None
+        if namespace is not None:  # whoever has `vars(it)` reaches the values too, though they lie in the instance
+            self._add(namespace, self._at(address, reference.how))
         inside = f" of {reference.frame.function}" if reference.frame is not None else ""
         return f"{reference.how}{inside} of {self._called(holder.address)}"
 

@@ -34,6 +34,7 @@ class Landmarks:
         self._registries: Set[int] = set()
         self._of_threads: Dict[int, ThreadState] = {}
         self._pending: Set[int] = set()
+        self._coroutines: Set[int] = set()
         self._awaited_by: Dict[int, Set[int]] = {}  # what is awaited → tasks
         self._waits: Dict[int, int] = {}  # pending task → what it awaits, 0 when nothing
         self._ended: Set[int] = set()
@@ -62,6 +63,12 @@ class Landmarks:
         """Addresses of all tasks that have not ended."""
         self._look()
         return self._pending
+
+    @property
+    def coroutines(self) -> Set[int]:
+        """What those tasks run."""
+        self._look()
+        return self._coroutines
 
     @property
     def ended(self) -> Set[int]:
@@ -151,6 +158,7 @@ class Landmarks:
                 return
             self._waits[task] = 0
             self._waits[task] = futures.waiter(task)
+            self._coroutines.add(futures.coroutine(task))
             self._note_generators(futures.loop(task) or 0)
         except (Fault, NotThat):
             return

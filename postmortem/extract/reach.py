@@ -151,6 +151,7 @@ class Reaches:
             subject=subject,
             modules=self._landmarks.modules,
             registries=self._landmarks.registries,
+            coroutines=self._landmarks.coroutines,
             of_threads=self._landmarks.of_threads,
         )
         return Walk(self._python, referrers, around, names, [*dict.fromkeys(known), subject])
