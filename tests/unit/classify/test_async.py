@@ -1,0 +1,206 @@
+"""Tasks that nobody can wake: circles, conversations, futures, and loops that wait for themselves."""
+
+from __future__ import annotations
+
+from typing import Any, List, Optional, Sequence, Tuple
+
+import pytest
+
+from postmortem.classify.engine import classify
+from postmortem.evidence import Evidence, HeldLock, Loop, Process, Resource, Task, TaskWait, Thread, Wait, Waker
+
+from .make import counters, evidence, found, frame, lines, process, stack, thread
+
+RESTS = Wait("event-loop", "epoll_wait", endless=True)
+TICKS = Wait("event-loop", "epoll_wait", timeout_s=0.2, endless=False)
+
+
+def task(ident: str, *functions: str, wait: Optional[TaskWait] = None, **known: Any) -> Task:
+    return Task(ident, ident, "pending", "loop-1", stack(*functions), "Future", wait=wait, ready=wait is None, **known)
+
+
+def awaits(resource: str, kind: str = "queue") -> TaskWait:
+    return TaskWait(kind, resource, endless=True)
+
+
+def joins(*tasks: str, any_: bool = False) -> TaskWait:
+    return TaskWait("task", None, tasks, any_, True)
+
+
+def resting(
+    tasks: Sequence[Task], resources: Sequence[Resource] = (), wait: Wait = RESTS, scheduled: int = 0, **known: Any
+) -> Evidence:
+    """One thread that runs the loop of these tasks, and rests in its selector."""
+    loop = Loop("loop-1", 1, ready=0, scheduled=scheduled, readers=1, watched=known.pop("watched", 0), signals=(),
+                main_task=known.pop("main", "main"), sockets=known.pop("sockets", ()))  # fmt: skip
+    main = thread(1, stack("selectors.select", "asyncio.base_events._run_once"), wait=wait, counters=counters())
+    known.setdefault("signal_handlers", ())
+    return evidence(process([main], loops=(loop,), tasks=tuple(tasks), resources=tuple(resources), **known))
+
+
+def ticking(tasks: Sequence[Task], resources: Sequence[Resource] = (), **known: Any) -> Evidence:
+    """The same beside a task that the clock wakes again and again."""
+    tick = task("tick", "asyncio.tasks.sleep", "tick", wait=TaskWait("sleep", endless=False))
+    return resting([*tasks, tick], resources, TICKS, 1, **known)
+
+
+def queue(ident: str, *reached_by: str, closed: Optional[bool] = None) -> Resource:
+    wakers = tuple(Waker("reach", "memory", task=one) for one in reached_by)
+    return Resource(ident, "async-queue", f"asyncio.Queue {ident} (empty)", wakers=wakers, closed=closed)
+
+
+def future(description: str = "Future Rpc.replies['a']", closed: Optional[bool] = True) -> Resource:
+    return Resource("future-1", "async-future", description, closed=closed, because=("nobody refers to it",))
+
+
+def test_a_circle_of_locks() -> None:
+    """Each task holds the lock that the other wants: a proof, even while the loop does other things. To change: where
+    they wait and where they took it."""
+    locks = [Resource(f"lock-{n}", "async-lock", f"asyncio.Lock {n}", owner_task=o, owner_basis="with-slot", locked=True)
+             for n, o in ((1, "a"), (2, "b"))]  # fmt: skip
+    both = [
+        task("a", "asyncio.locks.acquire", "move", wait=awaits("lock-2", "lock"),
+             holds=(HeldLock("lock-1", frame("move", 20), 1, "with-slot"),)),
+        task("b", "asyncio.locks.acquire", "back", wait=awaits("lock-1", "lock"),
+             holds=(HeldLock("lock-2", frame("back", 30), 1, "with-slot"),)),
+    ]  # fmt: skip
+    known = ticking(both, locks)
+    assert found(known)["async-deadlock"] == "proven" and classify(known).verdict == "async-deadlock"
+    assert lines(known) == [2, 30, 2, 20]
+
+
+def test_an_owner_that_was_inferred_proves_nothing() -> None:
+    """A lock taken by hand has the holder that its source makes likely."""
+    lock = Resource("lock-1", "async-lock", "asyncio.Lock 1", owner_task="a", owner_basis="inferred", locked=True)
+    known = ticking([task("a", "one", wait=joins("b")), task("b", "two", wait=awaits("lock-1", "lock"))], [lock])
+    assert found(known)["async-deadlock"] == "likely"
+
+
+def test_tasks_that_await_each_other() -> None:
+    """Who waits for one of them is a victim."""
+    known = ticking(
+        [task("a", "one", wait=joins("b")), task("b", "two", wait=joins("a")), task("c", "w", wait=joins("a"))]
+    )
+    finding = classify(known).findings[0]
+    assert (finding.pattern, finding.confidence) == ("async-deadlock", "proven")
+    assert [victim.task for victim in finding.victims] == ["c"]
+
+
+def test_one_that_can_move_is_enough_for_a_wait_for_any() -> None:
+    """asyncio.wait(FIRST_COMPLETED) over a task in the circle and one that sleeps."""
+    known = ticking([task("a", "one", wait=joins("b", "tick", any_=True)), task("b", "two", wait=joins("a"))])
+    assert "async-deadlock" not in found(known)
+
+
+def conversation(*, closed: Optional[bool] = None) -> Tuple[List[Task], List[Resource]]:
+    """Two sides that both listen first, through one helper."""
+    sides = [task(n, "asyncio.queues.get", "helper", f"side_{n}", wait=awaits(f"queue-{n}")) for n in ("a", "b")]
+    sides = [changed_line(side, line) for side, line in zip(sides, (40, 50))]
+    return sides, [queue("queue-a", "b", "a", closed=closed), queue("queue-b", "a", "b", closed=closed)]
+
+
+def changed_line(one: Task, line: int) -> Task:
+    frames = (*one.stack[:2], frame(one.stack[2].function, line))
+    return Task(one.id, one.name, one.state, one.loop, frames, one.awaiting, wait=one.wait, ready=False)
+
+
+def test_nobody_speaks_first() -> None:
+    """With everything at rest nobody is left to fill their queues. The helper that both go through is not blamed."""
+    known = resting(*conversation())
+    assert found(known) == {"async-deadlock": "proven"} and lines(known) == [40, 50]
+
+
+def test_a_timer_may_be_the_one_who_speaks() -> None:
+    """As long as other code runs and nothing says that it cannot reach the queues, it might fill them."""
+    assert "async-deadlock" not in found(ticking(*conversation()))
+
+
+def test_who_cannot_reach_a_queue_cannot_fill_it() -> None:
+    """Both queues are known to be reached by the two tasks alone, and a third waits for both of them."""
+    tasks, queues = conversation(closed=True)
+    known = ticking([*tasks, task("main", "gather", wait=joins("a", "b"))], queues)
+    assert found(known)["async-deadlock"] == "proven"
+
+
+def test_signal_handlers_that_are_unknown_leave_another_reading() -> None:
+    """A Python signal handler may set or put anything."""
+    assert found(resting(*conversation(), signal_handlers=None)) == {"async-deadlock": "possible"}
+
+
+@pytest.mark.parametrize("description, functions, verdict", [
+    ("Future future, awaited in call (rpc.py:6)", ("call", "main"), "proven"),
+    ("Future Rpc.replies['a']", ("main",), "possible"),
+    ("Future awaited in main (app.py:6)", ("main",), None),
+])  # fmt: skip
+def test_a_main_task_that_is_parked_beside_others(
+    description: str, functions: Sequence[str], verdict: Optional[str]
+) -> None:
+    """`await asyncio.Future()` in main() is how programs run for ever; a future with a name was meant to be set."""
+    wait = TaskWait("future", "future-1", endless=True)
+    known = ticking([task("main", *functions, wait=wait)], [future(description)])
+    assert found(known).get("future-never-resolved") == verdict
+
+
+def test_a_server_may_wait_for_ever() -> None:
+    """Whatever its main task awaits, while it listens."""
+    listens = Resource("socket-1", "socket", "socket", listening=True)
+    known = resting([task("main", "call", "main", wait=TaskWait("future", "future-1", endless=True))],
+                    [future(), listens], watched=1, sockets=("socket-1",))  # fmt: skip
+    assert found(known) == {}
+
+
+def test_a_future_that_others_wait_behind() -> None:
+    """The result of a task that is stuck is wanted: that is no background task."""
+    wait = TaskWait("future", "future-1", endless=True)
+    inner = task("inner", "call", wait=wait)
+    assert found(ticking([inner], [future()]))["future-never-resolved"] == "possible"
+    known = ticking([inner, task("main", "main", wait=joins("inner"))], [future()])
+    finding = classify(known).findings[0]
+    assert (finding.pattern, finding.confidence) == ("future-never-resolved", "proven")
+    assert "nobody refers to it" in finding.evidence and [v.task for v in finding.victims] == ["main"]
+
+
+def test_a_future_that_somebody_may_know() -> None:
+    """Without a proof that nobody else can reach it, code that runs might set it."""
+    known = ticking(
+        [task("main", "call", "main", wait=TaskWait("future", "future-1", endless=True))], [future(closed=None)]
+    )
+    assert "future-never-resolved" not in found(known)
+
+
+def blocked(wakers: Tuple[Waker, ...], loops: Sequence[Loop], **known: Any) -> Process:
+    """The loop's thread in Future.result(), called from a callback."""
+    wait = Wait("condition", "futex", resource="future-1", endless=True)
+    main = thread(
+        1, stack("threading.wait", "concurrent.futures._base.result", "fetch"), wait=wait, counters=counters()
+    )
+    resource = Resource("future-1", "future", "Future of coroutine work", None, None, (1,), wakers=wakers, closed=True)
+    others: Tuple[Thread, ...] = known.pop("others", ())
+    return process([main, *others], loops=tuple(loops), resources=(resource,), signal_handlers=(), **known)
+
+
+def running(ident: str, tid: int, ready: int = 0) -> Loop:
+    return Loop(ident, tid, ready=ready, scheduled=0, readers=1, watched=0, signals=(), state="running")
+
+
+def test_a_loop_that_waits_for_its_own_task() -> None:
+    """The task that would set the future needs its turn on the very thread that waits for it."""
+    work = Task("work", "work", "pending", "loop-1", stack("work"), ready=True)
+    known = evidence(blocked((Waker("runner", "memory", task="work"),), [running("loop-1", 1)], tasks=(work,)))
+    assert classify(known).verdict == "loop-self-wait" and found(known)["loop-self-wait"] == "proven"
+    assert lines(known) == [3]
+
+
+def test_a_coroutine_that_has_not_begun() -> None:
+    """It stands in the ready queue of the loop whose thread waits."""
+    known = evidence(blocked((Waker("runner", "memory", tid=1),), [running("loop-1", 1, ready=1)]))
+    assert found(known)["loop-self-wait"] == "proven"
+
+
+def test_another_threads_loop_may_do_the_work() -> None:
+    """The task runs on a loop of a thread of its own, which is free."""
+    work = Task("work", "work", "pending", "loop-2", stack("work"), ready=True)
+    other = thread(2, stack("selectors.select"), wait=TICKS, counters=counters())
+    loops = [running("loop-1", 1), running("loop-2", 2, ready=1)]
+    known = evidence(blocked((Waker("runner", "memory", task="work"),), loops, tasks=(work,), others=(other,)))
+    assert "loop-self-wait" not in found(known)
