@@ -92,7 +92,7 @@ class _Waits:
                 self._holders.setdefault(address, []).append(self._labels[task.address])
 
     def text(self, task: TaskState) -> str:
-        """``, awaits asyncio.Lock gate (locked), held by Task-2``; empty when it waits for nothing."""
+        """``, awaits asyncio.Lock gate, held by Task-2``; empty when it waits for nothing."""
         if not task.waiter and task.awaiting is None:
             return ""
         awaited = self._awaiting.of(task.frames, task.waiter) if task.waiter else Awaited("other")

@@ -225,7 +225,7 @@ def test_tasks_say_what_they_await(core):
     heads = dict(re.findall(r"^(\S.*)\n  #0 .*\n(?:  #.*\n)*?  #\d+ +(wants|keeps) at", shown, re.M)[::-1])
     names = {function: head for head, function in heads.items()}
     keeper = names["keeps"].split(" (")[0]
-    assert f"awaits asyncio.Lock gate (locked), held by {keeper})" in names["wants"]
+    assert f"awaits asyncio.Lock gate, held by {keeper})" in names["wants"]
     assert "sleep(10000)" in names["keeps"]
 
 
