@@ -65,7 +65,7 @@ class Event(NamedTuple):
     line: int
     what: int  # address of the lock or queue
     taken: bool  # else given back
-    direct: bool  # in the function itself, not in one that it calls
+    sure: bool = True  # False: it may have been tried in vain
 
 
 def outstanding(events: Iterable[Tuple[int, K, bool]]) -> List[Tuple[int, K]]:
@@ -136,7 +136,12 @@ class Acquires:
         """(line, address) of what the function of a frame has acquired, and not released, before its current line."""
         if not self._concerns(frame, verbs):
             return []
-        return outstanding(e[:3] for e in self._events(self._scope(frame), self._before(frame), verbs, _DEPTH))
+        scope, events = self._scope(frame), []
+        now = {event.what for event in self._events(scope, self._now(frame), verbs, 0) if event.taken}
+        for event in self._events(scope, self._before(frame), verbs, _DEPTH):
+            if event.sure or event.what not in now:  # whoever waits for it now has tried in vain before
+                events.append(event[:3])
+        return outstanding(events)
 
     def released(self, frame: Frame) -> Iterator[int]:
         """Addresses of what the function of a frame has released before its current line, whatever came after."""
@@ -200,6 +205,11 @@ class Acquires:
     def _from(self, frame: Frame) -> List[CallSite]:
         return self._known(frame, False)
 
+    def _now(self, frame: Frame) -> List[CallSite]:
+        """The calls of the line where it stands."""
+        line = frame.line or 0
+        return [site for site in self._from(frame) if site.line <= line <= site.end] if self._before(frame) else []
+
     def _known(self, frame: Frame, before: bool) -> List[CallSite]:
         line = frame.line
         if line is None:
@@ -224,11 +234,11 @@ class Acquires:
                 lock = scope.resolve(site.arguments[0]) if site.arguments and site.arguments[0] else None
                 if _STACKS[site.name] and lock is not None and self._is_own(lock):
                     entered.append((value, lock))
-                    yield Event(site.line, lock, True, True)
+                    yield Event(site.line, lock, True)
                 elif not _STACKS[site.name]:
-                    yield from (Event(site.line, inner, False, True) for stack, inner in entered if stack == value)
+                    yield from (Event(site.line, inner, False) for stack, inner in entered if stack == value)
             elif value is not None and site.name in verbs and self._is_own(value):
-                yield Event(site.line, value, verbs[site.name], True)
+                yield Event(site.line, value, verbs[site.name], site.bare)
             elif depth and site.name in self._helping(verbs):
                 yield from self._within(scope, site, verbs, depth)
 
@@ -252,7 +262,7 @@ class Acquires:
         for what in dict.fromkeys(what for _line, what, _taken in events):
             first = next(taken for _line, other, taken in events if other == what)
             if what in kept or not first:
-                yield Event(0, what, what in kept, False)
+                yield Event(0, what, what in kept)
 
     def _callee(self, scope: _Scope, site: CallSite) -> Optional[Tuple[_Scope, Function]]:
         """The function that a call means, and what its parameters are bound to."""

@@ -22,6 +22,7 @@ class CallSite(NamedTuple):
     name: str  # of the method or function
     arguments: Tuple[Tuple[str, ...], ...] = ()  # dotted names of positional arguments, () for anything else
     end: int = 0  # line of its last character
+    bare: bool = True  # called without any argument
 
 
 class Source(NamedTuple):
@@ -119,13 +120,13 @@ def with_paths(function: Function) -> Set[Tuple[str, ...]]:
 
 
 def _site(node: ast.Call) -> Iterator[CallSite]:
-    arguments = tuple(dotted(a) for a in node.args)
+    arguments, bare = tuple(dotted(a) for a in node.args), not node.args and not node.keywords
     if isinstance(node.func, ast.Attribute):
         path = dotted(node.func.value)
         if path:
-            yield CallSite(node.lineno, node.col_offset, path, node.func.attr, arguments, _end(node))
+            yield CallSite(node.lineno, node.col_offset, path, node.func.attr, arguments, _end(node), bare)
     elif isinstance(node.func, ast.Name):
-        yield CallSite(node.lineno, node.col_offset, (), node.func.id, arguments, _end(node))
+        yield CallSite(node.lineno, node.col_offset, (), node.func.id, arguments, _end(node), bare)
 
 
 def _holds(node: ast.stmt, line: int) -> bool:

@@ -43,7 +43,7 @@ class Pool:
     def checkout(self): return self.idle.get()
     def checkin(self, one): self.idle.put(one)
 
-begun, committing, touched, several = (threading.Lock() for _ in range(4))
+begun, committing, touched, several, tried = (threading.Lock() for _ in range(5))
 leased, checked, consumed = Pool(), Pool(), Pool()
 inside = threading.Semaphore(0)
 def forever():
@@ -63,6 +63,9 @@ def has_touched():
 def either():
     several.acquire(False)
     forever()
+def has_tried():
+    tried.acquire()
+    forever()
 def leases():
     with Lease(leased): forever()
 def checks():
@@ -78,11 +81,14 @@ def wants_begun(): begun.acquire()
 def wants_committing(): committing.acquire()
 def wants_touched(): touched.acquire()
 def wants_several(): several.acquire()
+def wants_tried():
+    if not tried.acquire(False):
+        tried.acquire()
 def wants_leased(): leased.idle.get()
 def wants_checked(): checked.idle.get()
 def wants_consumed(): consumed.idle.get()
-has = (has_begun, commits, has_touched, either, either, leases, checks, consumes)
-wants = (wants_begun, wants_committing, wants_touched, wants_several, wants_leased, wants_checked, wants_consumed)
+has = (has_begun, commits, has_touched, either, either, has_tried, leases, checks, consumes)
+wants = (wants_begun, wants_committing, wants_touched, wants_several, wants_tried, wants_leased, wants_checked, wants_consumed)
 def start():
     for function in has: threading.Thread(target=function, name=function.__name__, daemon=True).start()
     for _ in has: inside.acquire()
@@ -113,6 +119,7 @@ def test_holders_by_source(python: str, tmp_path: Path) -> None:
             "wants_committing": ("commits", "inferred"),
             "wants_touched": ("MainThread", "inferred"),  # not has_touched, who has given it back
             "wants_several": (None, None),
+            "wants_tried": ("has_tried", "inferred"),
         }
         holders = {name: [names[w.tid or 0] for w in r.wakers] for name, r in waits.items() if r.kind == "queue"}
         assert holders == {"wants_leased": ["leases"], "wants_checked": ["checks"], "wants_consumed": []}
