@@ -136,6 +136,15 @@ class Holders:
         holder = self.at(address) if not address & 15 else None
         return holder if holder is not None and holder.info.flags & L.FLAG_MANAGED_DICT else None
 
+    def namespace(self, holder: Holder) -> Optional[int]:
+        """The dict that shares the values of an instance that has them inline (3.13+); None when it has none."""
+        if not self._layout.inline_values or not holder.info.flags & L.FLAG_INLINE_VALUES:
+            return None
+        try:
+            return self._objects.memory.u64(holder.address + self._layout.managed_dict) or None
+        except Fault:
+            return None
+
     def is_live(self, address: int) -> bool:
         """Does the collector know an object here? Other lists are made like its rings, so the neighbours have to be
         objects too, or the end of a ring."""

@@ -109,6 +109,7 @@ class Referrers:
     def _sorted_out(self, address: int, places: Optional[Sequence[int]]) -> References:
         references = References(self.count(address) if places is not None else None)
         for place in places or ():
+            self._search.check()
             reference = self._reference(place)
             if reference is None:
                 references.stray.append(place)

@@ -60,6 +60,7 @@ class Tables:
         takes too long."""
         wanted: Dict[int, List[int]] = {}  # beginning of a table → places that may be in it
         for place in places:
+            self._search.check()
             for start in beginnings(self._objects.memory, self._layout.version, place):
                 wanted.setdefault(start, []).append(place)
                 if self._tagged:

@@ -53,12 +53,16 @@ class WordSearch:
                     del needles[word], found[word]
         return found
 
+    def check(self) -> None:
+        """Raises NotThat when the time is up."""
+        if time.monotonic() > self.until:
+            raise NotThat("more memory than can be looked through in the time for it")
+
     def _pieces(self) -> Iterator[Tuple[int, bytes]]:
         """Aligned pieces; of one with missing pages the pages that are there."""
         for low, high in self._ranges:
             for start in range(low, high, _PIECE):
-                if time.monotonic() > self.until:
-                    raise NotThat("more memory than can be looked through in the time for it")
+                self.check()
                 size = min(_PIECE, high - start)
                 try:
                     yield start, self._memory.read(start, size)

@@ -97,6 +97,13 @@ def open_generator():
     held.get()
 
 
+def open_namespace():
+    store = Store()
+    REGISTRY["namespace"] = vars(store)
+    started.append(1)
+    store.jobs.get()
+
+
 def open_weak():
     weak = threading.Event()
     REGISTRY["weak"] = weakref.ref(weak)
@@ -211,8 +218,8 @@ async def main():
     for coroutine in (shut_task, shut_async_event, open_registered, open_timer, open_reader, open_other):
         asyncio.ensure_future(coroutine())  # noqa: RUF006 - only asyncio's lists know of them
     targets = (
-        shut_condition, shut_event, shut_closure, shut_simple, open_global, open_generator, open_weak, open_callback,
-        open_traceback, open_foreign, open_atexit, open_cached,
+        shut_condition, shut_event, shut_closure, shut_simple, open_global, open_generator, open_namespace, open_weak,
+        open_callback, open_traceback, open_foreign, open_atexit, open_cached,
     )  # fmt: skip
     for target in targets:
         threading.Thread(target=target, name=target.__name__, daemon=True).start()

@@ -58,7 +58,7 @@ def test_what_only_its_waiters_reach_is_closed_and_nothing_else(
     assert shut == dict.fromkeys(shut, (True, ())) and len(shut) == 7
     assert all(found[name].because for name in shut)
     opened = {name: r for name, r in found.items() if name.startswith("open_") and name != "open_other"}
-    assert {name: r.closed for name, r in opened.items()} == dict.fromkeys(opened) and len(opened) == 11
+    assert {name: r.closed for name, r in opened.items()} == dict.fromkeys(opened) and len(opened) == 12
     named = {name: " ".join(w.name or "" for w in r.wakers) for name, r in found.items()}
     assert "global REGISTRY of __main__" in named["open_global"] and "_selector" in named["open_reader"]
     assert "global REGISTRY of __main__" in named["open_generator"] and "weak" in named["open_callback"]

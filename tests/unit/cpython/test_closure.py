@@ -43,8 +43,9 @@ def on_stack(thread: ThreadState) -> Reference:
 class Memory:
     """``Referrers`` with made answers: each object's own count, and what was found."""
 
-    def __init__(self, known: Dict[int, References]) -> None:
+    def __init__(self, known: Dict[int, References], namespaces: Optional[Dict[int, int]] = None) -> None:
         self._known = known
+        self.holders: Any = SimpleNamespace(namespace=lambda holder: (namespaces or {}).get(holder.address))
 
     def of(self, addresses: Sequence[int]) -> Dict[int, References]:
         return {address: self._known[address] for address in addresses}
@@ -54,10 +55,10 @@ def counted(*found: Reference, count: Optional[int] = None) -> References:
     return References(count if count is not None else sum(1 for r in found if r.counted), list(found))
 
 
-def climbed(known: Dict[int, References], **around: Any) -> Reach:
+def climbed(known: Dict[int, References], namespaces: Optional[Dict[int, int]] = None, **around: Any) -> Reach:
     surroundings = Surroundings(**{"threads": {1}, "tasks": set(), "pending": set(), "subject": QUEUE, **around})
     python: Any = SimpleNamespace(objects=Objects())
-    referrers: Any = Memory(known)
+    referrers: Any = Memory(known, namespaces)
     one = Walk(python, referrers, surroundings, {TASK: "mine", OTHER: "other"}, [LOCK])
     walk(referrers, [one])
     return one.reach
@@ -137,6 +138,13 @@ def test_weak_references_are_followed() -> None:
 def test_the_callback_of_a_weak_reference_may_be_called_any_time() -> None:
     """By whoever drops what it refers to."""
     assert not climbed({**own(), QUEUE: counted(held(REGISTRY, CALLBACK))}).complete
+
+
+def test_the_dict_of_an_instance_is_a_way_to_its_values() -> None:
+    """Where they lie in the instance, nothing of the dict refers to them."""
+    known = {**own(), REGISTRY: counted(held(QUEUE, "__dict__"), held(MODULE, "value of 'KEPT'"))}
+    assert climbed(known).complete
+    assert not climbed(known, {QUEUE: REGISTRY}, modules={MODULE: "app"}).complete
 
 
 def test_a_way_without_end_is_given_up() -> None:
