@@ -159,6 +159,12 @@ _BASES = {
 
 
 def _holder(resource: Resource, process: Process) -> str:
+    if resource.kind == "thread":
+        return ""  # whom it joins, its description says
+    if resource.owner_gone:
+        return ", whose holder is no more"
+    if resource.owner_pid not in (None, process.pid):
+        return f", held by process {resource.owner_pid}"
     if resource.owner_tid is None:
         return ""
     owner = next((t for t in process.threads if t.tid == resource.owner_tid), None)

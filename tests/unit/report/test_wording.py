@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Dict
+
 import pytest
 
 from postmortem import evidence as ev
@@ -82,3 +84,18 @@ def test_what_a_thread_does_when_it_does_not_wait() -> None:
     assert wording.doing(ev.Thread(1, state="R", gil="holds"), process, term) == "holds the GIL"
     assert wording.doing(ev.Thread(1, state="R"), process, term) == "runs, or is ready to"
     assert wording.doing(ev.Thread(1), process, term) == "what it does is unknown"
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ({"kind": "thread", "owner_tid": 9}, "waits for a lock: the end of worker"),
+        ({"owner_gone": True}, "waits for a lock: the end of worker, whose holder is no more"),
+        ({"owner_pid": 7, "owner_tid": 8}, "waits for a lock: the end of worker, held by process 7"),
+    ],
+)
+def test_holders_that_are_no_threads_of_the_process(known: Dict[str, Any], said: str) -> None:
+    """A joined thread is held by nobody; a holder may be gone, or in another process."""
+    resource = ev.Resource("r", **{"kind": "lock", "description": "the end of worker", **known})
+    process = ev.Process(1, resources=(resource,))
+    assert wording.waiting(ev.Wait("lock", "futex", "r"), process, wording.Glossary(wording.TERMS)) == said
