@@ -80,7 +80,8 @@ class Reaches:
             self._say(late, f"the {SECONDS:g} s that a process gets for this were over", None)
         obstacles = [reach.obstacle for reach in found.values() if reach.obstacle is not None]
         if obstacles:
-            self._say(len(obstacles), obstacles[0], _REMEDY)
+            uncounted = [obstacle for obstacle in obstacles if " counts " in obstacle]
+            self._say(len(obstacles), (uncounted or obstacles)[0], _REMEDY if uncounted else None)
         return tuple(self._completed(r, found[r.id]) if r.id in found else r for r in resources)
 
     def _ranges(self, wanted: Sequence[Resource]) -> Iterator[Sequence[Tuple[int, int]]]:
