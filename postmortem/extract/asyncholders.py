@@ -14,7 +14,9 @@ from ..cpython.frames import Frame
 from ..cpython.interpreter import Python
 from ..cpython.locks import Locks
 from ..cpython.tasks import TaskState
+from ..evidence import PythonFrame
 from .acquires import Acquires, Lines
+from .orphans import Orphans
 
 _LOCKS = "asyncio/locks.py"
 #: Frames of a task that are searched for `async with`: real code nests a few dozens at most.
@@ -39,10 +41,13 @@ class Holders:
         self._acquires = Acquires(python.frames, lines)
         self._claims: Dict[int, List[Claim]] = {}  # by the primitive
         self._of: Dict[int, List[Claim]] = {}  # by the task
+        self._tasks = 0
+        self._unread = False  # might a function have acquired something by hand, for all that is known of it?
 
     def read(self, states: Sequence[TaskState], awaiting: Awaiting) -> None:
         """The tasks of one interpreter. Those that run are on a thread's stack below what they have called."""
         stacks = [(state.address, self._stack(state)) for state in states if state.state in ("pending", "running")]
+        self._tasks += len(stacks)
         for task, frames in stacks:
             for claim in self._by_with(task, frames, awaiting):
                 self._note(claim)
@@ -50,6 +55,7 @@ class Holders:
         if unowned:
             self._acquires.consider(f.code.filename for _task, frames in stacks for f in frames if not awaiting.own(f))
             for task, frames in stacks:
+                self._unread = self._unread or any(self._acquires.unread(f) for f in frames if not awaiting.own(f))
                 for claim in self._by_hand(task, frames, awaiting):
                     if claim.primitive.address in unowned:
                         self._note(claim)
@@ -112,6 +118,19 @@ class Holders:
                     yield Claim(task, primitive, frame, depth, line, "inferred")
 
     # ------------------------------------------------------------------ answers
+
+    def nobody(self, lock: Primitive) -> Tuple[str, ...]:
+        """Why no task has a locked lock; empty when one may, for all that is known."""
+        if not lock.locked or self._claims.get(lock.address) or self._unread:
+            return ()
+        return (
+            f"the coroutines of all {self._tasks} tasks were read, and no `async with` of theirs holds it",
+            "none of their functions has acquired it by hand, as far as their source says",
+        )
+
+    def taken_at(self, name: str, users: Sequence[Frame]) -> Tuple[PythonFrame, ...]:
+        """Where the program takes a lock of this name by hand."""
+        return Orphans(self._python, {}, self._acquires).taken_at(name, users)
 
     def of(self, task: int) -> Tuple[Claim, ...]:
         """What a task holds, for sure or by its source."""

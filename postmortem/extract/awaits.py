@@ -180,6 +180,11 @@ class Awaits:
         claims = self._holders.claims(address)
         if draft.kind == "async-lock":
             owner = self._holders.owner(primitive)
+            because = self._holders.nobody(primitive)
+            if because:
+                name = self._name(address, draft)
+                taken = self._holders.taken_at(name, draft.users) if name else ()
+                return changed(found, because=because, taken_at=taken)
             return (
                 found
                 if owner is None

@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Iterator, List
 
 from ...evidence import Process, Resource, Thread
+from ...waitgraph import Agent
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..view import View, do, label, plural
@@ -33,7 +34,15 @@ PATTERN = Pattern(
         "must stand alone, put release() into a `finally` clause. Look for the exception that came in between in the log."
     ),
     needs=("python",),
-    outranks=("missed-wakeup", "shutdown-join", "child-wait", "network-wait", "sleeping", "python-busy-loop"),
+    outranks=(
+        "missed-wakeup",
+        "future-never-resolved",
+        "shutdown-join",
+        "child-wait",
+        "network-wait",
+        "sleeping",
+        "python-busy-loop",
+    ),
     references=(
         "https://docs.python.org/3/library/threading.html#using-locks-conditions-and-semaphores-in-the-with-statement",
         "https://github.com/python/cpython/issues/74956",
@@ -53,10 +62,39 @@ def match(view: View) -> Iterator[Answer]:
             waiters = _waiters(view, process, resource)
             if waiters and (resource.owner_gone or resource.taken_at):
                 yield _match(view, process, resource, waiters)
+        yield from _tasks(view, process)
         if wanted and not lost:
             yield No(
                 f"every lock that threads of process {process.pid} wait for has a holder who is there, or may have one"
             )
+
+
+def _tasks(view: View, process: Process) -> Iterator[Answer]:
+    """The same of asyncio's locks."""
+    for resource in process.resources:
+        if resource.kind != "async-lock" or not (resource.because and resource.taken_at) or resource.owner_task:
+            continue
+        waiting = [
+            t for t in process.tasks if t.id in resource.waiting_tasks and t.wait and t.wait.endless is not False
+        ]
+        if not waiting:
+            continue
+        agents = [Agent(process.pid, task=t.id) for t in waiting]
+        taken = resource.taken_at
+        certain = all(view.graph.stuck(agent) == "proven" for agent in agents)  # nobody can release it
+        yield Match(
+            confidence="proven" if certain else "likely",
+            summary=f"{plural(len(waiting), 'task')} {do(len(waiting), 'wait')} for {resource.description}, taken at "
+            f"{short(taken[0])} and never given back: no task that is there holds it",
+            evidence=(
+                *(f"{view.graph.label(a)} wants {resource.description}, without a time limit" for a in agents[:4]),
+                *resource.because,
+                *(f"{short(frame)} takes it by hand, and no `finally` gives it back" for frame in taken),
+            ),
+            culprits=tuple(dict.fromkeys(view.culprit(process, frame) for frame in taken)),
+            victims=tuple(view.victim_of(a) for a in (*agents, *view.graph.behind(frozenset(agents)))),
+            pid=process.pid,
+        )
 
 
 def _waiters(view: View, process: Process, resource: Resource) -> List[Thread]:

@@ -168,6 +168,16 @@ def test_a_future_that_somebody_may_know() -> None:
     assert "future-never-resolved" not in found(known)
 
 
+@pytest.mark.parametrize("closed, confidence", [(None, "likely"), (True, "proven")])
+def test_an_asyncio_lock_that_was_never_given_back(closed: Optional[bool], confidence: str) -> None:
+    """No task is left that holds it: a proof when nobody else can get at it, else likely. To change: where it is taken."""
+    lock = Resource("lock-1", "async-lock", "asyncio.Lock Store._lock", locked=True, because=("all tasks were read",),
+                    closed=closed, taken_at=(frame("bump", 70),), waiting_tasks=("main",))  # fmt: skip
+    known = ticking([task("main", "asyncio.locks.acquire", "bump", "main", wait=awaits("lock-1", "lock"))], [lock])
+    assert classify(known).verdict == "orphaned-lock" and found(known)["orphaned-lock"] == confidence
+    assert lines(known) == [70]
+
+
 def blocked(wakers: Tuple[Waker, ...], loops: Sequence[Loop], **known: Any) -> Process:
     """The loop's thread in Future.result(), called from a callback."""
     wait = Wait("condition", "futex", resource="future-1", endless=True)
