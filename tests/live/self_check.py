@@ -4,8 +4,11 @@ Prints ``ok`` or raises. Only the standard library and what the package offers t
 """
 
 import argparse
+import asyncio
 import asyncio.base_events
+import concurrent.futures
 import dis
+import functools
 import os
 import subprocess
 import sys
@@ -14,6 +17,8 @@ import types
 
 from postmortem.cpython.attributes import Slots, attributes
 from postmortem.cpython.code import Code
+from postmortem.cpython.functions import Functions
+from postmortem.cpython.futures import Futures
 from postmortem.cpython.interpreter import Python
 from postmortem.cpython.objects import NotThat
 from postmortem.memory import ProcMem
@@ -22,6 +27,9 @@ from postmortem.memory import ProcMem
 class Plain:
     def __init__(self):
         self.first, self.second = 1, "two"
+
+    def method(self):
+        return self
 
 
 class Slotted:
@@ -95,6 +103,51 @@ def check_attributes(objects):
     assert Slots(objects).get(id(slotted), "two") is None
 
 
+def check_callables(python):
+    """Their code, and all that they bring along, through methods and partials; of what is written in C what it is bound
+    to."""
+    objects, found = python.objects, Functions(python.frames)
+    kept, other = Plain(), ["x"]
+
+    def inner(argument):
+        return kept, other, argument
+
+    assert found.code(id(inner)).address == id(inner.__code__)
+    assert found.closure(id(inner)) == {"kept": id(kept), "other": id(other)}
+    assert found.closure(id(lines)) == {} and found.function(id(len)) is None
+    method, partial = kept.method, functools.partial(inner, other)
+    nested = functools.partial(method, kept)
+    assert found.function(id(nested)) == id(Plain.method) and found.bound(id(method)) == id(kept)
+    assert set(found.carried(id(nested))) == {id(kept)} and found.bound(id(other.append)) is not None
+    assert set(found.carried(id(partial))) == {id(other), id(kept)}
+    assert found.carried(id(kept)) == [] and found.code(8) is None and objects is not None
+
+
+def check_futures(python):
+    """Of C and of Python: kinds, states, and what calls them back."""
+    loop = asyncio.new_event_loop()
+    futures = Futures(python.objects, Functions(python.frames), python.layout)
+    for made in (asyncio.Future(loop=loop), asyncio.futures._PyFuture(loop=loop)):
+        assert (futures.kind(id(made)), futures.state(id(made)), futures.loop(id(made))) == (
+            "future",
+            "pending",
+            id(loop),
+        )
+        assert futures.callbacks(id(made)) == []
+        for called in (print, lines):
+            made.add_done_callback(called)
+        assert futures.callbacks(id(made)) == [id(print), id(lines)]
+        made.set_result(None)
+        assert futures.state(id(made)) == "done"
+    followed, gathered = concurrent.futures.Future(), asyncio.Future(loop=loop)
+    assert futures.kind(id(followed)) == "concurrent" and futures.state(id(followed)) == "pending"
+    wrapped = asyncio.wrap_future(followed, loop=loop)
+    assert futures.linked(id(wrapped), "_call_check_cancel", "source") == id(followed)
+    assert futures.linked(id(gathered), "_call_check_cancel", "source") is None
+    assert futures.kind(id(loop)) is None and futures.kind(id("text")) is None
+    loop.close()
+
+
 def lines(code):
     """(start, end, line) as the interpreter itself says."""
     if hasattr(code, "co_lines"):
@@ -130,6 +183,8 @@ def main():
     assert gil is None or abs(gil.interval_s - sys.getswitchinterval()) < 1e-9
     check_objects(python.objects)
     check_attributes(python.objects)
+    check_callables(python)
+    check_futures(python)
     check_lines(python.objects)
     print("ok")
 
