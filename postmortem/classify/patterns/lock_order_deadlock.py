@@ -32,7 +32,10 @@ PATTERN = Pattern(
         "`with` block before taking the second lock."
     ),
     needs=("python",),
-    outranks=("shutdown-join", "child-wait", "network-wait", "sleeping", "gil-contention", "python-busy-loop"),
+    outranks=(
+        "missed-wakeup", "future-never-resolved", "shutdown-join", "child-wait", "network-wait", "sleeping", "gil-contention",
+        "python-busy-loop",
+    ),  # fmt: skip
     references=("https://docs.python.org/3/library/threading.html#lock-objects",),
 )
 
@@ -40,7 +43,7 @@ PATTERN = Pattern(
 _LOCKS = frozenset(
     ("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock", "mutex", "rwlock", "thread")
 )
-_PYTHON = frozenset(("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock", "import-lock"))
+_PYTHON = frozenset(("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock"))
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -61,7 +64,7 @@ def _is_of_locks(cycle: Cycle) -> bool:
         len(cycle.edges) > 1
         and threads
         and bool(kinds & (_PYTHON if "gil" in kinds else _LOCKS))
-        and kinds != {"import-lock"}
+        and "import-lock" not in kinds
     )
 
 

@@ -34,7 +34,10 @@ PATTERN = Pattern(
         "hold it, or make the lock a threading.RLock."
     ),
     needs=("python",),
-    outranks=("shutdown-join", "child-wait", "network-wait", "sleeping", "gil-contention", "python-busy-loop"),
+    outranks=(
+        "missed-wakeup", "future-never-resolved", "shutdown-join", "child-wait", "network-wait", "sleeping", "gil-contention",
+        "python-busy-loop",
+    ),  # fmt: skip
     references=("https://docs.python.org/3/library/threading.html#rlock-objects",),
 )
 
