@@ -35,9 +35,15 @@ PATTERN = Pattern(
     ),
     needs=("python",),
     outranks=(
-        "missed-wakeup", "future-never-resolved", "shutdown-join", "child-wait", "network-wait", "sleeping", "gil-contention",
+        "missed-wakeup",
+        "future-never-resolved",
+        "shutdown-join",
+        "child-wait",
+        "network-wait",
+        "sleeping",
+        "gil-contention",
         "python-busy-loop",
-    ),  # fmt: skip
+    ),
     references=("https://docs.python.org/3/library/threading.html#rlock-objects",),
 )
 
