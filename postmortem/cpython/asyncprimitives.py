@@ -39,12 +39,20 @@ class Primitives:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._classes: Dict[int, Optional[Tuple[str, str]]] = {}
+        self._known: Dict[int, Optional[Primitive]] = {}
 
     def at(self, address: Optional[int]) -> Optional[Primitive]:
-        """None for what is none."""
+        """None for what is none. Thousands of tasks may wait for one."""
+        if not address:
+            return None
+        if address not in self._known:
+            self._known[address] = self._at(address)
+        return self._known[address]
+
+    def _at(self, address: int) -> Optional[Primitive]:
         try:
-            found = self._class(address) if address else None
-            if address is None or found is None:
+            found = self._class(address)
+            if found is None:
                 return None
             kind, mark = found
             values = attributes(self._objects, address)
