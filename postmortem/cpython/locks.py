@@ -29,6 +29,8 @@ _MUTEX_SIZE, _RECURSIVE_MUTEX_SIZE = 24, 40
 _LOCKED = 1
 #: m_self of PyCFunctionObject and im_self of PyMethodObject lie at the same place; im_func/m_ml as well.
 _SELF, _FUNC = 24, 16
+#: Of so many locks used at one line no name was found: of the next ones none is sought. And so many users are asked.
+_MOST_NAMELESS, _USERS = 50, 8
 _EXITS = ("__exit__", "__aexit__")
 _C_EXITS = tuple(name.encode() for name in _EXITS)
 #: PyDescrObject.d_name (Include/cpython/descrobject.h)
@@ -83,6 +85,7 @@ class Locks:
         self._frames = frames
         self._objects = frames.objects
         self._names = Names(frames)
+        self._nameless: Dict[Tuple[int, int], int] = {}  # line of a frame → locks used there that have no name
 
     def at(self, address: int) -> Optional[LockState]:
         """The lock at an address, looking through Condition and bound methods; None when it is none."""
@@ -246,10 +249,28 @@ class Locks:
     # ------------------------------------------------------------------ names
 
     def name(self, lock: int, frames: Sequence[Frame]) -> Optional[str]:
-        """What the program calls a lock, or the Condition around it, whichever is nearer, as seen from frames that use it."""
+        """What the program calls a lock, or the Condition around it, whichever is nearer, as seen from frames that use it.
+        Of hundreds at one line that have no name it is believed of the others."""
+        places = {(frame.code.address, frame.lasti) for frame in frames[:_USERS]}
+        if places and all(self._nameless.get(place, 0) >= _MOST_NAMELESS for place in places):
+            return None
+        matched = [0]
+
+        def same(value: int) -> bool:
+            if self._same(value, lock):
+                matched[0] = value
+                return True
+            return False
+
+        around = self._names.find(same, frames)
+        if around is None:
+            for place in places:
+                self._nameless[place] = self._nameless.get(place, 0) + 1
+            return None
+        if matched[0] == lock:
+            return around
         own = self._names.find(lambda value: value == lock, frames)
-        around = self._names.find(lambda value: self._same(value, lock), frames)
-        return own if own is not None and around is not None and own.count(".") <= around.count(".") else around
+        return own if own is not None and own.count(".") <= around.count(".") else around
 
     def _same(self, value: int, lock: int) -> bool:
         if value == lock:
