@@ -70,10 +70,21 @@ def _judge(view: View, process: Process, loop: Loop, thread: Thread, resource: O
         facts = (f"{label(thread)} waits for {resource.description}", *resource.because,
                  f"{label(thread)} is the thread of that event loop, so its ready queue stands still")  # fmt: skip
         yield _match(view, process, thread, resource.description, facts, endless)
-    elif resource is not None and resource.kind in _SIGNALLED and view.graph.stuck(agent) and _has_work(process, loop):
+    elif (
+        resource is not None
+        and resource.kind in _SIGNALLED
+        and not resource.closed
+        and view.graph.stuck(agent)
+        and _has_work(process, loop)
+    ):
         facts = (*view.graph.reasons(agent), f"{loop.ready or 0} callbacks are ready on its event loop, and it has "
                  f"{sum(t.loop == loop.id and t.state == 'pending' for t in process.tasks)} tasks that wait")  # fmt: skip
-        yield _match(view, process, thread, resource.description, facts, False)
+        yield _match(view, process, thread, resource.description if resource is not None else "a signal", facts, False)
+
+
+def _unanswered(resource: Optional[Resource]) -> bool:
+    """Is it signalled by others, of whom nobody is known to be the only one?"""
+    return resource is not None and resource.kind in _SIGNALLED and not resource.closed
 
 
 def _through(process: Process, loop: Loop, cycle: Cycle) -> bool:

@@ -7,7 +7,19 @@ from typing import Any, List, Optional, Sequence, Tuple
 import pytest
 
 from postmortem.classify.engine import classify
-from postmortem.evidence import Evidence, HeldLock, Loop, Process, Resource, Task, TaskWait, Thread, Wait, Waker
+from postmortem.evidence import (
+    Evidence,
+    HeldLock,
+    Loop,
+    Process,
+    Resource,
+    Task,
+    TaskWait,
+    Thread,
+    Wait,
+    Waker,
+    replace,
+)
 
 from .make import counters, evidence, found, frame, lines, process, stack, thread
 
@@ -214,3 +226,19 @@ def test_another_threads_loop_may_do_the_work() -> None:
     loops = [running("loop-1", 1), running("loop-2", 2, ready=1)]
     known = evidence(blocked((Waker("runner", "memory", task="work"),), loops, tasks=(work,), others=(other,)))
     assert "loop-self-wait" not in found(known)
+
+
+def test_a_loop_that_waits_for_another_one_that_waits_for_itself() -> None:
+    """Only the latter is to blame."""
+    waits = Wait("condition", "futex", resource="future-2", endless=True)
+    other = thread(
+        2, stack("threading.wait", "concurrent.futures._base.result", "answer"), wait=waits, counters=counters()
+    )
+    work = Task("work", "work", "running", "loop-2", stack("work"))
+    own = Resource("future-2", "future", "Future of a coroutine", None, None, (2,),
+                   wakers=(Waker("runner", "memory", tid=2),), closed=True)  # fmt: skip
+    loops = [running("loop-1", 1, ready=1), running("loop-2", 2, ready=1)]
+    first = blocked((Waker("runner", "memory", task="work"),), loops, tasks=(work,), others=(other,))
+    known = evidence(replace(first, resources=(*first.resources, own)))
+    blamed = [f.culprits[0].tid for f in classify(known).findings if f.pattern == "loop-self-wait"]
+    assert blamed == [2]
