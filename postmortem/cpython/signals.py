@@ -21,6 +21,7 @@ _SIGNALS, _ENTRY = 64, 16
 _LEAST_DEFAULT = 32
 #: Bytes of data of one file that are looked through.
 _MAX_AREA = 16 << 20
+_PAGE = 4096
 
 
 class Handler(NamedTuple):
@@ -56,10 +57,19 @@ def _data(python: Python) -> Iterator[bytes]:
         else:
             merged.append((area.start, area.end))
     for start, end in merged:
+        size = min(end - start, _MAX_AREA)
         try:
-            yield python.memory.read(start, min(end - start, _MAX_AREA))
+            yield python.memory.read(start, size)
         except Fault:
-            continue
+            yield b"".join(_page(python, page) for page in range(start, start + size, _PAGE))
+
+
+def _page(python: Python, address: int) -> bytes:
+    """One that is missing reads as zeros, which no entry of the table is."""
+    try:
+        return python.memory.read(address, _PAGE)
+    except Fault:
+        return bytes(_PAGE)
 
 
 def _tables(data: bytes, default: int) -> Iterator[int]:

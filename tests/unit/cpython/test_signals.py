@@ -17,7 +17,7 @@ TYPES = {OWN: "builtin_function_or_method", NONE: "NoneType", HANDLER: "function
 
 
 class Image(Segments):
-    """Data of one file."""
+    """Data of one file, and what lies behind it, which is missing."""
 
     @property
     def files(self) -> List[MappedFile]:
@@ -25,7 +25,7 @@ class Image(Segments):
 
     @property
     def writable(self) -> List[Tuple[int, int]]:
-        return [(DATA, DATA + 4096)]
+        return [(DATA, DATA + 4096), (DATA + 4096, DATA + 12288)]  # of the second nothing is at hand
 
 
 def python(entries: Dict[int, int], at: int = 512, tripped: int = 0) -> Any:
