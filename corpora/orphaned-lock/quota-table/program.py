@@ -42,13 +42,13 @@ def serve(table, tenant):
 
 def main():
     table = QuotaTable({"blue": 1_000_000, "green": 1_000_000})
+    servers = [threading.Thread(target=serve, args=(table, tenant), name="serve-" + tenant) for tenant in ("blue", "green")]
+    for server in servers:
+        server.start()
     nightly = threading.Thread(target=sweep, args=(table, {"blue", "green"}), name="nightly-sweep")
     nightly.start()
     nightly.join()
     print("ready", flush=True)
-    servers = [threading.Thread(target=serve, args=(table, tenant), name="serve-" + tenant) for tenant in ("blue", "green")]
-    for server in servers:
-        server.start()
     for server in servers:
         server.join()
 
