@@ -107,6 +107,9 @@ def _link(graph: WaitGraph, edge: Edge, following: Optional[Agent]) -> str:
         return text
     if edge.kind in ("thread", "turn", "task"):
         return f"{text}{where}"
+    if edge.signals:
+        more = f" and {len(edge.wakers) - 1} more refer" if len(edge.wakers) > 1 else " refers"
+        return f"{text}, to which {graph.label(following)}{more}{where}"
     others = len(edge.wakers) - 1
     more = f" (or {others} more)" if others else ""
     if edge.verb != "wants":

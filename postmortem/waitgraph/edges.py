@@ -40,11 +40,12 @@ class Edge(NamedTuple):
     endless: Optional[bool] = True
     gone: bool = False  # its holder is no more
     because: Tuple[str, ...] = ()  # how it is known that nobody else can
+    signals: bool = False  # `wakers` could signal it, but hold nothing and owe no work: none of them is to blame
 
     @property
     def named(self) -> Tuple[Agent, ...]:
         """Those of whom it waits for each."""
-        return self.wakers if self.all_needed or len(self.wakers) == 1 else ()
+        return self.wakers if (self.all_needed or len(self.wakers) == 1) and not self.signals else ()
 
     @property
     def necessary(self) -> Tuple[Agent, ...]:
@@ -256,10 +257,11 @@ def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Opti
     everyone = inside and (resource.closed is not True or bool(named))
     outside = () if inside or resource.closed is True else (resource.description,)
     guessed = any(w.basis == "inferred" for w in resource.wakers)
+    signals = inside and resource.kind not in _HELD and all(w.role == "reach" for w in resource.wakers)
     return Edge(
         agent, verb, resource.description, resource.kind, resource.id, tuple(dict.fromkeys(wakers)),
         everyone=everyone, outside=outside,
-        basis="inferred" if guessed else "memory", endless=endless, because=resource.because,
+        basis="inferred" if guessed else "memory", endless=endless, because=resource.because, signals=signals,
     )  # fmt: skip
 
 

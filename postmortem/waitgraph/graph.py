@@ -71,7 +71,7 @@ class WaitGraph:
         found = []
         for agent in self.agents:
             edge = self.blocking(agent) if not agent.is_process and self.stuck(agent) else None
-            if edge is not None and not any(waker not in self._moving for waker in edge.wakers):
+            if edge is not None and (edge.signals or not any(waker not in self._moving for waker in edge.wakers)):
                 found.append(agent)
         return tuple(found)
 

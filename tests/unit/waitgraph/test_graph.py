@@ -275,3 +275,14 @@ def test_a_loop_that_watches_a_stuck_child_is_stuck() -> None:
     assert graph(parent, child).stuck(t("1")) == "proven"
     running_child = process([running(200)], [full], pid=200, ppid=100)
     assert graph(parent, running_child).stuck(t("1")) is None
+
+
+def test_who_could_only_signal_is_not_to_blame() -> None:
+    """Main joins the worker, the worker waits for a queue that only main could put something into: the worker's wait is the
+    root, and there is no circle of locks."""
+    reach = Resource("q", "queue", "Queue jobs", wakers=(Waker("reach", "memory", tid=100),), closed=True)
+    made = graph(process([waiting(100, joins=101), waiting(101, "q", "condition"), running(102)], [reach]))
+    assert made.stuck(T(100)) == made.stuck(T(101)) == "proven"
+    assert made.roots() == (T(101),)
+    assert made.cycles == ()
+    assert made.behind(frozenset((T(101),))) == (T(100),)
