@@ -43,6 +43,7 @@ class Awaited:
     concurrent: Optional[int] = None  # the concurrent.futures.Future that it follows
     thread: Optional[int] = None  # the threading.Thread that it waits for
     detail: Optional[str] = None
+    seconds: Optional[float] = None  # of a sleep
 
 
 class _Place(NamedTuple):
@@ -153,7 +154,7 @@ class Awaiting:
 
     def _sleep(self, at: _Place) -> Optional[Awaited]:
         delay = self._number(self._python.frames.local(at.frame, "delay"))
-        return Awaited("sleep", timed=True, detail=None if delay is None else f"sleep({delay:g})")
+        return Awaited("sleep", timed=True, detail=None if delay is None else f"sleep({delay:g})", seconds=delay)
 
     def _wait(self, at: _Place) -> Optional[Awaited]:
         """``_wait`` of tasks.py: all, the first, or the first to fail, of which any may be the one."""

@@ -46,6 +46,7 @@ class TaskWait(msgspec.Struct, frozen=True):
     any: bool = False  # the first of `tasks` to end will do
     endless: Optional[bool] = None  # True: nothing ends it by the clock
     detail: Optional[str] = None  # one phrase for people
+    timeout_s: Optional[float] = None  # of a sleep: how long in all; else unknown
 
 
 class Task(msgspec.Struct, frozen=True):

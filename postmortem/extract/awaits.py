@@ -107,7 +107,7 @@ class Awaits:
         if len(tasks) < len(awaited.tasks) and awaited.any:
             tasks = ()  # some of them were not read
         resource = None if awaited.tasks else self._resource(ident, users, awaited)
-        return TaskWait(awaited.kind, resource, tasks, awaited.any, endless, self._detail(awaited))
+        return TaskWait(awaited.kind, resource, tasks, awaited.any, endless, self._detail(awaited), awaited.seconds)
 
     @staticmethod
     def _detail(awaited: Awaited) -> Optional[str]:

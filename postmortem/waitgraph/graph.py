@@ -65,6 +65,23 @@ class WaitGraph:
                 return edge
         return None
 
+    def late(self, seconds: float) -> Dict[Agent, Edge]:
+        """Those who can move, but not before somebody wakes who sleeps for so long: each with what it waits for."""
+        asleep: Dict[Agent, Tuple[Edge, ...]] = {}
+        for agent in self.agents:
+            thread, task = self.places.thread(agent), self.places.task(agent)
+            wait = thread.wait if thread is not None else task.wait if task is not None else None
+            if wait is not None and wait.kind == "sleep" and (wait.timeout_s or 0.0) >= seconds:
+                asleep[agent] = (Edge(agent, "sleeps", "", "sleep"),)
+        moving = movers(self.agents, {**self.edges, **asleep}, self._may_open) if asleep else self._moving
+        found = {}
+        for agent in self.agents:
+            closed = (e for e in self.edges.get(agent, ()) if not self._may_open(e))
+            edge = next((e for e in closed if not any(waker in moving for waker in e.wakers)), None)
+            if agent in self._moving and agent not in moving and agent not in asleep and edge is not None:
+                found[agent] = edge
+        return found
+
     def roots(self) -> Tuple[Agent, ...]:
         """Those who cannot move, and not because of somebody else who is named: nobody can wake them, or their lock's
         holder is gone. Members of cycles are no roots."""

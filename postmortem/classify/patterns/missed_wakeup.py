@@ -21,6 +21,7 @@ from typing import FrozenSet, Iterator, List, Tuple
 from ...evidence import Process, PythonFrame
 from ...waitgraph import Agent, Edge, WaitGraph
 from ..knowledge import own_frame, short
+from ..oversleeping import overslept
 from ..pattern import Answer, Match, No, Pattern
 from ..view import View, do, plural
 
@@ -69,6 +70,7 @@ def match(view: View) -> Iterator[Answer]:
             yield No(
                 f"{plural(len(waits), 'worker')} of process {process.pid} {do(len(waits), 'wait')} for a job, as idle ones do"
             )
+    yield from overslept(view)
 
 
 def _idle(view: View, edge: Edge) -> bool:

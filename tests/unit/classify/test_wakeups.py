@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from postmortem.evidence import Resource, Thread, Wait
+from postmortem.classify.engine import classify
+from postmortem.evidence import Resource, Thread, Wait, Waker
 
 from .make import counters, evidence, found, frame, lines, lock, locked, process, stack, thread, verdict
 
@@ -78,3 +79,25 @@ def test_an_object_that_nobody_refers_to_is_proven_beside_running_threads() -> N
     closed = Resource("q", "queue", "Queue Outbox.queue", closed=True, because=("nothing else refers to it",))
     known = whole([thread(1, (frame("crunch"),)), waits(2, "q", 20, *GET)], resources=(closed,))
     assert found(known)["missed-wakeup"] == "proven"
+
+
+def asleep(seconds: float) -> Any:
+    """Two threads wait for a queue to which only main refers, who sleeps and is joined by nobody; a third joins them."""
+    reach = Resource("q", "queue", "Queue jobs", wakers=(Waker("reach", "memory", tid=1),), closed=True)
+    main = thread(1, (frame("rest", 70),), wait=Wait("sleep", "clock_nanosleep", timeout_s=seconds, endless=False))
+    joining = thread(4, (frame("collect", 80),), wait=Wait("lock", "futex", endless=True), joins=2)
+    return whole([main, waits(2, "q", 20, *GET), waits(3, "q", 20, *GET), joining], resources=(reach,))
+
+
+def test_a_sender_who_sleeps_for_an_hour_is_possible_only() -> None:
+    """He may rest on purpose: worth a look, no more. The waiter's line is named, and who sleeps."""
+    known = asleep(3600.0)
+    assert found(known)["missed-wakeup"] == "possible"
+    finding = next(f for f in classify(known).findings if f.pattern == "missed-wakeup")
+    assert finding.culprits[0].line == 20
+    assert "T-1 (1) refers to it, and sleeps for 3600 s" in finding.evidence
+
+
+def test_a_sender_who_naps_is_nothing() -> None:
+    """He is back before anybody worries."""
+    assert "missed-wakeup" not in found(asleep(30.0))
