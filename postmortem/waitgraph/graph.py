@@ -14,6 +14,8 @@ from .reasons import reasons
 
 #: Voluntary switches a second: a thread that is stuck in a system call has none, one that got stuck just then has one.
 _WAKES = 1.5
+#: Agents that are followed to see what one of them needs.
+_FOLLOWED = 300
 
 
 class WaitGraph:
@@ -143,6 +145,18 @@ class WaitGraph:
     def is_awaited(self, agent: Agent) -> bool:
         """Does anybody wait for this very one?"""
         return agent in self._waiters
+
+    def needs(self, agent: Agent, resource: str) -> bool:
+        """Does an agent that cannot move wait for a resource of its process, itself or through those for whom it waits?"""
+        waiting, seen = [agent], {agent}
+        while waiting and len(seen) < _FOLLOWED:
+            edge = self.blocking(waiting.pop())
+            if edge is not None and edge.resource == resource and edge.waiter.pid == agent.pid:
+                return True
+            following = [w for w in edge.wakers if w not in seen] if edge is not None else []
+            seen.update(following)
+            waiting += following
+        return False
 
     def reasons(self, *start: Agent) -> Tuple[str, ...]:
         """Why these cannot move, step by step."""

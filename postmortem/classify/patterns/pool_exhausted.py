@@ -17,26 +17,35 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, List, Optional, Tuple
 
-from ...evidence import Process, PythonFrame, Resource, Thread, Waker
+from ...evidence import Process, PythonFrame, Resource, Waker
 from ...findings import Culprit
 from ...waitgraph import Agent
 from ..knowledge import is_library, own_frame, short
 from ..pattern import Answer, Match, No, Pattern
-from ..view import View, label, plural
+from ..view import View, plural
 
 PATTERN = Pattern(
     id="pool-exhausted",
     title="all connections, tokens or permits are out, and their holders wait for more",
     explanation=(
-        "Everything that the pool had has been taken, by threads that wait for another one of it before they give theirs "
-        "back. None of them gets it."
+        "Everything that the pool had has been taken, by threads or tasks that wait for another one of it before they give "
+        "theirs back. None of them gets it."
     ),
     remedy=(
         "Pass on the connection (token, permit) that the caller has already, or give it back before asking for another; "
         "put a time limit on the wait so that a shortage becomes an error that tells of it."
     ),
     needs=("python",),
-    outranks=("lock-order-deadlock", "missed-wakeup", "shutdown-join", "child-wait", "network-wait", "sleeping"),
+    outranks=(
+        "lock-order-deadlock",
+        "missed-wakeup",
+        "async-deadlock",
+        "future-never-resolved",
+        "shutdown-join",
+        "child-wait",
+        "network-wait",
+        "sleeping",
+    ),
     references=(
         "https://docs.python.org/3/library/threading.html#semaphore-objects",
         "https://github.com/nsidnev/fastapi-realworld-example-app/issues/64",
@@ -44,95 +53,94 @@ PATTERN = Pattern(
     ),
 )
 
-Holder = Tuple[Thread, Waker]
+Holder = Tuple[Agent, Waker]
+_POOLS = ("semaphore", "queue", "async-semaphore")
 
 
 def match(view: View) -> Iterator[Answer]:
     for process in view.pythons:
         for resource in process.resources:
-            if resource.kind not in ("semaphore", "queue") or resource.value or not resource.waiters:
+            if resource.kind not in _POOLS or resource.value or not (resource.waiters or resource.waiting_tasks):
                 continue
-            holders = _holders(view, process, resource)
+            holders = [(Agent(process.pid, w.tid, w.task), w) for w in resource.wakers if w.role == "holder"]
             if not holders:
                 continue
-            free = [t for t, _w in holders if not _starves(view, process, resource, t)]
+            free = [a for a, _w in holders if not _starves(view, process, resource, a)]
             if free:
-                yield No(f"{resource.description} is empty, but {label(free[0])}, who has some of it, can go on")
-            elif not any(_wants(t, resource) for t, _w in holders) or _in_other_circle(
-                view, process, resource, holders
-            ):
+                who = view.graph.label(free[0])
+                yield No(f"{resource.description} is empty, but {who}, who has some of it, can go on")
+            elif not any(
+                (view.graph.needs(a, resource.id) or _wants(view, a, resource)) for a, _w in holders
+            ) or _in_other_circle(view, resource, holders):
                 yield No(f"those who have some of {resource.description} cannot go on for another reason")
-            elif _all_known(resource, holders):
+            elif (
+                not resource.limit or len(holders) >= resource.limit
+            ):  # where nobody knows how many there are, those found do
                 yield _match(view, process, resource, holders)
 
 
-def _holders(view: View, process: Process, resource: Resource) -> List[Holder]:
-    """Who has a part of it, once for each part."""
-    found = [(view.thread(process, w.tid), w) for w in resource.wakers if w.role == "holder"]
-    return [(thread, waker) for thread, waker in found if thread is not None]
-
-
-def _starves(view: View, process: Process, resource: Resource, thread: Thread) -> bool:
+def _starves(view: View, process: Process, resource: Resource, agent: Agent) -> bool:
     """Does it wait, without a time limit, for a part more, or for what cannot come?"""
-    wait = thread.wait
-    more = wait is not None and wait.resource == resource.id and wait.endless is True and not view.moves(thread)
-    return more or view.graph.stuck(Agent(process.pid, thread.tid)) is not None
+    thread = view.graph.places.thread(agent)
+    wait = thread.wait if thread is not None else None
+    more = wait is not None and wait.resource == resource.id and wait.endless is True
+    return (more and thread is not None and not view.moves(thread)) or view.graph.stuck(agent) is not None
 
 
-def _in_other_circle(view: View, process: Process, resource: Resource, holders: List[Holder]) -> bool:
+def _in_other_circle(view: View, resource: Resource, holders: List[Holder]) -> bool:
     """Is one of them kept by a circle of other things? Then the pool suffers from that one."""
-    agents = {Agent(process.pid, thread.tid) for thread, _waker in holders}
+    agents = {agent for agent, _waker in holders}
     return any(
-        not agents.isdisjoint(cycle.agents) and {edge.resource for edge in cycle.edges} != {resource.id}
+        not agents.isdisjoint(cycle.agents) and resource.id not in {edge.resource for edge in cycle.edges}
         for cycle in view.graph.cycles
     )
 
 
-def _all_known(resource: Resource, holders: List[Holder]) -> bool:
-    """Are all parts accounted for? Where nobody knows how many there are, those that were found must do."""
-    return not resource.limit or len(holders) >= resource.limit - (resource.value or 0)
-
-
 def _match(view: View, process: Process, resource: Resource, holders: List[Holder]) -> Match:
-    threads = list({t.tid: t for t, _w in holders}.values())
-    stuck = {view.graph.stuck(Agent(process.pid, t.tid)) for t in threads}
-    facts = [
-        f"{resource.description}: {plural(len(holders), 'part')} of it found, with {plural(len(threads), 'thread')}"
-    ]
-    for thread, waker in holders:
-        frame = own_frame(thread.python)
-        facts.append(
-            f"{label(thread)} has one{_at(' since', waker.frame)} (known: {waker.basis}) and waits"
-            f"{_at('', frame)} for {'another' if _wants(thread, resource) else 'something else'}"
+    graph, who = view.graph, list(dict.fromkeys(a for a, _w in holders))
+    noun = "task" if who[0].task is not None else "thread"
+    facts = [f"{resource.description}: {plural(len(holders), 'part')} of it found, with {plural(len(who), noun)}"]
+    for agent, waker in holders:
+        frame, wants = own_frame(graph.places.stack(agent)), _wants(view, agent, resource)
+        what = (
+            "another" if wants else "those who want one" if view.graph.needs(agent, resource.id) else "something else"
         )
+        since = f"{_at(' since', waker.frame)} (known: {waker.basis})"
+        facts.append(f"{graph.label(agent)} has one{since} and waits{_at('', frame)} for {what}")
     facts += resource.because
-    waiting = [t for t in process.threads if t.tid in resource.waiters and t not in threads]
+    behind = [Agent(process.pid, tid) for tid in resource.waiters] + [
+        Agent(process.pid, task=t) for t in resource.waiting_tasks
+    ]
+    waiting = [agent for agent in behind if agent not in who]
     if waiting:
-        facts.append(f"{plural(len(waiting), 'other thread')} wait behind them: {', '.join(map(label, waiting[:5]))}")
+        facts.append(f"{plural(len(waiting), 'other')} wait for it: {', '.join(map(graph.label, waiting[:5]))}")
     return Match(
-        confidence="proven" if resource.closed and stuck == {"proven"} else "likely",
-        summary=f"{resource.description} is exhausted: {plural(len(threads), 'thread')} that have taken from it wait"
-        f"{_at('', own_frame(threads[0].python))} for more before they give theirs back",
+        confidence="proven" if resource.closed and {graph.stuck(a) for a in who} == {"proven"} else "likely",
+        summary=f"{resource.description} is exhausted: {plural(len(who), noun)} that have taken from it wait"
+        f"{_at('', own_frame(graph.places.stack(who[0])))} for more before they give theirs back",
         evidence=tuple(facts),
-        culprits=tuple(_culprits(view, process, holders)),
-        victims=tuple(view.victim(process, t) for t in waiting),
+        culprits=tuple(_culprits(view, holders)),
+        victims=tuple(view.victim_of(agent) for agent in waiting),
         pid=process.pid,
     )
 
 
-def _culprits(view: View, process: Process, holders: List[Holder]) -> Iterator[Culprit]:
+def _culprits(view: View, holders: List[Holder]) -> Iterator[Culprit]:
     """Where they ask for more, and who asks through that; then where they took what they have; each line once."""
-    own = [[f for f in thread.python if not is_library(f)][:2] for thread, _waker in holders]
-    wanted = [(frame, thread) for frames, (thread, _waker) in zip(own, holders) for frame in frames]
-    places: Dict[PythonFrame, Thread] = {}
-    for frame, thread in (*wanted, *((waker.frame, thread) for thread, waker in holders)):
+    own = [[f for f in view.graph.places.stack(agent) if not is_library(f)][:2] for agent, _waker in holders]
+    wanted = [(frame, agent) for frames, (agent, _waker) in zip(own, holders) for frame in frames]
+    places: Dict[PythonFrame, Agent] = {}
+    for frame, agent in (*wanted, *((waker.frame, agent) for agent, waker in holders)):
         if frame is not None:
-            places.setdefault(frame, thread)
-    return (view.culprit(process, frame, thread) for frame, thread in places.items())
+            places.setdefault(frame, agent)
+    return (view.culprit_of(agent, frame) for frame, agent in places.items())
 
 
-def _wants(thread: Thread, resource: Resource) -> bool:
-    return thread.wait is not None and thread.wait.resource == resource.id
+def _wants(view: View, agent: Agent, resource: Resource) -> bool:
+    places = view.graph.places
+    thread, task = places.thread(agent), places.task(agent)
+    wait = thread.wait if thread is not None else task.wait if task is not None else None
+    return wait is not None and wait.resource == resource.id
 
 
 def _at(word: str, frame: Optional[PythonFrame]) -> str:
