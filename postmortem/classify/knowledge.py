@@ -46,6 +46,9 @@ IDLE = (
     ("anyio/_backends/_asyncio.py", "run"),  # WorkerThread.run: a to_thread worker between jobs
 )
 
+#: Puts what a process has sent into the pipe of a queue (Lib/multiprocessing/queues.py).
+FEEDS = (("multiprocessing/queues.py", "_feed"),)
+
 #: Who is here waits for work that other threads of the process do, whichever they are.
 COLLECTS = (
     ("/queue.py", "join"),

@@ -27,11 +27,16 @@ def stuck_tasks(view: View, process: Process) -> Iterator[StuckTask]:
         agent = Agent(process.pid, task=task.id)
         stuck = graph.stuck(agent)
         edge = graph.blocking(agent) if stuck else None
-        if stuck is None or edge is None or not edge.kind.startswith("async-") or edge.necessary:
+        if stuck is None or edge is None or not edge.kind.startswith("async-") or _owed(edge):
             continue
         unknown_handlers = edge.everyone and process.signal_handlers is None
         confidence = "possible" if unknown_handlers else stuck
         yield StuckTask(agent, edge, own_frame(task.stack), _wanted(view, process, agent, edge, confidence))
+
+
+def _owed(edge: Edge) -> bool:
+    """Is there somebody who has it, or does the work?"""
+    return bool(edge.wakers) and not edge.signals and not edge.everyone
 
 
 def apart(view: View, several: List[StuckTask]) -> List[StuckTask]:

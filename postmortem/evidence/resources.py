@@ -74,3 +74,4 @@ class Resource(msgspec.Struct, frozen=True):
     received: Optional[int] = None  # bytes of a socket that wait to be read
     unsent: Optional[int] = None  # bytes of a socket that the other side has not taken
     taken_at: Tuple[PythonFrame, ...] = ()  # of a locked lock that nobody here is known to hold: where the program takes it
+    released_at: Tuple[PythonFrame, ...] = ()  # of such a lock: functions that give it back without having taken it

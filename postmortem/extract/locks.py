@@ -209,7 +209,10 @@ class LockBook:
         if made.owner_gone:
             return changed(made, taken_at=self._orphans.taken_at(name, users))
         because = self._orphans.accounts(name, users) if made.locked and made.kind == "lock" else ()
-        return changed(made, taken_at=self._orphans.taken_at(name, users), because=because) if because else made
+        if not because:
+            return made
+        taken, released = self._orphans.taken_at(name, users), self._orphans.released_at(name, users)
+        return changed(made, taken_at=taken, released_at=released, because=because)
 
     def _inside(self, users: Sequence[Frame]) -> str:
         """Of a lock inside an object of the standard library: what the program calls that."""

@@ -91,6 +91,15 @@ class Orphans:
             for u in found[:_MOST_PLACES]
         )
 
+    def released_at(self, name: str, users: Sequence[Frame]) -> Tuple[PythonFrame, ...]:
+        """Functions that give back a lock of this name which they have not taken: it may be a gate that others open."""
+        found = [user for user in self._users(name, users) if user.gives_back and user.taken is None]
+        lines = [(u, next(site.line for site in u.sites if site.name == "release")) for u in found[:_MOST_PLACES]]
+        return tuple(
+            PythonFrame(u.file, line, u.function.name, f"{u.owner}.{u.function.name}" if u.owner else u.function.name)
+            for u, line in lines
+        )
+
     @staticmethod
     def _own(frames: Sequence[Frame]) -> List[Frame]:
         return [frame for frame in frames if not frame.code.filename.endswith(MACHINERY)]

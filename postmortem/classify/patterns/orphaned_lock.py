@@ -116,9 +116,13 @@ def _match(view: View, process: Process, resource: Resource, waiters: List[Threa
     culprits = [view.culprit(process, frame) for frame in taken]
     if not culprits and wants is not None:
         culprits = [view.culprit(process, wants, waiters[0])]
+    opener = next(iter(resource.released_at), None)
+    open_ended = opener is not None and any(view.graph.stuck(Agent(process.pid, t.tid)) is None for t in process.threads)
+    if opener is not None:
+        facts.append(f"{short(opener)} gives it back without having taken it: perhaps it is a gate that others open")
     where = f", taken at {short(taken[0])} and never given back" if len(taken) == 1 else ""
     return Match(
-        confidence="proven" if resource.owner_gone else "likely",
+        confidence="proven" if resource.owner_gone else "possible" if open_ended else "likely",
         summary=f"{plural(len(waiters), 'thread')} {do(len(waiters), 'wait')} for {resource.description}{where}: "
         "nobody who is there holds it",
         evidence=tuple(facts),

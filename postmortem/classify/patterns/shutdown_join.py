@@ -64,10 +64,11 @@ def _at_exit(main: Thread) -> bool:
 
 
 def _joined(view: View, process: Process, main: Thread) -> List[Thread]:
-    """The thread that is waited for; when it is not known which, all that the exit waits for."""
+    """The thread that is waited for; when it is not known which, all that the exit waits for. Not the one that empties a
+    queue of multiprocessing into its pipe: whoever does not read that is to blame."""
     known = view.thread(process, main.joins)
     if known is not None:
-        return [known]
+        return [] if any(knowledge.in_table(f, knowledge.FEEDS) for f in known.python) else [known]
     return [t for t in process.threads if t.python and not t.is_main and t.daemon is not True]
 
 
