@@ -8,16 +8,20 @@ in the child for ever. Three things are compared while the cores of both are at 
 - A thread that was not forked leaves its memory behind: the first word of a thread's control block is the block's own
   address (tcbhead_t.tcb of glibc's sysdeps/x86_64/nptl/tls.h, struct pthread.self of musl), which is also
   threading.get_ident(). Found in the child, without being a thread of the child, it says who was there at the fork.
+  The parent's threads of then may have ended since. So where a child waits for a lock that nobody has, its memory is
+  looked through for blocks that it does not run, and that were not about to end (see ``abandoned``).
 - A lock lies at the same address in both.
 """
 
 from __future__ import annotations
 
-from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
+import time
+from array import array
+from typing import Collection, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..evidence import Process, Resource, Thread, Waker
 from ..evidence import replace as changed
-from ..memory import ElfCore, Fault, Memory, NotElf
+from ..memory import ElfCore, Fault, Image, Memory, NotElf
 from .semaphores import Claim
 
 AT_RANDOM = 25
@@ -25,6 +29,14 @@ AT_RANDOM = 25
 BEFORE_FORK = "before-fork"
 _LOCKS = ("lock", "rlock", "condition", "import-lock", "mutex", "rwlock")
 _MOST_THREADS = 1_000
+#: struct pthread of glibc 2.28 and later on x86-64 (nptl/descr.h): aligned to 64 bytes; header.tcb and header.self are its
+#: own address, behind the header (704 bytes) and a list of 16 follow tid, and, after robust_prev, robust_head, cleanup and
+#: cleanup_jmp_buf, cancelhandling, of which EXITING_BIT is set by start_thread when the thread's function has returned.
+_ALIGNED, _SELF, _TID, _CANCEL = 64, 0x10, 0x2D0, 0x308
+_EXITING, _CANCEL_BITS = 0x10, 0x80
+_PIECE = 1 << 20
+#: Seconds for looking through a child's memory: a gigabyte takes about one.
+_SEARCH_S = 2.0
 
 
 class LockPlace(NamedTuple):
@@ -72,34 +84,73 @@ def _with_parent(process: Process, parent: Optional[Process], traces: Mapping[in
         return process
     if mine.origin != theirs.origin:
         return changed(process, forked=False)
-    left_behind = _left_behind(mine, theirs)
+    left_behind = _left_behind(process, mine, theirs)
     if not left_behind:
         return process
     fork = _Fork(process, parent, mine, theirs, left_behind)
     return changed(process, forked=True, resources=tuple(map(fork.completed, process.resources)))
 
 
-def _left_behind(mine: Trace, theirs: Trace) -> Tuple[int, ...]:
+def _left_behind(process: Process, mine: Trace, theirs: Trace) -> Tuple[int, ...]:
     """Idents of threads of the parent that were there at the fork and are not in the child."""
     others = [ident for ident in theirs.idents if ident not in mine.idents]
     recorded = [lock.owner_ident for lock in mine.locks.values() if lock.owner_ident not in (None, *mine.idents)]
     wanted = list(dict.fromkeys([*recorded, *others]))[:_MOST_THREADS]
-    if not wanted:
+    puzzling = any(_nobody_has(r) and r.waiters for r in process.resources if r.id in mine.locks)
+    if not wanted and not puzzling:
         return ()
     try:
         core = ElfCore(mine.core)
     except (OSError, NotElf, ValueError):
         return ()
     try:
-        return tuple(ident for ident in wanted if ident is not None and was_thread(core, ident))
+        found = tuple(ident for ident in wanted if ident is not None and was_thread(core, ident))
+        return found or (abandoned(core, [t.tid for t in process.threads]) if puzzling else ())
     finally:
         core.close()
+
+
+def _nobody_has(resource: Resource) -> bool:
+    return resource.kind in _LOCKS and resource.locked is True and resource.owner_tid is None
 
 
 def was_thread(memory: Memory, ident: int) -> bool:
     """Does a thread's control block lie at this address?"""
     try:
         return ident % 8 == 0 and memory.u64(ident) == ident
+    except Fault:
+        return False
+
+
+def abandoned(image: Image, tids: Collection[int]) -> Tuple[int, ...]:
+    """Addresses of glibc's control blocks of threads that neither run, as ``tids`` do, nor had come to their end: fork has
+    left them behind. A thread that had ended before leaves its block, too, for the next one to use."""
+    until = time.monotonic() + _SEARCH_S
+    found: List[int] = []
+    for low, high in image.written:
+        for start in range(low & -_ALIGNED, high, _PIECE):
+            if time.monotonic() > until or len(found) >= _MOST_THREADS:
+                return tuple(found)
+            found += [at for at in _own_addresses(image, max(start, low), min(start + _PIECE, high))
+                      if _left_running(image, at, tids)]  # fmt: skip
+    return tuple(found)
+
+
+def _own_addresses(memory: Memory, low: int, high: int) -> Iterator[int]:
+    """Where, at multiples of 64, the word is its own address."""
+    try:
+        words = array("Q", memory.read(low, (high - low) & -8))
+    except Fault:
+        return
+    first = -low % _ALIGNED
+    yield from (at for at, word in zip(range(low + first, high, _ALIGNED), words[first // 8 :: 8]) if at == word)
+
+
+def _left_running(memory: Memory, block: int, tids: Collection[int]) -> bool:
+    try:
+        cancel = memory.u32(block + _CANCEL)
+        known = memory.u64(block + _SELF) == block and cancel < _CANCEL_BITS
+        return known and not cancel & _EXITING and memory.u32(block + _TID) not in tids
     except Fault:
         return False
 
@@ -114,7 +165,7 @@ class _Fork(NamedTuple):
     def completed(self, resource: Resource) -> Resource:
         """A lock that nobody in the child can have taken says so."""
         place = self.mine.locks.get(resource.id)
-        if place is None or resource.kind not in _LOCKS or not resource.locked or resource.owner_tid is not None:
+        if place is None or not _nobody_has(resource):
             return resource
         waker, steps = self._holder(place)
         gone = place.recorded or len(self.process.threads) == 1
@@ -166,7 +217,10 @@ class _Fork(NamedTuple):
                     step = f"in process {parent} {_label(thread)} holds the lock of the same address, taken at {where}"
                     waker = Waker(BEFORE_FORK, "memory", parent, thread.tid, frame=held.frame, name=thread.name)
                     return waker, (step,)
-        return Waker(BEFORE_FORK, "inferred", parent), ()
+        step = (
+            f"no thread of process {parent} is known to have the lock of that address now; the copy would not be told"
+        )
+        return Waker(BEFORE_FORK, "inferred", parent), (step,)
 
     def _thread(self, tid: Optional[int]) -> Optional[Thread]:
         return next((t for t in self.parent.threads if t.tid == tid), None)

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import pytest
 
 from postmortem.evidence import HeldLock, Process, PythonFrame, Resource, Thread
-from postmortem.extract.kinship import BEFORE_FORK, LockPlace, Trace, origin_of, was_thread, with_kinship
+from postmortem.extract.kinship import (
+    BEFORE_FORK,
+    LockPlace,
+    Trace,
+    abandoned,
+    origin_of,
+    was_thread,
+    with_kinship,
+)
 from postmortem.memory import ElfCore, Segments
 
 from ..memory.test_elfcore import core, note, prstatus
@@ -114,3 +122,62 @@ def test_a_control_block_begins_with_its_own_address() -> None:
     """Anything else is no thread; neither is what is not there."""
     memory = Segments({0x1000: struct.pack("<QQ", 0x1000, 0x1000)})
     assert [was_thread(memory, at) for at in (0x1000, 0x1008, 0x1004, 0x9000)] == [True, False, False, False]
+
+
+def block(at: int, tid: int = 0, cancel: int = 0) -> bytes:
+    """A control block of glibc's."""
+    data = bytearray(0x400)
+    struct.pack_into("<QQQ", data, 0, at, 0, at)
+    struct.pack_into("<i", data, 0x2D0, tid)
+    struct.pack_into("<i", data, 0x308, cancel)
+    return bytes(data)
+
+
+def deserted(folder: Path, data: bytes, waits: bool = True, **child: Any) -> Process:
+    """A child, with these bytes in its memory, that waits for a lock; its parent has one thread today."""
+    notes = note(1, prstatus(2)) + note(6, struct.pack("<QQQQ", 25, 0x9000, 0, 0))
+    path = core(folder / "child.core", notes, [(0x9000, b"r" * 16, 4096), (BLOCKS, data, len(data))])
+    known = {"locked": True, "waiters": (20,) if waits else (), **child}
+    mine = Process(
+        2, 1, threads=(Thread(20, is_main=True),), resources=(Resource("lock-1", "lock", "Lock x", **known),)
+    )
+    traces = {
+        1: Trace("", b"same", {FORKER: 10}),
+        2: Trace(str(path), b"same", {FORKER: 20}, {"lock-1": LockPlace(LOCK, None)}),
+    }
+    return with_kinship([Process(1, threads=(Thread(10),)), mine], traces)[1]
+
+
+def test_the_holder_may_have_ended_in_the_parent_since(tmp_path: Path) -> None:
+    """Its control block is in the child, not marked as one of a thread at its end: it was there at the fork."""
+    found = deserted(tmp_path, bytes(0x440) + block(BLOCKS + 0x440))
+    lock = found.resources[0]
+    assert (found.forked, lock.owner_gone, lock.wakers[0].basis) == (True, True, "inferred")
+    assert any("the parent had them when it forked" in step for step in lock.because)
+
+
+@pytest.mark.parametrize(
+    ("data", "child"),
+    [
+        (block(BLOCKS, cancel=0x10), {}),  # it had ended before
+        (block(BLOCKS, tid=20), {}),  # the child's own
+        (block(BLOCKS, cancel=0x7F00), {}),  # not glibc's
+        (block(BLOCKS)[:0x20], {}),  # cut short
+        (bytes(8) + block(BLOCKS + 8), {}),  # never so
+        (block(BLOCKS), {"waits": False}),
+        (block(BLOCKS), {"locked": False}),
+        (block(BLOCKS), {"owner_tid": 20, "owner_basis": "with-slot"}),
+    ],
+)
+def test_what_tells_of_no_thread_at_the_fork(tmp_path: Path, data: bytes, child: Dict[str, Any]) -> None:
+    """Threads that ended before, threads of the child, other memory; and where nothing is to be explained."""
+    assert deserted(tmp_path, data, **child).forked is None
+
+
+def test_control_blocks_are_found_wherever_they_lie(tmp_path: Path) -> None:
+    """In several ranges, at any multiple of 64, across the pieces that are read at once; and they are not many."""
+    at = BLOCKS + (1 << 20) - 0x40
+    parts: List[Tuple[int, bytes, int]] = [(BLOCKS, bytes(at - BLOCKS) + block(at), 2 << 20), (LOCK, block(LOCK), 4096)]
+    image = ElfCore(str(core(tmp_path / "core", note(1, prstatus(2)), parts)))
+    assert sorted(abandoned(image, ())) == [LOCK, at]
+    assert abandoned(image, (0,)) == ()
