@@ -30,8 +30,13 @@ def stuck_tasks(view: View, process: Process) -> Iterator[StuckTask]:
         if stuck is None or edge is None or not edge.kind.startswith("async-") or _owed(edge):
             continue
         unknown_handlers = edge.everyone and process.signal_handlers is None
-        confidence = "possible" if unknown_handlers else stuck
+        confidence = "possible" if unknown_handlers or (stuck == "likely" and _supervised(process)) else stuck
         yield StuckTask(agent, edge, own_frame(task.stack), _wanted(view, process, agent, edge, confidence))
+
+
+def _supervised(process: Process) -> bool:
+    """Does the program look for all its tasks? It may cancel those that wait for too long."""
+    return "all_tasks" in (process.cancels or ())
 
 
 def _owed(edge: Edge) -> bool:

@@ -48,6 +48,8 @@ class Process(msgspec.Struct, frozen=True):
     forked: Optional[bool] = (
         None  # True: made by fork, without exec, of a parent that had more threads than the forking one
     )
+    cancels: Optional[Tuple[str, ...]] = None  # names in the program's own code that cancel tasks: "cancel", "all_tasks"
+
 
     @property
     def gil(self) -> Optional[Gil]:

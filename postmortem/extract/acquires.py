@@ -149,6 +149,12 @@ class Acquires:
             if not event.taken:
                 yield event.what
 
+    def given_back(self, frame: Frame) -> Set[int]:
+        """Addresses of what the function of a frame releases in its current line or behind it, itself or in functions that
+        it calls, whether or not it has it yet: to whoever waits there to take it, it is no signal."""
+        sites = self._from(frame) if self._concerns(frame, LOCKS) else []
+        return {event.what for event in self._events(self._scope(frame), sites, LOCKS, _DEPTH) if not event.taken}
+
     def pending(self, frame: Frame, verbs: Verbs = LOCKS) -> Set[int]:
         """Addresses of what the function of a frame is yet to give back, without taking it before that. Of locks only
         what it does itself counts: what it will call next may as well take before it gives."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..cpython.calls import first_number
+from ..cpython.cancels import cancels
 from ..cpython.frames import Frame as PyFrame
 from ..cpython.interpreter import InterpreterState, Python, ThreadState
 from ..evidence import (
@@ -287,12 +288,19 @@ class Reader:
             signal_handlers=signal_handlers(python, self.gaps),
             pools=(*(self.locks.pools if self.locks else ()), *self.shared.pools),
             tasks=self.tasks.tasks if self.tasks else (),
+            cancels=self._cancels(),
             age_s=number(raw.get("age_s")),
             cpus_allowed=_cpus(raw.get("cpus_allowed")),
             io=self.raw.window.io,
             rss_growth=self.raw.window.rss_growth,
             listening=self.raw.descriptors.listening if self.raw.descriptors else None,
         )
+
+    def _cancels(self) -> Optional[Tuple[str, ...]]:
+        if self.python is None or self.tasks is None or not self.tasks.tasks:
+            return None
+        own = [frame for _thread, frames in self._drafts for frame in frames]
+        return cancels(self.python, [*own, *self.tasks.frames])
 
     def trace(self) -> Trace:
         """What the evidence of other processes is completed with."""

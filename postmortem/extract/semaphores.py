@@ -24,6 +24,8 @@ _OWN = ("/multiprocessing/", "concurrent/futures/process.py", "contextlib.py")
 #: sem_open(3): a file each, of a name of its own while it is new.
 _FILES = "/dev/shm/sem."  # noqa: S108 - where the C library puts them
 _MOST_FRAMES = 200
+#: How far out the function is sought that takes a semaphore and gives it back: behind methods named `take`, `__enter__`, …
+_TAKERS = 6
 #: Functions of those files that have the object as `self`, which is no name.
 _METHODS = ("__enter__", "acquire", "get", "put", "wait", "wait_for", "join", "task_done", "set", "is_set", "notify")
 
@@ -37,6 +39,9 @@ class Claim(NamedTuple):
     owner_tid: Optional[int]
     basis: Optional[str]  # of the owner
     frame: Optional[PythonFrame]  # where it was taken
+    #: Of those that wait for it: the functions that take it and give it back. None: one of them does not give it back
+    #: itself, so that it may be a signal.
+    lent: Optional[Tuple[PythonFrame, ...]] = ()
 
 
 class SemaphoreBook:
@@ -64,6 +69,8 @@ class SemaphoreBook:
         self._waiters: Dict[int, List[int]] = {}
         self._users: Dict[int, List[Frame]] = {}
         self._held: Dict[int, List[HeldLock]] = {}
+        self._stacks: Dict[int, List[Sequence[Frame]]] = {}  # of those that wait, by handle
+        self._lent: Dict[int, Optional[Tuple[PythonFrame, ...]]] = {}
         #: Some thread may have just taken one, and not have noted it yet.
         self.unsettled = False
 
@@ -83,6 +90,7 @@ class SemaphoreBook:
             return None
         self._users.setdefault(word, []).extend(frames[:8])
         self._waiters.setdefault(word, []).append(tid)
+        self._stacks.setdefault(word, []).append(frames[:_TAKERS])
         what = "a lock" if self._is_lock(word) else "a semaphore"
         return FutexFacts("semaphore", self._ident(word), f"waits for {what} that processes share")
 
@@ -123,6 +131,26 @@ class SemaphoreBook:
                     self._users.setdefault(handle, []).append(frame)
                     held = HeldLock(self._ident(handle), self._frame(frame, line), depth, basis)
                     self._held.setdefault(tid, []).append(held)
+        self._acquires.consider(f.code.filename for several in self._stacks.values() for fs in several for f in fs)
+        for handle, stacks in self._stacks.items():
+            takers = [self._taker(handle, frames) for frames in stacks]
+            known = tuple(dict.fromkeys(self._frame(f, None) for f in takers if f is not None))
+            self._lent[handle] = None if None in takers else known
+
+    def _taker(self, handle: int, frames: Sequence[Frame]) -> Optional[Frame]:
+        """The function that waits to take a semaphore and will give it back: by `with`, or by its own calls."""
+        by_with = False
+        for frame in frames:
+            if frame.code.filename.endswith(_SYNCHRONIZE):
+                if frame.function != "__enter__":
+                    return None  # a condition, an event: they signal each other
+                by_with = True
+            elif by_with or any(
+                self._handle_of.get(wrapped(self._python.objects, value) or 0) == handle
+                for value in self._acquires.given_back(frame)
+            ):
+                return frame
+        return None
 
     def _basis(self, handle: int) -> Optional[str]:
         """Who took it last is recorded. But a lock may be used as a signal, taken twice and given back by another one: a
@@ -166,7 +194,7 @@ class SemaphoreBook:
             held = next((h for h in self._held.get(owner or 0, ()) if h.resource == self._ids.get(handle)), None)
             found[self.keys[handle]] = Claim(
                 locks[0].is_lock, state.value if state else None, sum(lock.taken for lock in locks),
-                owner, self._basis(handle), held.frame if held else None,
+                owner, self._basis(handle), held.frame if held else None, self._lent.get(handle, ()),
             )  # fmt: skip
         return found
 

@@ -3,14 +3,15 @@
 A lock of multiprocessing is taken and given back by the same process, which counts that in its own memory (see
 cpython/semaphores.py). So when the semaphore is 0, exactly one process has a count above 0; when none has, its holder has
 ended. Anybody who maps the file of any other semaphore may release it, and nobody else: it has no name any more, or one
-that only the program's own processes know.
+that only the program's own processes know. A semaphore that is 0, though no living process has taken it by its own count,
+and for which all that wait would give it back themselves, was taken by one that has ended, or has never had a permit.
 """
 
 from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ..evidence import Process, Resource, Waker
+from ..evidence import Process, PythonFrame, Resource, Waker
 from ..evidence import replace as changed
 from .kinship import Trace
 from .semaphores import KIND, Claim, semaphore_files
@@ -137,6 +138,14 @@ def _signalled(resource: Resource, sharers: Sharers) -> Resource:
     pids = (*sharers.read, *sharers.others)
     wakers = tuple(Waker("reach", "memory", pid, name="has it in memory") for pid in pids)
     step = f"on this machine only {_listed(pids)} {_have(pids)} it in memory"
+    lent = _lent(sharers) if resource.value == 0 else ()
+    if lent:
+        steps = (
+            f"its value in shared memory is 0, and by the count that {'each of them' if len(pids) > 1 else 'it'} keeps nobody "
+            "who lives has taken it",
+            "whoever waits for it would give it back in the same function: it guards something, and is no signal",
+        )
+        return changed(resource, wakers=wakers, closed=True, because=(step, *steps), taken_at=lent)
     return changed(
         resource,
         owner_tid=None,
@@ -145,6 +154,14 @@ def _signalled(resource: Resource, sharers: Sharers) -> Resource:
         closed=True if sharers.all_known else None,
         because=(step,) if sharers.all_known else (),
     )
+
+
+def _lent(sharers: Sharers) -> Tuple[PythonFrame, ...]:
+    """Where it is waited for by functions that would give it back, when all of them would, and nobody has taken it."""
+    claims = sharers.claims.values()
+    if not (sharers.certain and sharers.settled) or any(c.taken != 0 or c.lent is None for c in claims):
+        return ()
+    return tuple(dict.fromkeys(frame for c in claims for frame in c.lent or ()))
 
 
 def _have(pids: Sequence[int]) -> str:

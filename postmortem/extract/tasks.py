@@ -39,6 +39,7 @@ class TaskBook:
         self._gaps = gaps
         self.awaits = Awaits(python, owner, Holders(python, lines))
         self._runners: Dict[int, FutureFacts] = {}  # concurrent.futures.Future → who finishes it
+        self._code_frames: Dict[int, Frame] = {}
         self.loops: Tuple[Loop, ...] = ()
         self.tasks: Tuple[Task, ...] = ()
 
@@ -68,10 +69,16 @@ class TaskBook:
         found = (self._loop(loop, names, tids, states) for loop in loops)
         self.loops += tuple(changed(e, main_task=mains.get(loop.address)) for e, loop in zip(found, loops))
         for state in states:
+            self._code_frames.update({frame.code.address: frame for frame in state.frames})
             tid = tids.get(state.loop or 0)
             if state.state == "pending" and tid is not None:
                 self._owner.suspended(tid, state.frames)
         self.tasks += tuple(self._task(state, ids, names) for state in states)
+
+    @property
+    def frames(self) -> List[Frame]:
+        """Of all coroutines, one for each piece of code."""
+        return list(self._code_frames.values())
 
     def runs(self, tid: int) -> bool:
         """Does a thread run an event loop?"""

@@ -83,6 +83,7 @@ def _process(process: ev.Process) -> Json:
         "pools": [_plain(pool) for pool in process.pools],
         "signal_handlers": _plain(process.signal_handlers),
         "forked": process.forked,
+        "cancels": _plain(process.cancels),
     }
 
 

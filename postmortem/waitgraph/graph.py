@@ -41,7 +41,7 @@ class WaitGraph:
                 for needed in edge.named if edge.kind != "gil" else ():
                     self._waiters.setdefault(needed, []).append(waiter)
         self._moving = movers(agents, self.edges, self._may_open)
-        self._perhaps_moving = movers(agents, self.edges, lambda e: self._may_open(e) or not self._is_sure(e))
+        self._perhaps_moving = movers(agents, self._cancellable(), lambda e: self._may_open(e) or not self._is_sure(e))
 
     # ------------------------------------------------------------------ who can move
 
@@ -103,6 +103,16 @@ class WaitGraph:
             handlers = process is not None and needs_no_signal(process) is False
             return handlers or self._wakes(edge.waiter)
         return False
+
+    def _cancellable(self) -> Dict[Agent, Tuple[Edge, ...]]:
+        """The same edges, but whoever runs may end the waits of tasks, where the program's code cancels any."""
+        cancelling = {pid for pid, place in self.places.by_pid.items() if place.process.cancels != ()}
+        return {
+            agent: tuple(e._replace(everyone=True) for e in several)
+            if agent.task is not None and agent.pid in cancelling
+            else several
+            for agent, several in self.edges.items()
+        }
 
     def _is_sure(self, edge: Edge) -> bool:
         if not edge.sure:

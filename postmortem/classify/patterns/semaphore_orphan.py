@@ -1,7 +1,8 @@
 """A lock that processes share is taken, and the process that took it is no more.
 
 **What it looks like.** Processes wait in `SemLock.__enter__`, `acquire` or a multiprocessing queue at 0 % CPU, all for the same
-semaphore. Its value is 0, and none of the processes that have it has it by its own count.
+semaphore. Its value is 0, and none of the processes that have it has it by its own count. A Semaphore, which anybody may
+release, counts when all who wait would give it back themselves, and all who could release it wait.
 
 **Easily mistaken for** an idle worker pool, where one worker holds the lock of the queue and reads; `mp-worker-died`, where the
 result is lost but no lock is.
@@ -18,6 +19,8 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ...evidence import Process, PythonFrame, Resource, Thread
+from ...findings import CONFIDENCES
+from ...waitgraph import Agent
 from ..knowledge import is_stdlib, own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..view import View, do, label, plural
@@ -61,7 +64,7 @@ def match(view: View) -> Iterator[Answer]:
             resource = resources.get(thread.wait.resource or "") if thread.wait is not None else None
             if resource is None or resource.key is None:
                 continue
-            if resource.owner_gone:
+            if resource.owner_gone or _lost_permit(thread, resource):
                 lost.setdefault(resource.key, []).append(_Waiter(process, thread, resource))
             elif resource.owner_tid is not None:
                 held += 1
@@ -69,6 +72,20 @@ def match(view: View) -> Iterator[Answer]:
         yield _match(view, waiters)
     if held and not lost:
         yield No(f"{plural(held, 'thread')} {do(held, 'wait')} for locks that living processes hold")
+
+
+def _lost_permit(thread: Thread, resource: Resource) -> bool:
+    """Is it a semaphore that is always given back, though nobody who lives has taken it?"""
+    given_back = resource.value == 0 and resource.closed and resource.taken_at and resource.owner_tid is None
+    return bool(given_back) and thread.wait is not None and thread.wait.endless is True
+
+
+def _confidence(view: View, waiter: _Waiter) -> str:
+    """Somebody who moves may yet release a semaphore; without a bound it does not tell whether it ever had a permit."""
+    if waiter.resource.owner_gone:
+        return "proven" if waiter.thread.wait is not None and waiter.thread.wait.endless else "possible"
+    stuck = view.graph.stuck(Agent(waiter.process.pid, waiter.thread.tid))
+    return "possible" if stuck is None else stuck if waiter.resource.limit else "likely"
 
 
 def _frame(waiter: _Waiter) -> Optional[PythonFrame]:
@@ -95,13 +112,12 @@ def _customers(view: View, waiters: List[_Waiter]) -> Iterator[Tuple[Process, Th
 def _match(view: View, waiters: List[_Waiter]) -> Match:
     first = next((w for w in waiters if _frame(w)), waiters[0])
     frame = _frame(first)
-    endless = all(w.thread.wait is not None and w.thread.wait.endless for w in waiters)
     at = f" at {short(frame)}" if frame else ""
     others = len(waiters) - 1
     more = f", like {plural(others, 'other thread')}" if others else ""
     places = [(w.process, w.thread, f) for w in waiters for f in [_frame(w)] if f is not None]
     return Match(
-        confidence="proven" if endless else "possible",
+        confidence=max((_confidence(view, w) for w in waiters), key=CONFIDENCES.index),
         summary=(
             f"{label(first.thread)} of process {first.process.pid} waits{at} for {first.resource.description}, which a "
             f"process that is no more has not given back{more}"

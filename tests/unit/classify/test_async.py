@@ -47,6 +47,7 @@ def resting(
                 main_task=known.pop("main", "main"), sockets=known.pop("sockets", ()))  # fmt: skip
     main = thread(1, stack("selectors.select", "asyncio.base_events._run_once"), wait=wait, counters=counters())
     known.setdefault("signal_handlers", ())
+    known.setdefault("cancels", ())
     return evidence(process([main], loops=(loop,), tasks=tuple(tasks), resources=tuple(resources), **known))
 
 
@@ -198,7 +199,7 @@ def blocked(wakers: Tuple[Waker, ...], loops: Sequence[Loop], **known: Any) -> P
     )
     resource = Resource("future-1", "future", "Future of coroutine work", None, None, (1,), wakers=wakers, closed=True)
     others: Tuple[Thread, ...] = known.pop("others", ())
-    return process([main, *others], loops=tuple(loops), resources=(resource,), signal_handlers=(), **known)
+    return process([main, *others], loops=tuple(loops), resources=(resource,), signal_handlers=(), cancels=(), **known)
 
 
 def running(ident: str, tid: int, ready: int = 0) -> Loop:

@@ -34,7 +34,7 @@ def idle_loop(tid: int, **known: Any) -> Loop:
 
 
 def process(threads: Sequence[Thread], resources: Sequence[Resource] = (), **known: Any) -> Process:
-    known = {"pid": PID, "signal_handlers": (), **known}
+    known = {"pid": PID, "signal_handlers": (), "cancels": (), **known}
     return Process(threads=tuple(threads), resources=tuple(resources), **known)
 
 

@@ -286,3 +286,18 @@ def test_who_could_only_signal_is_not_to_blame() -> None:
     assert made.roots() == (T(101),)
     assert made.cycles == ()
     assert made.behind(frozenset((T(101),))) == (T(100),)
+
+
+@pytest.mark.parametrize(("cancels", "expected"), [((), "proven"), (("cancel",), "likely"), (None, "likely")])
+def test_a_task_may_be_cancelled_by_whoever_runs(cancels: object, expected: str) -> None:
+    """Nobody can set the future, but code that cancels tasks may get at them all the same; when nobody runs, nobody does."""
+    nobody = Resource("f", "async-future", "a Future", closed=True)
+    waits = task("1", TaskWait("future", "f", endless=True))
+    heartbeat = task("2", TaskWait("sleep"))
+    thread = waiting(100, kind="event-loop")
+    beside = graph(
+        process([thread], [nobody], loops=(idle_loop(100, scheduled=1),), tasks=(waits, heartbeat), cancels=cancels)
+    )
+    alone = graph(process([thread], [nobody], loops=(idle_loop(100),), tasks=(waits,), cancels=cancels))
+    assert beside.stuck(t("1")) == expected
+    assert alone.stuck(t("1")) == "proven"
