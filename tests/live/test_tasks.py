@@ -11,6 +11,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Se
 
 import pytest
 
+from postmortem.cpython.cancels import cancels
 from postmortem.cpython.frames import Frame
 from postmortem.cpython.interpreter import Python
 from postmortem.evidence import PythonFrame, Resource, Task
@@ -180,6 +181,7 @@ class Found(NamedTuple):
     tasks: Dict[str, Task]
     resources: Dict[str, Resource]
     runner: Optional[FutureFacts]  # of the future that the thread "outside" waits for
+    cancels: Optional[Tuple[str, ...]]
 
     def row(self, name: str) -> Tuple[Any, ...]:
         """(kind, names of tasks, any, endless, the object) of a task's wait."""
@@ -201,7 +203,8 @@ def read(program: Program) -> Found:
         book.read()
         process.pools.beside = book.runner
         runner = next(filter(None, map(book.runner, _futures(python))), None)
-        return Found(book, {t.name or "?": t for t in book.tasks}, {r.id: r for r in book.resources()}, runner)
+        return Found(book, {t.name or "?": t for t in book.tasks}, {r.id: r for r in book.resources()}, runner,
+                     cancels(python, book.frames))  # fmt: skip
 
 
 def _futures(python: Python) -> Iterator[int]:
@@ -278,6 +281,7 @@ def test_every_task_is_read_as_it_says_itself(python: str, tmp_path: Path) -> No
         (loop,) = found.book.loops
         assert loop.state == "running" and loop.main_task == ids["main"] and loop.signals == (10,)
         assert loop.ready == 0 and loop.watched == len(loop.descriptors) and loop.watched >= 1
+        assert found.cancels == ("TaskGroup", "all_tasks")  # by name, in functions inside functions too
 
 
 def _check_others(found: Found) -> None:
