@@ -31,6 +31,21 @@ class Ledger:
             if row == "last":
                 os.kill(os.getpid(), signal.SIGKILL)
 
+class Desk:
+    def __init__(self):
+        self.free = made.Semaphore(1)
+    def take(self):
+        self.free.acquire()
+    def use(self, row):
+        self.take()  # desk
+        try:
+            if row == "last":
+                os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            self.free.release()
+    def called(self):
+        self.free.acquire()
+
 class Audit:
     lock = threading.RLock()
     def note(self):
@@ -84,6 +99,14 @@ def main():
     first.join()
     second = made.Process(target=ledger.add, args=("next",))
     second.start()
+    desk, bell = Desk(), Desk()
+    last = made.Process(target=desk.use, args=("last",))
+    last.start()
+    last.join()
+    bell.free.acquire()
+    guest, servant = made.Process(target=desk.use, args=("next",)), made.Process(target=bell.called)
+    guest.start()
+    servant.start()
     resting, pool = made.Pool(2), made.Pool(2)
     assert resting.map(abs, range(4)) == [0, 1, 2, 3]
     farm = concurrent.futures.ProcessPoolExecutor(1, mp_context=made)
@@ -101,8 +124,9 @@ def main():
         time.sleep(0.01)
     while not nap.running():
         time.sleep(0.01)
-    rest(writer.pid, second.pid, copy.pid, *[p.pid for p in pool._pool + resting._pool])
-    for name, pids in (("second", [second.pid]), ("copy", [copy.pid]), ("resting", [p.pid for p in resting._pool])):
+    rest(writer.pid, second.pid, copy.pid, guest.pid, servant.pid, *[p.pid for p in pool._pool + resting._pool])
+    for name, pids in (("second", [second.pid]), ("copy", [copy.pid]), ("guest", [guest.pid]),
+                       ("servant", [servant.pid]), ("resting", [p.pid for p in resting._pool])):
         print(name, *pids)
     print("ready", flush=True)
     sys.stdin.read()
@@ -144,6 +168,13 @@ def test_what_processes_share_is_told_apart(python: str, tmp_path: Path) -> None
         root = by_pid(known)[program.pid]
         orphan = next(r for r in by_pid(known)[said["second"][0]].resources if r.kind == "shared-semaphore")
         assert (orphan.description, orphan.value) == ("Lock Ledger.guard, shared by processes", 0)
+        asked = [by_pid(known)[said[name][0]] for name in ("guest", "servant")]
+        permits = [next(r for r in p.resources if r.kind == "shared-semaphore" and r.waiters) for p in asked]
+        assert [r.description for r in permits] == ["Semaphore Desk.free, shared by processes"] * 2
+        assert [[f.line for f in r.taken_at] for r in permits] == [[program.line_of("desk")], []]
+        waits = [f for f in diagnosis.findings if f.pattern == "semaphore-orphan" and f.confidence == "possible"]
+        assert [{c.pid for c in f.culprits} for f in waits] == [{asked[0].pid}]  # a thread of the parent moves
+
         idle = next(pool for pool in root.pools if set(pool.processes) == set(said["resting"]))
         assert (sorted(idle.idle), idle.replaced, idle.pending) == (sorted(said["resting"]), 0, 0)
         farm = next(pool for pool in root.pools if pool.kind == "ProcessPoolExecutor")

@@ -81,11 +81,14 @@ def _lost_permit(thread: Thread, resource: Resource) -> bool:
 
 
 def _confidence(view: View, waiter: _Waiter) -> str:
-    """Somebody who moves may yet release a semaphore; without a bound it does not tell whether it ever had a permit."""
-    if waiter.resource.owner_gone:
+    """Somebody who moves may yet release a semaphore, and without a bound it does not tell whether it ever had a permit."""
+    resource = waiter.resource
+    if resource.owner_gone:
         return "proven" if waiter.thread.wait is not None and waiter.thread.wait.endless else "possible"
     stuck = view.graph.stuck(Agent(waiter.process.pid, waiter.thread.tid))
-    return "possible" if stuck is None else stuck if waiter.resource.limit else "likely"
+    if stuck is None:
+        return "likely" if resource.limit else "possible"
+    return stuck if resource.limit else "likely"
 
 
 def _frame(waiter: _Waiter) -> Optional[PythonFrame]:

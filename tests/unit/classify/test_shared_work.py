@@ -8,6 +8,7 @@ import pytest
 
 from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence, Pool, Process, Resource, Thread, Wait, Waker
+from postmortem.evidence import replace as changed
 from postmortem.findings import Finding
 
 from .make import evidence, found, frame, held, process, stack, thread
@@ -71,6 +72,46 @@ def test_a_pools_own_lock_is_blamed_on_who_uses_the_pool() -> None:
 def test_a_wait_with_an_end_is_no_proof() -> None:
     """It comes back."""
     assert found(evidence(clerk(2, endless=False, owner_gone=True)))["semaphore-orphan"] == "possible"
+
+
+def lost_permits(wait: Any = True, **known: Any) -> Evidence:
+    """Two processes wait for a semaphore that they would give back; the third one joins them."""
+    line = frame("add", 9)
+    reach = tuple(Waker("reach", "memory", pid) for pid in (1, 2, 3))
+    lost = {"closed": True, "value": 0, "taken_at": (line,), "wakers": reach, **known}
+    parent = process([thread(1, [frame("join", 3)], wait=Wait("process", "wait4", pid=2, endless=True))])
+    return evidence(parent, clerk(2, wait, **lost), clerk(3, wait, **lost))
+
+
+@pytest.mark.parametrize(
+    ("known", "confidence"),
+    [
+        ({}, "likely"),  # it may never have had a permit
+        ({"limit": 2}, "proven"),  # a BoundedSemaphore had
+        ({"taken_at": ()}, None),  # a signal
+        ({"closed": None}, None),  # others may have it
+        ({"wait": False}, None),  # with a time limit
+        ({"value": None}, None),
+    ],
+)
+def test_permits_that_nobody_has(known: Any, confidence: Any) -> None:
+    """A semaphore that guards something, without anybody who has taken it, and all who could release it wait."""
+    report = classify(lost_permits(**known))
+    assert {f.pattern: f.confidence for f in report.findings}.get("semaphore-orphan") == confidence
+    if confidence is not None:
+        assert (report.findings[0].pattern, {c.pid for c in report.findings[0].culprits}) == (
+            "semaphore-orphan",
+            {2, 3},
+        )
+
+
+@pytest.mark.parametrize(("limit", "confidence"), [(None, "possible"), (2, "likely")])
+def test_somebody_who_moves_may_yet_release_a_semaphore(limit: Any, confidence: str) -> None:
+    """It may be a gate that opens later. One with a bound begins with all of its permits."""
+    known = lost_permits(limit=limit)
+    main, *others = known.processes
+    moving = changed(main, threads=(*main.threads, thread(11, [frame("tick", 5)], wait=Wait("sleep", endless=False))))
+    assert found(changed(known, processes=(moving, *others)))["semaphore-orphan"] == confidence
 
 
 # ---------------------------------------------------------------------- fork-inherited-lock

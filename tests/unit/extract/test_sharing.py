@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional
 
 import pytest
 
-from postmortem.evidence import Process, Resource
+from postmortem.evidence import Process, PythonFrame, Resource
 from postmortem.extract.kinship import Trace
 from postmortem.extract.semaphores import KIND, Claim, semaphore_files
 from postmortem.extract.sharing import with_sharers
@@ -85,6 +85,33 @@ def test_an_event_can_be_set_by_all_who_have_it() -> None:
     found = joined({1: claim(is_lock=False)}, {**NOTED, "beyond": {"00:1b:77": [9]}})
     assert [w.pid for w in found.wakers] == [1, 9]
     assert joined({1: claim(is_lock=False)}, None).closed is None
+
+
+def test_a_semaphore_that_is_always_given_back_tells_where() -> None:
+    """All who wait would give it back themselves, and nobody who lives has taken it: a permit, not a signal."""
+    here = PythonFrame("/app/p.py", 7, "use")
+    waits, idle = Claim(False, 0, 0, None, None, None, (here,)), claim(is_lock=False)
+    found = joined({1: waits, 2: waits, 3: idle})
+    assert (found.taken_at, found.closed, found.owner_gone) == ((here,), True, None)
+    assert any("it guards something" in step for step in found.because)
+
+
+@pytest.mark.parametrize(
+    ("other", "noted", "trace"),
+    [
+        (Claim(False, 0, 0, None, None, None, None), NOTED, {}),  # one of those who wait takes it for a signal
+        (Claim(False, 0, 1, 22, "recorded", None), NOTED, {}),  # somebody has taken it
+        (Claim(False, 0, -1, None, None, None), NOTED, {}),  # somebody has released what he had not taken
+        (Claim(False, 0, 0, None, None, None), NOTED, {"unsettled": True}),
+        (None, NOTED, {}),  # not read
+        (Claim(False, 0, 0, None, None, None), None, {}),  # others were not looked at
+    ],
+)
+def test_a_doubt_leaves_it_a_signal(other: Optional[Claim], noted: Any, trace: Any) -> None:
+    """Then it may be posted by anybody who has it."""
+    waits = Claim(False, 0, 0, None, None, None, (PythonFrame("/app/p.py", 7, "use"),))
+    found = joined({1: waits, 2: other}, noted, **trace)
+    assert (found.taken_at, len(found.wakers)) == ((), 2)
 
 
 def test_a_lock_that_others_give_back_is_a_signal() -> None:
