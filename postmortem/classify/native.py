@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import List, Optional, Tuple
 
-from ..evidence import NativeFrame, Process, PythonFrame, Thread
+from ..evidence import NativeFrame, Process, PythonFrame, Thread, Wait
 from ..findings import Culprit
 from . import knowledge
 
@@ -14,7 +15,21 @@ _RUNTIME = re.compile(
     r"/((libc|libm|libpthread|libstdc\+\+|libc\+\+|libc\+\+abi|libgcc_s|ld|ld-linux-x86-64|ld-musl-x86_64|libffi)[-.]"
     r"|_ctypes\.|_cffi_backend\.|linux-vdso)[^/]*$|^\[vdso\]$"
 )
+#: What carries a call from Python to any C function. Builds that link it statically have its functions in the interpreter.
+_BRIDGE = re.compile(r"/(libffi[-.]|_ctypes\.|_cffi_backend\.)[^/]*$")
+_BRIDGING = frozenset(("ffi_call", "ffi_call_int", "ffi_call_unix64", "_call_function_pointer", "_ctypes_callproc"))
 _INTERPRETER = re.compile(r"(libpython\d[^/]*\.so[^/]*|python\d*(\.\d+)?[a-z]*)( \(deleted\))?$")
+
+#: System calls that CPython 3.8 to 3.15 makes without the GIL only (Py_BEGIN_ALLOW_THREADS in Modules/timemodule.c,
+#: selectmodule.c, socketmodule.c, posixmodule.c, signalmodule.c, fcntlmodule.c): not so read, write and futex, which its
+#: parser, faulthandler, and the locks of its runtime use with it.
+_WITHOUT_GIL = frozenset((
+    "nanosleep", "clock_nanosleep", "poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2",
+    "accept", "accept4", "connect", "recvfrom", "recvmsg", "recvmmsg", "sendto", "sendmsg", "wait4", "waitid", "pause",
+    "rt_sigsuspend", "rt_sigtimedwait", "flock", "msgrcv", "msgsnd", "semop", "semtimedop", "mq_timedreceive",
+))  # fmt: skip
+#: The same of a pipe or socket, but not of a file, the interpreter's source for one.
+_READS = frozenset(("read", "readv"))
 
 
 def is_program(frame: NativeFrame) -> bool:
@@ -23,14 +38,38 @@ def is_program(frame: NativeFrame) -> bool:
 
 
 def called(thread: Thread) -> Tuple[NativeFrame, ...]:
-    """The frames of extensions that the innermost Python frame has called, most recent call first."""
-    found: List[NativeFrame] = []
-    for frame in thread.stack:
-        if isinstance(frame, PythonFrame):
-            break
-        if is_program(frame):
-            found.append(frame)
-    return tuple(found)
+    """The frames of extensions that the innermost Python frame has called, most recent call first. Where it has called a
+    function of the C library directly, through ctypes or cffi, those of that library."""
+    above = _above_python(thread)
+    program = tuple(frame for frame in above if is_program(frame))
+    bridge = next((i for i, frame in enumerate(above) if _is_bridge(frame)), 0)
+    return program or tuple(f for f in above[:bridge] if f.module is not None and not _INTERPRETER.search(f.module))
+
+
+def _above_python(thread: Thread) -> List[NativeFrame]:
+    return list(itertools.takewhile(lambda frame: isinstance(frame, NativeFrame), thread.stack))  # type: ignore[arg-type]
+
+
+def _is_bridge(frame: NativeFrame) -> bool:
+    return frame.function in _BRIDGING or bool(frame.module and _BRIDGE.search(frame.module))
+
+
+def blocks(wait: Wait) -> bool:
+    """Is it a call in which threads wait for something, rather than one that takes a moment, as mmap does?"""
+    return wait.kind != "other" or wait.syscall in _WITHOUT_GIL or wait.syscall in _READS
+
+
+def asleep_unasked(thread: Thread) -> bool:
+    """Does it wait in a system call before which Python's own code gives up the GIL? If it has it, other code made it."""
+    wait = thread.wait
+    if wait is None or not thread.python:
+        return False
+    return wait.syscall in _WITHOUT_GIL or (wait.syscall in _READS and wait.kind in ("pipe", "socket"))
+
+
+def calls(thread: Thread) -> Tuple[NativeFrame, ...]:
+    """Its innermost native frame that is not the interpreter's, whoever called it."""
+    return tuple(f for f in _above_python(thread) if f.module is not None and not _INTERPRETER.search(f.module))[:1]
 
 
 def frames_of(thread: Thread, module: Optional[str]) -> Tuple[NativeFrame, ...]:

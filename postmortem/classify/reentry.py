@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Iterator, NamedTuple, Optional, Tuple
 
 from ..evidence import HeldLock, NativeFrame, Process, PythonFrame, Resource, Thread
+from ..waitgraph import Agent
 from . import knowledge
 from .view import View
 
@@ -22,11 +23,13 @@ class Reentry(NamedTuple):
     held: HeldLock
     via: str  # "call" | "finalizer" | "signal"
     entered: Optional[PythonFrame]  # the finalizer or handler: the frame that nobody called by name
+    stuck: bool  # nothing else can end its wait
 
     @property
     def sure(self) -> bool:
         """Read, not guessed, and without an end of its own."""
-        return self.held.basis != "inferred" and self.thread.wait is not None and self.thread.wait.endless is not False
+        wait = self.thread.wait
+        return self.stuck and self.held.basis != "inferred" and wait is not None and wait.endless is not False
 
 
 def reentries(view: View) -> Iterator[Reentry]:
@@ -38,7 +41,8 @@ def reentries(view: View) -> Iterator[Reentry]:
                 continue
             held = next((h for h in thread.holds if h.resource == resource.id), None)
             if held is not None:
-                yield Reentry(process, thread, resource, held, *_via(thread, held.depth))
+                stuck = view.graph.stuck(Agent(process.pid, thread.tid)) == "proven"
+                yield Reentry(process, thread, resource, held, *_via(thread, held.depth), stuck)
 
 
 def _via(thread: Thread, depth: int) -> Tuple[str, Optional[PythonFrame]]:

@@ -288,7 +288,7 @@ class Reader:
             signal_handlers=signal_handlers(python, self.gaps),
             pools=(*(self.locks.pools if self.locks else ()), *self.shared.pools),
             tasks=self.tasks.tasks if self.tasks else (),
-            cancels=self._cancels(),
+            cancels=self._cancels(resources),
             age_s=number(raw.get("age_s")),
             cpus_allowed=_cpus(raw.get("cpus_allowed")),
             io=self.raw.window.io,
@@ -296,9 +296,11 @@ class Reader:
             listening=self.raw.descriptors.listening if self.raw.descriptors else None,
         )
 
-    def _cancels(self) -> Optional[Tuple[str, ...]]:
-        if self.python is None or self.tasks is None or not self.tasks.tasks:
+    def _cancels(self, resources: Sequence[Resource]) -> Optional[Tuple[str, ...]]:
+        if self.python is None or self.tasks is None:
             return None
+        if not self.tasks.tasks and not any(resource.kind == "future" for resource in resources):
+            return None  # there is nothing to cancel
         own = [frame for _thread, frames in self._drafts for frame in frames]
         return cancels(self.python, [*own, *self.tasks.frames])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Iterator, NamedTuple, Optional, Tuple
 
-from ..evidence import Loop, Process, Resource, Task, Thread, Wait, Waker
+from ..evidence import Loop, Resource, Task, Thread, Wait, Waker
 from .agents import Agent, Place, Places
 
 #: Resources of one process: whoever signals them runs in it.
@@ -263,8 +263,3 @@ def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Opti
         everyone=everyone, outside=outside,
         basis="inferred" if guessed else "memory", endless=endless, because=resource.because, signals=signals,
     )  # fmt: skip
-
-
-def needs_no_signal(process: Process) -> Optional[bool]:
-    """Is it known that no signal handler of the program's could signal something? None: unknown."""
-    return None if process.signal_handlers is None else not process.signal_handlers

@@ -8,7 +8,8 @@ from ..evidence import Evidence
 from .agents import Agent, Places
 from .chains import Chain, follow
 from .cycles import Cycle, find_cycles
-from .edges import Edge, edges_of, needs_no_signal
+from .doubts import handles, interrupted, weakened
+from .edges import Edge, edges_of
 from .liveness import movers
 from .reasons import reasons
 
@@ -41,7 +42,8 @@ class WaitGraph:
                 for needed in edge.named if edge.kind != "gil" else ():
                     self._waiters.setdefault(needed, []).append(waiter)
         self._moving = movers(agents, self.edges, self._may_open)
-        self._perhaps_moving = movers(agents, self._cancellable(), lambda e: self._may_open(e) or not self._is_sure(e))
+        doubted = weakened(self.edges, self.places, self._moving)
+        self._perhaps_moving = movers(agents, doubted, lambda e: self._may_open(e) or not self._is_sure(e))
 
     # ------------------------------------------------------------------ who can move
 
@@ -100,25 +102,14 @@ class WaitGraph:
             return True
         if edge.everyone:
             process = self.places.process(edge.waiter)
-            handlers = process is not None and needs_no_signal(process) is False
-            return handlers or self._wakes(edge.waiter)
+            return handles(process) is True or self._wakes(edge.waiter)
         return False
 
-    def _cancellable(self) -> Dict[Agent, Tuple[Edge, ...]]:
-        """The same edges, but whoever runs may end the waits of tasks, where the program's code cancels any."""
-        cancelling = {pid for pid, place in self.places.by_pid.items() if place.process.cancels != ()}
-        return {
-            agent: tuple(e._replace(everyone=True) for e in several)
-            if agent.task is not None and agent.pid in cancelling
-            else several
-            for agent, several in self.edges.items()
-        }
-
     def _is_sure(self, edge: Edge) -> bool:
-        if not edge.sure:
+        place = self.places.by_pid.get(edge.waiter.pid)
+        if not edge.sure or (place is not None and interrupted(place, edge, place.pid in self.places.children)):
             return False
-        process = self.places.process(edge.waiter)
-        return not edge.everyone or (process is not None and needs_no_signal(process) is True)
+        return not edge.everyone or (place is not None and handles(place.process) is False)
 
     def _wakes(self, agent: Agent) -> bool:
         """Did it wake again and again over the window? Then somebody signals it."""
@@ -136,6 +127,10 @@ class WaitGraph:
         if self._cycles is None:
             self._cycles = find_cycles(self.edges)
         return self._cycles
+
+    def proves(self, cycle: Cycle) -> bool:
+        """Is each link read, not guessed, and none that something else might end?"""
+        return cycle.sure and all(self.stuck(agent) == "proven" for agent in cycle.agents)
 
     def chain(self, start: Agent) -> Chain:
         """From a waiter to the end of its wait."""

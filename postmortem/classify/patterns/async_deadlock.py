@@ -74,7 +74,7 @@ def _circle(view: View, cycle: Cycle) -> Match:
         facts.append(f"{plural(len(behind), 'other')} {do(len(behind), 'wait')} behind them")
     names = " → ".join(view.graph.label(agent) for agent in cycle.agents[:6])
     return Match(
-        confidence="proven" if cycle.sure and view.graph.stuck(cycle.agents[0]) == "proven" else "likely",
+        confidence="proven" if view.graph.proves(cycle) else "likely",
         summary=f"{_these(cycle)} wait for each other in a circle ({names} → back): "
         + " and ".join(dict.fromkeys(edge.what for edge in cycle.edges[:3])),
         evidence=tuple(facts),

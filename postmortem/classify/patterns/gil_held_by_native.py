@@ -1,8 +1,9 @@
 """Native code runs, or waits, without giving up the GIL.
 
-**What it looks like.** One thread holds the GIL and is inside a C extension: it computes there at full CPU, or sleeps in a
-system call. All its samples show one line of Python. The interpreter's own count of hand-overs stands still, and the other
-threads wake every 5 ms to ask for the GIL in vain.
+**What it looks like.** One thread holds the GIL and is inside a C extension, or in a C function that ctypes.PyDLL has called:
+it computes there at full CPU, or sleeps in a system call, before which Python's own code gives the GIL up. All its samples
+show one line of Python. The interpreter's own count of hand-overs stands still, and the other threads wake every 5 ms to ask
+for the GIL in vain.
 
 **Easily mistaken for** `python-busy-loop`, which gives the GIL up when asked; native code that has released the GIL; the
 interpreter's own long calls, such as a regular expression (`regex-backtracking`).
@@ -37,7 +38,15 @@ PATTERN = Pattern(
         "py::gil_scoped_release, `with nogil`, ctypes.CDLL in place of PyDLL), or call it in a process of its own."
     ),
     needs=("python", "cores"),
-    outranks=("gil-contention", "python-busy-loop", "shutdown-join", "child-wait", "network-wait", "sleeping"),
+    outranks=(
+        "gil-contention",
+        "python-busy-loop",
+        "shutdown-join",
+        "child-wait",
+        "network-wait",
+        "sleeping",
+        "stdin-wait",
+    ),
     references=("https://docs.python.org/3/c-api/init.html#releasing-the-gil-from-extension-code",),
 )
 
@@ -45,6 +54,8 @@ PATTERN = Pattern(
 MIN_SHARE = 0.8
 #: The innermost Python line is the same in this share of the samples.
 MIN_STABLE = 0.95
+#: Seconds: of one moment, a wait that ends before that is nothing to remark.
+LONG = 60
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -53,27 +64,28 @@ def match(view: View) -> Iterator[Answer]:
         holder = view.thread(process, gil.holder_tid) if gil is not None and gil.locked else None
         if holder is None or runs_without(process):
             continue
-        frames = native.called(holder)
+        frames, asleep = native.called(holder), native.asleep_unasked(holder) and view.rests(holder)
         waiting = [t for t in process.threads if t.gil == "waits"]
-        if not frames:
+        if not frames and not asleep:
             if waiting and holder.native:
                 yield No(f"{label(holder)} holds the GIL and is in no native code but the interpreter's")
             continue
-        yield _answer(view, process, holder, frames, waiting)
+        yield _answer(view, process, holder, frames or native.calls(holder), waiting)
 
 
 def _answer(
     view: View, process: Process, holder: Thread, frames: Tuple[NativeFrame, ...], waiting: List[Thread]
 ) -> Answer:
     handoffs = process.gil.handoffs if process.gil is not None else None
-    blocked = holder.wait is not None and view.rests(holder)
+    lasts = holder.wait is not None and (native.blocks(holder.wait) or handoffs is not None)
+    blocked = lasts and view.rests(holder)
     if handoffs is None and not blocked and not waiting:
         return CannotTell((f"an observation window: does the native call of {label(holder)} end?",))
     if handoffs is not None and handoffs > 1:
         return No(f"the GIL of process {process.pid} changed hands {handoffs} times during the window")
     if not blocked and not _stays(view, holder):
         return No(f"{label(holder)} comes back from native code again and again")
-    ends = holder.wait is not None and holder.wait.endless is False
+    ends = holder.wait is not None and holder.wait.endless is False and (holder.wait.timeout_s or 0.0) < LONG
     sure = bool(waiting) and (handoffs is not None or (blocked and not ends))
     return _match(view, process, holder, frames, waiting, "likely" if sure else "possible")
 
@@ -93,9 +105,10 @@ def _stays(view: View, holder: Thread) -> bool:
 def _match(
     view: View, process: Process, holder: Thread, frames: Tuple[NativeFrame, ...], waiting: List[Thread], how: str
 ) -> Match:
-    entered = native.entered_at(holder, frames[-1].module)
-    facts = [f"{label(holder)} holds the GIL and is in {native.where(frames[0])}"]
-    facts += [f"it got there from {native.where(frames[-1])}"] if len(frames) > 1 else []
+    entered = native.entered_at(holder, next((f.module for f in frames[-1:] if native.is_program(f)), None))
+    inner, outer = (native.where(frames[0]), native.where(frames[-1])) if frames else (_call(holder), _call(holder))
+    facts = [f"{label(holder)} holds the GIL and is in {inner}"]
+    facts += [f"it got there from {outer}"] if len(frames) > 1 else []
     facts.append(_does(view, holder))
     if process.gil is not None and process.gil.handoffs is not None:
         asked = f", though its timer asks every {(process.gil.switch_interval or SWITCH_INTERVAL) * 1000:g} ms"
@@ -105,16 +118,20 @@ def _match(
         facts.append(f"{plural(len(waiting), 'thread')} {do(len(waiting), 'wait')} for the GIL")
     at = f", called at {short(entered)}" if entered is not None else ""
     found = [view.culprit(process, entered, holder)] if entered is not None else []
-    found += [c for c in [native.culprit(process, holder, frames[-1])] if c is not None]
+    found += [c for f in frames[-1:] for c in [native.culprit(process, holder, f)] if native.is_program(f) and c]
     return Match(
         confidence=how,
-        summary=f"{label(holder)} keeps the GIL in native code, {native.where(frames[-1])}{at}"
+        summary=f"{label(holder)} keeps the GIL in native code, {outer}{at}"
         + (f", and {plural(len(waiting), 'thread')} {do(len(waiting), 'wait')} for it" if waiting else ""),
         evidence=tuple(facts),
         culprits=tuple(dict.fromkeys(found)),
         victims=tuple(view.victim(process, t) for t in waiting),
         pid=process.pid,
     )
+
+
+def _call(holder: Thread) -> str:
+    return f"the system call {holder.wait.syscall if holder.wait is not None else '?'}"
 
 
 def _does(view: View, holder: Thread) -> str:

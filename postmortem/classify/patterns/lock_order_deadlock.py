@@ -86,7 +86,7 @@ def _match(view: View, cycle: Cycle) -> Match:
     if behind:
         facts.append(f"{plural(len(behind), 'other thread')} {do(len(behind), 'wait')} behind them")
     return Match(
-        confidence="proven" if cycle.sure else "likely",
+        confidence="proven" if view.graph.proves(cycle) else "likely",
         summary=_summary(view, cycle),
         evidence=tuple(facts),
         culprits=tuple(dict.fromkeys(culprits)),

@@ -65,7 +65,7 @@ def _judge(view: View, process: Process, loop: Loop, thread: Thread, resource: O
     endless = thread.wait is not None and thread.wait.endless is True
     if cycle is not None:
         facts = view.graph.reasons(*cycle.agents)
-        yield _match(view, process, thread, cycle.edges[cycle.agents.index(agent)].what, facts, cycle.sure)
+        yield _match(view, process, thread, cycle.edges[cycle.agents.index(agent)].what, facts, view.graph.proves(cycle))
     elif resource is not None and resource.closed and any(w.tid == thread.tid for w in resource.wakers):
         facts = (f"{label(thread)} waits for {resource.description}", *resource.because,
                  f"{label(thread)} is the thread of that event loop, so its ready queue stands still")  # fmt: skip

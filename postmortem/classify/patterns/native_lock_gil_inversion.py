@@ -90,7 +90,7 @@ def _match(view: View, process: Process, cycle: Cycle) -> Match:
     if behind:
         facts.append(f"{plural(len(behind), 'other thread')} {do(len(behind), 'want')} the GIL")
     return Match(
-        confidence="proven" if cycle.sure else "likely",
+        confidence="proven" if view.graph.proves(cycle) else "likely",
         summary=_summary(view, cycle),
         evidence=tuple(facts),
         culprits=tuple(dict.fromkeys(culprits)),

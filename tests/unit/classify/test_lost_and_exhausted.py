@@ -22,7 +22,7 @@ def runs(tid: int) -> Thread:
 
 
 def whole(threads: Sequence[Thread], *resources: Resource, **known: Any) -> Any:
-    return evidence(process(threads, resources=resources, **{"signal_handlers": (), **known}))
+    return evidence(process(threads, resources=resources, **{"signal_handlers": (), "cancels": (), **known}))
 
 
 # ---------------------------------------------------------------------- orphaned-lock

@@ -164,6 +164,68 @@ def test_what_is_less_sure_or_something_else(one: Process, expected: Optional[st
     assert strength(one) == expected
 
 
+CTYPES = NativeFrame("_ctypes_callproc", "/lib/python3.12/lib-dynload/_ctypes.cpython-312-x86_64-linux-gnu.so", 5)
+NAP = NativeFrame("nanosleep", LIBC, 6)
+LATE, SOON = (Wait("sleep", "clock_nanosleep", timeout_s=seconds, endless=False) for seconds in (590.0, 1.0))
+
+
+def test_the_c_library_called_without_giving_up_the_gil() -> None:
+    """ctypes.PyDLL: nothing but libc and what carries the call is on the stack, and the line of Python is to blame. It is
+    no plain sleep."""
+    one = keeping(NAP, NativeFrame("sleep", LIBC, 7), FFI, CTYPES, cpu=0.0, wait=LATE)
+    for known in (evidence(one), evidence(changed(one, interpreters=keeping(handoffs=None).interpreters), window=None)):
+        report = classify(known).findings[0]
+        assert (report.pattern, report.confidence) == ("gil-held-by-native", "likely")
+        assert [(c.function, c.line) for c in report.culprits] == [("job", 7)]
+        assert "sleep of libc.so.6, called at service.py:7 in job" in report.summary
+
+
+@pytest.mark.parametrize(
+    ("frames", "wait", "expected"),
+    [
+        ((NAP,), LATE, "likely"),  # whatever made the call, the interpreter's sleep would have given the GIL up
+        ((), LATE, "likely"),  # and without native stacks
+        ((NAP, FFI, CTYPES), SOON, "possible"),
+        ((NAP,), SOON, "possible"),
+        ((NAP, LOOP), Wait("socket", "recvfrom", endless=True), "likely"),
+        ((NAP, LOOP), Wait("pipe", "read", endless=True), "likely"),
+        ((NAP, FFI, CTYPES), Wait("futex", "futex", endless=True), "likely"),
+        ((NAP,), Wait("futex", "futex", endless=True), None),  # drop_gil waits until another thread has it
+        ((NAP,), Wait("pipe", "write", endless=True), None),  # faulthandler writes
+        ((NAP,), Wait("file", "read", endless=True), None),  # a source file, a slow disk
+        ((NAP,), Wait("other", "read", endless=True), None),
+        ((NAP,), Wait("other", "mmap"), None),
+        ((NativeFrame("PyErr_CheckSignals", PYTHON, 8), FFI, CTYPES), None, None),  # ctypes.pythonapi
+        ((FFI, CTYPES), None, None),  # ctypes itself
+    ],
+)
+def test_a_holder_in_a_system_call_of_a_lone_core(
+    frames: Tuple[NativeFrame, ...], wait: Optional[Wait], expected: Optional[str]
+) -> None:
+    """Which calls the interpreter makes with the GIL, and which only others do."""
+    assert strength(keeping(*frames, handoffs=None, cpu=0.0, wait=wait)) == expected
+
+
+@pytest.mark.parametrize(
+    ("handoffs", "wait", "expected"),
+    [(None, "munmap", "possible"), (None, "ioctl", "possible"), (0, "ioctl", "likely")],
+)
+def test_a_call_that_may_take_a_moment(handoffs: Optional[int], wait: str, expected: str) -> None:
+    """A window tells whether it stays in a call of which nothing is known."""
+    one = keeping(inside("scan"), handoffs=handoffs, cpu=0.0, wait=Wait("other", wait))
+    if handoffs is None:  # a lone core has no counters, either
+        one = changed(one, threads=tuple(changed(t, counters=None, samples=()) for t in one.threads))
+    assert strength(one) == expected
+
+
+def test_a_sleep_that_hinders_nobody_is_a_plain_one() -> None:
+    """Nobody else wants the GIL."""
+    one = keeping(NAP, FFI, CTYPES, cpu=0.0, wait=LATE, waiting=0)
+    _main, holder = one.threads
+    alone = changed(one, threads=(changed(holder, is_main=True),))
+    assert [f.pattern for f in classify(evidence(alone)).findings] == ["sleeping", "gil-held-by-native"]
+
+
 def test_native_code_below_python_is_not_what_runs() -> None:
     """A callback from an extension into Python: Python code runs, and gives the GIL up when asked."""
     back = Thread(2, stack=(LOOP, frame("callback"), LOOP, inside("apply"), LOOP, frame("job")))
