@@ -62,14 +62,27 @@ def _wanted(view: View, process: Process, agent: Agent, edge: Edge, confidence: 
     if loop is None or loop.tid is None or view.graph.stuck(Agent(process.pid, loop.tid)):
         return confidence
     if view.graph.is_awaited(agent):
-        return confidence
+        on_its_own = edge.kind != "async-future" and not edge.wakers
+        return "possible" if on_its_own and _only_supervised(view, agent) else confidence
     task = view.graph.places.task(agent)
     if loop.main_task != agent.task or task is None:
         return "possible"
     deeper = sum(own_frame((frame,)) is not None for frame in task.stack) > 1
     if _serves(process, loop) or (_NAMELESS in edge.what and _NAMED not in edge.what):
         return "parked"
-    return confidence if deeper else "possible"
+    return confidence if deeper and edge.kind == "async-future" else "possible"
+
+
+def _only_supervised(view: View, agent: Agent) -> bool:
+    """Is everybody who waits for it one who started it beside others (gather, TaskGroup), the main task, or a thread that
+    runs it? A task that serves until it is told to stop is waited for like that, too."""
+    for waiter in view.graph.waiters(agent):
+        task, place = view.graph.places.task(waiter), view.graph.places.by_pid.get(waiter.pid)
+        loop = place.loops.get(task.loop or "") if task is not None and place is not None else None
+        several = task is not None and task.wait is not None and len(task.wait.tasks) > 1
+        if task is not None and not several and (loop is None or loop.main_task != task.id):
+            return False
+    return True
 
 
 def _loop(view: View, agent: Agent) -> Optional[Loop]:

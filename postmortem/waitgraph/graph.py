@@ -151,6 +151,18 @@ class WaitGraph:
         """Does anybody wait for this very one?"""
         return agent in self._waiters
 
+    def waiters(self, agent: Agent) -> Tuple[Agent, ...]:
+        """Who does."""
+        return tuple(self._waiters.get(agent, ()))
+
+    def goes_on(self, pid: int) -> bool:
+        """Can any thread or task of a process move?"""
+        place = self.places.by_pid.get(pid)
+        if place is None:
+            return True
+        tasks = (Agent(pid, task=t.id) for t in place.process.tasks if t.state != "done")
+        return any(a in self._moving for a in (*(Agent(pid, t.tid) for t in place.process.threads), *tasks))
+
     def needs(self, agent: Agent, resource: str) -> bool:
         """Does an agent that cannot move wait for a resource of its process, itself or through those for whom it waits?"""
         waiting, seen = [agent], {agent}

@@ -53,6 +53,9 @@ _JOIN_REMEDY = (
 _HANDLERS = (
     "whether the program has a signal handler that signals them could not be read: that would be another reading"
 )
+_PARKED = (
+    "nobody waits for it, and others go on: it may rest on purpose, as a main thread that only keeps servers alive does"
+)
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -95,6 +98,8 @@ def _other_cause(graph: WaitGraph, process: Process, roots: Tuple[Agent, ...]) -
 def _match(view: View, process: Process, busy: List[Edge], waits: List[Edge]) -> Match:
     graph = view.graph
     proven = all(graph.stuck(e.waiter) == "proven" for e in busy)
+    # who is waited for by nobody, while others go on, may be parked on purpose
+    parked = graph.goes_on(process.pid) and not any(graph.is_awaited(e.waiter) or e.wakers for e in busy)
     handled = process.signal_handlers is None and any(e.everyone for e in busy)
     places: List[Tuple[Edge, PythonFrame]] = [
         (e, f) for e in busy for f in [own_frame(graph.places.stack(e.waiter))] if f is not None
@@ -103,9 +108,13 @@ def _match(view: View, process: Process, busy: List[Edge], waits: List[Edge]) ->
     victims = [a for a in graph.behind(frozenset(e.waiter for e in busy)) if a.tid is not None]
     joins = [e for e in busy if _joins_queue(graph, e)]
     return Match(
-        confidence="proven" if proven else "possible" if handled else "likely",
+        confidence="possible" if parked or (handled and not proven) else "proven" if proven else "likely",
         summary=_summary(graph, main_first, busy),
-        evidence=(*graph.reasons(*(e.waiter for e in waits)), *((_HANDLERS,) if handled else ())),
+        evidence=(
+            *graph.reasons(*(e.waiter for e in waits)),
+            *((_HANDLERS,) if handled else ()),
+            *((_PARKED,) if parked else ()),
+        ),
         culprits=tuple(dict.fromkeys(view.culprit_of(e.waiter, f) for e, f in main_first)),
         victims=tuple(view.victim_of(a) for a in victims),
         remedy=_JOIN_REMEDY if joins else None,

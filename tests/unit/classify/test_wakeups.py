@@ -75,11 +75,18 @@ def test_who_waits_behind_a_lock_cycle_is_its_victim() -> None:
 
 
 def test_an_object_that_nobody_refers_to_is_proven_beside_running_threads() -> None:
-    """Memory says so: what the others do is of no matter."""
+    """Memory says so: what the others do is of no matter, when somebody waits for the waiter."""
     closed = Resource("q", "queue", "Queue Outbox.queue", closed=True, because=("nothing else refers to it",))
-    known = whole([thread(1, (frame("crunch"),)), waits(2, "q", 20, *GET)], resources=(closed,))
+    joining = thread(3, stack("work"), wait=Wait("lock", "futex", endless=True), joins=2)
+    known = whole([thread(1, (frame("crunch"),)), waits(2, "q", 20, *GET), joining], resources=(closed,))
     assert found(known)["missed-wakeup"] == "proven"
 
+
+def test_who_parks_beside_others_is_worth_a_look_only() -> None:
+    """A main thread that keeps servers alive in an Event of its own: nobody can set it, and nobody should."""
+    closed = Resource("q", "event", "Event stop (not set)", closed=True)
+    known = whole([waits(1, "q", 20, "threading.wait"), thread(2, (frame("serve"),))], resources=(closed,))
+    assert found(known) == {"missed-wakeup": "possible"}
 
 def asleep(seconds: float) -> Any:
     """Two threads wait for a queue to which only main refers, who sleeps and is joined by nobody; a third joins them."""
