@@ -48,8 +48,12 @@ class Process(msgspec.Struct, frozen=True):
     forked: Optional[bool] = (
         None  # True: made by fork, without exec, of a parent that had more threads than the forking one
     )
-    cancels: Optional[Tuple[str, ...]] = None  # names in the program's own code that cancel tasks: "cancel", "all_tasks"
-
+    catches: Optional[Tuple[int, ...]] = (
+        None  # signals that it catches, but for those that runtimes catch of themselves; None: unknown, as of a lone core
+    )
+    cancels: Optional[Tuple[str, ...]] = (
+        None  # names in the program's own code that cancel tasks: "cancel", "all_tasks"
+    )
 
     @property
     def gil(self) -> Optional[Gil]:

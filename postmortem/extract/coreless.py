@@ -10,6 +10,7 @@ from ..memory import Segments
 from . import waits
 from .endpoints import DescriptorBook
 from .process import Raw, comm, last_call
+from .signals import caught
 from .window import assigned, counters, number
 
 
@@ -39,6 +40,7 @@ def read_without_core(pid: int, raw: Raw) -> Tuple[Process, List[Gap]]:
         threads=threads,
         resources=book.resources(),
         listening=raw.descriptors.listening if raw.descriptors else None,
+        catches=caught(facts.get("signals_caught")),
         age_s=number(facts.get("age_s")),
         io=raw.window.io,
         rss_growth=raw.window.rss_growth,

@@ -37,7 +37,7 @@ from .native_locks import NativeLocks
 from .pools import FutureFacts
 from .reach import Books, Reaches
 from .sharedwork import SharedWork
-from .signals import signal_handlers
+from .signals import caught, signal_handlers
 from .stacks import Stacks
 from .states import match_states
 from .tasks import TaskBook
@@ -274,6 +274,7 @@ class Reader:
             books = Books({**self.locks.addresses(), **awaits.addresses()}, awaits.tasks, self.by_tid)
             reaches = Reaches(python, self.core, books, self.frame, self.gaps)
             resources = reaches.settle(resources, threads, self.tasks.tasks)
+        catches = caught(raw.get("signals_caught"))
         return Process(
             pid=self.pid,
             ppid=_integer(raw.get("ppid")) if raw else self.core.ppid,
@@ -285,7 +286,8 @@ class Reader:
             threads=threads,
             resources=resources,
             loops=self.tasks.loops if self.tasks else (),
-            signal_handlers=signal_handlers(python, self.gaps),
+            signal_handlers=signal_handlers(python, self.gaps, catches, threads),
+            catches=catches,
             pools=(*(self.locks.pools if self.locks else ()), *self.shared.pools),
             tasks=self.tasks.tasks if self.tasks else (),
             cancels=self._cancels(resources),

@@ -84,6 +84,7 @@ def _process(process: ev.Process) -> Json:
         "signal_handlers": _plain(process.signal_handlers),
         "forked": process.forked,
         "cancels": _plain(process.cancels),
+        "catches": _plain(process.catches),
     }
 
 
