@@ -18,9 +18,9 @@ _BASES = {
 }
 
 
-def show(page: Page, evidence: Evidence, finding: Finding) -> None:
+def show(page: Page, evidence: Evidence, finding: Optional[Finding]) -> None:
     """Says who waits for whom, where that takes more than one sentence: nothing for a wait of one link for something
-    outside."""
+    outside. Without a finding, where nobody can move."""
     graph = WaitGraph(evidence)
     chains = _chains(graph, evidence, finding)
     if not chains:
@@ -32,10 +32,12 @@ def show(page: Page, evidence: Evidence, finding: Finding) -> None:
         _chain(page, graph, chain)
 
 
-def _chains(graph: WaitGraph, evidence: Evidence, finding: Finding) -> List[Chain]:
+def _chains(graph: WaitGraph, evidence: Evidence, finding: Optional[Finding]) -> List[Chain]:
     """From the first main thread; and from whom the finding blames, when the way does not lead there."""
     starts = [Agent(p.pid, t.tid) for p in evidence.processes[:1] for t in p.threads if t.is_main]
-    blamed = list(dict.fromkeys(_blamed(graph, finding)))
+    if finding is None:
+        starts = [agent for agent in (*starts, *sorted(graph.stuck_agents, key=str)[:_CHAINS]) if graph.stuck(agent)]
+    blamed = list(dict.fromkeys(_blamed(graph, finding))) if finding is not None else []
     found: List[Chain] = []
     seen: Set[Agent] = set()
     for start in [*starts, *blamed]:

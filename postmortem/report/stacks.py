@@ -113,10 +113,10 @@ def _group(
     if all(t.gc for t in group.threads):
         state += "; runs the garbage collector"
     page.text(f"{state[:1].upper()}{state[1:]}.{work}", 4)
-    for held in thread.holds:
-        what = wording.find_resource(process, held.resource)
-        place = f"{wording.short_path(held.frame.file)}:{held.frame.line}"
-        page.text(f"Holds {what.description if what else held.resource}, taken in {held.frame.function} at {place}.", 4)
+    for ident, frame in dict.fromkeys((held.resource, held.frame) for held in thread.holds):
+        what = wording.find_resource(process, ident)
+        place = f"{wording.short_path(frame.file)}:{frame.line}"
+        page.text(f"Holds {what.description if what else ident}, taken in {frame.function} at {place}.", 4)
     details.exceptions(page, group.threads, 4)
     limit = _FRAMES if group.cited or thread.is_main else _FEW_FRAMES
     _frames(page, evidence, thread.stack, limit, thread)

@@ -57,7 +57,7 @@ class Waits:
 
     def _holds(self, task: Task) -> str:
         found = []
-        for held in task.holds[:_NAMED]:
+        for held in tuple(dict.fromkeys(task.holds))[:_NAMED]:
             resource = self._resources.get(held.resource)
             if resource is not None:
                 place = f"{wording.short_path(held.frame.file)}:{held.frame.line or '?'}"
@@ -68,4 +68,6 @@ class Waits:
 def _several(tasks: Sequence[Task]) -> str:
     kinds = {task.wait.kind if task.wait is not None else None for task in tasks}
     kind = kinds.pop() if len(kinds) == 1 else None
+    if kind == "tasks":
+        return "Each waits for other tasks."
     return f"Each waits for another {kind}." if kind not in (None, "other") else ""

@@ -153,6 +153,7 @@ def _nothing(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: wording
         page.text("No process could be read; the gaps below say why.")
         return
     _summary(page, evidence.processes[0], term)
+    chains.show(page, evidence, None)
     if diagnosis.abstained:
         page.text(f"{wording.plural(len(diagnosis.abstained), 'pattern')} could not be decided; see below.")
 

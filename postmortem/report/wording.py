@@ -224,7 +224,8 @@ def gil_line(gil: Gil, process: Process, term: Glossary) -> str:
     elif gil.locked:
         parts.append("held, by an unknown thread")
     if gil.handoffs_per_s is not None:
-        parts.append(f"changed hands {count(gil.handoffs_per_s)} times a second")
+        times = count(gil.handoffs_per_s)
+        parts.append("changed hands once a second" if times == "1" else f"changed hands {times} times a second")
     if gil.switch_interval is not None:
         parts.append(f"switch interval {seconds(gil.switch_interval)}")
     return f"{term('GIL')}: {', '.join(parts)}" if parts else ""

@@ -247,7 +247,7 @@ def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Opti
         return Edge(agent, verb, resource.description, resource.kind, resource.id, basis=basis, endless=endless, gone=True,
                     because=resource.because)  # fmt: skip
     wakers, named = [], []
-    for waker in resource.wakers:
+    for waker in sorted(resource.wakers, key=lambda w: w.role == "reach"):  # who has it before who merely knows it
         who = _agent(place, waker)
         if who is None:
             named.append(waker.name or waker.role)  # a global, a timer, …: whoever still runs may use it

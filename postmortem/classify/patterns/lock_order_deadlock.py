@@ -50,6 +50,7 @@ _LOCKS = frozenset(
     ("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock", "mutex", "rwlock", "thread")
 )
 _PYTHON = frozenset(("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock"))
+_NAMED = 6
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -114,7 +115,8 @@ def _link(view: View, edge: Edge, after: Edge) -> Tuple[str, List[Culprit]]:
 
 
 def _summary(view: View, cycle: Cycle) -> str:
-    names = " → ".join(view.graph.label(agent) for agent in cycle.agents[:6])
+    names = " → ".join(view.graph.label(agent) for agent in cycle.agents[:_NAMED])
+    names += f" → … {len(cycle.agents) - _NAMED} more" if len(cycle.agents) > _NAMED else ""
     what = " and ".join(dict.fromkeys(edge.what for edge in cycle.edges[:3]))
     more = " …" if len(cycle.edges) > 3 else ""
     return f"{len(cycle.edges)} threads wait for each other in a circle ({names} → back): {what}{more}"
