@@ -73,3 +73,15 @@ def test_code_that_cancels_may_cancel_futures_of_threads() -> None:
     threads = [waiting(100, "f", "condition"), waiting(101, "f", "condition"), running(102)]
     assert graph(process(threads, [queued])).stuck(Agent(PID, 101)) == "proven"
     assert graph(process(threads, [queued], cancels=("cancel",))).stuck(Agent(PID, 101)) == "likely"
+
+
+@pytest.mark.parametrize(
+    ("catches", "expected"), [((signal.SIGUSR1,), "likely"), ((signal.SIGTERM,), "proven"), (None, "proven")]
+)
+def test_a_process_that_catches_signals_may_act_on_them(catches: Any, expected: str) -> None:
+    """Its handler may write what the other one reads."""
+    pipe = Resource("p", "pipe", "a pipe", wakers=(Waker("end", "kernel", pid=200),), closed=True)
+    parent = process([waiting(100, "p", "pipe")], [pipe])
+    back = Resource("q", "pipe", "a pipe back", wakers=(Waker("end", "kernel", pid=100),), closed=True)
+    child = process([waiting(200, "q", "pipe")], [back], pid=200, ppid=100, catches=catches)
+    assert graph(parent, child).stuck(Agent(PID, 100)) == expected
