@@ -45,26 +45,42 @@ def is_signal_handler(frames: Frames, frame: Frame) -> bool:
     return ("int", "frame") in zip(kinds, kinds[1:])
 
 
-#: PyCFunctionObject.m_ml, whose first word is the name; im_func of methods; fn of functools.partial; all at one place.
-_INNER = 16
+#: PyCFunctionObject.m_ml, whose first word is the name, and m_self behind it; im_func of methods; fn of functools.partial,
+#: and args behind it (Include/cpython/methodobject.h, classobject.h, Modules/_functoolsmodule.c of 3.8-3.15).
+_INNER, _BOUND = 16, 24
 #: A partial of a method of a …
 _MOST_WRAPPED = 5
 
 
 def callable_name(objects: Objects, address: int) -> Optional[str]:
-    """What people call something that can be called: ``Sizer.measure``; None when it cannot be told."""
+    """What people call something that can be called: ``Sizer.measure``; None when it cannot be told. Of
+    ``partial(context.run, function, …)``, which asyncio.to_thread makes, it is the function."""
     try:
         for _ in range(_MOST_WRAPPED):
             info = objects.type_of(address)
             if info.name == "function":
                 return objects.optional_text(objects.memory.u64(address + objects.layout.func_qualname))
             if info.name == "builtin_function_or_method":
-                return objects.memory.cstring(objects.memory.u64(objects.field(address, _INNER)), 64).decode(
-                    "utf-8", "backslashreplace"
-                )
+                return _builtin_name(objects, address)
             if info.name not in ("method", "functools.partial"):
-                return info.name
-            address = objects.field(address, _INNER)
-    except (Fault, NotThat):
+                return objects.type_at(address).name if info.name == "type" else info.name
+            inner = objects.field(address, _INNER)
+            if info.name == "functools.partial" and _runs_in_context(objects, inner):
+                inner = objects.items(objects.field(address, _BOUND))[0]
+            address = inner
+    except (Fault, NotThat, IndexError):
         pass
     return None
+
+
+def _builtin_name(objects: Objects, address: int) -> str:
+    name = objects.memory.cstring(objects.memory.u64(objects.field(address, _INNER)), 64)
+    return name.decode("utf-8", "backslashreplace")
+
+
+def _runs_in_context(objects: Objects, called: int) -> bool:
+    """Is it the method ``run`` of a contextvars.Context?"""
+    if objects.type_name(called) != "builtin_function_or_method" or _builtin_name(objects, called) != "run":
+        return False
+    bound = objects.type_name(objects.field(called, _BOUND))
+    return bound is not None and bound.rpartition(".")[2] == "Context"

@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import asyncio.base_events
 import concurrent.futures
+import contextvars
 import dis
 import functools
 import os
@@ -16,6 +17,7 @@ import threading
 import types
 
 from postmortem.cpython.attributes import Slots, attributes
+from postmortem.cpython.calls import callable_name
 from postmortem.cpython.code import Code
 from postmortem.cpython.functions import Functions
 from postmortem.cpython.futures import Futures
@@ -121,6 +123,9 @@ def check_callables(python):
     assert set(found.carried(id(nested))) == {id(kept)} and found.bound(id(other.append)) is not None
     assert set(found.carried(id(partial))) == {id(other), id(kept)}
     assert found.carried(id(kept)) == [] and found.code(8) is None and objects is not None
+    in_context = functools.partial(contextvars.copy_context().run, kept.method, other)  # as asyncio.to_thread does
+    for called, name in ((in_context, "Plain.method"), (nested, "Plain.method"), (len, "len"), (int, "int")):
+        assert callable_name(objects, id(called)) == name, name
 
 
 def check_futures(python):

@@ -6,7 +6,7 @@ from typing import Any, Optional, Sequence, Tuple
 
 import pytest
 
-from postmortem.evidence import Pool, Resource, Thread, Wait, Waker, replace
+from postmortem.evidence import Loop, Pool, Resource, Task, TaskWait, Thread, Wait, Waker, replace
 
 from .make import counters, evidence, found, frame, held, lines, lock, process, stack, thread, verdict
 
@@ -118,6 +118,39 @@ def test_one_worker_who_works_is_enough() -> None:
     assert "executor-self-deadlock" not in found(whole([waits(2, "f-2", 31), runs(3)], *futures, pools=(pool(2, 3),)))
     growing = future("f-2", 2, 2, closed=None)
     assert "executor-self-deadlock" not in found(whole([waits(2, "f-2", 31), runs(4)], growing, pools=(pool(2),)))
+
+
+def test_two_pools_that_wait_for_each_other_are_proof() -> None:
+    """Each one's only worker waits for a job in the queue of the other."""
+    render, fetch = pool(2), replace(pool(3), id="executor-2", description="ThreadPoolExecutor fetch (1 of 1 workers)")
+    known = whole(
+        [waits(1, "f-1", 70), waits(2, "f-2", 31), waits(3, "f-3", 41)],
+        future("f-1", 1, 2), future("f-2", 2, 3), future("f-3", 3, 2), pools=(render, fetch),
+    )  # fmt: skip
+    assert (verdict(known), found(known)["executor-self-deadlock"]) == ("executor-self-deadlock", "proven")
+    assert lines(known) == [31, 41]
+
+
+def test_a_pool_that_waits_for_another_one_that_works_is_none() -> None:
+    """The other one takes the job when it is done with its own."""
+    render, fetch = pool(2), replace(pool(3), id="executor-2")
+    known = whole([waits(2, "f-2", 31), runs(3)], future("f-2", 2, 3), pools=(render, fetch))
+    assert "executor-self-deadlock" not in found(known)
+
+
+def test_a_worker_may_wait_for_its_queue_through_a_coroutine() -> None:
+    """It waits for a coroutine that has handed its work to the same pool."""
+    through = Resource("f-2", "future", "Future of save", waiters=(2,), wakers=(Waker("runner", "memory", task="task-1"),),
+                       closed=True, state="pending")  # fmt: skip
+    job = replace(future("f-3", 0, 2), kind="async-future", waiters=(), waiting_tasks=("task-1",))
+    save = Task(
+        "task-1", "save", "pending", "loop-1", (frame("save", 51),), wait=TaskWait("thread", "f-3", endless=True)
+    )
+    main = thread(1, stack("asyncio.run"), wait=Wait("event-loop", "epoll_wait", endless=True))
+    loop = Loop("loop-1", 1, ready=0, scheduled=0, watched=0, signals=())
+    known = whole([main, waits(2, "f-2", 31)], through, job, pools=(pool(2),), tasks=(save,), loops=(loop,))
+    assert (verdict(known), found(known)["executor-self-deadlock"]) == ("executor-self-deadlock", "proven")
+    assert lines(known) == [31, 51]
 
 
 # ---------------------------------------------------------------------- import-deadlock
