@@ -1,0 +1,80 @@
+"""What might still end a wait though no agent of the graph would: reasons not to call somebody stuck for certain.
+
+- A Python signal handler runs in the main thread, whatever that waits for, and may raise, release or signal.
+- Tasks, and futures of executors, may be cancelled by whoever gets hold of them: by code of the program that cancels, by the
+  end of the main task of their loop.
+- Native threads may call back into Python with pointers that no reference count tells of.
+"""
+
+from __future__ import annotations
+
+import signal
+from typing import Dict, Mapping, Optional, Set, Tuple
+
+from ..evidence import Process
+from .agents import Agent, Place, Places
+from .edges import Edge
+
+#: Sent by people and service managers to end a program, or by terminals: nobody waits for them to go on.
+_ENDING = frozenset((
+    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH,
+    signal.SIGTTIN, signal.SIGTTOU,
+))  # fmt: skip
+_CANCELLABLE = frozenset(("future", "async-future"))
+
+
+def handles(process: Optional[Process]) -> Optional[bool]:
+    """Has the program a handler that could signal something? None: unknown."""
+    if process is None or process.signal_handlers is None:
+        return None
+    return bool(process.signal_handlers)
+
+
+def interrupted(place: Place, edge: Edge, has_children: bool) -> bool:
+    """May a signal that is no request to end come in between? Python's handlers run in the main thread; loops run theirs as
+    callbacks, which may reach every task; a process that catches a signal in whatever way may act on it."""
+    quiet = _ENDING | (frozenset() if has_children else {signal.SIGCHLD})
+    process, task = place.process, place.tasks.get(edge.waiter.task or "")
+    if edge.waiter.is_process or (process.python is None and not process.signal_handlers):
+        return bool(set(process.catches or ()) - quiet)
+    if edge.waiter.tid is not None and edge.waiter.tid != (place.main.tid if place.main is not None else None):
+        return False
+    own = {handler.signal for handler in process.signal_handlers or ()}
+    loop = place.loops.get(task.loop or "") if task is not None else None
+    return bool((own | set(loop.signals or () if loop is not None else ())) - quiet)
+
+
+def weakened(
+    edges: Mapping[Agent, Tuple[Edge, ...]], places: Places, moving: Set[Agent]
+) -> Dict[Agent, Tuple[Edge, ...]]:
+    """The same edges with everything that may end them, for all that is known."""
+    cancelling = {pid for pid, place in places.by_pid.items() if place.process.cancels != ()}
+    native = {pid for pid, place in places.by_pid.items() if _has_native_mover(place, moving)}
+    found: Dict[Agent, Tuple[Edge, ...]] = {}
+    for agent, several in edges.items():
+        place = places.by_pid.get(agent.pid)
+        open_ended = agent.pid in cancelling and (
+            agent.task is not None or any(e.kind in _CANCELLABLE for e in several)
+        )
+        if place is not None and (open_ended or _may_be_left(place, agent, moving)):
+            several = tuple(e._replace(everyone=True) for e in several)  # noqa: PLW2901
+        if agent.pid in native and any(e.signals and not e.everyone for e in several):
+            several = tuple(e._replace(outside=("native code",)) if e.signals else e for e in several)  # noqa: PLW2901
+        found[agent] = several
+    return found
+
+
+def _may_be_left(place: Place, agent: Agent, moving: Set[Agent]) -> bool:
+    """Is it a task whose loop ends with a main task that goes on? That end cancels all others."""
+    task = place.tasks.get(agent.task or "")
+    loop = place.loops.get(task.loop or "") if task is not None else None
+    if loop is None or loop.main_task is None or loop.main_task == agent.task:
+        return False
+    return Agent(place.pid, task=loop.main_task) in moving
+
+
+def _has_native_mover(place: Place, moving: Set[Agent]) -> bool:
+    """A thread that the interpreter does not know, and that may move."""
+    if place.process.python is None:
+        return False
+    return any(t.ident is None and not t.python and Agent(place.pid, t.tid) in moving for t in place.process.threads)
