@@ -15,9 +15,12 @@ _MOST_GROUPS = 256
 
 
 def file_locks(members: Set[int]) -> List[Dict[str, Any]]:
-    """The locks that somebody of ``members`` holds or waits for, each with ``waits``: those who wait for it. Empty where
-    the table may not be read."""
-    return parse(procfs.lines("/proc/locks") or [], members)
+    """The locks that somebody of ``members`` holds or waits for, each with ``waits``: those who wait for it, and
+    ``alive``: does the process still live that took it? Empty where the table may not be read."""
+    found = parse(procfs.lines("/proc/locks") or [], members)
+    for lock in found:
+        lock["alive"] = procfs.lines(f"/proc/{lock['pid']}/stat") is not None
+    return found
 
 
 def parse(rows: List[str], members: Set[int]) -> List[Dict[str, Any]]:

@@ -82,10 +82,10 @@ class Connections:
         """``name``: its inode, or a FIFO's path."""
         rows = _dict(self.net.get("pipes")).get(name)
         target = name if name.startswith("/") else f"pipe:[{name}]"
-        return (*_ends(rows, True), *self._ends_beyond(target))
+        return (*_ends(rows, True), *self.ends_beyond(target))
 
     def ends_of_socket(self, inode: str) -> Tuple[End, ...]:
-        return (*self._sockets.get(inode, ()), *self._ends_beyond(f"socket:[{inode}]"))
+        return (*self._sockets.get(inode, ()), *self.ends_beyond(f"socket:[{inode}]"))
 
     def peer_of_socket(self, inode: str) -> Optional[str]:
         """The inode of the other end when that is on this machine."""
@@ -127,7 +127,8 @@ class Connections:
         count = len(known) + (_int(self._beyond.get("looked_at")) or 0)
         return True, f"the descriptors of {count} processes, all that could hold it, were looked through"
 
-    def _ends_beyond(self, target: str) -> Tuple[End, ...]:
+    def ends_beyond(self, target: str) -> Tuple[End, ...]:
+        """Those that processes beyond the tree have of a file, by its path or what the link to it says."""
         return _ends(_dict(self._beyond.get("ends")).get(target), False, self)
 
     def _holders_of_sockets(self) -> Dict[str, List[End]]:

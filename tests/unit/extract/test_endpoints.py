@@ -224,6 +224,26 @@ def test_a_flock_outlives_who_took_it() -> None:
     assert found.because[-1] == "PID 999 took it and is no more; the lock went on with the descriptor"
 
 
+def test_a_flock_that_several_inherited_has_no_single_holder() -> None:
+    """Each of them can give it back, whoever took it; one beyond the tree that has the file open may have it, too."""
+    through = [[CHILD, 4, "1: FLOCK ADVISORY WRITE 11 8:1:5"], [12, 3, "1: FLOCK ADVISORY WRITE 11 8:1:5"]]
+    shared = {"locked_files": {"/tmp/a.lock": {"device": [8, 1], "inode": 5, "through": through}}}
+    found = waited_lock({**lock(), **shared})
+    assert (found.owner_pid, found.closed, [w.pid for w in found.wakers]) == (None, True, [CHILD, 12])
+    beyond = {**NOBODY_ELSE, "ends": {"/tmp/a.lock": [[900, 3, "rw"]]}}
+    found = waited_lock({**lock(), **FILE, "beyond": beyond})
+    assert (found.owner_pid, found.closed, [w.pid for w in found.wakers]) == (None, None, [CHILD])
+
+
+def test_who_took_a_flock_and_closed_the_file_still_lives() -> None:
+    """It is not said to be no more."""
+    through = [[CHILD, 4, "1: FLOCK ADVISORY WRITE 10 8:1:5"]]
+    net = {"locked_files": {"/tmp/a.lock": {"device": [8, 1], "inode": 5, "through": through}}}
+    found = waited_lock({**lock(pid=PARENT), **net})
+    assert found.because[-1].startswith("PID 10 (export.py) took it and no longer has it open")
+    assert "no longer has it open" in waited_lock({**lock(pid=999, alive=True), **FILE}).because[-1]
+
+
 def test_a_posix_lock_belongs_to_its_process() -> None:
     """Whatever descriptors others have; a lock of nobody known has no owner."""
     assert waited_lock({**lock(kind="POSIX"), **FILE}).owner_pid == CHILD
