@@ -8,7 +8,7 @@ from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
 from ..cpython.locks import Locks, LockState
 from ..evidence import HeldLock, PythonFrame, Waker
-from .acquires import QUEUES, Acquires
+from .acquires import LOCKS, QUEUES, Acquires
 
 _THREADING = "threading.py"
 #: Frames of a thread that are searched for `with` statements: real code nests a few hundred at most.
@@ -34,11 +34,12 @@ class Holders:
     """``settle`` once all waits are known; then ``owners``, ``gone``, ``permits`` and ``held`` say it."""
 
     def __init__(
-        self, python: Python, threads: Dict[int, ThreadState], locks: Locks, acquires: Acquires,
-        found: Callable[[LockState, Frame], object],
+        self, python: Python, threads: Dict[int, ThreadState], idents: Mapping[int, int], locks: Locks,
+        acquires: Acquires, found: Callable[[LockState, Frame], object],
     ) -> None:  # fmt: skip
         self._python = python
         self._threads = threads
+        self._idents = idents
         self._locks = locks
         self._acquires = acquires
         self._found = found  # told of every lock that some frame keeps
@@ -77,13 +78,12 @@ class Holders:
 
     def _settle_locks(self, states: Mapping[int, LockState], wanted: Set[int]) -> Dict[int, List[Claim]]:
         """Returns the claims that may have been given up for a while."""
-        tid_of = {state.ident: tid for tid, state in self._threads.items()}
         certain = self._python.all_threads and not self._python.finalizing
         doubted: Dict[int, List[Claim]] = {}
         for address, lock in states.items():
             claims = self._claims.get(address, [])
             if lock.owner_ident is not None:
-                owner = tid_of.get(lock.owner_ident)
+                owner = self._idents.get(lock.owner_ident)
                 if owner is not None:
                     self._record(address, owner, [c for c in claims if c.tid == owner])
                 elif certain and lock.locked:
@@ -97,14 +97,19 @@ class Holders:
 
     def _record(self, address: int, owner: int, claims: Sequence[Claim]) -> None:
         """An ident is used again once its thread has ended, unless it is the main thread's: where none of the owner's
-        functions accounts for what the record says, it may be somebody else's record."""
+        functions accounts for what the record says, it may be somebody else's record; so it may where the owner is a
+        thread of C's that runs no Python at the moment."""
+        state = self._threads.get(owner)
+        if state is None:
+            self.owners[address] = Owner(owner, "inferred")
+            return
         if not claims:
             claims = [
                 Claim(owner, frame, depth, line, address, "recorded")
-                for depth, frame in enumerate(self._threads[owner].frames[:_MAX_SEARCHED])
+                for depth, frame in enumerate(state.frames[:_MAX_SEARCHED])
                 for line, what in self._by_hand(frame) if what == address
             ]  # fmt: skip
-        main = self._python.objects.type_name(self._threads[owner].object or 0) == "_MainThread"
+        main = self._python.objects.type_name(state.object or 0) == "_MainThread"
         self.owners[address] = Owner(owner, "recorded" if claims or main else "inferred")
         self._hold(claims, "recorded")
 
@@ -208,7 +213,8 @@ class Holders:
             yield from ((line, queue) for line, queue in self._acquires.of(frame, QUEUES) if queue in back)
         yield from self._acquires.of(frame)
         for manager, entered in self._locks.managers(frame):
-            yield from ((entered, what) for what in self._acquires.entered(manager, QUEUES))
+            for verbs in (QUEUES, LOCKS):
+                yield from ((entered, what) for what in self._acquires.entered(manager, verbs))
             generator = self._locks.generator_frame(manager)
             if generator is not None:
                 yield from ((entered, address) for _line, address in self._taken_out(generator))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..cpython.attributes import attribute
 from ..cpython.frames import Frame
@@ -31,7 +31,10 @@ _USERS = 12
 class LockBook:
     """Collects waits while threads are read; ``settle`` then finds owners; ``resources`` tells it all."""
 
-    def __init__(self, python: Python, threads: Dict[int, ThreadState], lines: Lines) -> None:
+    def __init__(
+        self, python: Python, threads: Dict[int, ThreadState], lines: Lines, idents: Optional[Mapping[int, int]] = None
+    ) -> None:
+        """``idents``: threading.get_ident() → tid of threads that have no state, too; None: of those that have one."""
         self._python = python
         self._threads = threads
         self._locks = Locks(python.frames)
@@ -39,7 +42,11 @@ class LockBook:
         self._pools = Pools(python, threads)
         self._primitives = Primitives(python, threads, Names(python.frames), self._pools)
         acquires = Acquires(python.frames, lines)
-        self._holders = Holders(python, threads, self._locks, acquires, lambda lock, user: self._know(lock, [user]))
+        if idents is None:
+            idents = {state.ident: tid for tid, state in threads.items()}
+        self._holders = Holders(
+            python, threads, idents, self._locks, acquires, lambda lock, user: self._know(lock, [user])
+        )
         self._orphans = Orphans(python, threads, acquires)
         self._ids: Dict[int, str] = {}  # lock object → resource id
         self._states: Dict[int, LockState] = {}

@@ -39,7 +39,7 @@ from .reach import Books, Reaches
 from .sharedwork import SharedWork
 from .signals import caught, signal_handlers
 from .stacks import Stacks
-from .states import match_states
+from .states import idents, match_states
 from .tasks import TaskBook
 from .variables import Variables, thread_exceptions
 from .window import NO_WINDOW, Window, counters, number
@@ -75,8 +75,8 @@ class Reader:
         self.pid = pid
         self.gaps: List[Gap] = []
         self.by_tid = match_states(python, core) if python else {}
-        self.tid_of_ident = {state.ident: tid for tid, state in self.by_tid.items()}
-        self.locks = LockBook(python, self.by_tid, lines) if python else None
+        self.tid_of_ident = idents(core, self.by_tid)
+        self.locks = LockBook(python, self.by_tid, lines, self.tid_of_ident) if python else None
         self.shared = SharedWork(python, core, raw.process.get("maps"), self.by_tid, lines, self.gaps)
         self.native_locks = NativeLocks(core)
         self.buffers = BufferBook(python, core, self.tid_of_ident)

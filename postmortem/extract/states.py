@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from dataclasses import replace
-from typing import Dict, List, Optional
+from typing import Dict, List, Mapping, Optional
 
 from ..cpython.chains import Chain, joined
 from ..cpython.interpreter import Python, ThreadState
@@ -40,6 +40,14 @@ def match_states(python: Python, core: ElfCore) -> Dict[int, ThreadState]:
     if len(python.interpreters) > 1:
         _give_back(core, own)
     return {tid: _nested(states) for tid, states in own.items()}
+
+
+def idents(core: ElfCore, states: Mapping[int, ThreadState]) -> Dict[int, int]:
+    """threading.get_ident() → tid, of every thread of the kernel: one of C's that runs Python only now and then has no
+    state in between, but its ident is its thread pointer all the same."""
+    found = {thread.regs["fs_base"]: thread.tid for thread in core.threads if thread.regs.get("fs_base")}
+    found.update((state.ident, tid) for tid, state in states.items())
+    return found
 
 
 def _give_back(core: ElfCore, own: Dict[int, List[ThreadState]]) -> None:

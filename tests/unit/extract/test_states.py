@@ -7,7 +7,7 @@ from typing import Any, List, Optional
 from postmortem.cpython.chains import Chain
 from postmortem.cpython.frames import Frame
 from postmortem.cpython.interpreter import ThreadState
-from postmortem.extract.states import match_states
+from postmortem.extract.states import idents, match_states
 from postmortem.memory import CoreThread
 
 
@@ -33,3 +33,10 @@ def test_a_caller_whose_stack_is_lost_is_a_gap() -> None:
     assert (len(found.frames), found.cut) == (2, "not in the core")
     interpreters[0].threads = [state(0, 0)]
     assert match_states(python, core)[7].cut is None
+
+
+def test_threads_without_a_state_have_an_ident_too() -> None:
+    """A thread of C's is between two calls into Python: what it has locked records its thread pointer."""
+    core: Any = Fake(threads=[CoreThread(7, 0, {"fs_base": 0x7000}), CoreThread(8, 0, {"fs_base": 0x8000}),
+                              CoreThread(9, 0, {})])  # fmt: skip
+    assert idents(core, {7: state(0, 1)}) == {0x7000: 7, 0x8000: 8}
