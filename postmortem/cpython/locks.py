@@ -139,9 +139,15 @@ class Locks:
             yield from self._opened(other, depth - 1)
 
     def managers(self, frame: Frame) -> List[Tuple[int, Optional[int]]]:
-        """The context managers of a frame's active `with` statements that are no locks themselves, and the line of
-        each `with`."""
-        return [(m, line) for _slot, m, line in self._managers(frame) if self.at(m) is None]
+        """The context managers of a frame's active `with` statements that are no locks themselves, those that ExitStacks
+        among them have entered too, and the line of each `with`."""
+        found = [(m, line) for _slot, outer, line in self._managers(frame) for m in self._unpacked(outer, 5)]
+        return [(m, line) for m, line in found if self.at(m) is None]
+
+    def _unpacked(self, manager: int, depth: int) -> Iterator[int]:
+        yield manager
+        for inner in self.stacked(manager) if depth else ():
+            yield from self._unpacked(inner, depth - 1)
 
     def enter_uses(self, manager: int, name: str) -> bool:
         """Does the ``__enter__`` of a manager's class use a name, such as ``release``?"""

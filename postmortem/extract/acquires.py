@@ -245,7 +245,7 @@ class Acquires:
                     yield from (Event(site.line, inner, False) for stack, inner in entered if stack == value)
             elif value is not None and site.name in verbs and self._is_own(value):
                 yield Event(site.line, value, verbs[site.name], site.bare)
-            elif depth and site.name in self._helping(verbs):
+            elif depth and (site.name in self._helping(verbs) or (value and verbs is LOCKS and site.name in LOCKS)):
                 yield from self._within(scope, site, verbs, depth)
 
     def _is_own(self, value: int) -> bool:
