@@ -39,9 +39,14 @@ def from_core(
     began = time.monotonic()
     core = open_core(path, sysroot)
     pid = core.pid or (core.threads[0].tid if core.threads else 0)
-    process, gaps = read_core(core, pid, None, How(exe, sysroot, with_locals, progress, meanwhile))
-    from .sources import read_sources  # noqa: PLC0415 - as in read_core
+    how = How(exe, sysroot, with_locals, progress, meanwhile)
+    opened = with_program(core, pid, None, how)
+    begun = begin(opened, how, start_gdb([opened], how))
+    process, gaps = finish(begun, how)
+    from .kinship import with_kinship  # noqa: PLC0415 - as in begin
+    from .sources import read_sources  # noqa: PLC0415
 
+    process = with_kinship([process], {process.pid: begun.reader.trace()})[0]
     sources = read_sources([process], str(sysroot) if sysroot else "")
     name = _fatal_signal(core)
     process = changed(process, fatal_signal=signal.Signals[name].value if name else None)
@@ -107,13 +112,6 @@ class Begun(NamedTuple):
     unwinding: Optional[Unwinding]
     reader: Reader
     directory: Optional[str]
-
-
-def read_core(core: ElfCore, pid: int, raw: Optional[Raw], how: How) -> Tuple[Process, List[Gap]]:
-    """A process out of its core: gdb unwinds native stacks while Python's are read here. ``raw`` is what a capture
-    wrote beside the core, None when there was none."""
-    opened = with_program(core, pid, raw, how)
-    return finish(begin(opened, how, start_gdb([opened], how)), how)
 
 
 def with_program(core: ElfCore, pid: int, raw: Optional[Raw], how: How) -> Opened:

@@ -80,22 +80,24 @@ def with_kinship(processes: Sequence[Process], traces: Mapping[int, Trace]) -> L
 
 def _with_parent(process: Process, parent: Optional[Process], traces: Mapping[int, Trace]) -> Process:
     mine, theirs = traces.get(process.pid), traces.get(parent.pid) if parent is not None else None
-    if parent is None or mine is None or theirs is None or mine.origin is None or theirs.origin is None:
+    if mine is None:
         return process
-    if mine.origin != theirs.origin:
+    if theirs is None or mine.origin is None or theirs.origin is None:
+        parent, theirs = None, None  # it has ended, or was not captured
+    elif mine.origin != theirs.origin:
         return changed(process, forked=False)
     left_behind = _left_behind(process, mine, theirs)
     if not left_behind:
         return process
-    fork = _Fork(process, parent, mine, theirs, left_behind)
+    fork = _Fork(process, parent, mine, theirs or Trace(""), left_behind)
     return changed(process, forked=True, resources=tuple(map(fork.completed, process.resources)))
 
 
-def _left_behind(process: Process, mine: Trace, theirs: Trace) -> Tuple[int, ...]:
+def _left_behind(process: Process, mine: Trace, theirs: Optional[Trace]) -> Tuple[int, ...]:
     """Idents of threads of the parent that were there at the fork and are not in the child."""
-    others = [ident for ident in theirs.idents if ident not in mine.idents]
+    others = [ident for ident in theirs.idents if ident not in mine.idents] if theirs is not None else []
     recorded = [lock.owner_ident for lock in mine.locks.values() if lock.owner_ident not in (None, *mine.idents)]
-    wanted = list(dict.fromkeys([*recorded, *others]))[:_MOST_THREADS]
+    wanted = list(dict.fromkeys([*recorded, *others]))[:_MOST_THREADS] if theirs is not None else []
     puzzling = any(_nobody_has(r) and r.waiters for r in process.resources if r.id in mine.locks)
     if not wanted and not puzzling:
         return ()
@@ -105,7 +107,9 @@ def _left_behind(process: Process, mine: Trace, theirs: Trace) -> Tuple[int, ...
         return ()
     try:
         found = tuple(ident for ident in wanted if ident is not None and was_thread(core, ident))
-        return found or (abandoned(core, [t.tid for t in process.threads]) if puzzling else ())
+        return found or (
+            abandoned(core, {t.tid for t in core.threads} | {t.tid for t in process.threads}) if puzzling else ()
+        )
     finally:
         core.close()
 
@@ -157,7 +161,7 @@ def _left_running(memory: Memory, block: int, tids: Collection[int]) -> bool:
 
 class _Fork(NamedTuple):
     process: Process
-    parent: Process
+    parent: Optional[Process]  # None: it was not read
     mine: Trace
     theirs: Trace
     left_behind: Tuple[int, ...]
@@ -167,6 +171,8 @@ class _Fork(NamedTuple):
         place = self.mine.locks.get(resource.id)
         if place is None or not _nobody_has(resource):
             return resource
+        if self.parent is None and place.recorded and place.owner_ident not in self.left_behind:
+            return resource  # its holder may have been a thread of this process
         waker, steps = self._holder(place)
         gone = place.recorded or len(self.process.threads) == 1
         return changed(
@@ -179,6 +185,12 @@ class _Fork(NamedTuple):
     def _fork_steps(self) -> Tuple[str, ...]:
         count = len(self.left_behind)
         threads = "a thread" if count == 1 else f"{count} threads"
+        if self.parent is None:
+            return (
+                f"the control block{'s' if count > 1 else ''} of {threads} that had not come to an end, and "
+                f"{'do' if count > 1 else 'does'} not run in process {self.process.pid}, {'are' if count > 1 else 'is'} in "
+                f"its memory: fork has left {'them' if count > 1 else 'it'} behind",
+            )
         return (
             f"process {self.process.pid} was forked, without exec, from process {self.parent.pid}: the random bytes that "
             "execve puts on a stack are the same in both",
@@ -200,10 +212,17 @@ class _Fork(NamedTuple):
 
     def _holder(self, place: LockPlace) -> Tuple[Waker, Tuple[str, ...]]:
         """Who has the lock in the parent, or had it when that forked, and the steps that tell."""
+        if self.parent is None:
+            step = (
+                "the lock records one of them"
+                if place.recorded
+                else "that process was not read: who had it is not known"
+            )
+            return Waker(BEFORE_FORK, "recorded" if place.recorded else "inferred"), (step,)
         parent = self.parent.pid
         if place.recorded:
             tid = place.owner_tid if place.owner_ident is None else self.theirs.idents.get(place.owner_ident)
-            thread = self._thread(tid)
+            thread = next((t for t in self.parent.threads if t.tid == tid), None)
             if thread is None:
                 step = f"the thread that the lock records does not run in process {parent} any more, either"
                 return Waker(BEFORE_FORK, "recorded", parent), (step,)
@@ -221,9 +240,6 @@ class _Fork(NamedTuple):
             f"no thread of process {parent} is known to have the lock of that address now; the copy would not be told"
         )
         return Waker(BEFORE_FORK, "inferred", parent), (step,)
-
-    def _thread(self, tid: Optional[int]) -> Optional[Thread]:
-        return next((t for t in self.parent.threads if t.tid == tid), None)
 
 
 def _label(thread: Thread) -> str:

@@ -1,7 +1,7 @@
 """A forked process waits for a lock that another thread of its parent held when it was forked.
 
 **What it looks like.** A child of a threaded process, made by fork without exec, waits for a lock at 0 % CPU. The lock is
-held by a thread that the child does not have; the parent has it, or had it.
+held by a thread that the child does not have.
 
 **Easily mistaken for** `lock-order-deadlock`, `orphaned-lock`, `self-deadlock`; `child-wait`, which the parent shows.
 
@@ -111,13 +111,12 @@ def _match(view: View, process: Process, thread: Thread, resource: Resource, wak
     wants = own_frame(thread.python)
     at = f" at {short(wants)}" if wants else ""
     who = f"{waker.name} ({waker.tid})" if waker.name else f"thread {waker.tid}" if waker.tid else "another thread"
+    who += f" of its parent {waker.pid}" if waker.pid is not None else " of its parent"
     since = f", taken at {short(waker.frame)}" if waker.frame is not None else ""
     return Match(
         confidence="possible" if not endless else "proven" if sure else "likely",
-        summary=(
-            f"{label(thread)} of the forked process {process.pid} waits{at} for {resource.description}, which {who} of its "
-            f"parent {waker.pid} held{since} when it was forked"
-        ),
+        summary=f"{label(thread)} of the forked process {process.pid} waits{at} for {resource.description}, which {who} "
+        f"held{since} when it was forked",
         evidence=(
             f"{label(thread)} waits{at} for {resource.description}{' without a time limit' if endless else ''}",
             *resource.because,

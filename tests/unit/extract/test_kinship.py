@@ -174,6 +174,20 @@ def test_what_tells_of_no_thread_at_the_fork(tmp_path: Path, data: bytes, child:
     assert deserted(tmp_path, data, **child).forked is None
 
 
+@pytest.mark.parametrize(("owner", "basis"), [(None, "inferred"), (BLOCKS, "recorded"), (BLOCKS + 0x800, None)])
+def test_the_parent_may_have_ended_too(tmp_path: Path, owner: Optional[int], basis: Optional[str]) -> None:
+    """The block alone tells of the fork; a lock that records a thread which has none is another matter."""
+    child = deserted(tmp_path, block(BLOCKS))
+    trace = Trace(str(tmp_path / "child.core"), b"same", {FORKER + 8: 20}, {"lock-1": LockPlace(LOCK, owner)})
+    lock = Resource("lock-1", "lock", "Lock x", locked=True, waiters=(20,))
+    found = with_kinship([Process(2, 1, threads=child.threads, resources=(lock,))], {2: trace})[0]
+    assert found.forked is True
+    assert [(w.role, w.basis, w.pid) for w in found.resources[0].wakers] == (
+        [(BEFORE_FORK, basis, None)] if basis else []
+    )
+    assert found.resources[0].owner_gone is (True if basis else None)
+
+
 def test_control_blocks_are_found_wherever_they_lie(tmp_path: Path) -> None:
     """In several ranges, at any multiple of 64, across the pieces that are read at once; and they are not many."""
     at = BLOCKS + (1 << 20) - 0x40
