@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 from . import fdinfo, filelocks, filestat, network, procfs
 from .facts import MOST_DESCRIPTORS
-from .filling import Pidfds, fill
+from .filling import Pidfds, fill, timeouts
 from .holders import Holders
 
 Descriptors = Mapping[int, Optional[Mapping[str, str]]]  # pid → descriptor → what it is; None: not to be read
@@ -36,6 +36,7 @@ def net_json(root: int, descriptors: Descriptors) -> Dict[str, Any]:
         "listening_ports": network.listening_ports(sockets),
         "pipes": pipes,
         "fill": fills(pipes),
+        "timeouts": _timeouts(named),
         "known": sorted(pid for pid, table in descriptors.items() if table is not None and len(table) < MOST_DESCRIPTORS),
         "special": _special(named),
         "inherited": _inherited({t for _p, _f, t in named}),
@@ -59,6 +60,21 @@ def fills(pipes: Ends) -> Dict[str, Dict[str, Any]]:
                 if known is not None:
                     found[name] = {**known, "side": mode}
                     break
+    return found
+
+
+def _timeouts(named: List[Tuple[int, str, str]]) -> Dict[str, List[float]]:
+    """A socket's inode → see filling.timeouts. What there was no time for is left out."""
+    until = time.monotonic() + _FILLING_S
+    found: Dict[str, List[float]] = {}
+    with Pidfds() as pidfds:
+        for pid, fd, target in named:
+            if time.monotonic() > until:
+                break
+            if target.startswith("socket:[") and _inode(target) not in found:
+                told = timeouts(pidfds, pid, int(fd))
+                if told is not None:
+                    found[_inode(target)] = told
     return found
 
 

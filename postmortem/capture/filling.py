@@ -1,11 +1,13 @@
-"""How full pipes are: through a duplicate of one of their ends, taken from its holder by pidfd_getfd(2).
+"""What only a descriptor itself can be asked, how full a pipe is and how long a socket waits: through a duplicate of it,
+taken from its holder by pidfd_getfd(2).
 
 Opening /proc/PID/fd/N would make a *new* end: a writer that is about to be told that nobody reads would be told too late,
 and a FIFO's opening would be answered by us. A duplicate is the same end. While we have it, some ten microseconds, the
 pipe stays open on that side even if its holder closes it just then: the other side hears of the end so much later, never
 not at all. Nothing is read, written or set, so O_NONBLOCK and the holder's place in line stay what they are.
 
-Sources: pidfd_open(2) (Linux 5.3), pidfd_getfd(2) (5.6), whose numbers are the same on every architecture; pipe(7).
+Sources: pidfd_open(2) (Linux 5.3), pidfd_getfd(2) (5.6), whose numbers are the same on every architecture; pipe(7);
+socket(7), SO_RCVTIMEO: a struct timeval, two longs.
 """
 
 from __future__ import annotations
@@ -15,11 +17,14 @@ import ctypes
 import fcntl
 import os
 import select
+import socket
+import struct
 import termios
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 _PIDFD_OPEN, _PIDFD_GETFD = 434, 438
 _F_GETPIPE_SZ = 1032
+_TIMEVAL = struct.Struct("ll")
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -63,6 +68,27 @@ def fill(pidfds: Pidfds, pid: int, fd: int) -> Optional[Dict[str, Any]]:
     finally:
         os.close(duplicate)
     return {"bytes": count[0], "capacity": capacity, "alone": alone}
+
+
+def timeouts(pidfds: Pidfds, pid: int, fd: int) -> Optional[List[float]]:
+    """Seconds after which the kernel ends a blocking receive, and a blocking send, on a socket; 0: never. None when it may
+    not be asked."""
+    try:
+        duplicate = pidfds.duplicate(pid, fd)
+    except OSError:
+        return None
+    try:
+        asked = socket.socket(fileno=duplicate)
+    except OSError:
+        os.close(duplicate)
+        return None
+    with asked:
+        try:
+            told = [asked.getsockopt(socket.SOL_SOCKET, option, _TIMEVAL.size)
+                    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO)]  # fmt: skip
+            return [seconds + micro / 1e6 for seconds, micro in map(_TIMEVAL.unpack, told)]
+        except (OSError, struct.error):
+            return None
 
 
 def _call(number: int, *arguments: int) -> int:

@@ -82,13 +82,13 @@ def holders(view: View, resource: Resource) -> Tuple[Holder, ...]:
 
 
 def waiters(view: View, process: Process) -> Iterator[Waiter]:
-    """Of one process: threads in a system call without a time limit that rest there; the program's tasks that wait for a
+    """Of one process: threads in a system call without a known time limit that rest there; the program's tasks that wait for a
     child or a descriptor."""
     resources = {r.id: r for r in process.resources}
     for thread in process.threads:
         wait = thread.wait
         resource = resources.get(wait.resource or "") if wait is not None else None
-        if wait is None or resource is None or wait.endless is not True:
+        if wait is None or resource is None or wait.endless is False:
             continue
         if not view.moves(thread) and view.rests(thread):
             yield Waiter(process, thread, None, resource)

@@ -92,6 +92,13 @@ class Connections:
         peer = _dict(_dict(self.net.get("sockets")).get(inode)).get("peer")
         return str(peer) if isinstance(peer, int) and peer > 0 else None
 
+    def timeouts(self, inode: str) -> Optional[Tuple[float, float]]:
+        """Seconds after which the kernel ends a blocking receive, and a send, on a socket; 0: never. None: unknown."""
+        row = _dict(self.net.get("timeouts")).get(inode)
+        if not isinstance(row, list) or len(row) != 2 or not all(isinstance(one, (int, float)) for one in row):
+            return None
+        return float(row[0]), float(row[1])
+
     def fill(self, name: str) -> Optional[Fill]:
         known = _dict(_dict(self.net.get("fill")).get(name))
         if not known:

@@ -30,6 +30,7 @@ class Descriptor(NamedTuple):
     state: Optional[str] = None  # of a socket
     received: Optional[int] = None  # bytes
     unsent: Optional[int] = None
+    timeouts: Optional[Tuple[float, float]] = None  # of a socket: seconds of a blocking receive and send; 0: none
 
 
 class Descriptors:
@@ -59,7 +60,9 @@ class Descriptors:
             return None
         match = _INODE.match(target)
         if match and match[1] == "socket":
-            return self._socket(target, self._sockets.get(match[2]))._replace(key=f"socket:[{match[2]}]", name=match[2])
+            return self._socket(target, self._sockets.get(match[2]))._replace(
+                key=f"socket:[{match[2]}]", name=match[2], timeouts=self.connections.timeouts(match[2])
+            )
         if match:
             return Descriptor("pipe", target, key=target, name=match[2])
         if target in self._pipes:

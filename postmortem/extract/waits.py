@@ -13,7 +13,7 @@ from .. import syscalls
 from ..cpython.frames import Frame
 from ..evidence import Wait
 from ..memory import Fault, Memory
-from .descriptors import Descriptors
+from .descriptors import Descriptor, Descriptors
 
 _FUTEX_WAITS = {0: "wait", 6: "lock_pi", 9: "wait_bitset", 11: "wait_requeue_pi", 13: "lock_pi2"}
 _FUTEX_PRIVATE, _FUTEX_REALTIME = 0x80, 0x100
@@ -255,9 +255,19 @@ def _descriptor_wait(name: str, fd: int, descriptors: Optional[Descriptors], fra
     if what is not None:
         kind = {"socket": "socket", "pipe": "pipe", "terminal": "file", "file": "file"}.get(what.kind, "other")
         peer = f" {what.local or ''} → {what.remote}" if what.remote else f" {what.local}" if what.local else ""
-        return Wait(kind, name, fd=fd, endless=True, detail=f"{name} on {what.kind}{peer} (descriptor {fd})")
+        limit = _socket_timeout(name, what) if kind == "socket" else 0.0
+        return Wait(kind, name, fd=fd, timeout_s=limit or None, endless=None if limit is None else not limit,
+                    detail=f"{name} on {what.kind}{peer} (descriptor {fd})")  # fmt: skip
     kind = "socket" if name in _SOCKET_CALLS else _kind_by_frames(frames)
-    return Wait(kind, name, fd=fd, endless=True, detail=f"{name} on descriptor {fd}")
+    endless = None if kind == "socket" else True  # which SO_RCVTIMEO limits
+    return Wait(kind, name, fd=fd, endless=endless, detail=f"{name} on descriptor {fd}")
+
+
+def _socket_timeout(name: str, what: Descriptor) -> Optional[float]:
+    """Seconds after which the kernel ends a blocking call on a socket (socket(7), SO_RCVTIMEO), 0 for never."""
+    if what.timeouts is None:
+        return None
+    return what.timeouts[1 if name in _WRITES or name == "connect" else 0]
 
 
 def _kind_by_frames(frames: Sequence[Frame]) -> str:

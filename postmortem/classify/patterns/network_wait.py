@@ -75,7 +75,8 @@ def _thread(view: View, process: Process, thread: Thread, resource: Optional[Res
     peer = resource.remote if resource and resource.remote else "a peer"
     call = thread.wait.syscall if thread.wait else None
     at = f" at {short(frame)}" if frame else ""
-    facts = [f"{label(thread)} is in the system call {call}, without a timeout"]
+    limit = "has no timeout" if thread.wait is not None and thread.wait.endless else "no timeout of it is known"
+    facts = [f"{label(thread)} is in the system call {call}, and {limit}"]
     peer_moves = resource is not None and resource.peer_in_tree is True and view.others_move(process)
     if resource is not None:
         facts.append(resource.description)
@@ -89,7 +90,7 @@ def _thread(view: View, process: Process, thread: Thread, resource: Optional[Res
         facts.append("nothing shows that the main thread waits for it: it may be idle by design")
     return Match(
         confidence="likely" if matters and frame is not None and not (peer_moves or orders) else "possible",
-        summary=f"{label(thread)} waits for {peer}{at}, and has no timeout",
+        summary=f"{label(thread)} waits for {peer}{at}, and {limit}",
         evidence=tuple(facts),
         culprits=_culprits(view, process, frame, thread, None),
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),

@@ -6,6 +6,7 @@ import fcntl
 import os
 import select
 import socket
+import struct
 import threading
 import time
 from pathlib import Path
@@ -142,6 +143,16 @@ def test_a_lock_that_a_thread_waits_for(tmp_path: Path) -> None:
         waiter.join(20)
         assert [w["pid"] for w in waits[0]] == [ME]
         assert [row[:2] for row in found["locked_files"][str(path)]["through"]] == [[ME, held.fileno()]]
+
+
+def test_how_long_a_socket_waits() -> None:
+    """What setsockopt(2) has set for receiving and sending, 0 for no limit."""
+    limited, other = socket.socketpair()
+    with limited, other:
+        limited.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 2, 500_000))
+        found = connections.net_json(ME, links(limited.fileno(), other.fileno()))["timeouts"]
+        inodes = [str(os.fstat(end.fileno()).st_ino) for end in (limited, other)]
+        assert [found[inode] for inode in inodes] == [[2.5, 0.0], [0.0, 0.0]]
 
 
 def test_a_fifo_is_a_pipe_with_a_path(tmp_path: Path) -> None:

@@ -159,3 +159,13 @@ def test_the_number_may_lie_on_the_stack() -> None:
     assert found is not None and found.name == "futex"
     found = waits.in_core(regs, None, Segments({**text, 0x100: given.replace(b"\xca", b"\x01")}))
     assert not waits.is_known(found)
+
+
+def test_a_socket_has_a_timeout_of_its_own() -> None:
+    """SO_RCVTIMEO ends a receive and an accept, SO_SNDTIMEO a send; where they could not be read, nothing is claimed."""
+    fds = Descriptors({"3": "socket:[100]", "4": "socket:[101]"}, {"timeouts": {"100": [2.5, 0.0]}})
+    assert [(w.timeout_s, w.endless) for w in (wait(n, 3, fds=fds) for n in ("recvfrom", "accept4", "read"))] == [
+        (2.5, False)
+    ] * 3
+    assert [wait(name, 3, fds=fds).endless for name in ("sendto", "connect", "write")] == [True] * 3
+    assert (wait("recvfrom", 4, fds=fds).endless, wait("recvfrom", 3, fds=None).endless) == (None, None)
