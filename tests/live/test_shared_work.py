@@ -46,6 +46,16 @@ class Desk:
     def called(self):
         self.free.acquire()
 
+class Log:
+    lock = threading.Lock()
+    def write(self):
+        with self.lock:  # write
+            pass
+    def rotate(self, has, over):
+        with self.lock:
+            has.set()
+            over.wait()
+
 class Audit:
     lock = threading.RLock()
     def note(self):
@@ -107,6 +117,14 @@ def main():
     guest, servant = made.Process(target=desk.use, args=("next",)), made.Process(target=bell.called)
     guest.start()
     servant.start()
+    log, has, over = Log(), threading.Event(), threading.Event()
+    rotation = threading.Thread(target=log.rotate, args=(has, over))
+    rotation.start()
+    has.wait()
+    late = made.Process(target=log.write)
+    late.start()
+    over.set()
+    rotation.join()
     resting, pool = made.Pool(2), made.Pool(2)
     assert resting.map(abs, range(4)) == [0, 1, 2, 3]
     farm = concurrent.futures.ProcessPoolExecutor(1, mp_context=made)
@@ -124,9 +142,9 @@ def main():
         time.sleep(0.01)
     while not nap.running():
         time.sleep(0.01)
-    rest(writer.pid, second.pid, copy.pid, guest.pid, servant.pid, *[p.pid for p in pool._pool + resting._pool])
+    rest(writer.pid, second.pid, copy.pid, guest.pid, servant.pid, late.pid, *[p.pid for p in pool._pool + resting._pool])
     for name, pids in (("second", [second.pid]), ("copy", [copy.pid]), ("guest", [guest.pid]),
-                       ("servant", [servant.pid]), ("resting", [p.pid for p in resting._pool])):
+                       ("servant", [servant.pid]), ("late", [late.pid]), ("resting", [p.pid for p in resting._pool])):
         print(name, *pids)
     print("ready", flush=True)
     sys.stdin.read()
@@ -154,7 +172,7 @@ def test_what_processes_share_is_told_apart(python: str, tmp_path: Path) -> None
         said: Dict[str, List[int]] = {n: list(map(int, pids)) for n, *pids in map(str.split, program.lines)}
         known = captured(program, tmp_path)
         diagnosis = classify(known)
-        found: Dict[str, Finding] = {f.pattern: f for f in diagnosis.findings if f.confidence != "possible"}
+        found: Dict[str, Finding] = {f.pattern: f for f in reversed(diagnosis.findings) if f.confidence != "possible"}
         places = {
             name: (f.culprits[0].pid, f.culprits[0].line, f.confidence) for name, f in found.items() if f.culprits
         }
@@ -168,6 +186,11 @@ def test_what_processes_share_is_told_apart(python: str, tmp_path: Path) -> None
         root = by_pid(known)[program.pid]
         orphan = next(r for r in by_pid(known)[said["second"][0]].resources if r.kind == "shared-semaphore")
         assert (orphan.description, orphan.value) == ("Lock Ledger.guard, shared by processes", 0)
+        inherited = [f for f in diagnosis.findings if f.pattern == "fork-inherited-lock"]
+        assert [(f.culprits[0].pid, f.culprits[0].line, f.confidence) for f in inherited[1:]] == [
+            (*said["late"], program.line_of("write"), "likely")  # its holder has ended in the parent since
+        ]
+
         asked = [by_pid(known)[said[name][0]] for name in ("guest", "servant")]
         permits = [next(r for r in p.resources if r.kind == "shared-semaphore" and r.waiters) for p in asked]
         assert [r.description for r in permits] == ["Semaphore Desk.free, shared by processes"] * 2
