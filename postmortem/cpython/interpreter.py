@@ -12,6 +12,7 @@ from .attributes import attributes
 from .chains import Chain, read_chain
 from .frames import Frame
 from .heapframes import frames_of
+from .locks import Locks
 from .objects import NotThat, Objects
 from .runtime import Runtime, find_runtime
 from .typenames import read_type_names
@@ -72,6 +73,8 @@ class Python:
         self.objects = Objects(image, self.layout)
         self._learn_types()
         self.frames = frames_of(self.objects)
+        #: Remembers which `with` statements keep what open: several readers ask of every frame.
+        self.locks = Locks(self.frames)
         self.problems: List[str] = list(self.runtime.warnings)
         #: False when a thread may run Python in a state that is not among those read.
         self.all_threads = self.runtime.alone

@@ -85,6 +85,7 @@ class Locks:
         self._frames = frames
         self._objects = frames.objects
         self._names = Names(frames)
+        self._entered: Dict[int, List[Entered]] = {}  # by the address of the frame
         self._nameless: Dict[Tuple[int, int], int] = {}  # line of a frame → locks used there that have no name
 
     def at(self, address: int) -> Optional[LockState]:
@@ -121,10 +122,14 @@ class Locks:
     def entered(self, frame: Frame) -> List[Entered]:
         """All context managers that `with` statements of this frame keep open, those that they keep open in turn behind
         them."""
-        found: List[Entered] = []
-        for slot, manager, line in self._managers(frame):
-            found.extend(Entered(inner, line, slot) for inner in self._opened(manager, 5))
-        return found
+        known = self._entered.get(frame.address)
+        if known is None:
+            known = self._entered[frame.address] = [
+                Entered(inner, line, slot)
+                for slot, manager, line in self._managers(frame)
+                for inner in self._opened(manager, 5)
+            ]
+        return known
 
     def _opened(self, manager: int, depth: int) -> Iterator[int]:
         """A context manager and, unless it is a lock, what its generator or its ExitStack holds."""

@@ -12,7 +12,6 @@ from ..cpython.asyncprimitives import Primitive
 from ..cpython.awaiting import Awaiting
 from ..cpython.frames import Frame
 from ..cpython.interpreter import Python
-from ..cpython.locks import Locks
 from ..cpython.tasks import TaskState
 from ..evidence import PythonFrame
 from .acquires import Acquires, Lines
@@ -37,7 +36,7 @@ class Holders:
 
     def __init__(self, python: Python, lines: Lines) -> None:
         self._python = python
-        self._locks = Locks(python.frames)
+        self._locks = python.locks
         self._acquires = Acquires(python.frames, lines)
         self._claims: Dict[int, List[Claim]] = {}  # by the primitive
         self._of: Dict[int, List[Claim]] = {}  # by the task

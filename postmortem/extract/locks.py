@@ -10,7 +10,7 @@ from ..cpython.attributes import attribute
 from ..cpython.frames import Frame
 from ..cpython.freethreading import FreeThreading
 from ..cpython.interpreter import InterpreterState, Python, ThreadState
-from ..cpython.locks import Locks, LockState
+from ..cpython.locks import LockState
 from ..cpython.names import MACHINERY, Names
 from ..cpython.parking import parked_on
 from ..cpython.primitives import Layer, awaited_queue, condition_lock, ends_at, layers
@@ -37,7 +37,7 @@ class LockBook:
         """``idents``: threading.get_ident() → tid of threads that have no state, too; None: of those that have one."""
         self._python = python
         self._threads = threads
-        self._locks = Locks(python.frames)
+        self._locks = python.locks
         self._free = FreeThreading(python)
         self._pools = Pools(python, threads)
         self._primitives = Primitives(python, threads, Names(python.frames), self._pools)

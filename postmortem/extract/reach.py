@@ -19,18 +19,22 @@ from ..cpython.wordsearch import WordSearch, near
 from ..evidence import Gap, PythonFrame, Resource, Task, Thread, Waker
 from ..evidence import replace as changed
 from ..memory import ElfCore
+from .urgency import Urgency
 
 SECONDS = 2.0
 _KINDS = (
     "lock", "condition", "event", "semaphore", "barrier", "queue", "future",
     "async-lock", "async-event", "async-condition", "async-semaphore", "async-barrier", "async-queue", "async-future",
 )  # fmt: skip
-#: Each has a reference on the way up; a reader wants to see how it is known, not all of it.
-_MOST_STEPS = 12
+#: Kept for those who want to check it.
+_MOST_STEPS = 40
+#: Those who could signal something, of whom a reader is told at once.
+_TOLD = 2
 #: Walks that go over memory together: more than are begun, should the time be up.
 _TOGETHER = 32
 #: Bytes that are searched in a moment.
 _LARGE = 32 << 20
+_UNCOUNTED = " counts "
 _REMEDY = "a core with every page (--core sparse) tells more, as long as no C code is in the way"
 
 
@@ -54,6 +58,7 @@ class Reaches:
         self._tid_of = {state.address: tid for tid, state in books.threads.items()}
         self._task_of = {ident: address for address, ident in books.tasks.items()}
         self._landmarks = Landmarks(python, tuple(books.tasks))
+        self._names: Mapping[int, str] = {}  # of tasks, by address
 
     def settle(
         self, resources: Sequence[Resource], threads: Sequence[Thread], tasks: Sequence[Task]
@@ -64,25 +69,31 @@ class Reaches:
         wanted = [r for r in resources if self._is_wanted(r, endless, endless_tasks)]
         if not wanted:
             return tuple(resources)
+        found, obstacle = self._search(wanted, tasks)
+        done = tuple(self._completed(r, found[r.id]) if r.id in found else r for r in resources)
+        open_ones = {r.id for r in done if r.closed is None}
+        urgent = Urgency(threads, tasks, done)
+        left = [r for r in wanted if r.id in open_ones and not _is_answered(found.get(r.id)) and urgent.holds_up(r)]
+        if left and obstacle is not None:
+            self._say(len(left), obstacle)
+        return done
+
+    def _search(self, wanted: List[Resource], tasks: Sequence[Task]) -> Tuple[Dict[str, Reach], Optional[str]]:
+        """By resource, as far as it could be followed; and why not further."""
         if self._python.runtime.free_threaded:
-            self._say(len(wanted), "a free-threaded interpreter keeps no lists of its objects", None)
-            return tuple(resources)
+            return {}, "a free-threaded interpreter keeps no lists of its objects"
         wanted.sort(key=lambda resource: len(resource.waiters) + len(resource.waiting_tasks))
-        names = {address: self._name(tasks, ident) for address, ident in self._books.tasks.items()}
+        self._names = {address: self._name(tasks, ident) for address, ident in self._books.tasks.items()}
         until = time.monotonic() + SECONDS
         found: Dict[str, Reach] = {}
         for ranges in self._ranges(wanted):
             referrers = Referrers(self._python, WordSearch(self._core, ranges, until))
             left = [r for r in wanted if r.id not in found or found[r.id].obstacle is not None]
-            found.update(self._walked(referrers, left, names, until))
-        late = len(wanted) - len(found)
-        if late and time.monotonic() > until:
-            self._say(late, f"the {SECONDS:g} s that a process gets for this were over", None)
-        obstacles = [reach.obstacle for reach in found.values() if reach.obstacle is not None]
-        if obstacles:
-            uncounted = [obstacle for obstacle in obstacles if " counts " in obstacle]
-            self._say(len(obstacles), (uncounted or obstacles)[0], _REMEDY if uncounted else None)
-        return tuple(self._completed(r, found[r.id]) if r.id in found else r for r in resources)
+            found.update(self._walked(referrers, left, self._names, until))
+        if len(found) < len(wanted) and time.monotonic() > until:
+            return found, f"the {SECONDS:g} s that a process gets for this were over"
+        obstacles = sorted(reach.obstacle for reach in found.values() if reach.obstacle is not None)
+        return found, next((o for o in obstacles if _UNCOUNTED in o), next(iter(obstacles), None))
 
     def _ranges(self, wanted: Sequence[Resource]) -> Iterator[Sequence[Tuple[int, int]]]:
         """What to search: of a large process first what lies near what is known. References that are all found there are
@@ -127,8 +138,9 @@ class Reaches:
         task = tasks[number - 1] if 0 < number <= len(tasks) else None
         return (task.name if task is not None else None) or ident
 
-    def _say(self, count: int, reason: str, remedy: Optional[str]) -> None:
+    def _say(self, count: int, reason: str) -> None:
         subject = f"who else could end {count} of the waits" if count != 1 else "who else could end one of the waits"
+        remedy = _REMEDY if _UNCOUNTED in reason and not self._core.is_whole else None
         self._gaps.append(Gap("cpython", subject, reason, remedy))
 
     # ------------------------------------------------------------------ one resource
@@ -158,13 +170,33 @@ class Reaches:
         return Walk(self._python, referrers, around, names, [*dict.fromkeys(known), subject])
 
     def _completed(self, resource: Resource, reach: Reach) -> Resource:
-        wakers = list(resource.wakers)
-        for actor in reach.actors:
-            wakers.append(self._waker(actor))
+        actors = sorted(reach.actors, key=lambda actor: (self._who(actor), actor.where))
+        wakers = (*resource.wakers, *map(self._waker, actors))
         if not reach.complete:
-            return changed(resource, wakers=tuple(wakers))
-        because = (*resource.because, *reach.because[:_MOST_STEPS])
-        return changed(resource, wakers=tuple(wakers), closed=True, because=because)
+            return changed(resource, wakers=wakers)
+        because = (*resource.because, *self._conclusion(resource, reach, actors))
+        return changed(
+            resource, wakers=wakers, closed=True, because=because, steps=tuple(sorted(reach.steps)[:_MOST_STEPS])
+        )
+
+    def _conclusion(self, resource: Resource, reach: Reach, actors: Sequence[Actor]) -> Iterator[str]:
+        """That nobody else refers to it, and who does."""
+        but = " and ".join(dict.fromkeys(map(self._who, actors[:_TOLD])))
+        more = f" and {len(actors) - _TOLD} more" if len(actors) > _TOLD else ""
+        others = f", and {but}{more}," if actors else ""
+        yield (
+            f"only those who wait for it{others} refer to {resource.description}: all {reach.references} references to it, and "
+            f"to what leads to it, are accounted for"
+        )
+        for actor in actors[:_TOLD]:
+            yield f"{self._who(actor)} could signal it, by way of {actor.where}"
+
+    def _who(self, actor: Actor) -> str:
+        if actor.task is not None:
+            return f"task {self._names.get(actor.task, '?')}"
+        if actor.thread is not None:
+            return actor.thread.name or f"thread {self._tid_of.get(actor.thread.address)}"
+        return "anybody"
 
     def _waker(self, actor: Actor) -> Waker:
         if actor.task is not None:
@@ -174,3 +206,8 @@ class Reaches:
             tid = self._tid_of.get(actor.thread.address)
             return Waker("reach", "memory", tid=tid, frame=frame, name=actor.where)
         return Waker("reach", "memory", name=actor.where)
+
+
+def _is_answered(reach: Optional[Reach]) -> bool:
+    """Was it followed to its end, though that may be a place where anybody comes along?"""
+    return reach is not None and reach.obstacle is None

@@ -9,7 +9,6 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 
 from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
-from ..cpython.locks import Locks
 from ..cpython.names import Names
 from ..cpython.semaphores import NO_BOUND, Paths, SemLock, find_semlocks, read_count, role_of, wrapped
 from ..evidence import Gap, HeldLock, PythonFrame, Resource
@@ -54,7 +53,7 @@ class SemaphoreBook:
         self._python = python
         self._image = image
         self._threads = threads
-        self._locks = Locks(python.frames)
+        self._locks = python.locks
         self._names = Names(python.frames)
         self._acquires = Acquires(python.frames, lines)
         self.keys = semaphore_files(maps, image.files)
