@@ -64,11 +64,13 @@ class Actor(NamedTuple):
 
 @dataclass
 class Reach:
-    """``complete``: nobody but the actors can reach the object. ``obstacle``: why that cannot be told."""
+    """``complete``: nobody but the actors can reach the object. ``obstacle``: why that cannot be told. ``steps``: what
+    refers to each object on the way, of which there are ``references`` in all."""
 
     actors: List[Actor] = field(default_factory=list)
-    because: List[str] = field(default_factory=list)
+    steps: List[str] = field(default_factory=list)
     obstacle: Optional[str] = None
+    references: int = 0
 
     @property
     def complete(self) -> bool:
@@ -110,7 +112,8 @@ class Walk:
             obstacle = self._unaccounted(address, references)
             if obstacle is not None:
                 self.reach.obstacle = self.reach.obstacle or obstacle
-            self.reach.because.append(self._sentence(address, references, said))
+            self.reach.steps.append(self._sentence(address, references, said))
+            self.reach.references += references.count or 0
         if len(self._paths) > MAX_OBJECTS:
             self.give_up("what refers to it was followed over a few hundred objects, and goes on")
 

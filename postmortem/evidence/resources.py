@@ -64,7 +64,8 @@ class Resource(msgspec.Struct, frozen=True):
     owner_gone: Optional[bool] = None  # True: its record names a thread or process that is no more
     wakers: Tuple[Waker, ...] = ()  # beside the owner
     closed: Optional[bool] = None  # True: nobody but owner and wakers can end a wait. None: others may, or unknown
-    because: Tuple[str, ...] = ()  # how that is known, step by step
+    because: Tuple[str, ...] = ()  # how that is known, the conclusion first
+    steps: Tuple[str, ...] = ()  # and what it rests on in full, for those who want to check it
     key: Optional[str] = None  # the same in every process that shares it: "pipe:[123]"
     value: Optional[int] = None  # permits of a semaphore, items in a queue, bytes in a pipe
     limit: Optional[int] = None  # places in all: of a queue (0: no bound), a pool, a pipe
@@ -73,5 +74,7 @@ class Resource(msgspec.Struct, frozen=True):
     state: Optional[str] = None  # socket: "ESTABLISHED", …; future: "pending", …; terminal: "foreground", …
     received: Optional[int] = None  # bytes of a socket that wait to be read
     unsent: Optional[int] = None  # bytes of a socket that the other side has not taken
-    taken_at: Tuple[PythonFrame, ...] = ()  # of a locked lock that nobody here is known to hold: where the program takes it
+    taken_at: Tuple[
+        PythonFrame, ...
+    ] = ()  # of a locked lock that nobody here is known to hold: where the program takes it
     released_at: Tuple[PythonFrame, ...] = ()  # of such a lock: functions that give it back without having taken it

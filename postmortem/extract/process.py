@@ -273,7 +273,7 @@ class Reader:
             awaits = self.tasks.awaits
             books = Books({**self.locks.addresses(), **awaits.addresses()}, awaits.tasks, self.by_tid)
             reaches = Reaches(python, self.core, books, self.frame, self.gaps)
-            resources = reaches.settle(resources, threads, self.tasks.tasks)
+            resources = reaches.settle(resources, threads, self.tasks.tasks, self.tasks.loops)
         catches = caught(raw.get("signals_caught"))
         return Process(
             pid=self.pid,

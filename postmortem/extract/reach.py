@@ -16,7 +16,7 @@ from ..cpython.interpreter import Python, ThreadState
 from ..cpython.landmarks import Landmarks
 from ..cpython.referrers import Referrers
 from ..cpython.wordsearch import WordSearch, near
-from ..evidence import Gap, PythonFrame, Resource, Task, Thread, Waker
+from ..evidence import Gap, Loop, PythonFrame, Resource, Task, Thread, Waker
 from ..evidence import replace as changed
 from ..memory import ElfCore
 from .urgency import Urgency
@@ -61,7 +61,11 @@ class Reaches:
         self._names: Mapping[int, str] = {}  # of tasks, by address
 
     def settle(
-        self, resources: Sequence[Resource], threads: Sequence[Thread], tasks: Sequence[Task]
+        self,
+        resources: Sequence[Resource],
+        threads: Sequence[Thread],
+        tasks: Sequence[Task],
+        loops: Sequence[Loop] = (),
     ) -> Tuple[Resource, ...]:
         """The resources, those completed of which more is known now."""
         endless = {t.tid for t in threads if t.wait is not None and t.wait.endless}
@@ -72,7 +76,7 @@ class Reaches:
         found, obstacle = self._search(wanted, tasks)
         done = tuple(self._completed(r, found[r.id]) if r.id in found else r for r in resources)
         open_ones = {r.id for r in done if r.closed is None}
-        urgent = Urgency(threads, tasks, done)
+        urgent = Urgency(threads, tasks, loops, done)
         left = [r for r in wanted if r.id in open_ones and not _is_answered(found.get(r.id)) and urgent.holds_up(r)]
         if left and obstacle is not None:
             self._say(len(left), obstacle)

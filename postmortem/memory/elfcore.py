@@ -103,6 +103,12 @@ class ElfCore(Image):
         return [(s.vaddr, s.vaddr + s.memsz) for s in self._loads if s.flags & PF_W]
 
     @property
+    def is_whole(self) -> bool:
+        """Does it announce every byte of the memory that the process could write to, and has no file?"""
+        memory = (s for s in self._loads if s.flags & PF_W and self.mapped_file(s.vaddr) is None)
+        return not self.truncated and all(s.filesz >= s.memsz for s in memory)
+
+    @property
     def written(self) -> List[Tuple[int, int]]:
         """What the file has of the writable segments, without its holes."""
         try:

@@ -76,8 +76,8 @@ def own(**more: References) -> Dict[int, References]:
 def test_what_only_its_waiter_refers_to_is_out_of_reach() -> None:
     """Nobody is met, nothing is missing, and each object on the way has its sentence."""
     reach = climbed(own())
-    assert reach.complete and reach.actors == [] and len(reach.because) == 3
-    assert "the Queue is referred to once: local it of work (on the waiting thread's own stack)" in reach.because
+    assert reach.complete and reach.actors == [] and len(reach.steps) == 3
+    assert "the Queue is referred to once: local it of work (on the waiting thread's own stack)" in reach.steps
 
 
 @pytest.mark.parametrize("short", [LOCK, DEQUE, QUEUE])
