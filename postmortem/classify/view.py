@@ -6,7 +6,7 @@ from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ..evidence import Evidence, Process, PythonFrame, Thread
 from ..findings import Culprit, Victim
-from ..waitgraph import Agent, Edge, WaitGraph
+from ..waitgraph import Agent, Cycle, Edge, WaitGraph
 from . import knowledge
 
 #: Of a core: a thread that used more over the window was not waiting.
@@ -113,6 +113,21 @@ class View:
     def edges(self, process: Process, thread: Thread) -> Tuple[Edge, ...]:
         """What a thread waits for."""
         return self.graph.edges.get(Agent(process.pid, thread.tid), ())
+
+    def certainty(self, cycle: Cycle) -> str:
+        """Of a circle: where one of it has a time limit, the circle opens by itself, and is worth a look at most."""
+        if any(edge.endless is False for edge in cycle.edges):
+            return "possible"
+        return "proven" if self.graph.proves(cycle) else "likely"
+
+    def limits(self, cycle: Cycle) -> List[str]:
+        """Who of a circle gives up some day."""
+        limited = [self.graph.label(edge.waiter) for edge in cycle.edges if edge.endless is False]
+        return (
+            [f"{', '.join(limited[:3])} gives up when its time limit is over, which opens the circle"]
+            if limited
+            else []
+        )
 
     def waits_on(self, process: Process, tid: int) -> List[Thread]:
         """Threads that directly or through others wait for this one."""

@@ -69,12 +69,13 @@ def _circle(view: View, cycle: Cycle) -> Match:
         fact, places = _link(view, edge, after)
         facts.append(fact)
         culprits += places
+    facts += view.limits(cycle)
     behind = view.graph.behind(frozenset(cycle.agents))
     if behind:
         facts.append(f"{plural(len(behind), 'other')} {do(len(behind), 'wait')} behind them")
     names = " → ".join(view.graph.label(agent) for agent in cycle.agents[:6])
     return Match(
-        confidence="proven" if view.graph.proves(cycle) else "likely",
+        confidence=view.certainty(cycle),
         summary=f"{_these(cycle)} wait for each other in a circle ({names} → back): "
         + " and ".join(dict.fromkeys(edge.what for edge in cycle.edges[:3])),
         evidence=tuple(facts),

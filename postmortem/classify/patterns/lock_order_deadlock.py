@@ -83,11 +83,12 @@ def _match(view: View, cycle: Cycle) -> Match:
         fact, places = _link(view, edge, after)
         facts.append(fact)
         culprits += places
+    facts += view.limits(cycle)
     behind = [a for a in view.graph.behind(frozenset(cycle.agents)) if a.tid is not None]
     if behind:
         facts.append(f"{plural(len(behind), 'other thread')} {do(len(behind), 'wait')} behind them")
     return Match(
-        confidence="proven" if view.graph.proves(cycle) else "likely",
+        confidence=view.certainty(cycle),
         summary=_summary(view, cycle),
         evidence=tuple(facts),
         culprits=tuple(dict.fromkeys(culprits)),
