@@ -31,6 +31,7 @@ _LOCKED = 1
 _SELF, _FUNC = 24, 16
 #: Of so many locks used at one line no name was found: of the next ones none is sought. And so many users are asked.
 _MOST_NAMELESS, _USERS = 50, 8
+_MOST_LOCALS = 50
 _EXITS = ("__exit__", "__aexit__")
 _C_EXITS = tuple(name.encode() for name in _EXITS)
 #: PyDescrObject.d_name (Include/cpython/descrobject.h)
@@ -192,6 +193,19 @@ class Locks:
         except (Fault, NotThat, IndexError):
             return []
 
+    def methods(self, frame: Frame, name: str) -> Iterator[int]:
+        """The locks whose bound method of this name is a local variable of a frame."""
+        for _variable, value in list(self._frames.locals(frame))[:_MOST_LOCALS]:
+            try:
+                is_builtin = self._objects.type_name(value) == "builtin_function_or_method"
+                if is_builtin and self._builtin(value) == name.encode():
+                    yield self._objects.field(value, _SELF)
+            except Fault:
+                continue
+
+    def _builtin(self, value: int) -> bytes:
+        return self._objects.memory.cstring(self._objects.memory.u64(self._objects.field(value, _FUNC)), 16)
+
     def _managers(self, frame: Frame) -> Iterator[Tuple[int, int, Optional[int]]]:
         """(slot, context manager, line of its `with`) of the active `with` statements of a frame."""
         kept = self._frames.kept_depth(frame)
@@ -209,7 +223,7 @@ class Locks:
         name = objects.type_name(value) if value else None
         try:
             if name == "builtin_function_or_method":
-                found = objects.memory.cstring(objects.memory.u64(objects.field(value, _FUNC)), 16) in _C_EXITS
+                found = self._builtin(value) in _C_EXITS
             else:
                 found = name == "method" and self._is_exit(objects.field(value, _FUNC))
             return objects.field(value, _SELF) if found else None

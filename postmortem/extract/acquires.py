@@ -34,10 +34,12 @@ from .callsites import (
     CallSite,
     Function,
     Source,
+    Span,
     calls_before,
     calls_from,
     function_at,
     function_from,
+    named_methods,
     parameters,
     parse,
     with_paths,
@@ -59,6 +61,14 @@ _MOST_FILES = 300
 _DEPTH = 2
 #: Of a method: im_func, im_self (Include/cpython/classobject.h).
 _FUNC, _SELF = 16, 24
+
+
+def _span(frame: Frame) -> Optional[Span]:
+    """What a frame evaluates; None up to 3.10, and where the program was compiled without columns."""
+    place = frame.code.location(frame.lasti)
+    if place is None or place.line is None or place.column is None or place.end_column is None:
+        return None
+    return Span((place.line, place.column), (place.end_line or place.line, place.end_column))
 
 
 class Event(NamedTuple):
@@ -111,7 +121,7 @@ class Acquires:
         self._frames = frames
         self._lines = lines
         self._sources: Dict[str, Source] = {}
-        self._sites: Dict[Tuple[int, int, bool], List[CallSite]] = {}
+        self._sites: Dict[Tuple[int, int, Optional[Span], bool], List[CallSite]] = {}
         self._helpers: Dict[bool, Set[str]] = {}
         self._files: Tuple[str, ...] = ()
 
@@ -137,8 +147,10 @@ class Acquires:
         if not self._concerns(frame, verbs):
             return []
         scope, events = self._scope(frame), []
-        now = {event.what for event in self._events(scope, self._now(frame), verbs, 0) if event.taken}
-        for event in self._events(scope, self._before(frame), verbs, _DEPTH):
+        before = self._before(frame)
+        sites = self._now(frame) if before else []
+        now = {event.what for event in self._events(scope, sites, verbs, 0) if event.taken}
+        for event in self._events(scope, before, verbs, _DEPTH):
             if event.sure or event.what not in now:  # whoever waits for it now has tried in vain before
                 events.append(event[:3])
         return outstanding(events)
@@ -162,9 +174,12 @@ class Acquires:
         if function is None or frame.line is None:
             return set()
         sites = [s for s in self._from(frame) if s.path not in with_paths(function)]
+        span, scope = _span(frame), self._scope(frame)
         found: Dict[int, bool] = {}
-        for event in self._events(self._scope(frame), sites, verbs, 0 if verbs is LOCKS else _DEPTH):
-            found.setdefault(event.what, not event.taken and event.line > frame.line)
+        for site in sites:
+            behind = (site.line, site.column) >= span.end if span else site.line > frame.line
+            for event in self._events(scope, [site], verbs, 0 if verbs is LOCKS else _DEPTH):
+                found.setdefault(event.what, not event.taken and behind)
         return {what for what, pending in found.items() if pending}
 
     def entered(self, manager: int, verbs: Verbs = LOCKS) -> List[int]:
@@ -179,8 +194,21 @@ class Acquires:
             yield from self._kept(*called, verbs, _DEPTH)
 
     def unread(self, frame: Frame) -> bool:
-        """Might its function have acquired something, for all that is known of it?"""
-        return "acquire" in frame.code.used_names() and self.function(frame) is None
+        """Might its function have acquired something, for all that is known of it? Its source may not be at hand; or, where
+        columns are not known, the line where it stands takes something first and then does something else."""
+        if not self._concerns(frame, LOCKS):
+            return False
+        if self.function(frame) is None:
+            return "acquire" in frame.code.used_names()
+        now = self._now(frame) if _span(frame) is None else []
+        takes = [site for site in now if site.name == "acquire" or site.name in self._helping(LOCKS)]
+        return any((first.end, first.end_column) <= other[:2] for first in takes for other in now)
+
+    def passes_on(self, frame: Frame, name: str) -> List[int]:
+        """Addresses of the objects whose method of this name a frame's function hands to others, instead of calling it."""
+        function = self.function(frame) if name in frame.code.used_names() else None
+        paths = named_methods(function, name) if function is not None else ()
+        return [value for value in map(self._scope(frame).resolve, paths) if value is not None]
 
     # ------------------------------------------------------------------ syntax
 
@@ -212,19 +240,21 @@ class Acquires:
         return self._known(frame, False)
 
     def _now(self, frame: Frame) -> List[CallSite]:
-        """The calls of the line where it stands."""
-        line = frame.line or 0
-        return [site for site in self._from(frame) if site.line <= line <= site.end] if self._before(frame) else []
+        """The calls that it makes now: without columns, all those of the line where it stands."""
+        line, span = frame.line or 0, _span(frame)
+        sites = [site for site in self._from(frame) if site.line <= line <= site.end]
+        return [site for site in sites if (site.line, site.column) < span.end] if span else sites
 
     def _known(self, frame: Frame, before: bool) -> List[CallSite]:
         line = frame.line
         if line is None:
             return []
-        place = (frame.code.address, line, before)
+        span = _span(frame)
+        place = (frame.code.address, line, span, before)
         if place not in self._sites:
             function = self.function(frame)
             look = calls_before if before else calls_from
-            self._sites[place] = look(function, line) if function is not None else []
+            self._sites[place] = look(function, line, span) if function is not None else []
         return self._sites[place]
 
     # ------------------------------------------------------------------ objects

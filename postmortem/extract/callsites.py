@@ -1,6 +1,7 @@
-"""The method calls of a function's source that have run before a line, and those that are yet to run: plain syntax.
+"""The method calls of a function's source that have run before a place, and those that are yet to run: plain syntax.
 
-Nothing is evaluated. Calls count in the order of their lines; a `finally` or `except` around the line is yet to run.
+Nothing is evaluated. Calls count in the order of their lines, and within a line in that of their columns, where these are
+known (``Span``, 3.11+); a `finally` or `except` around the line is yet to run.
 """
 
 from __future__ import annotations
@@ -23,6 +24,19 @@ class CallSite(NamedTuple):
     arguments: Tuple[Tuple[str, ...], ...] = ()  # dotted names of positional arguments, () for anything else
     end: int = 0  # line of its last character
     bare: bool = True  # called without any argument
+    end_column: int = 0  # behind its last character
+
+
+class Span(NamedTuple):
+    """The expression that a frame evaluates: (line, column) of its first character, and behind its last one; columns in
+    bytes of UTF-8, as both ``ast`` and CPython's line tables count them."""
+
+    start: Tuple[int, int]
+    end: Tuple[int, int]
+
+    def is_behind(self, other: Span) -> bool:
+        """Is the other one over when this one is evaluated? What lies inside of it has been, too."""
+        return other.end <= self.start or (self.start <= other.start and other.end <= self.end and other != self)
 
 
 class Source(NamedTuple):
@@ -76,18 +90,21 @@ def parameters(function: Function) -> Tuple[str, ...]:
     return tuple(a.arg for a in (*getattr(arguments, "posonlyargs", ()), *arguments.args))
 
 
-def calls_before(function: Function, line: int = _END) -> List[CallSite]:
-    """The calls before a line that have run, in their order; all of them without a line."""
-    return sorted(_before(function, line))
+def calls_before(function: Function, line: int = _END, span: Optional[Span] = None) -> List[CallSite]:
+    """The calls before a line that have run, in their order; all of them without a line. ``span``: what is evaluated there,
+    where it is known: calls of the same line may have run before it."""
+    return sorted(_before(function, line, span))
 
 
-def _before(function: Function, line: int) -> Iterator[CallSite]:
+def _before(function: Function, line: int, span: Optional[Span]) -> Iterator[CallSite]:
     waiting: List[ast.AST] = list(function.body)
+    awaited: Dict[int, Span] = {}
     while waiting:
         node = waiting.pop()
         if isinstance(node, _DEFINITIONS):
             continue
-        if isinstance(node, ast.Call) and node.lineno < line:
+        _note_awaited(node, awaited)
+        if isinstance(node, ast.Call) and (_is_over(node, span, awaited) if span else node.lineno < line):
             yield from _site(node)
         if isinstance(node, ast.Try) and any(_holds(child, line) for child in node.body):
             waiting.extend(node.body)
@@ -95,16 +112,32 @@ def _before(function: Function, line: int) -> Iterator[CallSite]:
             waiting.extend(ast.iter_child_nodes(node))
 
 
-def calls_from(function: Function, line: int) -> List[CallSite]:
+def _note_awaited(node: ast.AST, awaited: Dict[int, Span]) -> None:
+    """A coroutine has not run when its call has made it, but when it has been awaited."""
+    if isinstance(node, (ast.Await, ast.YieldFrom)):
+        awaited[id(node.value)] = _span(node)
+
+
+def _is_over(node: ast.expr, span: Span, awaited: Dict[int, Span]) -> bool:
+    return span.is_behind(awaited.get(id(node)) or _span(node))
+
+
+def _span(node: ast.expr) -> Span:
+    return Span((node.lineno, node.col_offset), (_end(node), _end_column(node)))
+
+
+def calls_from(function: Function, line: int, span: Optional[Span] = None) -> List[CallSite]:
     """The calls of a line, which run now, and those behind it, in their order. An `else` or `except` of a `try` whose body
     is over, or a branch that was not taken, looks as if it were yet to run: it is one line of several."""
     found: List[CallSite] = []
     waiting: List[ast.AST] = list(function.body)
+    awaited: Dict[int, Span] = {}
     while waiting:
         node = waiting.pop()
         if isinstance(node, _DEFINITIONS):
             continue
-        if isinstance(node, ast.Call) and _end(node) >= line:
+        _note_awaited(node, awaited)
+        if isinstance(node, ast.Call) and _end(node) >= line and not (span and _is_over(node, span, awaited)):
             found.extend(_site(node))
         waiting.extend(ast.iter_child_nodes(node))
     return sorted(found)
@@ -121,12 +154,13 @@ def with_paths(function: Function) -> Set[Tuple[str, ...]]:
 
 def _site(node: ast.Call) -> Iterator[CallSite]:
     arguments, bare = tuple(dotted(a) for a in node.args), not node.args and not node.keywords
+    last = (arguments, _end(node), bare, _end_column(node))
     if isinstance(node.func, ast.Attribute):
         path = dotted(node.func.value)
         if path:
-            yield CallSite(node.lineno, node.col_offset, path, node.func.attr, arguments, _end(node), bare)
+            yield CallSite(node.lineno, node.col_offset, path, node.func.attr, *last)
     elif isinstance(node.func, ast.Name):
-        yield CallSite(node.lineno, node.col_offset, (), node.func.id, arguments, _end(node), bare)
+        yield CallSite(node.lineno, node.col_offset, (), node.func.id, *last)
 
 
 def _holds(node: ast.stmt, line: int) -> bool:
@@ -135,6 +169,25 @@ def _holds(node: ast.stmt, line: int) -> bool:
 
 def _end(node: Union[ast.stmt, ast.expr]) -> int:
     return getattr(node, "end_lineno", None) or node.lineno
+
+
+def _end_column(node: ast.expr) -> int:
+    return getattr(node, "end_col_offset", None) or node.col_offset
+
+
+def named_methods(function: Function, name: str) -> Set[Tuple[str, ...]]:
+    """What methods of a name are taken from without being called on the spot, as dotted names: ``undo(lock.release)``,
+    ``lambda: lock.release()``."""
+    called: Set[int] = set()
+    waiting: List[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Call):
+            called.add(id(node.func))
+        if not isinstance(node, _DEFINITIONS):
+            waiting.extend(ast.iter_child_nodes(node))
+    loose = (n for n in ast.walk(function) if isinstance(n, ast.Attribute) and n.attr == name and id(n) not in called)
+    return {dotted(node.value) for node in loose} - {()}
 
 
 def dotted(node: ast.AST) -> Tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..cpython.frames import Frame
@@ -70,7 +71,7 @@ class Holders:
         if unowned or permits:
             self._infer(unowned, permits)
         for address, claims in doubted.items():
-            if address not in self.owners:
+            if address not in self.owners and not self._others_may({claim.tid for claim in claims}):
                 self._own(address, claims, "inferred")
         self._settle_permits(permits)
 
@@ -146,11 +147,18 @@ class Holders:
                 continue
             if frame.function in ("__exit__", "__aexit__") and frame is not claim.frame:
                 return True  # it takes again what it had let go
-            if "release" in frame.code.used_names() and claim.what in map(self._lock, self._acquires.released(frame)):
+            if claim.what in map(self._lock, self._releasable(frame)):
                 return True
             if any(self._locks.enter_uses(manager, "release") for manager, _line in self._locks.managers(frame)):
                 return True
         return False
+
+    def _releasable(self, frame: Frame) -> Iterator[int]:
+        """What the function of a frame has released by hand, and what others may, to whom it gives the method `release`."""
+        if "release" in frame.code.used_names():
+            yield from self._acquires.released(frame)
+            yield from self._acquires.passes_on(frame, "release")
+        yield from self._locks.methods(frame, "release")
 
     def _lock(self, address: int) -> Optional[int]:
         """The lock behind an object: itself, or that of a Condition."""
@@ -176,6 +184,11 @@ class Holders:
         for address, found in claims.items():
             if len({c.tid for c in found}) == 1:
                 self._own(address, found, "inferred")
+
+    def _others_may(self, tids: Set[int]) -> bool:
+        """May other threads have acquired something by hand, for all that is known of their functions?"""
+        others = [state.frames[:_MAX_SEARCHED] for tid, state in self._threads.items() if tid not in tids]
+        return any(self._acquires.unread(f) for f in itertools.chain.from_iterable(others))
 
     def _by_hand(self, frame: Frame) -> Iterator[Tuple[Optional[int], int]]:
         """Locks that a frame's function has acquired and not released, itself, through functions that it called or

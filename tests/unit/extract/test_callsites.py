@@ -11,10 +11,12 @@ from postmortem.extract.callsites import (
     MODULE,
     CallSite,
     Source,
+    Span,
     calls_before,
     calls_from,
     function_at,
     function_from,
+    named_methods,
     parameters,
     parse,
     with_paths,
@@ -104,3 +106,49 @@ def test_methods_know_their_class() -> None:
 def test_what_is_no_python_has_no_functions(lines: List[str]) -> None:
     """The source may be gone, of another version, or no source at all."""
     assert parse(lines).functions == ()
+
+
+ONE_LINE = """
+async def f(a, b, log):
+    a.acquire(); log.write(b.name()); a.release()
+    await a.acquire()
+    undo(a.release, lambda: b.release())
+    log.release()
+"""
+
+
+def at(text: str, number: int = 3) -> Span:
+    column = ONE_LINE.splitlines()[number - 1].index(text)
+    return Span((number, column), (number, column + len(text)))
+
+
+@pytest.mark.parametrize(
+    ("span", "before", "now"),
+    [
+        (at("a.acquire()"), [], ["acquire", "write", "name", "release"]),
+        (at("log.write(b.name())"), ["acquire", "name"], ["write", "release"]),
+        (at("b.name()"), ["acquire"], ["write", "name", "release"]),
+        (at("a.release()"), ["acquire", "write", "name"], ["release"]),
+    ],
+)
+def test_columns_order_the_calls_of_a_line(span: Span, before: List[str], now: List[str]) -> None:
+    """What ends before the expression that is evaluated has run, and so have its own arguments; it itself has not, nor what
+    is around it."""
+    function = parse(ONE_LINE.splitlines()).functions[0]
+    assert [site.name for site in calls_before(function, 3, span)] == before
+    assert [site.name for site in calls_from(function, 3, span) if site.line == 3] == now
+
+
+def test_a_coroutine_has_run_when_it_was_awaited() -> None:
+    """Whoever awaits acquire() has called it, but does not have the lock."""
+    function = parse(ONE_LINE.splitlines()).functions[0]
+    awaiting = at("await a.acquire()", 4)
+    assert [site.line for site in calls_before(function, 4, awaiting)] == [3, 3, 3, 3]
+    assert next(site.name for site in calls_from(function, 4, awaiting)) == "acquire"
+
+
+def test_methods_that_are_handed_on() -> None:
+    """A bound method as an argument, and a call in a lambda: others make them, whenever they like."""
+    function = parse(ONE_LINE.splitlines()).functions[0]
+    assert named_methods(function, "release") == {("a",), ("b",)}
+    assert named_methods(function, "acquire") == set()
