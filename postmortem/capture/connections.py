@@ -11,7 +11,7 @@ import time
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 from . import fdinfo, filelocks, filestat, network, procfs
-from .facts import MOST_DESCRIPTORS
+from .facts import MOST_DESCRIPTORS, open_descriptors
 from .filling import Pidfds, fill, timeouts
 from .holders import Holders
 
@@ -22,8 +22,9 @@ _MOST_FILES = 4096  # that are asked what they are
 _FILLING_S = 0.3
 
 
-def net_json(root: int, descriptors: Descriptors) -> Dict[str, Any]:
-    """All of it, of the processes in ``descriptors``. Tables that cannot be read are left out."""
+def net_json(root: int, descriptors: Descriptors, attached: bool = False) -> Dict[str, Any]:
+    """All of it, of the processes in ``descriptors``. Tables that cannot be read are left out. ``attached``: the root was
+    not started by us, so that it may have inherited what we do not have."""
     named = list(_named(descriptors))
     sockets = network.find_sockets(f"/proc/{root}/net", {_inode(t) for _p, _f, t in named if t.startswith("socket:[")})
     files = _files(named)
@@ -39,7 +40,8 @@ def net_json(root: int, descriptors: Descriptors) -> Dict[str, Any]:
         "timeouts": _timeouts(named),
         "known": sorted(pid for pid, table in descriptors.items() if table is not None and len(table) < MOST_DESCRIPTORS),
         "special": _special(named),
-        "inherited": _inherited({t for _p, _f, t in named}),
+        "inherited": sorted(_ours(named) | (_perhaps_inherited(root, named) if attached else set())),
+        "in_flight": _in_flight(named, sockets),
         "locks": locks,
         "locked_files": _locked_files(named, files, locks, locked),
         "beyond": _beyond(root, members, sockets, pipes, locked),
@@ -128,15 +130,50 @@ def _special(named: List[Tuple[int, str, str]]) -> Dict[str, Dict[str, Any]]:
     return found
 
 
-def _inherited(targets: Set[str]) -> List[str]:
+def _ours(named: List[Tuple[int, str, str]]) -> Set[str]:
     """Those that we have ourselves: the command got them from whoever started us."""
-    found = set()
-    for fd in range(3):
-        try:
-            found.add(os.readlink(f"/proc/self/fd/{fd}"))
-        except OSError:
+    ours = open_descriptors(os.getpid()) or {}
+    return {target for _pid, _fd, target in named} & set(ours.values())
+
+
+def _perhaps_inherited(root: int, named: List[Tuple[int, str, str]]) -> Set[str]:
+    """Pipes and sockets that a process may have got from whoever started it: all of which nobody of the tree has an end
+    that is closed on exec, as those are that Python makes. Of a process whose parent may not be looked into, all: it may
+    have been forked without exec."""
+    shared = {target for _pid, _fd, target in named if target.startswith(("pipe:[", "socket:["))}
+    try:
+        parent = procfs.stat(f"/proc/{root}").ppid
+    except (OSError, ValueError):
+        return shared
+    if parent > 0 and open_descriptors(parent) is None:
+        return shared
+    for pid, fd, target in named:
+        if target in shared:
+            try:
+                if fdinfo.read(pid, fd).is_own:
+                    shared.discard(target)
+            except OSError:
+                continue
+    return shared
+
+
+def _in_flight(named: List[Tuple[int, str, str]], sockets: Mapping[str, Mapping[str, Any]]) -> List[str]:
+    """Inodes of Unix sockets in which descriptors are on their way to somebody (unix(7), SCM_RIGHTS), or may be: nobody
+    has these open."""
+    found: Set[str] = set()
+    for pid, fd, target in named:
+        row = sockets.get(_inode(target), {}) if target.startswith("socket:[") else {}
+        if row.get("proto") != "unix":
             continue
-    return sorted(found & targets)
+        if row.get("tx_queue") and str(row.get("peer")) not in sockets:
+            found.add(_inode(target))  # to somebody beyond the tree
+        try:
+            waiting = fdinfo.read(pid, fd).in_flight
+        except OSError:
+            waiting = None
+        if waiting or (waiting is None and row.get("rx_queue")):
+            found.add(_inode(target))
+    return sorted(found)
 
 
 def _is(file: filestat.File, lock: Mapping[str, Any]) -> bool:

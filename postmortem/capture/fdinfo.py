@@ -1,7 +1,7 @@
 """What /proc/PID/fdinfo/FD tells of a descriptor beside its link: how it was opened, and what its kind has to say.
 
 Sources: Documentation/filesystems/proc.rst, section 3.8; fs/eventpoll.c (tfd), fs/eventfd.c, fs/timerfd.c, fs/signalfd.c,
-fs/notify/fdinfo.c, kernel/fork.c (Pid, of a pidfd), fs/locks.c (lock).
+fs/notify/fdinfo.c, kernel/fork.c (Pid, of a pidfd), fs/locks.c (lock), net/unix/af_unix.c (scm_fds).
 """
 
 from __future__ import annotations
@@ -40,6 +40,19 @@ class FdInfo(NamedTuple):
         except (KeyError, ValueError):
             return None
         return {os.O_RDONLY: "r", os.O_WRONLY: "w"}.get(flags & os.O_ACCMODE, "rw")
+
+    @property
+    def is_own(self) -> bool:
+        """Is it closed on exec? Then its process did not get it by one."""
+        try:
+            return bool(int(self.values["flags"], 8) & os.O_CLOEXEC)
+        except (KeyError, ValueError):
+            return False
+
+    @property
+    def in_flight(self) -> Optional[int]:
+        """Of a Unix socket: descriptors that were sent to it and wait to be received; None before Linux 5.6."""
+        return _number(self.values.get("scm_fds"), 10)
 
 
 def read(pid: int, fd: str) -> FdInfo:

@@ -91,7 +91,8 @@ class Session:
                 if now is not None and now != known["fds"]:
                     known["fds"] = now
                     self.bundle.write_json(f"raw/proc/{pid}/process.json", known)
-            ties = connections.net_json(self.command.pid, {pid: known["fds"] for pid, known in self.facts.items()})
+            tables = {pid: known["fds"] for pid, known in self.facts.items()}
+            ties = connections.net_json(self.command.pid, tables, isinstance(self.command, Watch))
             self.bundle.write_json("raw/proc/net.json", ties)
         with self.bundle.step("sharers", "the tree", only_failure=True):
             shared = sharers.sharers_json(

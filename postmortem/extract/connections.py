@@ -121,6 +121,11 @@ class Connections:
         hidden = [p for p, f in self._facts.items() if p not in known and str(f["state"])[:1] not in ("Z", "X")]
         if hidden:
             return False, f"the descriptors of {self.called(hidden[0])} could not be read"
+        if self.net.get("in_flight"):
+            return (
+                False,
+                "descriptors are on their way through a socket, and may be one of them: whoever receives them has it",
+            )
         if self._beyond.get("not_looked_at"):
             return False, "there was no time to look at the descriptors of all processes of the machine"
         unread = _dict(self._beyond.get("unread"))

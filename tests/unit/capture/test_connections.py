@@ -155,6 +155,34 @@ def test_how_long_a_socket_waits() -> None:
         assert [found[inode] for inode in inodes] == [[2.5, 0.0], [0.0, 0.0]]
 
 
+def test_descriptors_on_their_way() -> None:
+    """One that was sent and not received yet is nobody's; plain bytes carry none."""
+    one, other = socket.socketpair()
+    with one, other:
+        one.sendmsg([b"x"])
+        assert connections.net_json(ME, links(one.fileno(), other.fileno()))["in_flight"] == []
+        one.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", one.fileno()))])
+        found = connections.net_json(ME, links(one.fileno(), other.fileno()))["in_flight"]
+        assert found == [str(os.fstat(other.fileno()).st_ino)]
+        other.recv(2)
+
+
+def test_what_a_running_process_may_have_inherited() -> None:
+    """With an end that is closed on exec it was made here; without one it may come from whoever started the program."""
+    own = os.pipe()
+    given = os.pipe()
+    os.set_inheritable(given[0], True)
+    os.set_inheritable(given[1], True)
+    try:
+        perhaps = connections._perhaps_inherited(
+            ME, [(ME, str(f), os.readlink(f"/proc/self/fd/{f}")) for f in own + given]
+        )
+        assert perhaps == {os.readlink(f"/proc/self/fd/{given[0]}")}
+    finally:
+        for descriptor in own + given:
+            os.close(descriptor)
+
+
 def test_a_fifo_is_a_pipe_with_a_path(tmp_path: Path) -> None:
     """Known by its path, with its ends."""
     path = tmp_path / "orders"

@@ -86,6 +86,7 @@ def test_nobody_else_is_claimed_only_when_everybody_was_looked_at() -> None:
     assert closed({"unread": {"younger": 1, "older": 0}}) is None
     assert closed(known=[PARENT]) is None
     assert closed(inherited=["pipe:[77]"]) is None
+    assert closed(in_flight=["78"]) is None
     given = {"ends": {"pipe:[77]": [[900, 3, "w"]]}, "processes": {"900": {"name": "make"}}}
     assert closed(given) is None
     assert closed({**given, "unread": {"younger": 0, "older": 0}}) is True
