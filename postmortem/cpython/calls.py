@@ -9,7 +9,7 @@ something else (a system call) says that the call is going on.
 from __future__ import annotations
 
 import itertools
-from typing import Optional
+from typing import List, Optional, Sequence
 
 from ..memory import Fault
 from .frames import Frame, Frames
@@ -40,9 +40,20 @@ def first_number(frames: Frames, frame: Frame, builtin: str) -> Optional[float]:
 
 def is_signal_handler(frames: Frames, frame: Frame) -> bool:
     """Was it called as ``handler(number, frame)``? Only the interpreter passes a frame object to a function that it
-    enters from C (Modules/signalmodule.c, _PyErr_CheckSignalsTstate); bound methods have ``self`` before the pair."""
-    kinds = [frames.objects.type_name(value) for _name, value in itertools.islice(frames.locals(frame), 3)]
+    enters from C (Modules/signalmodule.c, _PyErr_CheckSignalsTstate); bound methods have ``self`` before the pair. Functions
+    that take ``*arguments`` have them, or the frame alone, in a tuple."""
+    values: List[int] = []
+    for _name, value in itertools.islice(frames.locals(frame), 3):
+        values += _unpacked(frames.objects, value)
+    kinds = [frames.objects.type_name(value) for value in values]
     return ("int", "frame") in zip(kinds, kinds[1:])
+
+
+def _unpacked(objects: Objects, value: int) -> Sequence[int]:
+    try:
+        return objects.items(value, 2) if objects.type_name(value) == "tuple" else (value,)
+    except (Fault, NotThat):
+        return (value,)
 
 
 #: PyCFunctionObject.m_ml, whose first word is the name, and m_self behind it; im_func of methods; fn of functools.partial,
