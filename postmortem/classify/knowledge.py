@@ -104,9 +104,10 @@ def in_table(frame: PythonFrame, table: Sequence[Tuple[str, str]]) -> bool:
 
 def own_frame(frames: Sequence[PythonFrame]) -> Optional[PythonFrame]:
     """The innermost frame of the program itself; of an installed package when there is none; never the standard
-    library's, where nobody changes a line."""
-    mine = next((f for f in frames if not is_library(f)), None)
-    return mine or direct_frame(frames)
+    library's, where nobody changes a line, nor, where there is another, one of code that something made of a string: the
+    methods of a manager's proxies, for instance."""
+    mine = [f for f in frames if not is_library(f)]
+    return next((f for f in mine if not f.file.startswith("<string")), None) or next(iter(mine), direct_frame(frames))
 
 
 def direct_frame(frames: Sequence[PythonFrame]) -> Optional[PythonFrame]:

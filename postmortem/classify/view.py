@@ -129,6 +129,12 @@ class View:
             else []
         )
 
+    def kept(self, agent: Agent) -> List[PythonFrame]:
+        """Where a thread took what others wait for."""
+        thread = self.graph.places.thread(agent)
+        held = ((h, self.graph.places.resource(agent.pid, h.resource)) for h in (thread.holds if thread else ()))
+        return [h.frame for h, resource in held if resource is not None and resource.waiters]
+
     def waits_on(self, process: Process, tid: int) -> List[Thread]:
         """Threads that directly or through others wait for this one."""
         behind = self.graph.behind(frozenset((Agent(process.pid, tid),)))

@@ -198,7 +198,8 @@ def _task_edges(place: Place, task: Task) -> Iterator[Edge]:
         return
     if wait.tasks:
         names = [place.tasks[t].name or t for t in wait.tasks if t in place.tasks]
-        what = wait.detail or f"task {', '.join(names[:3])}" + (" …" if len(names) > 3 else "")
+        called = f"task {', '.join(names[:3])}" + (" …" if len(names) > 3 else "")
+        what = f"{wait.detail} ({called})" if wait.detail else called
         wakers = tuple(Agent(place.pid, task=t) for t in wait.tasks)
         yield Edge(agent, "awaits", what, "task", wait.resource, wakers, not wait.any, endless=wait.endless)
         return

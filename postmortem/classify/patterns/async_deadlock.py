@@ -43,6 +43,10 @@ PATTERN = Pattern(
 
 
 _MOST = 50
+_AWAITS_REMEDY = (
+    "Break the circle of awaits: let one of these tasks not await the next one, but hand it what it needs; where tasks stand for "
+    "things that depend on each other, look for a circle among them before awaiting any."
+)
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -76,6 +80,7 @@ def _circle(view: View, cycle: Cycle) -> Match:
     names = " → ".join(view.graph.label(agent) for agent in cycle.agents[:6])
     return Match(
         confidence=view.certainty(cycle),
+        remedy=_AWAITS_REMEDY if all(edge.kind == "task" for edge in cycle.edges) else None,
         summary=f"{_these(cycle)} wait for each other in a circle ({names} → back): "
         + " and ".join(dict.fromkeys(edge.what for edge in cycle.edges[:3])),
         evidence=tuple(facts),

@@ -12,7 +12,7 @@ by* leads back to where it began. Others queue behind them.
 
 from __future__ import annotations
 
-from typing import Iterator, List, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 from ...findings import Culprit
 from ...waitgraph import Cycle, Edge
@@ -51,6 +51,10 @@ _LOCKS = frozenset(
 )
 _PYTHON = frozenset(("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock"))
 _NAMED = 6
+_LOOP_REMEDY = (
+    "Let go of the lock before waiting for work of the event loop, and never block the loop's own thread on a lock that is held "
+    "for longer than a moment: use asyncio.Lock there, or take the lock on another thread (asyncio.to_thread)."
+)
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -90,6 +94,7 @@ def _match(view: View, cycle: Cycle) -> Match:
     return Match(
         confidence=view.certainty(cycle),
         summary=_summary(view, cycle),
+        remedy=_remedy(view, cycle),
         evidence=tuple(facts),
         culprits=tuple(dict.fromkeys(culprits)),
         victims=tuple(view.victim_of(agent) for agent in behind),
@@ -109,10 +114,21 @@ def _link(view: View, edge: Edge, after: Edge) -> Tuple[str, List[Culprit]]:
     if edge.kind == "thread":
         return f"{graph.label(edge.waiter)}{at} waits for the end of {graph.label(after.waiter)}", found
     since = f", taken at {short(held.frame)}" if held else ""
-    return (
-        f"{graph.label(edge.waiter)}{at} wants {edge.what}, held by {graph.label(after.waiter)}{since} (known: {edge.basis})",
-        found,
-    )
+    who = graph.label(after.waiter)
+    wants = f"{edge.verb} {edge.what}, held by {who}{since}" if edge.verb == "wants" else (
+        f"{edge.verb} {edge.what}, which only {who} could end{since}"
+    )  # fmt: skip
+    return f"{graph.label(edge.waiter)}{at} {wants} (known: {edge.basis})", found
+
+
+def _remedy(view: View, cycle: Cycle) -> Optional[str]:
+    """Another one where an event loop's thread is in it, and somebody waits for what that loop is to do."""
+    following = [*cycle.edges[1:], cycle.edges[0]]
+    looping = (
+        edge.kind == "future" and after.waiter.tid in view.graph.places.by_pid[after.waiter.pid].loop_of
+        for edge, after in zip(cycle.edges, following)
+    )  # fmt: skip
+    return _LOOP_REMEDY if any(looping) else None
 
 
 def _summary(view: View, cycle: Cycle) -> str:

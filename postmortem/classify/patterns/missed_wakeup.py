@@ -106,16 +106,20 @@ def _match(view: View, process: Process, busy: List[Edge], waits: List[Edge]) ->
     ]
     main_first = sorted(places, key=lambda p: p[0].waiter.tid != process.pid)
     victims = [a for a in graph.behind(frozenset(e.waiter for e in busy)) if a.tid is not None]
+    kept = [(e.waiter, f) for e in busy for f in view.kept(e.waiter)]
     joins = [e for e in busy if _joins_queue(graph, e)]
     return Match(
         confidence="possible" if parked or (handled and not proven) else "proven" if proven else "likely",
         summary=_summary(graph, main_first, busy),
         evidence=(
             *graph.reasons(*(e.waiter for e in waits)),
+            *(f"{graph.label(a)} keeps what others want since {short(f)}" for a, f in kept[:3]),
             *((_HANDLERS,) if handled else ()),
             *((_PARKED,) if parked else ()),
         ),
-        culprits=tuple(dict.fromkeys(view.culprit_of(e.waiter, f) for e, f in main_first)),
+        culprits=tuple(
+            dict.fromkeys(view.culprit_of(a, f) for a, f in (*((e.waiter, f) for e, f in main_first), *kept))
+        ),
         victims=tuple(view.victim_of(a) for a in victims),
         remedy=_JOIN_REMEDY if joins else None,
         pid=process.pid,

@@ -13,9 +13,10 @@ by design. They are told apart by the port: a connection whose local port this p
 
 from __future__ import annotations
 
-from typing import Iterator, Optional, Tuple
+from typing import Iterator, Optional
 
-from ...evidence import Process, PythonFrame, Resource, Task, Thread
+from ...evidence import Process, Resource, Task, Thread
+from ..alike import Alike, told_once
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..pipes import awaits_orders
@@ -46,7 +47,7 @@ _TASK_READS = (
 
 def match(view: View) -> Iterator[Answer]:
     for process in view.processes:
-        resources = {r.id: r for r in process.resources}
+        resources, found = {r.id: r for r in process.resources}, []
         for thread in process.threads:
             if thread.wait is None or thread.wait.kind != "socket" or view.idle(thread) or not view.rests(thread):
                 continue
@@ -59,7 +60,9 @@ def match(view: View) -> Iterator[Answer]:
             elif thread.wait.endless is False:
                 yield No(f"{label(thread)} waits for a peer with a timeout")
             else:
-                yield _thread(view, process, thread, resource)
+                where = own_frame(thread.python), resource.remote if resource else None
+                found.append(Alike(where, label(thread), _thread(view, process, thread, resource)))
+        yield from told_once(found, "thread")
         yield from _tasks(view, process)
 
 
@@ -92,23 +95,17 @@ def _thread(view: View, process: Process, thread: Thread, resource: Optional[Res
         confidence="likely" if matters and frame is not None and not (peer_moves or orders) else "possible",
         summary=f"{label(thread)} waits for {peer}{at}, and {limit}",
         evidence=tuple(facts),
-        culprits=_culprits(view, process, frame, thread, None),
+        culprits=(view.culprit(process, frame, thread),) if frame is not None else (),
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
         pid=process.pid,
     )
-
-
-def _culprits(
-    view: View, process: Process, frame: Optional[PythonFrame], thread: Optional[Thread], task: Optional[str]
-) -> Tuple:  # type: ignore[type-arg]
-    return (view.culprit(process, frame, thread, task),) if frame is not None else ()
 
 
 def _tasks(view: View, process: Process) -> Iterator[Answer]:
     """A loop at rest whose tasks wait for the network: a client, unless the program listens."""
     loops = {loop.id: view.thread(process, loop.tid) for loop in process.loops}
     resources = {r.id: r for r in process.resources}
-    alone = peers_only(process)
+    alone, found = peers_only(process), []
     for task in process.tasks:
         thread = loops.get(task.loop or "")
         if task.state != "pending" or thread is None or not (_reads(task) or task.id in alone):
@@ -127,7 +124,7 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
         known = resource is not None or process.listening is not None
         peer_moves = resource is not None and resource.peer_in_tree is True and view.others_move(process)
         sure = known and not peer_moves and wait.endless is True and view.matters(process, thread)
-        yield Match(
+        match = Match(
             confidence="likely" if sure else "possible",
             summary=f"task {task.name} waits for a peer at {short(frame)}"
             + (", and nothing limits how long" if sure else ""),
@@ -137,9 +134,12 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
                 + (", without a timer" if wait.endless else ""),
                 *((resource.description,) if resource is not None else ()),
             ),
-            culprits=_culprits(view, process, frame, thread, task.name),
+            culprits=(view.culprit(process, frame, thread, task.name),),
             pid=process.pid,
         )
+        who = f"task {task.name}"
+        found.append(Alike((frame, resource.remote if resource else None), who, match))
+    yield from told_once(found, "task")
 
 
 def _reads(task: Task) -> bool:

@@ -79,6 +79,7 @@ def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> 
     doing = _doing(thread)
     woken = view.moves(thread) and not _ends(thread)  # somebody gives it work
     working = not view.rests(thread) or woken or (_ends(thread) and not _in_loop(view, frame))
+    working = working or _opens(view, Agent(process.pid, thread.tid))
     agents = [Agent(process.pid, t.tid) for t in joined]
     stuck = any(view.graph.stuck(agent) == "proven" for agent in agents)
     facts = [
@@ -107,6 +108,11 @@ def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> 
 def _ends(thread: Thread) -> bool:
     """Does its wait end by itself?"""
     return thread.wait is not None and thread.wait.endless is False
+
+
+def _opens(view: View, agent: Agent) -> bool:
+    """Does it wait for somebody who gives up when a time limit is over?"""
+    return any(edge.endless is False for edge in view.graph.chain(agent).edges[1:])
 
 
 def _in_loop(view: View, frame: Optional[PythonFrame]) -> bool:

@@ -7,11 +7,13 @@ from typing import Dict, List, Tuple
 import pytest
 
 from postmortem.classify.engine import classify
+from postmortem.classify.knowledge import own_frame
 from postmortem.evidence import Evidence, Process, PythonFrame, Resource, Task, Thread, Wait
 from postmortem.evidence import replace as changed
 
 from .make import (
     APP,
+    LIB,
     counters,
     evidence,
     found,
@@ -71,6 +73,15 @@ def test_a_worker_whose_work_is_collected_matters() -> None:
     worker = thread(2, stack("socket.readinto", "fetch"), wait=SOCKET)
     main = thread(1, stack("threading.wait", "queue.join", "run"), wait=Wait("condition", "futex", endless=True))
     assert found(evidence(process([main, worker], resources=(socket(accepted=False),)))) == {"network-wait": "likely"}
+
+
+def test_many_who_wait_for_the_same_peer_are_one_finding() -> None:
+    """At the same line: counted, the one that matters most first; another line is another finding."""
+    client = [thread(n, stack("socket.readinto", "fetch"), wait=SOCKET, is_main=n == 3) for n in (2, 3, 4)]
+    elsewhere = thread(5, (*stack("socket.readinto"), frame("poll", 77)), wait=SOCKET)
+    answers = classify(evidence(process([*client, elsewhere], resources=(socket(accepted=False),)))).findings
+    assert [(f.confidence, len(f.culprits)) for f in answers] == [("likely", 1), ("possible", 1)]
+    assert "2 other threads wait likewise" in answers[0].summary and "T-3" in answers[0].summary
 
 
 @pytest.mark.parametrize(("length", "expected"), [(3600.0, "likely"), (1.5, "possible"), (None, "possible")])
@@ -271,3 +282,10 @@ def test_a_child_of_asyncio() -> None:
     )
     report = classify(evidence(parent, child)).findings
     assert [f.pattern for f in report] == ["child-wait", "sleeping"] and report[0].culprits[0].line == 14
+
+
+def test_code_made_of_a_string_is_blamed_only_where_there_is_no_other() -> None:
+    """A manager's proxy has its methods from a string; a program given with -c has nothing else."""
+    proxy, caller = frame("append", 2, "<string>"), frame("add", 7)
+    assert own_frame((proxy, caller)) == caller
+    assert own_frame((proxy, frame("put", 1, f"{LIB}/queue.py"))) == proxy
