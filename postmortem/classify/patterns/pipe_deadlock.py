@@ -1,8 +1,8 @@
-"""A process writes into a full pipe, and the only one that could read it waits for that process.
+"""Two sides of a pipe wait for each other: one writes into a full one whose only reader waits for it, or all read first.
 
 **What it looks like.** The child is in `write` on its stdout or stderr, a pipe that is full; the parent, which has the only
-read end, is in `wait4` (`Popen.wait`), reads another pipe of the same child, or writes to the child's stdin. Neither uses
-any CPU.
+read end, is in `wait4` (`Popen.wait`), reads another pipe of the same child, or writes to the child's stdin. Or peers are all
+in `recv`, each waiting for a message that another one would send. Nobody uses any CPU.
 
 **Easily mistaken for** `child-wait`, where the child has work of its own to do; a slow reader, which comes back.
 
@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Dict, FrozenSet, Iterator, List, Optional, Tuple
 
 from ...evidence import Process, Resource
+from ..conversations import circles, told
 from ..knowledge import own_frame, short
 from ..pattern import Answer, CannotTell, Match, No, Pattern
 from ..pipes import Waiter, drained, holders, program, waiters, waiters_of_unknown, writes
@@ -25,10 +26,10 @@ from ..view import View
 
 PATTERN = Pattern(
     id="pipe-deadlock",
-    title="writes into a full pipe, whose only reader waits for the writer",
+    title="two sides of a pipe or socket wait for each other",
     explanation=(
-        "A pipe holds a limited number of bytes. The writer waits until somebody reads, and the only process that could "
-        "read waits for the writer: for its end, for other output of it, or for it to read."
+        "A pipe holds a limited number of bytes: its writer waits until somebody reads, and its reader until somebody writes. "
+        "Here the one on the other side waits, too: for the writer's end or other output, or for a message itself."
     ),
     remedy=(
         "Read the output while waiting: Popen.communicate() or subprocess.run(capture_output=True); else a thread for each "
@@ -44,8 +45,9 @@ _UNKNOWN = Resource("unknown", "pipe", "a descriptor of which nothing was noted"
 def match(view: View) -> Iterator[Answer]:
     if any(writes(w) for p in view.processes for w in waiters_of_unknown(view, p, _UNKNOWN)):
         yield CannotTell(("who reads what a thread writes: only a capture of the running process knows",))
+    yield from (told(view, circle) for circle in circles(view))
     waiting: Dict[int, List[Waiter]] = {p.pid: list(waiters(view, p)) for p in view.processes}
-    told: List[FrozenSet[int]] = []
+    pairs: List[FrozenSet[int]] = []
     found = [
         (w, back) for p in view.processes for w in waiting[p.pid] if writes(w) for back in [_back(view, waiting, w)]
     ]
@@ -58,8 +60,8 @@ def match(view: View) -> Iterator[Answer]:
         elif back is None:
             who = ", ".join(program(view.by_pid[pid]) for pid in pids if pid in view.by_pid) or "somebody"
             yield No(f"{writer.who} cannot write before {who} reads, which does not wait for it")
-        elif frozenset((writer.process.pid, back.process.pid)) not in told:
-            told.append(frozenset((writer.process.pid, back.process.pid)))
+        elif frozenset((writer.process.pid, back.process.pid)) not in pairs:
+            pairs.append(frozenset((writer.process.pid, back.process.pid)))
             yield _match(view, writer, back)
 
 
@@ -111,8 +113,7 @@ def _waits_for(waiter: Waiter, other: Process) -> bool:
 def _outside(view: View, writer: Waiter) -> Match:
     """Its reader was not captured: whether that waits for it is not known."""
     pipe, frame = writer.resource, own_frame(writer.frames)
-    who = " and ".join(holder.name for holder in holders(view, pipe)[:3])
-    at = f" at {short(frame)}" if frame else ""
+    who, at = " and ".join(h.name for h in holders(view, pipe)[:3]), f" at {short(frame)}" if frame else ""
     return Match(
         confidence="possible",
         summary=f"{writer.who} cannot go on writing{at} before {who}, which was not captured, reads its full pipe",
@@ -137,9 +138,8 @@ def _match(view: View, writer: Waiter, back: Waiter) -> Match:
         facts.append("its event loop does not watch that pipe: it stops reading when nobody takes what it has read")
     elif stuck != "proven" and len(back.process.threads) > 1:
         facts.append(f"none of the {len(back.process.threads) - 1} other threads of {program(back.process)} reads it")
-    own = back is writer
+    own, both = back is writer, back.task is None and writes(back) and back is not writer
     summary = f"{back.who} waits{at} for {program(writer.process)}, which cannot go on before that process reads its full pipe"
-    both = back.task is None and writes(back) and not own
     return Match(
         confidence="proven" if stuck == "proven" else "likely",
         summary=f"{writer.who} writes into a full pipe that only it could read" if own else summary,

@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ...evidence import Process, Resource
+from ..conversations import circles
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..pipes import Holder, Waiter, ancestors, behind, holders, only_reads, program, read_ends, waiters, waits_too
@@ -48,8 +49,9 @@ _OTHERS = (
 
 
 def match(view: View) -> Iterator[Answer]:
+    talking = {side.waiter.agent for circle in circles(view) for side in circle}
     for process in view.processes:
-        for waiter in waiters(view, process):
+        for waiter in (w for w in waiters(view, process) if w.agent not in talking):
             pipes = read_ends(waiter)
             if any((pipe.key or "").startswith("fifo:") for pipe in pipes):
                 yield No(f"{waiter.who} reads a FIFO, which anybody may open to send something")

@@ -246,6 +246,34 @@ def test_a_ring_of_forked_readers() -> None:
     assert found(evidence(parent, one, two))["pipe-never-closed"] == "proven"
 
 
+def talks(pid: int, key: str, ends: Tuple[Tuple[int, int, str], ...], **more: Any) -> Process:
+    """Waits for a message that others with the write end could send."""
+    end = pipe(key, pid, ((pid, 5, "r"), *ends))
+    known = {"signal_handlers": (), "catches": (), **more}
+    return of(pid, (waits(end, "read", pid, "ask"),), (end,), **known)
+
+
+def test_peers_that_all_read_first() -> None:
+    """One finding that names the circle, with every line, and the advice to agree who begins; no end is withheld here."""
+    parent = of(PARENT, (waits(child(CHILD), "wait4", PARENT, "finish"),), (child(CHILD),))
+    one, two = talks(CHILD, "pipe:[8]", ((OTHER, 7, "w"),)), talks(OTHER, "pipe:[9]", ((CHILD, 7, "w"),))
+    told = [f for f in classify(evidence(parent, one, two)).findings if f.pattern.startswith("pipe-")]
+    assert [(f.pattern, f.confidence, {c.pid for c in f.culprits}) for f in told] == [
+        ("pipe-deadlock", "proven", {CHILD, OTHER})
+    ]
+    assert "who sends first" in told[0].remedy
+    handled = talks(OTHER, "pipe:[9]", ((CHILD, 7, "w"),), signal_handlers=(SignalHandler(14),), catches=(14,))
+    assert "likely" not in found(evidence(parent, one, handled)).values()
+
+
+def test_filters_wait_for_the_end_of_their_input() -> None:
+    """Of standard input, or of a pipe that others have inherited whole: the end is what does not come."""
+    parent = talks(PARENT, "pipe:[8]", ((CHILD, 1, "w"),))
+    orders = pipe("pipe:[9]", CHILD, ((CHILD, 0, "r"), (PARENT, 6, "w")))
+    filters = of(CHILD, (waits(orders, "read", CHILD, "filter", fd=0),), (orders,), signal_handlers=(), catches=())
+    assert "pipe-deadlock" not in found(evidence(parent, filters))
+
+
 def lock_wait(owner: Optional[int], holder: Optional[Process] = None, **more: Any) -> Evidence:
     lock = Resource("file-lock-1", "file-lock", "lock on /tmp/a.lock", owner_pid=owner, owner_basis="recorded",
                     because=("the kernel's table of locks",), **more)  # fmt: skip
