@@ -1,7 +1,8 @@
 """asyncio's locks, events, conditions, semaphores, queues and barriers, and those derived from them.
 
 All are written in Python and keep their state in attributes (Lib/asyncio/locks.py and queues.py of 3.8-3.15; barriers
-since 3.11). A class is told by the module of its bases: threading's and multiprocessing's are called alike.
+since 3.11). A class is told by the module of its bases: threading's and multiprocessing's are called alike. anyio's Lock
+keeps its state in slots, and says who holds it: ``_owner_task`` (anyio 4.5-4.16, _backends/_asyncio.py).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ..memory import Fault
-from .attributes import attributes
+from .attributes import Slots, attributes
 from .objects import NotThat, Objects
 
 #: Name of the class → kind, and the attribute that tells it from its namesakes.
@@ -18,6 +19,9 @@ _CLASSES: Dict[str, Tuple[str, str]] = {
     "Semaphore": ("semaphore", "_waiters"), "Queue": ("queue", "_getters"), "Barrier": ("barrier", "_parties"),
 }  # fmt: skip
 _MODULES = ("asyncio.locks", "asyncio.queues")
+#: Whose primitives have slots: module → the same.
+_ANYIO = "anyio._backends._asyncio"
+_SLOTTED: Dict[str, Tuple[str, str]] = {"Lock": ("lock", "_waiters")}
 _MAX_BASES = 32
 
 
@@ -31,6 +35,8 @@ class Primitive(NamedTuple):
     limit: Optional[int] = None  # permits in all, places in a queue (0: no bound), parties of a barrier
     unfinished: Optional[int] = None  # items of a queue that are not done
     inner: Optional[int] = None  # the lock of a condition, the condition of a barrier
+    owner: Optional[int] = None  # the task that holds a lock, where the lock says so
+    library: str = "asyncio"
 
 
 class Primitives:
@@ -38,6 +44,7 @@ class Primitives:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
+        self._slots = Slots(objects)
         self._classes: Dict[int, Optional[Tuple[str, str]]] = {}
         self._known: Dict[int, Optional[Primitive]] = {}
 
@@ -53,12 +60,23 @@ class Primitives:
         try:
             found = self._class(address)
             if found is None:
-                return None
+                return self._slotted(address)
             kind, mark = found
             values = attributes(self._objects, address)
             return self._read(address, kind, values) if mark in values else None
         except (Fault, NotThat):
             return None
+
+    def _slotted(self, address: int) -> Optional[Primitive]:
+        """One of anyio's."""
+        info = self._objects.type_of(address)
+        kind, mark = _SLOTTED.get(info.name.split(".")[-1], ("", ""))
+        if not kind or self._module(info.address) != _ANYIO or self._slots.get(address, mark) is None:
+            return None
+        owner = self._slots.get(address, "_owner_task")
+        if owner is not None and self._objects.type_name(owner) == "NoneType":
+            owner = None
+        return Primitive(address, kind, owner is not None, owner=owner, library="anyio")
 
     def _class(self, address: int) -> Optional[Tuple[str, str]]:
         objects = self._objects
@@ -77,12 +95,15 @@ class Primitives:
 
     def _of_asyncio(self, type_: int) -> bool:
         """Does a class come from a module of asyncio?"""
+        return self._module(type_) in _MODULES
+
+    def _module(self, type_: int) -> Optional[str]:
         objects = self._objects
         try:
             module = objects.lookup(objects.memory.u64(type_ + objects.layout.tp_dict), "__module__")
-            return module is not None and objects.text(module) in _MODULES
+            return None if module is None else objects.text(module)
         except (Fault, NotThat):
-            return False
+            return None
 
     def _read(self, address: int, kind: str, values: Dict[str, int]) -> Primitive:
         number = self._number

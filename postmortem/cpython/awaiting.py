@@ -20,7 +20,8 @@ from .interpreter import Python
 from .objects import NotThat
 from .streams import descriptor_of_server, descriptor_of_socket, descriptor_of_transport
 
-_PACKAGE = "/asyncio/"
+#: asyncio, and what anyio has in its place.
+_PACKAGES = ("/asyncio", "/anyio/_backends", "/anyio/_core", "/anyio/streams")
 #: Of a task's frames, innermost first, so many are searched for asyncio's own.
 _MAX_OWN = 8
 _MAX_LINKS = 5  # shields within shields
@@ -77,14 +78,14 @@ class Awaiting:
         return found or Awaited("future", future=waiter)
 
     def own(self, frame: Frame) -> bool:
-        """Is it asyncio's?"""
+        """Is it asyncio's, or anyio's?"""
         return self._rule(frame)[0]
 
     def _rule(self, frame: Frame) -> Tuple[bool, Optional[_Rule]]:
         known = self._rules.get(frame.code.address)
         if known is None:
             package, _, module = frame.code.filename.rpartition("/")
-            own = package.endswith(_PACKAGE[:-1])
+            own = package.endswith(_PACKAGES)
             known = own, _RULES.get((module, frame.code.name)) if own else None
             self._rules[frame.code.address] = known
         return known
@@ -275,6 +276,7 @@ _RULES: Dict[Tuple[str, str], _Rule] = {
     ("tasks.py", "sleep"): _A._sleep, ("tasks.py", "_wait"): _A._wait, ("tasks.py", "wait_for"): _A._wait_for,
     ("tasks.py", "_cancel_and_wait"): _A._cancelling, ("tasks.py", "_wait_for_one"): _A._completed,
     ("taskgroups.py", "__aexit__"): _A._group, ("taskgroups.py", "_aexit"): _A._group,
+    ("_asyncio.py", "acquire"): _A._primitive, ("_asyncio.py", "__aexit__"): _A._group,  # anyio's
     ("streams.py", "_wait_for_data"): _A._stream, ("streams.py", "_drain_helper"): _A._stream,
     ("streams.py", "drain"): _A._stream, ("streams.py", "wait_closed"): _A._stream,
     ("selector_events.py", "sock_recv"): _A._socket, ("selector_events.py", "sock_recv_into"): _A._socket,

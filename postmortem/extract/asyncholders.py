@@ -18,6 +18,7 @@ from .acquires import Acquires, Lines
 from .orphans import Orphans
 
 _LOCKS = "asyncio/locks.py"
+_BACKENDS = (_LOCKS, "anyio/_backends/_asyncio.py", "anyio/_core/_synchronization.py")
 #: Frames of a task that are searched for `async with`: real code nests a few dozens at most.
 _MAX_SEARCHED = 200
 
@@ -78,7 +79,7 @@ class Holders:
 
     def _by_with(self, task: int, frames: Sequence[Frame], awaiting: Awaiting) -> Iterator[Claim]:
         for depth, frame in enumerate(frames):
-            if frame.code.filename.endswith(_LOCKS):
+            if frame.code.filename.endswith(_BACKENDS):
                 continue
             for entered in self._locks.entered(frame):
                 if entered.line is None:

@@ -179,17 +179,7 @@ class Awaits:
                         part_of=part_of.ident if part_of is not None else None)  # fmt: skip
         claims = self._holders.claims(address)
         if draft.kind == "async-lock":
-            owner = self._holders.owner(primitive)
-            because = self._holders.nobody(primitive)
-            if because:
-                name = self._name(address, draft)
-                taken = self._holders.taken_at(name, draft.users) if name else ()
-                return changed(found, because=because, taken_at=taken)
-            return (
-                found
-                if owner is None
-                else changed(found, owner_task=self._ids.get(owner.task), owner_basis=owner.basis)
-            )
+            return self._with_owner(found, address, draft, primitive)
         if draft.kind != "async-semaphore":
             return found
         wakers = tuple(
@@ -197,6 +187,19 @@ class Awaits:
             for claim in claims
         )  # fmt: skip
         return changed(found, wakers=wakers)
+
+    def _with_owner(self, found: Resource, address: int, draft: Draft, lock: Primitive) -> Resource:
+        if lock.owner is not None:  # by its own record; a task that was not read is nobody that is known
+            return changed(found, owner_task=self._ids.get(lock.owner), owner_basis="recorded")
+        because = self._holders.nobody(lock)
+        if because:
+            name = self._name(address, draft)
+            taken = self._holders.taken_at(name, draft.users) if name else ()
+            return changed(found, because=because, taken_at=taken)
+        owner = self._holders.owner(lock)
+        if owner is None:
+            return found
+        return changed(found, owner_task=self._ids.get(owner.task), owner_basis=owner.basis)
 
     def _with_runner(self, resource: Resource, awaited: Awaited) -> Resource:
         """Of a future that follows a thread's work: whoever does that work."""
@@ -215,7 +218,7 @@ class Awaits:
         name = self._name(address, draft)
         if draft.primitive is not None:
             state = describe(draft.primitive)
-            what = f"asyncio.{_CLASSES[draft.primitive.kind]}"
+            what = f"{draft.primitive.library}.{_CLASSES[draft.primitive.kind]}"
             return f"{what} {name or _awaited_in(draft.users)}" + (f" ({state})" if state else "")
         if name is None or "." in name or "[" in name:
             return f"Future {name or _awaited_in(draft.users)}"

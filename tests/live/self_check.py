@@ -16,6 +16,7 @@ import sys
 import threading
 import types
 
+from postmortem.cpython.asyncprimitives import Primitives
 from postmortem.cpython.attributes import Slots, attributes
 from postmortem.cpython.calls import callable_name
 from postmortem.cpython.code import Code
@@ -153,6 +154,20 @@ def check_futures(python):
     loop.close()
 
 
+def check_locks_of_tasks(objects):
+    """asyncio's says whether it is locked; anyio's, which has slots, who has it; one that is only called like that is none."""
+    slots = {"__slots__": ("_owner_task", "_waiters"), "__module__": "anyio._backends._asyncio"}
+    free, held, other = (type("Lock", (), {**slots, **more})() for more in ({}, {}, {"__module__": "elsewhere"}))
+    for one in (free, held, other):
+        one._owner_task, one._waiters = None, []
+    held._owner_task = objects  # any object
+    found = [Primitives(objects).at(id(one)) for one in (asyncio.Lock(), free, held)]
+    assert [(p.kind, p.locked, p.owner, p.library) for p in found] == [
+        ("lock", False, None, "asyncio"), ("lock", False, None, "anyio"), ("lock", True, id(objects), "anyio"),
+    ]  # fmt: skip
+    assert Primitives(objects).at(id(other)) is None
+
+
 def lines(code):
     """(start, end, line) as the interpreter itself says."""
     if hasattr(code, "co_lines"):
@@ -190,6 +205,7 @@ def main():
     check_attributes(python.objects)
     check_callables(python)
     check_futures(python)
+    check_locks_of_tasks(python.objects)
     check_lines(python.objects)
     print("ok")
 
