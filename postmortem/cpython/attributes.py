@@ -97,15 +97,6 @@ def class_value(objects: Objects, address: int, name: str) -> Optional[int]:
     return None
 
 
-def class_values(objects: Objects, address: int) -> Dict[str, int]:
-    """The namespace of an object's class, without its bases."""
-    try:
-        namespace = objects.memory.u64(objects.type_of(address).address + objects.layout.tp_dict)
-        return objects.text_dict(namespace) if namespace else {}
-    except (Fault, NotThat):
-        return {}
-
-
 class Slots:
     """Values of ``__slots__`` members, found through the class's member descriptors (PyMemberDescrObject: d_member at 40;
     PyMemberDef: offset at 16). Their offsets are kept, for objects with slots come by the thousands."""
