@@ -28,7 +28,7 @@ class Transaction:
 """
 
 PROGRAM = """
-import queue, sys, threading, time
+import contextlib, logging, queue, sys, threading, time
 from transactions import Transaction
 
 class Lease:
@@ -43,7 +43,16 @@ class Pool:
     def checkout(self): return self.idle.get()
     def checkin(self, one): self.idle.put(one)
 
-begun, committing, touched, several, tried = (threading.Lock() for _ in range(5))
+class Shelf:
+    latch = threading.Lock()
+    @contextlib.contextmanager
+    def hold(self):
+        self.latch.acquire()
+        try: yield self
+        finally: self.latch.release()
+
+begun, committing, touched, several, tried, lent = (threading.Lock() for _ in range(6))
+handler = logging.Handler()
 leased, checked, consumed = Pool(), Pool(), Pool()
 inside = threading.Semaphore(0)
 def forever():
@@ -66,6 +75,22 @@ def either():
 def has_tried():
     tried.acquire()
     forever()
+def stacks():
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(Shelf().hold())
+        forever()
+def lends():
+    with lent: without(lent.release, lent.acquire)
+def without(drop, take):
+    drop()
+    forever()
+    take()
+def borrows():
+    lent.acquire(); forever(); lent.release()
+def handles():
+    handler.acquire()
+    try: forever()
+    finally: handler.release()
 def leases():
     with Lease(leased): forever()
 def checks():
@@ -84,14 +109,23 @@ def wants_several(): several.acquire()
 def wants_tried():
     if not tried.acquire(False):
         tried.acquire()
+def wants_stacked():
+    cls = Shelf
+    cls.latch.acquire()
+def wants_lent(): lent.acquire()
+def wants_handler(): handler.acquire()
 def wants_leased(): leased.idle.get()
 def wants_checked(): checked.idle.get()
 def wants_consumed(): consumed.idle.get()
-has = (has_begun, commits, has_touched, either, either, has_tried, leases, checks, consumes)
-wants = (wants_begun, wants_committing, wants_touched, wants_several, wants_tried, wants_leased, wants_checked, wants_consumed)
+has = (has_begun, commits, has_touched, either, either, has_tried, stacks, handles, leases, checks, consumes)
+wants = (wants_begun, wants_committing, wants_touched, wants_several, wants_tried, wants_stacked, wants_lent,
+         wants_handler, wants_leased, wants_checked, wants_consumed)
 def start():
     for function in has: threading.Thread(target=function, name=function.__name__, daemon=True).start()
     for _ in has: inside.acquire()
+    for function in (lends, borrows):  # one after the other: the second takes what the first has let go
+        threading.Thread(target=function, name=function.__name__, daemon=True).start()
+        inside.acquire()
     touched.acquire()
     threads = [threading.Thread(target=function, name=function.__name__, daemon=True) for function in wants]
     for thread in threads: thread.start()
@@ -113,14 +147,22 @@ def test_holders_by_source(python: str, tmp_path: Path) -> None:
     with Program(python, PROGRAM, tmp_path) as program, ProcMem(program.pid) as memory:
         _book, threads, waits = read(program, memory)
         names = {tid: str(thread.name) for tid, thread in threads.items()}
-        owners = {name: (names.get(r.owner_tid or 0), r.owner_basis) for name, r in waits.items() if r.kind == "lock"}
+        owners = {
+            name: (names.get(r.owner_tid or 0), r.owner_basis) for name, r in waits.items() if r.kind.endswith("lock")
+        }
+        places = [frame.code.location(frame.lasti) for thread in threads.values() for frame in thread.frames]
+        columns = any(place is not None and place.column is not None for place in places)  # since 3.11
         assert owners == {
             "wants_begun": ("has_begun", "inferred"),
             "wants_committing": ("commits", "inferred"),
             "wants_touched": ("MainThread", "inferred"),  # not has_touched, who has given it back
             "wants_several": (None, None),
             "wants_tried": ("has_tried", "inferred"),
+            "wants_stacked": ("stacks", "inferred"),
+            "wants_lent": ("borrows", "inferred") if columns else (None, None),
+            "wants_handler": ("handles", "recorded"),
         }
+        assert waits["wants_stacked"].description == "Lock Shelf.latch"
         holders = {name: [names[w.tid or 0] for w in r.wakers] for name, r in waits.items() if r.kind == "queue"}
         assert holders == {"wants_leased": ["leases"], "wants_checked": ["checks"], "wants_consumed": []}
         assert {w.basis for r in waits.values() for w in r.wakers} == {"inferred"}
