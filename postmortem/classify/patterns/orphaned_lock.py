@@ -89,7 +89,7 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
             evidence=(
                 *(f"{view.graph.label(a)} wants {resource.description}, without a time limit" for a in agents[:4]),
                 *resource.because,
-                *(f"{short(frame)} takes it by hand, and no `finally` gives it back" for frame in taken),
+                *(f"{short(frame)} takes it by hand, and may be left without giving it back" for frame in taken),
             ),
             culprits=tuple(dict.fromkeys(view.culprit(process, frame) for frame in taken)),
             victims=tuple(view.victim_of(a) for a in (*agents, *view.graph.behind(frozenset(agents)))),
@@ -112,7 +112,7 @@ def _match(view: View, process: Process, resource: Resource, waiters: List[Threa
     if resource.owner_gone:
         facts.append(f"{resource.description} records a holder that is not among the {len(process.threads)} threads")
     facts += resource.because
-    facts += [f"{short(frame)} takes it by hand, and no `finally` gives it back" for frame in taken]
+    facts += [f"{short(frame)} takes it by hand, and may be left without giving it back" for frame in taken]
     culprits = [view.culprit(process, frame) for frame in taken]
     if not culprits and wants is not None:
         culprits = [view.culprit(process, wants, waiters[0])]
@@ -124,7 +124,7 @@ def _match(view: View, process: Process, resource: Resource, waiters: List[Threa
     return Match(
         confidence="proven" if resource.owner_gone else "possible" if open_ended else "likely",
         summary=f"{plural(len(waiters), 'thread')} {do(len(waiters), 'wait')} for {resource.description}{where}: "
-        "nobody who is there holds it",
+        f"nobody who is there {'is known to hold' if open_ended else 'holds'} it",
         evidence=tuple(facts),
         culprits=tuple(dict.fromkeys(culprits)),
         victims=tuple(view.victim(process, t) for t in waiters),
