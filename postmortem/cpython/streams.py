@@ -1,4 +1,4 @@
-"""The descriptors behind asyncio's transports, servers and sockets.
+"""The descriptors behind asyncio's transports, servers and sockets, and behind files.
 
 A selector transport keeps its descriptor as ``_sock_fd``, one of a pipe as ``_fileno`` (Lib/asyncio/selector_events.py,
 unix_events.py); one that speaks TLS leads through its protocol to the one below (sslproto.py, 3.8-3.15). A socket's C
@@ -14,6 +14,8 @@ from .attributes import attribute, attributes
 from .objects import NotThat, Objects
 
 _SOCK_FD = 16
+#: fileio.fd and buffered.raw, the first fields of both (Modules/_io/fileio.c, bufferedio.c of 3.8-3.15).
+_FILE_FD, _RAW = 16, 16
 _MAX_LAYERS = 6
 
 
@@ -45,5 +47,18 @@ def descriptor_of_socket(objects: Objects, sock: Optional[int]) -> Optional[int]
     try:
         number = objects.memory.i32(sock + objects.layout.ob_extra + _SOCK_FD)
     except Fault:
+        return None
+    return number if 0 <= number < 1 << 30 else None
+
+
+def descriptor_of_file(objects: Objects, file: int) -> Optional[int]:
+    """Of a raw or buffered binary file; a socket's has none of its own."""
+    try:
+        if (objects.type_name(file) or "").startswith("_io.Buffered"):
+            file = objects.field(file, _RAW)
+        if not file or objects.type_name(file) != "_io.FileIO":
+            return None
+        number = objects.memory.i32(file + objects.layout.ob_extra + _FILE_FD)
+    except (Fault, NotThat):
         return None
     return number if 0 <= number < 1 << 30 else None

@@ -36,6 +36,7 @@ from .locks import LockBook
 from .native_locks import NativeLocks
 from .pools import FutureFacts
 from .reach import Books, Reaches
+from .serving import with_servers
 from .sharedwork import SharedWork
 from .signals import caught, signal_handlers
 from .stacks import Stacks
@@ -275,6 +276,8 @@ class Reader:
             reaches = Reaches(python, self.core, books, self.frame, self.gaps)
             resources = reaches.settle(resources, threads, self.tasks.tasks, self.tasks.loops)
         catches = caught(raw.get("signals_caught"))
+        frames = {thread.tid: found for thread, found in self._drafts}
+        resources = with_servers(self.pid, resources, threads, frames, python)
         return Process(
             pid=self.pid,
             ppid=_integer(raw.get("ppid")) if raw else self.core.ppid,

@@ -1,0 +1,86 @@
+"""Which thread of a process has the other end of a pipe or socket that one of its threads waits for.
+
+A descriptor belongs to the whole process. But who waits for it, or has its socket or connection in a frame, is who answers
+there: without that, a thread would seem to wait for its own process, and so for itself.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+
+from ..cpython.attributes import attribute
+from ..cpython.frames import Frame
+from ..cpython.interpreter import Python
+from ..cpython.objects import NotThat
+from ..cpython.streams import descriptor_of_file, descriptor_of_socket
+from ..evidence import Resource, Thread, Waker
+from ..evidence import replace as changed
+from ..memory import Fault
+
+#: Frames of a thread and locals of a frame that are looked at; threads of which each could be named.
+_MOST_FRAMES, _MOST_LOCALS, _MOST_THREADS = 60, 200, 16
+_CONNECTION = "_handle"  # of Lib/multiprocessing/connection.py, _ConnectionBase
+
+
+def with_servers(
+    pid: int, resources: Sequence[Resource], threads: Sequence[Thread], frames: Mapping[int, Sequence[Frame]],
+    python: Optional[Python],
+) -> Tuple[Resource, ...]:  # fmt: skip
+    """``resources`` in which threads stand for the process itself where there are several. ``frames``: by tid."""
+    asked = [r for r in resources if r.kind in ("pipe", "socket") and r.waiters and any(w.pid == pid for w in r.wakers)]
+    if not asked or len(threads) < 2:
+        return tuple(resources)
+    at_hand = _at_hand(threads, frames, python)
+    made = {r.id: _named(pid, r, threads, at_hand) for r in asked}
+    return tuple(made.get(r.id, r) for r in resources)
+
+
+def _named(pid: int, resource: Resource, threads: Sequence[Thread], at_hand: Mapping[int, Set[int]]) -> Resource:
+    waits = {t.wait.fd for t in threads if t.wait is not None and t.wait.resource == resource.id}
+    ends = [end for end in resource.ends if end.pid == pid and end.fd not in waits]
+    others = [t for t in threads if t.tid not in resource.waiters]
+    serving = [(t.tid, end.fd) for t in others for end in ends if end.fd in at_hand.get(t.tid, ())]
+    if serving:
+        own = tuple(Waker("end", "inferred", pid, tid, name=f"descriptor {fd}") for tid, fd in serving)
+    elif 0 < len(others) <= _MOST_THREADS:
+        name = next((w.name for w in resource.wakers if w.pid == pid), None)
+        own = tuple(Waker("end", "kernel", pid, t.tid, name=name) for t in others)
+    else:
+        return resource
+    wakers: List[Waker] = [w for w in resource.wakers if w.pid != pid]
+    return changed(resource, wakers=(*wakers, *own))
+
+
+def _at_hand(
+    threads: Sequence[Thread], frames: Mapping[int, Sequence[Frame]], python: Optional[Python]
+) -> Dict[int, Set[int]]:
+    """tid → descriptors that it waits for, or that a variable of its frames is."""
+    found: Dict[int, Set[int]] = {}
+    for thread in threads:
+        numbers = {thread.wait.fd} if thread.wait is not None and thread.wait.fd is not None else set()
+        numbers.update(_in_frames(python, frames.get(thread.tid, ())) if python is not None else ())
+        found[thread.tid] = numbers
+    return found
+
+
+def _in_frames(python: Python, frames: Iterable[Frame]) -> Iterator[int]:
+    for frame in itertools.islice(frames, _MOST_FRAMES):
+        for _name, value in itertools.islice(python.frames.locals(frame), _MOST_LOCALS):
+            number = _descriptor(python, value)
+            if number is not None:
+                yield number
+
+
+def _descriptor(python: Python, value: int) -> Optional[int]:
+    objects = python.objects
+    number = descriptor_of_socket(objects, value)
+    if number is None:
+        number = descriptor_of_file(objects, value)
+    if number is None and (objects.type_name(value) or "").endswith("Connection"):
+        handle = attribute(objects, value, _CONNECTION)
+        try:
+            number = objects.integer(handle) if handle else None
+        except (Fault, NotThat):
+            return None
+    return number
