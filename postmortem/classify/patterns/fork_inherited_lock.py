@@ -18,6 +18,7 @@ from typing import Iterator, Optional, Tuple
 
 from ...evidence import Process, PythonFrame, Resource, Thread, Waker
 from ...findings import Culprit
+from ...waitgraph import Agent
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..view import View, label, plural
@@ -57,7 +58,7 @@ def match(view: View) -> Iterator[Answer]:
         for thread in process.threads:
             resource = resources.get(thread.wait.resource or "") if thread.wait is not None else None
             waker = _before_fork(resource) if process.forked else None
-            held = _below_fork(thread, resource)
+            held = _below_fork(view, process, thread, resource)
             found = found or waker is not None or held is not None
             if resource is not None and waker is not None:
                 yield _match(view, process, thread, resource, waker)
@@ -68,19 +69,22 @@ def match(view: View) -> Iterator[Answer]:
         yield No(f"no lock of {plural(len(forked), 'forked process')} is held by a thread that was left behind")
 
 
-def _below_fork(thread: Thread, resource: Optional[Resource]) -> Optional[PythonFrame]:
-    """The parent's line that took the lock and then forked: the child has that frame, but never returns to it."""
-    if resource is None or resource.owner_tid != thread.tid or resource.owner_pid is not None:
+def _below_fork(view: View, process: Process, thread: Thread, resource: Optional[Resource]) -> Optional[PythonFrame]:
+    """The parent's line that took the lock and then forked: the child has that frame, but never returns to it. Another
+    thread of the child's, which wants the lock, may be let go by the child's end."""
+    owner = view.thread(process, resource.owner_tid) if resource is not None and resource.owner_pid is None else None
+    depth = _depth(owner.python) if owner is not None else None
+    if resource is None or owner is None or depth is None:
         return None
-    depth = _depth(thread.python)
-    return next(
-        (h.frame for h in thread.holds if h.resource == resource.id and depth is not None and h.depth > depth), None
-    )
+    if owner is not thread and not view.graph.stuck(Agent(process.pid, thread.tid)):
+        return None
+    return next((h.frame for h in owner.holds if h.resource == resource.id and h.depth > depth), None)
 
 
 def _own(view: View, process: Process, thread: Thread, resource: Resource, held: PythonFrame) -> Match:
     """The thread that forked held it itself."""
-    wants, started = own_frame(thread.python), _started_at(thread.python)
+    owner = view.thread(process, resource.owner_tid) or thread
+    wants, started = own_frame(thread.python), _started_at(owner.python)
     at = f" at {short(wants)}" if wants else ""
     since = f" at {short(held)}"
     frames = [f for f in (wants, started, held) if f is not None]

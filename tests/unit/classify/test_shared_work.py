@@ -166,6 +166,17 @@ def test_the_forking_thread_held_it_itself() -> None:
     assert {c.line for c in first.culprits} == {6, 9, 11}
 
 
+def test_another_thread_of_the_child_wants_what_the_forking_one_held() -> None:
+    """The child joins a thread of its own, and that wants the lock: no question of the order of locks."""
+    child = own(depth=2).processes[0]
+    joining = changed(child.threads[0], wait=Wait("join", "futex", endless=True), joins=3)
+    wanting = thread(3, (frame("store", 12),), wait=Wait("lock", "futex", resource="l-1", endless=True))
+    lock = changed(child.resources[0], waiters=(3,))
+    first = leading(evidence(changed(child, threads=(joining, wanting), resources=(lock,))))
+    assert (first.pattern, first.confidence) == ("fork-inherited-lock", "proven")
+    assert {c.line for c in first.culprits} == {12, 9, 11}
+
+
 def test_a_lock_taken_after_the_fork_is_the_childs_own_matter() -> None:
     """It is taken twice, by code that does return there."""
     assert leading(own(depth=0)).pattern == "self-deadlock"
