@@ -7,6 +7,7 @@ from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional
 
 from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
+from ..cpython.leases import Leases
 from ..cpython.locks import Locks, LockState
 from ..evidence import HeldLock, PythonFrame, Waker
 from .acquires import LOCKS, QUEUES, Acquires
@@ -43,6 +44,7 @@ class Holders:
         self._idents = idents
         self._locks = locks
         self._acquires = acquires
+        self._leases = Leases(python.objects)
         self._found = found  # told of every lock that some frame keeps
         self._suspended: List[Tuple[int, Sequence[Frame]]] = []
         self._claims: Dict[int, List[Claim]] = {}
@@ -181,6 +183,9 @@ class Holders:
                     if address in permits:
                         claim = Claim(tid, frame, depth, line, address, "inferred")
                         self._claims.setdefault(address, []).append(claim)
+            for claim in self._borrowed(tid) if permits else ():
+                if claim.what in permits:
+                    self._claims.setdefault(claim.what, []).append(claim)
         for address, found in claims.items():
             if len({c.tid for c in found}) == 1:
                 self._own(address, found, "inferred")
@@ -231,6 +236,18 @@ class Holders:
             generator = self._locks.generator_frame(manager)
             if generator is not None:
                 yield from ((entered, address) for _line, address in self._taken_out(generator))
+
+    def _borrowed(self, tid: int) -> Iterator[Claim]:
+        """What a thread's functions have of the pools of libraries, in the outermost of those that have it."""
+        told: Set[int] = set()
+        for depth, frame in reversed(list(enumerate(self._threads[tid].frames[:_MAX_SEARCHED]))):
+            values = [(manager, line) for manager, line in self._locks.managers(frame)]
+            values += [(value, None) for _name, value in list(self._python.frames.locals(frame))[:_MAX_LOCALS]]
+            for value, line in values:
+                for lease in self._leases.of(value):
+                    if lease.address not in told:
+                        told.add(lease.address)
+                        yield Claim(tid, frame, depth, line, lease.queue, "recorded")
 
     # ------------------------------------------------------------------ what it comes to
 

@@ -23,6 +23,7 @@ from postmortem.cpython.code import Code
 from postmortem.cpython.functions import Functions
 from postmortem.cpython.futures import Futures
 from postmortem.cpython.interpreter import Python
+from postmortem.cpython.leases import Leases
 from postmortem.cpython.objects import NotThat
 from postmortem.memory import ProcMem
 
@@ -168,6 +169,19 @@ def check_locks_of_tasks(objects):
     assert Primitives(objects).at(id(other)) is None
 
 
+def check_leases(objects):
+    """A connection of SQLAlchemy's leads to its pool's queue, seen through what is around it; not once it is given back."""
+    fairy = type("_ConnectionFairy", (), {"__slots__": ("_connection_record", "_pool")})()
+    fairy._pool, fairy._connection_record = Plain(), Plain()
+    fairy._pool._pool = queue = ["the queue"]
+    around = type("Connection", (), {})()
+    around._dbapi_connection = fairy
+    for value in (fairy, around):
+        assert [lease[:] for lease in Leases(objects).of(id(value))] == [(id(fairy), id(queue))]
+    fairy._connection_record = None
+    assert [list(Leases(objects).of(id(value))) for value in (fairy, around, queue, 5)] == [[]] * 4
+
+
 def lines(code):
     """(start, end, line) as the interpreter itself says."""
     if hasattr(code, "co_lines"):
@@ -206,6 +220,7 @@ def main():
     check_callables(python)
     check_futures(python)
     check_locks_of_tasks(python.objects)
+    check_leases(python.objects)
     check_lines(python.objects)
     print("ok")
 

@@ -22,7 +22,7 @@ from ...findings import Culprit
 from ...waitgraph import Agent
 from ..knowledge import is_library, own_frame, short
 from ..pattern import Answer, Match, No, Pattern
-from ..view import View, plural
+from ..view import View, do, plural
 
 PATTERN = Pattern(
     id="pool-exhausted",
@@ -98,7 +98,7 @@ def _in_other_circle(view: View, resource: Resource, holders: List[Holder]) -> b
 
 def _match(view: View, process: Process, resource: Resource, holders: List[Holder]) -> Match:
     graph, who = view.graph, list(dict.fromkeys(a for a, _w in holders))
-    noun = "task" if who[0].task is not None else "thread"
+    noun, one = "task" if who[0].task is not None else "thread", len(who) == 1
     facts = [f"{resource.description}: {plural(len(holders), 'part')} of it found, with {plural(len(who), noun)}"]
     for agent, waker in holders:
         frame, wants = own_frame(graph.places.stack(agent)), _wants(view, agent, resource)
@@ -116,8 +116,9 @@ def _match(view: View, process: Process, resource: Resource, holders: List[Holde
         facts.append(f"{plural(len(waiting), 'other')} wait for it: {', '.join(map(graph.label, waiting[:5]))}")
     return Match(
         confidence="proven" if resource.closed and {graph.stuck(a) for a in who} == {"proven"} else "likely",
-        summary=f"{resource.description} is exhausted: {plural(len(who), noun)} that have taken from it wait"
-        f"{_at('', own_frame(graph.places.stack(who[0])))} for more before they give theirs back",
+        summary=f"{resource.description} is exhausted: {plural(len(who), noun)} that {'has' if one else 'have'} taken from it "
+        f"{do(len(who), 'wait')}{_at('', own_frame(graph.places.stack(who[0])))} for more before "
+        f"{'it gives its' if one else 'they give theirs'} back",
         evidence=tuple(facts),
         culprits=tuple(_culprits(view, holders)),
         victims=tuple(view.victim_of(agent) for agent in waiting),
