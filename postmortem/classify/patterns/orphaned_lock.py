@@ -120,7 +120,7 @@ def _match(view: View, process: Process, resource: Resource, waiters: List[Threa
     open_ended = opener is not None and any(view.graph.stuck(Agent(process.pid, t.tid)) is None for t in process.threads)
     if opener is not None:
         facts.append(f"{short(opener)} gives it back without having taken it: perhaps it is a gate that others open")
-    where = f", taken at {short(taken[0])} and never given back" if len(taken) == 1 else ""
+    where = f", taken at {short(taken[0])} and never given back" if len(taken) == 1 and not open_ended else ""
     return Match(
         confidence="proven" if resource.owner_gone else "possible" if open_ended else "likely",
         summary=f"{plural(len(waiters), 'thread')} {do(len(waiters), 'wait')} for {resource.description}{where}: "
