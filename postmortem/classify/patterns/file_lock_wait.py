@@ -76,7 +76,8 @@ def _judge(view: View, waiter: Waiter) -> Answer:
     stuck = view.graph.stuck(waiter.agent)
     if stuck == "proven":
         facts += [text for text in view.graph.reasons(waiter.agent) if text not in facts]
-    works = owner is not None and owner is not process and any(view.moves(t) for t in owner.threads)
+    holders = [view.by_pid[w.pid] for w in lock.wakers if w.pid in view.by_pid] or ([owner] if owner else [])
+    works = any(h is not process and any(view.moves(t) or not view.rests(t) for t in h.threads) for h in holders)
     sure = frame is not None and view.matters(process, waiter.thread) and not works
     root = owner.pid if owner is not None and owner is not process and not _sleeps(view, owner) else -1
     return Match(

@@ -1,7 +1,7 @@
-"""A pool waits for a result whose worker was killed.
+"""A pool, or a queue, waits for work whose worker was killed.
 
 **What it looks like.** A thread waits for `AsyncResult.get()`, `Pool.map` or the like; every worker of the pool rests; one of
-them is younger than the others.
+them is younger than the others. Or it waits in `JoinableQueue.join`, and nobody else has that queue any more.
 
 **Easily mistaken for** a long task, where a worker is at work; `semaphore-orphan`, where the worker took a lock along.
 
@@ -16,17 +16,18 @@ from __future__ import annotations
 
 from typing import Iterator, List, Optional, Tuple
 
-from ...evidence import Pool, Process, PythonFrame, Resource, Thread
+from ...evidence import Pool, Process, Resource, Thread
+from ...waitgraph import Agent
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..view import View, do, label, plural
 
 PATTERN = Pattern(
     id="mp-worker-died",
-    title="a process pool waits for the result of a worker that has died",
+    title="waits for what a worker process had to do that has died",
     explanation=(
         "A worker process of the pool ended in the middle of a job. multiprocessing.Pool starts another worker, but does "
-        "not do the job again: its result is awaited for ever."
+        "not do the job again: its result is awaited for ever. An item of a JoinableQueue stays undone likewise."
     ),
     remedy=(
         "Find out what ended the worker (the kernel's log for the OOM killer; a fault in native code; os._exit or sys.exit "
@@ -42,7 +43,7 @@ PATTERN = Pattern(
 )
 
 _POOL = "multiprocessing.Pool"
-_FILE = "multiprocessing/pool.py"
+_FILE, _QUEUES = "multiprocessing/pool.py", "multiprocessing/queues.py"
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -50,6 +51,28 @@ def match(view: View) -> Iterator[Answer]:
         for pool in process.pools:
             if pool.kind == _POOL and pool.pending:
                 yield from _pool(view, process, pool)
+        for thread in process.threads:
+            if any(f.function == "join" and f.file.endswith(_QUEUES) for f in thread.python[:5]):
+                yield from _queue(view, process, thread)
+
+
+def _queue(view: View, process: Process, thread: Thread) -> Iterator[Match]:
+    """JoinableQueue.join waits for a task_done for each item: whoever took one and died says none."""
+    agent = Agent(process.pid, thread.tid)
+    stuck, frame = view.graph.stuck(agent), own_frame(thread.python)
+    wanted = view.graph.places.resource(process.pid, thread.wait.resource) if thread.wait is not None else None
+    if stuck is None or frame is None or wanted is None or any(w.pid != process.pid for w in wanted.wakers):
+        return  # others have the queue, and are told of elsewhere
+    ended = [p.pid for p in view.children(process) if p.state in ("Z", "X")]
+    told = f"process {' and '.join(map(str, ended[:3]))} has ended" if ended else "no other process has it any more"
+    yield Match(
+        confidence=stuck,
+        summary=f"{label(thread)} waits at {short(frame)} until all items of a JoinableQueue are done, but whoever took them is "
+        f"no more: {told}",
+        evidence=(*view.graph.reasons(agent), told),
+        culprits=(view.culprit(process, frame, thread),),
+        pid=process.pid,
+    )
 
 
 def _pool(view: View, process: Process, pool: Pool) -> Iterator[Answer]:
@@ -95,9 +118,7 @@ def _match(view: View, process: Process, pool: Pool, waiters: List[Tuple[Thread,
     frame = own_frame(thread.python)
     at = f" at {short(frame)}" if frame else ""
     what = results[0].description if results else f"the end of {pool.description}"
-    places: List[Tuple[Thread, PythonFrame]] = [
-        (t, f) for t, _r in waiters for f in [own_frame(t.python)] if f is not None
-    ]
+    places = [(t, f) for t, _r in waiters for f in [own_frame(t.python)] if f is not None]
     confidence = "proven" if proof else "likely" if new else "possible"
     return Match(
         confidence=confidence if endless else "possible",

@@ -44,6 +44,8 @@ _QUESTION = re.compile(r"\b(input|getpass|raw_input|prompt|confirm|breakpoint)\s
 _ASKS = (("/pdb.py", "cmdloop"), ("/pdb.py", "_cmdloop"), ("/cmd.py", "cmdloop"), ("/getpass.py", "unix_getpass"),
          ("/code.py", "interact"))  # fmt: skip
 
+_TALKS = (("/code.py", "interact"), ("/cmd.py", "cmdloop"))
+
 
 def match(view: View) -> Iterator[Answer]:
     for process in view.processes:
@@ -82,14 +84,16 @@ def _match(view: View, waiter: Waiter, stdin: Resource) -> Match:
     frame = own_frame(waiter.frames)
     at = f" at {short(frame)}" if frame else ""
     facts: List[str] = [f"{waiter.who} reads its input{at}: {stdin.description}", *stdin.because]
-    asks, idle = _asks(view, waiter, frame), _writers_ask(view, stdin)
+    asks, idle, attended = _asks(view, waiter, frame), _writers_ask(view, stdin), _attended(view, waiter, stdin)
     if asks:
         facts.append(f"it asks a person: {asks}")
     elif stdin.kind != "terminal" and not idle:
         facts.append(
             "a program that takes its orders from another one, as a worker or a language server, rests like this"
         )
-    sure = bool(asks) or stdin.kind == "terminal" or idle
+    if attended:
+        facts.append(attended)
+    sure = not attended and (bool(asks) or stdin.kind == "terminal" or idle)
     matters = frame is not None and view.matters(process, waiter.thread)
     return Match(
         confidence="likely" if sure and matters else "possible",
@@ -99,6 +103,19 @@ def _match(view: View, waiter: Waiter, stdin: Resource) -> Match:
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, waiter.thread.tid)),
         pid=process.pid,
     )
+
+
+def _attended(view: View, waiter: Waiter, stdin: Resource) -> Optional[str]:
+    """Why somebody may be there who answers: nobody has said that the program took too long."""
+    if view.evidence.trigger.kind != "pid":
+        return None
+    if stdin.kind == "terminal" and stdin.state == "foreground":
+        return "a person may sit at that terminal"
+    frames = waiter.frames[:6]
+    talks = any(f.file.endswith(file) and f.function == function for f in frames for file, function in _TALKS)
+    if talks and not any(f.file.endswith("/pdb.py") for f in frames):  # that was left behind
+        return "it is an interactive console, to which somebody may type"
+    return None
 
 
 def _writers_ask(view: View, stdin: Resource) -> bool:
@@ -116,5 +133,8 @@ def _asks(view: View, waiter: Waiter, frame: Optional[PythonFrame]) -> Optional[
         if any(found.file.endswith(file) and found.function == function for file, function in _ASKS):
             return short(found)
     source = view.evidence.source(frame.file, frame.line) if frame is not None else None
+    if frame is not None and frame.file == "<string>" and "-c" in waiter.process.argv[:-1]:
+        text = waiter.process.argv[waiter.process.argv.index("-c") + 1].split("\n")
+        source = text[frame.line - 1] if 0 < (frame.line or 0) <= len(text) else None  # type: ignore[operator]
     asked = _QUESTION.search(source or "")
     return asked[1] + "()" if asked else None

@@ -185,6 +185,18 @@ def test_a_lock_taken_after_the_fork_is_the_childs_own_matter() -> None:
 # ---------------------------------------------------------------------- mp-worker-died
 
 
+@pytest.mark.parametrize(("holder", "said"), [(1, "proven"), (3, None)])
+def test_items_of_a_queue_that_nobody_will_call_done(holder: int, said: Any) -> None:
+    """JoinableQueue.join of a queue that only this process has is stuck; while another one has it, that may be at work."""
+    queue = Resource("s-1", "shared-semaphore", "JoinableQueue jobs (its notification)", waiters=(1,), closed=True,
+                     wakers=(Waker("reach", "memory", pid=holder),))  # fmt: skip
+    frames = (*stack("multiprocessing.synchronize.wait", "multiprocessing.queues.join"), frame("main", 7))
+    wait = Wait("semaphore", "futex", resource="s-1", endless=True)
+    joins = process([thread(1, frames, wait=wait)], resources=(queue,), signal_handlers=(), catches=(), cancels=())
+    dead = changed(process([thread(2)], pid=2, ppid=1), state="Z")
+    assert found(evidence(joins, dead, process([thread(3)], pid=3))).get("mp-worker-died") == said
+
+
 def pool(closed: Any = True, idle: Tuple[int, ...] = (2, 3), replaced: int = 1, endless: bool = True) -> Evidence:
     known = Pool("p-1", "multiprocessing.Pool", "multiprocessing.Pool b", 2, (), (2, 3), (), idle, replaced, pending=1)
     result = Resource("r-1", "pool-result", "the result of job 5", waiters=(1,), part_of="p-1", closed=closed,

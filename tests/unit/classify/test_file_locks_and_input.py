@@ -1,0 +1,149 @@
+"""Locks on files, and input that nobody types: what processes wait for that others, or people, have."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from postmortem.classify.engine import classify
+from postmortem.evidence import End, Evidence, Loop, Process, Resource, Task, TaskWait, Trigger, Wait, Waker
+
+from .make import counters, evidence, found, frame, stack, thread, verdict
+from .test_pipes import CHILD, OTHER, PARENT, daemon, of, pipe, waits
+
+
+def lock_wait(owner: Optional[int], holder: Optional[Process] = None, **more: Any) -> Evidence:
+    lock = Resource("file-lock-1", "file-lock", "lock on /tmp/a.lock", owner_pid=owner, owner_basis="recorded",
+                    because=("the kernel's table of locks",), **more)  # fmt: skip
+    waiter = of(PARENT, (waits(lock, "flock", PARENT, "take"),), (lock,))
+    return evidence(waiter, *([holder] if holder else []))
+
+
+def test_a_lock_on_a_file() -> None:
+    """Its holder is named, in the tree or beyond; proven when that is the process itself."""
+    first = classify(lock_wait(900, wakers=(Waker("holder", "kernel", pid=900, name="vim"),))).findings[0]
+    assert (first.pattern, first.confidence) == ("file-lock-wait", "likely")
+    assert first.summary.endswith("the lock on /tmp/a.lock, which vim (PID 900) holds")
+    assert [c.function for c in first.culprits] == ["take"]
+    assert verdict(lock_wait(OTHER, daemon(PARENT))) == "file-lock-wait"
+    assert found(lock_wait(PARENT))["file-lock-wait"] == "proven"
+
+
+def test_a_lock_whose_holder_works() -> None:
+    """It may give it back when it is done: only possible, be it one of several holders."""
+    works = of(OTHER, (thread(OTHER, stack("count"), counters=counters(cpu=0.9), is_main=True),), ())
+    assert found(lock_wait(OTHER, works))["file-lock-wait"] == "possible"
+    both = tuple(Waker("holder", "kernel", pid=pid) for pid in (900, OTHER))
+    assert found(lock_wait(None, works, wakers=both))["file-lock-wait"] == "possible"
+
+
+def test_workers_that_take_turns_to_accept() -> None:
+    """A sister that has the lock and waits for connections is a server at rest."""
+    lock = Resource("file-lock-1", "file-lock", "lock", owner_pid=OTHER, owner_basis="recorded")
+    waiter = of(CHILD, (waits(lock, "flock", CHILD, "take"),), (lock,))
+    accepts = of(
+        OTHER, (thread(OTHER, stack("serve"), wait=Wait("socket", "accept4", endless=True), is_main=True),), ()
+    )
+    assert "file-lock-wait" not in found(evidence(waiter, accepts))
+
+
+def test_a_lock_that_no_table_shows() -> None:
+    """A core alone cannot tell who has it: abstained."""
+    waiting = thread(PARENT, stack("take"), wait=Wait("file", "flock", endless=True, fd=3), is_main=True)
+    diagnosis = classify(evidence(of(PARENT, (waiting,), ())))
+    assert "file-lock-wait" in [a.pattern for a in diagnosis.abstained]
+
+
+def stdin(resource: Resource, source: str = "text = read()", **more: Any) -> Evidence:
+    main = waits(resource, "read", PARENT, "ask", fd=0)
+    known = evidence(of(PARENT, (main,), (resource,), **more))
+    return type(known)(known.trigger, known.processes, window_s=1.0, sources={main.python[0].file: {1: source}})
+
+
+def test_a_terminal_where_nobody_types() -> None:
+    """Likely, whatever it asks."""
+    assert found(
+        stdin(Resource("terminal-1", "terminal", "stdin, the terminal /dev/pts/0", ends=(End(PARENT, 0, "rw"),)))
+    ) == {"stdin-wait": "likely"}
+
+
+def test_a_question_of_a_child_that_came_as_text() -> None:
+    """What `-c` names is the source of its line."""
+    given = pipe("pipe:[5]", PARENT, ((PARENT, 0, "r"), (900, 1, "w")))
+    asks = thread(PARENT, (frame("<module>", 1, file="<string>"),), is_main=True, counters=counters(),
+                  wait=Wait("pipe", "read", resource=given.id, endless=True, fd=0))  # fmt: skip
+    assert (
+        found(evidence(of(PARENT, (asks,), (given,), argv=("python3", "-c", "input('go? ')"))))["stdin-wait"]
+        == "likely"
+    )
+    assert found(evidence(of(PARENT, (asks,), (given,), argv=("python3", "-c", "work()"))))["stdin-wait"] == "possible"
+
+
+def test_somebody_may_sit_at_the_terminal() -> None:
+    """Of a program that nobody has called too slow, in the foreground: possible."""
+    terminal = Resource("terminal-1", "terminal", "stdin", ends=(End(PARENT, 0, "rw"),), state="foreground")
+    known = stdin(terminal)
+    looked_at = type(known)(Trigger("pid"), known.processes, window_s=1.0, sources=known.sources)
+    assert (found(known), found(looked_at)) == ({"stdin-wait": "likely"}, {"stdin-wait": "possible"})
+
+
+def test_a_task_that_reads_the_terminal() -> None:
+    """Through its loop: the same wait, at the task's line; no peer on the network."""
+    terminal = Resource("terminal-1", "terminal", "stdin, the terminal /dev/pts/0", ends=(End(PARENT, 0, "rw"),))
+    frames = (*stack("asyncio.streams._wait_for_data", "asyncio.streams.readline"), frame("talk", 7))
+    task = Task("task-1", "talk", "pending", "loop-1", frames, "Future", "terminal-1",
+                TaskWait("descriptor", "terminal-1", endless=True))  # fmt: skip
+    idle = thread(PARENT, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=True), counters=counters(),
+                  is_main=True)  # fmt: skip
+    loop = Loop("loop-1", PARENT, ready=0, scheduled=0, watched=1, descriptors=("terminal-1",))
+    diagnosis = classify(evidence(of(PARENT, (idle,), (terminal,), tasks=(task,), loops=(loop,))))
+    assert [(f.pattern, [c.line for c in f.culprits]) for f in diagnosis.findings] == [("stdin-wait", [7])]
+
+
+def test_a_pipe_as_standard_input() -> None:
+    """Of a program that rests: possible; with a question in the line, or a writer that waits for a person itself: likely."""
+    ends = ((PARENT, 0, "r"), (900, 1, "w"))
+    given = pipe("pipe:[5]", PARENT, ends)
+    assert found(stdin(given)) == {"stdin-wait": "possible"}
+    assert found(stdin(given, "go = input('go on? ')")) == {"stdin-wait": "likely"}
+    asked = pipe("pipe:[5]", PARENT, ends, state="writer reads a terminal")
+    assert found(stdin(asked)) == {"stdin-wait": "likely"}
+
+
+def test_orders_from_a_parent_of_the_tree() -> None:
+    """A worker that reads its standard input, which its parent has the other end of, is healthy."""
+    orders = pipe("pipe:[5]", CHILD, ((CHILD, 0, "r"), (PARENT, 4, "w")))
+    worker = of(CHILD, (waits(orders, "read", CHILD, "work", fd=0),), (orders,))
+    parent = of(
+        PARENT, (thread(PARENT, stack("serve"), wait=Wait("socket", "accept", endless=True), is_main=True),), ()
+    )
+    assert not {"stdin-wait", "pipe-never-closed"} & found(evidence(parent, worker)).keys()
+
+
+def test_a_worker_that_waits_for_orders_over_a_socket() -> None:
+    """From its parent, or from an object of a manager: it may rest, so what waits for a peer is only possible."""
+    peer = {"local": "/run/x", "peer_in_tree": True}
+    parent = of(
+        PARENT, (thread(PARENT, stack("serve"), wait=Wait("socket", "accept", endless=True), is_main=True),), ()
+    )
+    for pid, functions in ((PARENT, ("work",)), (OTHER, ("multiprocessing.managers._callmethod", "work"))):
+        wakers = (Waker("end", "kernel", pid=pid),)
+        given = Resource("socket-1", "socket", "socket", wakers=wakers, **peer)  # type: ignore[arg-type]
+        worker = of(CHILD, (waits(given, "read", CHILD, *functions),), (given,))
+        assert found(evidence(parent, worker)).get("network-wait") == "possible"
+        plain = of(CHILD, (waits(given, "read", CHILD, "work"),), (given,))
+        assert pid == PARENT or found(evidence(parent, plain))["network-wait"] == "likely"
+
+
+def test_what_a_core_alone_says_of_descriptors() -> None:
+    """Descriptor 0 is the standard input, and a line may ask; of any other nobody knows the other end."""
+
+    def told(source: str, syscall: str, fd: int) -> Evidence:
+        waiting = thread(PARENT, stack("ask"), wait=Wait("other", syscall, endless=True, fd=fd), is_main=True)
+        known = evidence(of(PARENT, (waiting,), ()), kind="core", window=None)
+        return type(known)(known.trigger, known.processes, sources={waiting.python[0].file: {1: source}})
+
+    assert found(told("go = input('go on? ')", "read", 0)) == {"stdin-wait": "likely"}
+    assert found(told("data = read()", "read", 0)) == {"stdin-wait": "possible"}
+    assert found(told("data = read()", "read", 3)) == {}
+    writing = classify(told("put(data)", "write", 3))
+    assert (writing.findings, "pipe-deadlock" in [a.pattern for a in writing.abstained]) == ((), True)
