@@ -113,7 +113,7 @@ class Holders:
     def _holder(self, lock: LockState) -> Holder:
         claims = self._claims.get(lock.address, ())
         if lock.owner_ident is not None:
-            tid = next((r.tid for r in self._session.rows() if r.state and r.state.ident == lock.owner_ident), None)
+            tid = self._session.tid_of_ident(lock.owner_ident)
             since = next((at for claimer, at in claims if claimer == tid), None)
             return Holder(tid, "record", since, gone=tid is None)
         if len({tid for tid, _at in claims}) == 1:

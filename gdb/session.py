@@ -77,6 +77,7 @@ class Session:
         self.locks = Locks(self.python.frames)
         self._free = FreeThreading(self.python)
         self._rows: Optional[List[Row]] = None
+        self._pointers: Dict[int, int] = {}  # thread pointer → TID
 
     def rows(self) -> List[Row]:
         """By gdb's numbers."""
@@ -85,24 +86,23 @@ class Session:
             by_ident = {t.ident: t for t in reversed(states)}
             by_native = {t.native_id: t for t in reversed(states) if t.native_id}
             threads = self._threads()
-            pointers = {regs["fs_base"]: tid for _thread, tid, regs in threads if regs.get("fs_base")}
+            self._pointers = {regs["fs_base"]: tid for _thread, tid, regs in threads if regs.get("fs_base")}
             known = Threads.of(self.memory, {tid: regs.get("fs_base", 0) for _thread, tid, regs in threads}, True)
             found = []
             for thread, tid, registers in threads:
                 state = by_ident.get(registers.get("fs_base", -1)) or by_native.get(tid)
                 wait = self._wait(registers, state, thread.num, known)
-                joins = self._joined(state, wait, pointers)
+                joins = self._joined(state, wait)
                 found.append(Row(thread.num, tid, state, self._gil(state, wait), wait, joins))
             self._rows = sorted(found, key=lambda row: row.number)
         return self._rows
 
-    def _joined(self, state: Optional[ThreadState], wait: Optional[Wait], pointers: Dict[int, int]) -> Optional[int]:
-        """An ident is a thread pointer."""
+    def _joined(self, state: Optional[ThreadState], wait: Optional[Wait]) -> Optional[int]:
         if wait is None or state is None:
             return None
         if wait.native is not None and wait.native.kind == "thread":
             return wait.native.owner
-        return pointers.get(joined_thread(self.python, state.frames) or -1)
+        return self._pointers.get(joined_thread(self.python, state.frames) or -1)
 
     def current(self) -> Row:
         """The selected thread."""
@@ -164,6 +164,12 @@ class Session:
         if wait is not None:
             return "waits" if wait.gil else "detached"
         return "detached" if state.attached is False else "unknown"
+
+    def tid_of_ident(self, ident: int) -> Optional[int]:
+        """Of a thread that the interpreter knows, or of one of C's, which runs Python only now and then: an ident is a
+        thread pointer."""
+        known = next((row.tid for row in self.rows() if row.state and row.state.ident == ident), None)
+        return self._pointers.get(ident) if known is None else known
 
     def tid_of(self, state_address: Optional[int]) -> Optional[int]:
         return next((r.tid for r in self.rows() if r.state and r.state.address == state_address), None)
