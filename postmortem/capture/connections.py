@@ -20,6 +20,7 @@ Ends = Dict[str, List[List[Any]]]  # inode, or a FIFO's path → [pid, descripto
 
 _MOST_FILES = 4096  # that are asked what they are
 _FILLING_S = 0.3
+_PAGE = 4096
 
 
 def net_json(root: int, descriptors: Descriptors, attached: bool = False) -> Dict[str, Any]:
@@ -63,6 +64,11 @@ def fills(pipes: Ends) -> Dict[str, Dict[str, Any]]:
                     found[name] = {**known, "side": mode}
                     break
     return found
+
+
+def is_one_full(ties: Mapping[str, Any]) -> bool:
+    """Is there a pipe with no room for a page, so that who writes to it may have to wait? ``ties``: as ``net_json`` gave."""
+    return any(known["bytes"] > known["capacity"] - _PAGE for known in ties["fill"].values())
 
 
 def _timeouts(named: List[Tuple[int, str, str]]) -> Dict[str, List[float]]:

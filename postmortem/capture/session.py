@@ -58,6 +58,7 @@ class Session:
         self.facts: Dict[int, Dict[str, Any]] = {}
         self._timings: Dict[str, Optional[float]] = {}
         self._root: Optional[tree.Member] = None  # as it was at the first look
+        self._full = False  # was a pipe of the tree full when it was stopped?
         self._programs = programs.LostPrograms(bundle)
 
     # ------------------------------------------------------------------ the steps
@@ -93,6 +94,7 @@ class Session:
                     self.bundle.write_json(f"raw/proc/{pid}/process.json", known)
             tables = {pid: known["fds"] for pid, known in self.facts.items()}
             ties = connections.net_json(self.command.pid, tables, isinstance(self.command, Watch))
+            self._full = connections.is_one_full(ties)
             self.bundle.write_json("raw/proc/net.json", ties)
         with self.bundle.step("sharers", "the tree", only_failure=True):
             shared = sharers.sharers_json(
@@ -141,6 +143,11 @@ class Session:
                 return
 
     def _remedy_for_an_end(self) -> str:
+        if self._timings["pause_s"] is not None and self._full and self.command.killed_by != signal.SIGSYS:
+            return (
+                "--core none: a stop ends a write to a full pipe with the part that is written, and a program that does not "
+                "write the rest goes on to its end"
+            )
         if self._timings["pause_s"] is not None and (
             isinstance(self.command, Watch) or self.command.killed_by == signal.SIGSYS
         ):

@@ -145,6 +145,18 @@ def test_a_lock_that_a_thread_waits_for(tmp_path: Path) -> None:
         assert [row[:2] for row in found["locked_files"][str(path)]["through"]] == [[ME, held.fileno()]]
 
 
+def test_whether_a_pipe_is_full() -> None:
+    """Less room than a page makes a writer wait."""
+    reading, writing = os.pipe()
+    try:
+        assert not connections.is_one_full(connections.net_json(ME, links(reading, writing)))
+        os.write(writing, b"x" * 65536)
+        assert connections.is_one_full(connections.net_json(ME, links(reading, writing)))
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
 def test_how_long_a_socket_waits() -> None:
     """What setsockopt(2) has set for receiving and sending, 0 for no limit."""
     limited, other = socket.socketpair()
