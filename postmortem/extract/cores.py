@@ -159,7 +159,7 @@ def finish(begun: Begun, how: How) -> Tuple[Process, List[Gap]]:
     gaps.extend(
         Gap("core", file, why, "pass --sysroot, or copy the file of the machine that wrote the core")
         for file, why in sorted(core.unusable.items())
-        if not file.startswith(("/dev/", "/memfd:", "/SYSV")) and why not in ("not an ELF file",)
+        if core.is_program(file) and why not in ("not an ELF file",)
     )
     return process, gaps
 

@@ -23,9 +23,10 @@ NHDR = struct.Struct("<III")
 #: Bytes, or a mapped file: both are sliced and unpacked from alike.
 Blob = Union[bytes, mmap.mmap]
 
+ELF_MAGIC = b"\x7fELF"
 ET_EXEC, ET_DYN, ET_CORE = 2, 3, 4
 PT_LOAD, PT_NOTE = 1, 4
-PF_W = 2
+PF_X, PF_W = 1, 2
 #: e_phnum when the count does not fit: it is then sh_info of section header 0 (<elf.h>, PN_XNUM).
 PN_XNUM = 0xFFFF
 NT_GNU_BUILD_ID = 3
@@ -65,7 +66,7 @@ def parse_header(data: bytes) -> Tuple[int, int, int, int, int, int, int, int]:
     if len(data) < EHDR.size:
         raise NotElf("too short for an ELF header")
     ident, kind, machine, _v, entry, phoff, shoff, _f, _eh, phsize, phnum, shsize, shnum, shstr = EHDR.unpack_from(data)
-    if ident[:4] != b"\x7fELF":
+    if ident[:4] != ELF_MAGIC:
         raise NotElf("no ELF magic at its start")
     if ident[4] != 2 or ident[5] != 1:
         width = {1: "32-bit", 2: "64-bit"}.get(ident[4], "neither 32-bit nor 64-bit")

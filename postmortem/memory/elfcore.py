@@ -14,10 +14,12 @@ from typing import Callable, Dict, List, Optional, Tuple, Union
 from .base import MAX_READ, Fault, Image, MappedFile
 from .elf import (
     EHDR,
+    ELF_MAGIC,
     ET_CORE,
     MACHINES,
     MOST_PARTS,
     PF_W,
+    PF_X,
     PHDR,
     PT_LOAD,
     PT_NOTE,
@@ -217,6 +219,15 @@ class ElfCore(Image):
     def base(self, path: str) -> Optional[int]:
         """Where offset 0 of a mapped file lies."""
         return self._bases.get(path)
+
+    def is_program(self, path: str) -> bool:
+        """Is a mapped file a program or a library, as far as the core tells: does it show the beginning of one, or had the
+        process leave to execute some of it? Others are data that no second copy stands in for."""
+        base = self._bases.get(path)
+        if base is not None and self._stored(base, len(ELF_MAGIC)) == ELF_MAGIC:
+            return True
+        ranges = [(f.start, f.end) for f in self._files if f.path == path]
+        return any(s.flags & PF_X and start <= s.vaddr < end for s in self._loads for start, end in ranges)
 
     def build_id(self, path: str) -> Optional[str]:
         """The build-id that the core itself shows for a mapped file (its first page), or None."""

@@ -215,6 +215,20 @@ def test_a_deleted_file_is_taken_by_build_id_alone(tmp_path: Path, in_core: byte
     assert (read.unusable.get(name) is None) is usable
 
 
+def test_files_that_are_no_programs_are_known(tmp_path: Path) -> None:
+    """A table of data that is mapped, deleted or not, is none; a library is, by its first page or its right to be executed."""
+    mapped = note(0x46494C45, files((0x4000, 0x6000, 0, "/data (deleted)"), (0x7000, 0x8000, 0, "/lib.so"),
+                                    (0x9000, 0xA000, 4096, "/left-out.so")))  # fmt: skip
+    path = core(
+        tmp_path / "core", mapped, [(0x4000, b"rows", 0x2000), (0x7000, b"\x7fELF", 0x1000), (0x9000, b"", 0x1000)]
+    )
+    with path.open("r+b") as file:
+        file.seek(64 + 3 * 56 + 4)
+        file.write(struct.pack("<I", 5))  # may be read and executed
+    read = ElfCore(str(path))
+    assert [read.is_program(file.path) for file in read.files] == [False, True, True]
+
+
 def test_a_given_file_stands_for_a_mapped_one(tmp_path: Path) -> None:
     """A program that moved is read from where it is now, if it is the same build."""
     page = shared_object(tmp_path / "old", b"\1" * 20, b"", 8192, 8192).read_bytes()
