@@ -152,7 +152,8 @@ class Walk:
             return None
         if references.counted > references.count:
             return f"more references to {what} were found than it counts: it was being changed"
-        return f"{what} counts {references.count} references, of which {references.counted} were found"
+        counts = f"{what} counts {references.count} reference" + ("s" if references.count != 1 else "")
+        return f"{counts}, of which {references.counted or 'none'} {'was' if references.counted < 2 else 'were'} found"
 
     # ------------------------------------------------------------------ one reference
 
