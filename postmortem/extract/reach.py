@@ -193,7 +193,9 @@ class Reaches:
             f"to what leads to it, are accounted for"
         )
         for actor in actors[:_TOLD]:
-            yield f"{self._who(actor)} could signal it, by way of {actor.where}"
+            who = self._who(actor)
+            way = actor.where[len(who) + 3 :] if actor.where.startswith(f"{who} → ") else actor.where
+            yield f"{who} has a way to it: {way}"
 
     def _who(self, actor: Actor) -> str:
         if actor.task is not None:
