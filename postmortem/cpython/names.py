@@ -8,7 +8,7 @@ frames are passed over (Lib/threading.py, queue.py, contextlib.py, concurrent/fu
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 from ..memory import Fault
 from . import layouts as L
@@ -26,7 +26,13 @@ _GENERAL = frozenset((
     "asyncio", "builtins", "collections", "concurrent", "contextlib", "logging", "multiprocessing", "queue", "threading",
     "types",
 ))  # fmt: skip
-_MOST_BASES = 8
+#: Types of what nobody waits for.
+_NEVER = frozenset((
+    "function", "str", "int", "float", "bool", "bytes", "NoneType", "type", "module", "property", "classmethod",
+    "staticmethod", "builtin_function_or_method", "getset_descriptor", "member_descriptor", "wrapper_descriptor",
+    "method_descriptor", "classmethod_descriptor", "dict", "list", "tuple", "set", "frozenset",
+))  # fmt: skip
+_MOST_BASES, _MOST_KNOWN = 8, 10_000
 _MAX_LOCALS, _MAX_GLOBALS, _MAX_ITEMS, _MAX_KEY = 200, 2000, 200, 24
 
 Same = Callable[[int], bool]
@@ -38,7 +44,8 @@ class Names:
     def __init__(self, frames: Frames) -> None:
         self._frames = frames
         self._objects: Objects = frames.objects
-        self._namespaces: Dict[int, Sequence[Tuple[str, int]]] = {}  # of classes
+        self._namespaces: Dict[int, Sequence[Tuple[str, int]]] = {}  # of classes and of modules
+        self._instances: Dict[int, Sequence[Tuple[str, int]]] = {}
         self._searched: Set[int] = set()  # classes, for the object whose name is sought
 
     def find(self, same: Same, frames: Sequence[Frame]) -> Optional[str]:
@@ -49,8 +56,8 @@ class Names:
         modules = list({self._frames.globals(frame): frame for frame in reversed(frames)}.values())[::-1]
         self._searched.clear()
         passes: Tuple[Tuple[Sequence[Frame], Callable[[Frame], Optional[str]]], ...] = (
-            (frames, lambda frame: self._attribute_of(same, self._locals(frame), local=True)),
-            (modules, lambda frame: self._among(same, self._globals(frame))),
+            (frames, lambda frame: self._attribute_of(same, self._locals(frame))),
+            (modules, lambda frame: self._bare(same, self._module(frame))),
             (frames, lambda frame: self._bare(same, self._locals(frame))),
             (frames, lambda frame: self._deeper(same, frame)),
         )
@@ -76,11 +83,16 @@ class Names:
                     return f"{self._owner(name, value)}.{part}.{found}"
         return None
 
-    def _instance(self, value: int) -> List[Tuple[str, int]]:
-        try:
-            return list(attributes(self._objects, value).items())[:_MAX_LOCALS]
-        except (Fault, NotThat):
-            return []
+    def _instance(self, value: int) -> Sequence[Tuple[str, int]]:
+        if value not in self._instances:
+            if len(self._instances) >= _MOST_KNOWN:
+                self._instances.clear()
+            try:
+                found = list(attributes(self._objects, value).items())[:_MAX_LOCALS]
+            except (Fault, NotThat):
+                found = []
+            self._instances[value] = found
+        return self._instances[value]
 
     def _locals(self, frame: Frame) -> Sequence[Tuple[str, int]]:
         return list(self._frames.locals(frame))[:_MAX_LOCALS]
@@ -92,53 +104,71 @@ class Names:
         except (Fault, NotThat):
             return []
 
-    def _among(self, same: Same, named: Sequence[Tuple[str, int]]) -> Optional[str]:
-        return self._bare(same, named) or self._attribute_of(same, named, local=False)
+    def _module(self, frame: Frame) -> Sequence[Tuple[str, int]]:
+        """The globals that a frame sees, then their attributes, and those of classes: what may be waited for."""
+        namespace = self._frames.globals(frame) or 0
+        if namespace not in self._namespaces:
+            named = self._globals(frame)
+            inner = [
+                (f"{name}.{a}", v) for name, value in named if self._class_name(value) for a, v in self._instance(value)
+            ]
+            self._namespaces[namespace] = self._objects_among([*named, *inner, *self._class_attributes(named)])
+        return self._namespaces[namespace]
+
+    def _class_attributes(self, named: Sequence[Tuple[str, int]]) -> Iterator[Tuple[str, int]]:
+        for cls in dict.fromkeys(cls for _name, value in named for cls in self._classes(value)):
+            yield from ((f"{self._called(cls)}.{name}", value) for name, value in self._namespace(cls))
+
+    def _objects_among(self, named: Iterable[Tuple[str, int]]) -> Sequence[Tuple[str, int]]:
+        """Without functions, texts and the like: most of what a module or a class has, and never waited for."""
+        return [(name, value) for name, value in named if self._objects.type_name(value) not in _NEVER][:_MOST_KNOWN]
 
     @staticmethod
     def _bare(same: Same, named: Sequence[Tuple[str, int]]) -> Optional[str]:
         return next((name for name, value in named if same(value)), None)
 
-    def _attribute_of(self, same: Same, named: Sequence[Tuple[str, int]], local: bool) -> Optional[str]:
+    def _attribute_of(self, same: Same, named: Sequence[Tuple[str, int]]) -> Optional[str]:
         """Of an object or a class among these, that is not itself what is sought: a Condition has its lock inside."""
         for name, value in named:
-            of_class = self._of_classes(same, value)
-            if of_class is not None:
-                return of_class
-            if self._class_name(value) is None:
-                continue
-            found = next((attribute for attribute, item in self._instance(value) if same(item)), None)
+            for cls in self._classes(value):
+                found = None if cls in self._searched else self._bare(same, self._namespace(cls))
+                self._searched.add(cls)
+                if found is not None:
+                    return f"{self._called(cls)}.{found}"
+            found = self._bare(same, self._instance(value)) if self._class_name(value) is not None else None
             if found is not None and not same(value):
-                return f"{self._owner(name, value) if local else name}.{found}"
+                return f"{self._owner(name, value)}.{found}"
         return None
 
-    def _of_classes(self, same: Same, value: int) -> Optional[str]:
-        """``Registry.lock``: what the class of an object, or a class itself, or a base of it, has under a name."""
+    def _classes(self, value: int) -> Sequence[int]:
+        """The class of an object, or a class itself, and its bases, as far as they are made at run time."""
         objects = self._objects
+        found: List[int] = []
         try:
             info = objects.type_of(value)
             if info.flags & L.FLAG_TYPE:
                 info = objects.type_at(value)
-            for _ in range(_MOST_BASES):
-                if not info.flags & L.FLAG_HEAP or info.address in self._searched:
-                    return None
-                self._searched.add(info.address)
-                found = next((n for n, item in self._namespace(info.address) if same(item)), None)
-                if found is not None:
-                    return f"{info.name.rsplit('.', maxsplit=1)[-1]}.{found}"
+            while info.flags & L.FLAG_HEAP and len(found) < _MOST_BASES:
+                found.append(info.address)
                 if not info.base:
-                    return None
+                    break
                 info = objects.type_at(info.base)
         except (Fault, NotThat):
             pass
-        return None
+        return found
 
     def _namespace(self, cls: int) -> Sequence[Tuple[str, int]]:
         if cls not in self._namespaces:
-            namespace = self._objects.memory.u64(cls + self._objects.layout.tp_dict)
-            items = self._objects.text_dict(namespace).items() if namespace else ()
-            self._namespaces[cls] = list(items)[:_MAX_GLOBALS]
+            try:
+                namespace = self._objects.memory.u64(cls + self._objects.layout.tp_dict)
+                items = list(self._objects.text_dict(namespace).items()) if namespace else []
+            except (Fault, NotThat):
+                items = []
+            self._namespaces[cls] = self._objects_among(items[:_MAX_GLOBALS])
         return self._namespaces[cls]
+
+    def _called(self, cls: int) -> str:
+        return self._objects.type_at(cls).name.rsplit(".", maxsplit=1)[-1]
 
     def _owner(self, name: str, value: int) -> str:
         """What an object is called in the name of its attribute: ``self``, or whatever a function calls it, is an Account."""
