@@ -26,8 +26,8 @@ pytestmark = pytest.mark.live
 
 #: Machines differ in speed; what hangs takes longer on any of them.
 PATIENCE = 5 * SECONDS
-SAMPLE = 12  # random cases an interpreter
-TRIALS = 50  # with flipped bytes
+SAMPLE = 12
+TRIALS = 30
 #: Of each way to build an interpreter one: old and new frames, shared and static, stripped, free-threaded.
 SOME = ("3.8", "3.10", "3.11-stripped", "3.12", "3.14", "3.13t")
 HANG_S = 120.0
@@ -216,9 +216,7 @@ def test_damage_goes_where_the_reader_reads(bases: Bases) -> None:
         "interpreter",
         "locks",
         "objects",
-        "referrers",
         "runtime",
-        "signals",
     }
     for function in ("_read_threads", "visit", "set_items", "deque_items", "type_at", "_entries", "bytes_", "_handled"):
         assert any(f".{function}:" in label and len(rows) > 1 for label, rows in slots.items()), function
