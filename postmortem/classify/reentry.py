@@ -41,8 +41,18 @@ def reentries(view: View) -> Iterator[Reentry]:
                 continue
             held = next((h for h in thread.holds if h.resource == resource.id), None)
             if held is not None:
-                stuck = view.graph.stuck(Agent(process.pid, thread.tid)) == "proven"
-                yield Reentry(process, thread, resource, held, *_via(thread, held.depth), stuck)
+                via, entered = _via(thread, held.depth)
+                stuck = _is_stuck(view, process, thread, entered if via == "signal" else None)
+                yield Reentry(process, thread, resource, held, via, entered, stuck)
+
+
+def _is_stuck(view: View, process: Process, thread: Thread, handler: Optional[PythonFrame]) -> bool:
+    """A signal handler might come in between and let the lock go: not the one that waits for it, were it to come again."""
+    told = view.graph.stuck(Agent(process.pid, thread.tid))
+    if told == "proven" or told is None or handler is None or process.signal_handlers is None:
+        return told == "proven"
+    known = [h.function for h in process.signal_handlers]
+    return all(f is not None and (f.file, f.function) == (handler.file, handler.function) for f in known)
 
 
 def _via(thread: Thread, depth: int) -> Tuple[str, Optional[PythonFrame]]:

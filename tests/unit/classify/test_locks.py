@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from postmortem.classify.engine import classify
-from postmortem.evidence import NativeFrame, Process, PythonFrame, Wait
+from postmortem.evidence import NativeFrame, Process, PythonFrame, SignalHandler, Wait
 from postmortem.evidence import replace as changed
 
 from .make import (
@@ -93,6 +95,19 @@ def test_a_finalizer_between_makes_it_a_finalizer_deadlock() -> None:
 def test_an_rlock_may_be_taken_twice() -> None:
     """Re-entrant locks wait for somebody else, whatever the stack says."""
     assert "self-deadlock" not in found(evidence(own_lock("rlock")))
+
+
+@pytest.mark.parametrize(("others", "confidence"), [((), "proven"), (("on_timer",), "likely"), ((None,), "likely")])
+def test_the_handler_that_waits_would_not_help_itself(others: Any, confidence: str) -> None:
+    """Handlers run in the main thread whatever it waits for; another one than this might let the lock go."""
+    handler = changed(frame("on_usr1", 45), role="signal-handler")
+    known = own_lock("lock", handler)
+    names = [(10, changed(handler, line=40)), *((12, frame(n, 60) if n else None) for n in others)]
+    handlers = tuple(SignalHandler(number, function) for number, function in names)
+    (waiting,) = [t for t in known.threads if t.wait is not None]
+    threads = tuple(changed(t, is_main=t is waiting) for t in known.threads)
+    told = evidence(changed(known, threads=threads, signal_handlers=handlers))
+    assert found(told)["signal-handler-deadlock"] == confidence
 
 
 def test_weakref_callbacks_and_signal_handlers_are_told_apart() -> None:
