@@ -215,5 +215,7 @@ class Reaches:
 
 
 def _is_answered(reach: Optional[Reach]) -> bool:
-    """Was it followed to its end, though that may be a place where anybody comes along?"""
-    return reach is not None and reach.obstacle is None
+    """Was it followed to its end, or to a place where anybody comes along? What else refers to it changes nothing then."""
+    if reach is None:
+        return False
+    return reach.obstacle is None or any(actor.thread is None and actor.task is None for actor in reach.actors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 from typing import Any, Dict, List, Optional, Sequence
 
@@ -92,6 +93,12 @@ COUNTS = Reach(obstacle="the Queue counts 3 references, of which 2 were found")
 def test_a_gap_names_no_remedy_that_cannot_help() -> None:
     """Every page was in the core already."""
     assert [gap.remedy for gap in settled(COUNTS, whole=True).gaps] == [None]
+
+
+def test_what_anybody_reaches_is_decided_whatever_else_was_not_found() -> None:
+    """It stays open, and a reference more would not close it."""
+    done = settled(dataclasses.replace(COUNTS, actors=[Actor("global Q of app → the Queue")]))
+    assert done.resource.closed is None and done.gaps == []
 
 
 def test_only_who_holds_somebody_up_is_worth_a_gap() -> None:
