@@ -18,8 +18,8 @@ from ..evidence import Resource, Thread, Waker
 from ..evidence import replace as changed
 from ..memory import Fault
 
-#: Frames of a thread and locals of a frame that are looked at; threads of which each could be named.
-_MOST_FRAMES, _MOST_LOCALS, _MOST_THREADS = 60, 200, 16
+#: Threads, frames of a thread and locals of a frame that are looked at; threads that are named for one resource.
+_MOST_LOOKED_AT, _MOST_FRAMES, _MOST_LOCALS, _MOST_THREADS = 1000, 60, 200, 16
 _CONNECTION = "_handle"  # of Lib/multiprocessing/connection.py, _ConnectionBase
 
 
@@ -32,20 +32,21 @@ def with_servers(
     if not asked or len(threads) < 2:
         return tuple(resources)
     at_hand = _at_hand(threads, frames, python)
-    made = {r.id: _named(pid, r, threads, at_hand) for r in asked}
+    by_tid = {t.tid: t for t in threads}
+    made = {r.id: _named(pid, r, by_tid, at_hand) for r in asked}
     return tuple(made.get(r.id, r) for r in resources)
 
 
-def _named(pid: int, resource: Resource, threads: Sequence[Thread], at_hand: Mapping[int, Set[int]]) -> Resource:
-    waits = {t.wait.fd for t in threads if t.wait is not None and t.wait.resource == resource.id}
+def _named(pid: int, resource: Resource, threads: Mapping[int, Thread], at_hand: Mapping[int, Set[int]]) -> Resource:
+    waits = {t.wait.fd for tid in resource.waiters for t in [threads.get(tid)] if t is not None and t.wait is not None}
     ends = [end for end in resource.ends if end.pid == pid and end.fd not in waits]
-    others = [t for t in threads if t.tid not in resource.waiters]
-    serving = [(t.tid, end.fd) for t in others for end in ends if end.fd in at_hand.get(t.tid, ())]
+    serving = [(tid, end.fd) for end in ends for tid in sorted(at_hand.get(end.fd, set()) - set(resource.waiters))]
+    own: Tuple[Waker, ...]
     if serving:
-        own = tuple(Waker("end", "inferred", pid, tid, name=f"descriptor {fd}") for tid, fd in serving)
-    elif 0 < len(others) <= _MOST_THREADS:
+        own = tuple(Waker("end", "inferred", pid, tid, name=f"descriptor {fd}") for tid, fd in serving[:_MOST_THREADS])
+    elif len(resource.waiters) < len(threads) <= _MOST_THREADS:
         name = next((w.name for w in resource.wakers if w.pid == pid), None)
-        own = tuple(Waker("end", "kernel", pid, t.tid, name=name) for t in others)
+        own = tuple(Waker("end", "kernel", pid, tid, name=name) for tid in threads if tid not in resource.waiters)
     else:
         return resource
     wakers: List[Waker] = [w for w in resource.wakers if w.pid != pid]
@@ -55,12 +56,13 @@ def _named(pid: int, resource: Resource, threads: Sequence[Thread], at_hand: Map
 def _at_hand(
     threads: Sequence[Thread], frames: Mapping[int, Sequence[Frame]], python: Optional[Python]
 ) -> Dict[int, Set[int]]:
-    """tid → descriptors that it waits for, or that a variable of its frames is."""
+    """Descriptor → the threads that wait for it, or of which a frame has it in a variable."""
     found: Dict[int, Set[int]] = {}
-    for thread in threads:
+    for thread in threads[:_MOST_LOOKED_AT]:
         numbers = {thread.wait.fd} if thread.wait is not None and thread.wait.fd is not None else set()
         numbers.update(_in_frames(python, frames.get(thread.tid, ())) if python is not None else ())
-        found[thread.tid] = numbers
+        for number in numbers:
+            found.setdefault(number, set()).add(thread.tid)
     return found
 
 
