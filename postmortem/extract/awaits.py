@@ -78,7 +78,8 @@ class Awaits:
         }
         deadlines = Deadlines(self._python.objects, asyncio.functions, asyncio.futures, awaiting.primitives)
         ended = deadlines.ended(timer for loop in loops for timer in loop.timers or ())
-        bounded = _bounded(found, ended)
+        by_future = {state.waiter: found[state.address] for state in states if state.address in found}
+        bounded = _bounded(found, ended, by_future)
         clocks = {loop.address: loop.timers is not None for loop in loops}
         self._holders.read(states, awaiting)
         for state in states:
@@ -245,9 +246,12 @@ def _awaited_in(users: Sequence[Frame]) -> str:
     return f"awaited in {users[0].function} ({users[0].code.filename.rsplit('/', 1)[-1]}:{users[0].line or '?'})"
 
 
-def _bounded(found: Dict[int, Awaited], ended: Set[int]) -> Set[int]:
-    """What a clock ends: itself, or because it cancels a task that awaits it. Cancelling goes down to what is awaited."""
+def _bounded(found: Dict[int, Awaited], ended: Set[int], by_future: Dict[int, Awaited]) -> Set[int]:
+    """What a clock ends: itself, or because it cancels a task that awaits it. Cancelling goes down to what is awaited, from
+    a task or from the future of a gather (``by_future``: what tasks that wait for it stand for)."""
     wave = [*ended]
+    for future in ended:
+        wave += _cancelled_with(by_future.get(future))
     for awaited in found.values():
         if awaited.timed and awaited.passes_on:
             wave += awaited.tasks

@@ -16,14 +16,21 @@ def test_a_clock_bounds_what_it_cancels() -> None:
         3: Awaited("task", tasks=[5]),
         4: Awaited("event"),
     }
-    assert _bounded(found, {1}) == {1, 2, 3, 4}
+    assert _bounded(found, {1}, {}) == {1, 2, 3, 4}
+
+
+def test_a_clock_that_cancels_a_gather_bounds_its_tasks() -> None:
+    """Its future is no task, but cancelling it cancels them; one that shields them keeps them."""
+    for passes_on, bounded in ((True, {7, 2}), (False, {7})):
+        gathered = Awaited("tasks", tasks=[2], passes_on=passes_on)
+        assert _bounded({1: gathered, 2: Awaited("lock")}, {7}, {7: gathered}) == bounded
 
 
 def test_wait_for_bounds_the_task_that_it_made() -> None:
     """Up to 3.11 it is that task which is cancelled, not the waiter."""
     found = {1: Awaited("task", tasks=[2], passes_on=True, timed=True), 2: Awaited("tasks", tasks=[1], passes_on=True)}
-    assert _bounded(found, set()) == {1, 2}  # a circle ends
-    assert _bounded({1: Awaited("task", tasks=[2], timed=True)}, set()) == set()
+    assert _bounded(found, set(), {}) == {1, 2}  # a circle ends
+    assert _bounded({1: Awaited("task", tasks=[2], timed=True)}, set(), {}) == set()
 
 
 def test_what_is_called_alike_is_numbered() -> None:
