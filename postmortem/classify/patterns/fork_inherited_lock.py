@@ -70,13 +70,11 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _below_fork(view: View, process: Process, thread: Thread, resource: Optional[Resource]) -> Optional[PythonFrame]:
-    """The parent's line that took the lock and then forked: the child has that frame, but never returns to it. Another
-    thread of the child's, which wants the lock, may be let go by the child's end."""
+    """The parent's line that took the lock and then forked: the child has that frame, but never returns to it."""
     owner = view.thread(process, resource.owner_tid) if resource is not None and resource.owner_pid is None else None
     depth = _depth(owner.python) if owner is not None else None
-    if resource is None or owner is None or depth is None:
-        return None
-    if owner is not thread and not view.graph.stuck(Agent(process.pid, thread.tid)):
+    waits = owner is thread or view.graph.stuck(Agent(process.pid, thread.tid)) is not None
+    if resource is None or owner is None or depth is None or not waits:
         return None
     return next((h.frame for h in owner.holds if h.resource == resource.id and h.depth > depth), None)
 
@@ -85,8 +83,7 @@ def _own(view: View, process: Process, thread: Thread, resource: Resource, held:
     """The thread that forked held it itself."""
     owner = view.thread(process, resource.owner_tid) or thread
     wants, started = own_frame(thread.python), _started_at(owner.python)
-    at = f" at {short(wants)}" if wants else ""
-    since = f" at {short(held)}"
+    at, since = f" at {short(wants)}" if wants else "", f" at {short(held)}"
     frames = [f for f in (wants, started, held) if f is not None]
     return Match(
         confidence="proven" if resource.owner_basis != "inferred" and thread.wait and thread.wait.endless else "likely",
