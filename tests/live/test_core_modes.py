@@ -73,11 +73,16 @@ def taken(program: Program, folder: Path, mode: str) -> Captured:
 
 
 def said(evidence: Evidence) -> Dict[str, Any]:
-    """All that is said of the process, without what time or the counters change."""
+    """All that is said of the process, without what time or the counters change, and without who could still reach an
+    object: that is searched for in all of the memory, for a limited time."""
     (process,) = evidence.processes
     found = dataclasses.asdict(process) if dataclasses.is_dataclass(process) else _fields(process)
     moving = {"age_s", "io", "rss_growth", "cgroup", "counters", "faults", "seconds"}
     found = {key: value for key, value in found.items() if key not in moving}
+    for resource in found["resources"]:
+        reaches = any(waker["role"] == "reach" for waker in resource["wakers"])
+        for key in ("closed", "because", "wakers") if reaches or resource["closed"] or not resource["wakers"] else ():
+            resource.pop(key)
     for thread in found["threads"]:
         for key in ("counters", "samples", "state"):
             thread.pop(key, None)
