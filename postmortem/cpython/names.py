@@ -61,8 +61,11 @@ class Names:
             (frames, lambda frame: self._bare(same, self._locals(frame))),
             (frames, lambda frame: self._deeper(same, frame)),
         )
-        found = (look(frame) for where, look in passes for frame in where)
-        return next((name for name in found if name), None)
+        found = (name for where, look in passes for name in map(look, where) if name)
+        name = next(found, None)
+        # what somebody else's object keeps to itself is called so by nobody, where the program has a word of its own
+        foreign = name is not None and "._" in name and name[0].islower()
+        return next((own for own in found if "." not in own and "[" not in own), name) if foreign else name
 
     def _deeper(self, same: Same, frame: Frame) -> Optional[str]:
         named = self._locals(frame)
