@@ -79,7 +79,7 @@ def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> 
     doing = _doing(thread)
     woken = view.moves(thread) and not _ends(thread)  # somebody gives it work
     working = not view.rests(thread) or woken or (_ends(thread) and not _in_loop(view, frame))
-    working = working or _opens(view, Agent(process.pid, thread.tid))
+    working = working or _opens(view, Agent(process.pid, thread.tid)) or _serves(process)
     agents = [Agent(process.pid, t.tid) for t in joined]
     stuck = any(view.graph.stuck(agent) == "proven" for agent in agents)
     facts = [
@@ -102,6 +102,15 @@ def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> 
         victims=(view.victim(process, main),),
         because_of=_CAUSES,
         pid=process.pid,
+    )
+
+
+def _serves(process: Process) -> bool:
+    """Does a thread wait for connections? Programs whose main function only starts the server end like this."""
+    return any(
+        t.wait is not None
+        and (t.wait.syscall in ("accept", "accept4") or (t.wait.kind == "event-loop" and bool(process.listening)))
+        for t in process.threads
     )
 
 

@@ -181,6 +181,12 @@ def shutting_down(worker_wait: Wait, **known: object) -> Process:
     return process([main, worker])
 
 
+def test_a_server_whose_main_function_returned_is_at_work() -> None:
+    """Its acceptor keeps the process alive, and waits for clients."""
+    serving = shutting_down(Wait("socket", "accept4", endless=True))
+    assert found(evidence(serving))["shutdown-join"] == "possible"
+
+
 def test_the_thread_that_keeps_the_interpreter_is_the_culprit() -> None:
     """The main thread is at its end; the joined thread's own line is named."""
     known = evidence(shutting_down(Wait("condition", "futex", endless=True)))
