@@ -1,122 +1,21 @@
-"""`postmortem debug` and the pm-* commands over real cores, against what the program says of itself."""
+"""The pm-* commands over real cores, against what the program says of itself."""
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
-import pty
 import re
-import select
-import shutil
 import subprocess
 import sys
-import time
-from pathlib import Path
-from typing import Any, Dict, List, NamedTuple
 
 import pytest
 
 from postmortem import places
 
-from ..live.capturing import HANG_S, finished, start
+from ..live.capturing import HANG_S
 from ..live.interpreters import Program, matrix
+from .debugging import Core, commands, debug, take
 
 pytestmark = pytest.mark.live
-
-#: A holder of `first` (by with) that waits for `second`; one that waits for `first`; a deep recursion; an event loop
-#: with tasks. All but the main thread, which reads stdin.
-PROGRAM = """
-import asyncio, ctypes, json, os, sys, threading, time
-sys.setrecursionlimit(20_000)
-threading.stack_size(64 << 20)
-first, second = threading.Lock(), threading.RLock()
-up = threading.Semaphore(0)
-accounts = {}
-def account(frame):
-    rows = []
-    while frame:
-        rows.append([frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno])
-        frame = frame.f_back
-    return rows
-def holder():
-    with first:
-        password, number, words = "hunter2", 41 + 1, ["a", "b"]
-        up.release()
-        second.acquire()
-def waiter():
-    up.release()
-    first.acquire()
-def deep(n=1500):
-    if n:
-        deep(n - 1)
-    else:
-        up.release()
-        second.acquire()
-async def inner():
-    await asyncio.sleep(10_000)
-async def outer():
-    await inner()
-async def keeps(gate):
-    async with gate:
-        await inner()
-async def wants(gate):
-    async with gate:
-        pass
-async def loop_main():
-    tasks = [asyncio.ensure_future(outer()) for _ in range(3)]
-    gate = asyncio.Lock()
-    tasks += [asyncio.ensure_future(keeps(gate)), asyncio.ensure_future(wants(gate))]
-    await asyncio.sleep(0.01)
-    up.release()
-    await asyncio.wait(tasks)
-def looper():
-    asyncio.run(loop_main())
-second.acquire()
-mutex = ctypes.create_string_buffer(40)  # zeros: a pthread_mutex_t that is free
-lock_mutex = ctypes.CDLL(None).pthread_mutex_lock
-lock_mutex(mutex)
-def native():
-    up.release()
-    lock_mutex(mutex)
-tids = {}
-def named(function):
-    tids[function.__name__] = threading.get_native_id()
-    function()
-for function in (holder, waiter, deep, looper, native):
-    threading.Thread(target=named, args=(function,), name="the " + function.__name__, daemon=True).start()
-    up.acquire()
-def settled(tid):
-    return open("/proc/self/task/%d/stat" % tid).read().rpartition(")")[2].split()[0] == "S"
-while not all(map(settled, tids.values())):
-    time.sleep(0.01)
-time.sleep(0.2)
-idents = {t.name: t.ident for t in threading.enumerate()}
-stacks = {name: account(sys._current_frames()[ident]) for name, ident in idents.items() if name.startswith("the ")}
-print(json.dumps({"tids": {**tids, "main": os.getpid()}, "stacks": stacks}), flush=True)
-print("ready", flush=True)
-sys.stdin.read()
-"""
-
-
-class Core(NamedTuple):
-    path: Path
-    bundle: Path
-    tids: Dict[str, int]
-    stacks: Dict[str, List[List[Any]]]
-    minor: int
-    free_threaded: bool
-
-
-def take(python: Any, folder: Path) -> Core:
-    with Program(python, PROGRAM, folder) as program:
-        said = json.loads(program.lines[-1])
-        bundle = folder / "bundle"
-        done = finished(start("--observe", "0", "-o", str(bundle), "--pid", str(program.pid)), bundle)
-        assert done.status == 0, done.stderr
-        minor = getattr(python, "version", sys.version_info[:2])[1]
-        free_threaded = getattr(python, "free_threaded", False)
-        return Core(done.core(program.pid), bundle, said["tids"], said["stacks"], minor, free_threaded)
 
 
 @pytest.fixture(scope="module", params=matrix())
@@ -128,26 +27,6 @@ def core(request, gdb, tmp_path_factory) -> Core:
 def own(gdb, tmp_path_factory) -> Core:
     """Of the tests' own interpreter."""
     return take(sys.executable, tmp_path_factory.mktemp("own"))
-
-
-def debug(target: Any, *words: str, status: int = 0) -> str:
-    """The output of `postmortem debug TARGET WORDS --batch`."""
-    done = subprocess.run(
-        [sys.executable, "-m", "postmortem", "debug", str(target), *words, "--batch"], capture_output=True, text=True,
-        timeout=HANG_S * 2, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert done.returncode == status, done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
-    assert "defect of postmortem" not in done.stdout + done.stderr
-    assert "\x1b" not in done.stdout  # colours are for terminals
-    return done.stdout + done.stderr
-
-
-def commands(target: Any, *named: str) -> Dict[str, str]:
-    """The output of each command, by one run of gdb."""
-    words = [word for command in named for word in ("-ex", f"echo @@{command}\\n", "-ex", command)]
-    parts = re.split(r"^@@(.*)\n", debug(target, *words), flags=re.M)
-    return dict(zip(parts[1::2], parts[2::2]))
 
 
 def test_threads_are_as_the_program_says(core):
@@ -325,154 +204,3 @@ def test_why_is_the_report(own):
     signature = re.search(r"Signature \S+", analyzed)[0]
     assert signature in shown
     assert "Signature" in commands(own.bundle, "pm-why")["pm-why"]
-
-
-def test_compressed_cores_and_bundles(own, tmp_path):
-    """A compressed core and a bundle are opened as they are; --pid names one that must be there."""
-    packed = tmp_path / "core.gz"
-    packed.write_bytes(gzip.compress(own.path.read_bytes(), 1))
-    for target in (packed, own.bundle):
-        assert "the holder" in debug(target, "-ex", "pm-threads")
-    assert "the holder" in debug(own.bundle, "--pid", str(own.tids["main"]), "-ex", "pm-threads")
-    assert "holds no core of process 1" in debug(own.bundle, "--pid", "1", "-ex", "pm-threads", status=2)
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ("pm-bt 999999999", "there is no thread with TID 999999999"),
-        ("pm-bt all more", "Usage: pm-bt"),
-        ("pm-locals x", "Usage: pm-locals"),
-        ("pm-tasks no-such-task", "No task is named no-such-task"),
-        ("help pm-bt", "Usage: pm-bt [--native] [all | TID]"),
-        ("help pm-locks", "Usage: pm-locks"),
-    ],
-)
-def test_errors_and_help_are_sentences(own, words, sentence):
-    """What is asked wrongly is told in one sentence; each command has a usage."""
-    done = subprocess.run(
-        [sys.executable, "-m", "postmortem", "debug", str(own.path), "-ex", words, "--batch"], capture_output=True,
-        text=True, timeout=HANG_S, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert sentence in done.stdout + done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
-
-
-def test_in_any_gdb_by_hand(own, gdb):
-    """`source` of the printed script in a plain gdb gives the commands; a live process is read as well."""
-    script = subprocess.run(
-        [sys.executable, "-m", "postmortem", "debug", "--print-script"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    assert Path(script) == places.shipped("gdb") / "postmortem.py"
-    words = [str(gdb), "-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off"]
-    empty = subprocess.run(
-        [*words, "-ex", f"source {script}", "-ex", "pm-threads"], capture_output=True, text=True, check=False
-    )
-    assert "there is no core and no process" in empty.stderr
-    done = subprocess.run(
-        [*words, sys.executable, str(own.path), "-ex", f"source {script}", "-ex", "pm-threads", "-ex", "pm-why"],
-        capture_output=True, text=True, check=False, timeout=HANG_S,
-    )  # fmt: skip
-    assert "the holder" in done.stdout
-    assert "started by hand" in done.stderr
-
-
-def test_a_live_process_is_followed(gdb, tmp_path):
-    """Attached by hand: the commands read the process as it stands at each stop, not as it once was."""
-    program = (
-        "import ctypes, sys, threading\n"
-        "ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)\n"
-        "def before(): sys.stdin.readline()\ndef after(): sys.stdin.readline()\n"
-        "print('ready', flush=True)\nbefore()\nprint('now', flush=True)\nafter()\n"
-    )
-    script = places.shipped("gdb") / "postmortem.py"
-    with Program(sys.executable, program, tmp_path) as running:
-        session = subprocess.Popen(
-            [str(gdb), "-nx", "-q", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off",
-             "-iex", "set pagination off", "-p", str(running.pid), "-x", str(script)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )  # fmt: skip
-        try:
-
-            def ask(*lines: str) -> str:
-                session.stdin.write("\n".join([*lines, "echo @@end\\n", ""]))
-                session.stdin.flush()
-                said: List[str] = []
-                for line in session.stdout:
-                    if "@@end" in line:
-                        break
-                    said.append(line)
-                return "".join(said)
-
-            assert "before at" in ask("pm-bt")
-            running.process.stdin.write("\n")
-            running.process.stdin.flush()
-            shown = ask("tbreak write", "continue", "pm-threads", "pm-bt")
-            assert "<module> at" in shown
-            assert "before at" not in shown
-            ask("detach")
-        finally:
-            session.kill()
-            session.communicate()
-
-
-def test_a_persons_session(own):
-    """Through a terminal: gdb starts, says what is there, answers, colours, and quit ends it with status 0."""
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "postmortem", "debug", str(own.path)], stdin=follower, stdout=follower, stderr=follower,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "200"}, start_new_session=True, close_fds=True,
-    )  # fmt: skip
-    os.close(follower)
-    said = b""
-
-    def until(text: bytes) -> bytes:
-        nonlocal said
-        end = time.monotonic() + HANG_S
-        while text not in said:
-            assert time.monotonic() < end, said
-            if select.select([leader], [], [], 1.0)[0]:
-                said += os.read(leader, 65536)
-        found, said = said, b""
-        return found
-
-    try:
-        assert b"pm-threads" in until(b"(gdb) ")
-        os.write(leader, b"set pagination off\npm-threads\n")
-        assert b"the holder" in until(b"the looper")
-        os.write(leader, b"pm-gil\n")
-        until(b"waiters")
-        os.write(leader, b"quit\n")
-        assert process.wait(HANG_S) == 0
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-        os.close(leader)
-
-
-def test_without_gdb_it_says_what_to_install(own, tmp_path):
-    """No gdb: one sentence and status 1."""
-    done = subprocess.run(
-        [sys.executable, "-m", "postmortem", "debug", str(own.path), "--batch"], capture_output=True, text=True,
-        env={**os.environ, "POSTMORTEM_GDB": str(tmp_path / "none")}, check=False,
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert "gdb is not there" in done.stderr
-    assert "apt install gdb" in done.stderr
-
-
-def test_a_wheel_has_the_commands_too(own, gdb, tmp_path):
-    """With the scripts inside the package, as a wheel has them, they find it."""
-    package = places.shipped("gdb").parent / "postmortem"
-    shutil.copytree(str(package), str(tmp_path / "site" / "postmortem"), ignore=shutil.ignore_patterns("__pycache__"))
-    inside = tmp_path / "site" / "postmortem" / "_shipped" / "gdb"
-    shutil.copytree(str(places.shipped("gdb")), str(inside))
-    done = subprocess.run(
-        [str(gdb), "-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off", sys.executable,
-         str(own.path), "-x", str(inside / "postmortem.py"), "-ex", "pm-threads",
-         "-ex", "python import postmortem.memory; print(postmortem.memory.__file__)"],
-        capture_output=True, text=True, check=False, timeout=HANG_S,
-    )  # fmt: skip
-    assert "the holder" in done.stdout, done.stderr
-    assert str(tmp_path / "site") in done.stdout.splitlines()[-1]

@@ -1,0 +1,181 @@
+"""`postmortem debug`: what it opens, what it refuses, a person at it, and gdb without it."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import pty
+import select
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import List
+
+import pytest
+
+from postmortem import places
+
+from ..live.capturing import HANG_S
+from ..live.interpreters import Program
+from .debugging import Core, debug, take
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(scope="module")
+def own(gdb, tmp_path_factory) -> Core:
+    """Of the tests' own interpreter."""
+    return take(sys.executable, tmp_path_factory.mktemp("own"))
+
+
+def test_compressed_cores_and_bundles(own, tmp_path):
+    """A compressed core and a bundle are opened as they are; --pid names one that must be there."""
+    packed = tmp_path / "core.gz"
+    packed.write_bytes(gzip.compress(own.path.read_bytes(), 1))
+    for target in (packed, own.bundle):
+        assert "the holder" in debug(target, "-ex", "pm-threads")
+    assert "the holder" in debug(own.bundle, "--pid", str(own.tids["main"]), "-ex", "pm-threads")
+    assert "holds no core of process 1" in debug(own.bundle, "--pid", "1", "-ex", "pm-threads", status=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("pm-bt 999999999", "there is no thread with TID 999999999"),
+        ("pm-bt all more", "Usage: pm-bt"),
+        ("pm-locals x", "Usage: pm-locals"),
+        ("pm-tasks no-such-task", "No task is named no-such-task"),
+        ("help pm-bt", "Usage: pm-bt [--native] [all | TID]"),
+        ("help pm-locks", "Usage: pm-locks"),
+    ],
+)
+def test_errors_and_help_are_sentences(own, words, sentence):
+    """What is asked wrongly is told in one sentence; each command has a usage."""
+    done = subprocess.run(
+        [sys.executable, "-m", "postmortem", "debug", str(own.path), "-ex", words, "--batch"], capture_output=True,
+        text=True, timeout=HANG_S, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert sentence in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_in_any_gdb_by_hand(own, gdb):
+    """`source` of the printed script in a plain gdb gives the commands; a live process is read as well."""
+    script = subprocess.run(
+        [sys.executable, "-m", "postmortem", "debug", "--print-script"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    assert Path(script) == places.shipped("gdb") / "postmortem.py"
+    words = [str(gdb), "-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off"]
+    empty = subprocess.run(
+        [*words, "-ex", f"source {script}", "-ex", "pm-threads"], capture_output=True, text=True, check=False
+    )
+    assert "there is no core and no process" in empty.stderr
+    done = subprocess.run(
+        [*words, sys.executable, str(own.path), "-ex", f"source {script}", "-ex", "pm-threads", "-ex", "pm-why"],
+        capture_output=True, text=True, check=False, timeout=HANG_S,
+    )  # fmt: skip
+    assert "the holder" in done.stdout
+    assert "started by hand" in done.stderr
+
+
+def test_a_live_process_is_followed(gdb, tmp_path):
+    """Attached by hand: the commands read the process as it stands at each stop, not as it once was."""
+    program = (
+        "import ctypes, sys, threading\n"
+        "ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)\n"
+        "def before(): sys.stdin.readline()\ndef after(): sys.stdin.readline()\n"
+        "print('ready', flush=True)\nbefore()\nprint('now', flush=True)\nafter()\n"
+    )
+    script = places.shipped("gdb") / "postmortem.py"
+    with Program(sys.executable, program, tmp_path) as running:
+        session = subprocess.Popen(
+            [str(gdb), "-nx", "-q", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off",
+             "-iex", "set pagination off", "-p", str(running.pid), "-x", str(script)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        try:
+
+            def ask(*lines: str) -> str:
+                session.stdin.write("\n".join([*lines, "echo @@end\\n", ""]))
+                session.stdin.flush()
+                said: List[str] = []
+                for line in session.stdout:
+                    if "@@end" in line:
+                        break
+                    said.append(line)
+                return "".join(said)
+
+            assert "before at" in ask("pm-bt")
+            running.process.stdin.write("\n")
+            running.process.stdin.flush()
+            shown = ask("tbreak write", "continue", "pm-threads", "pm-bt")
+            assert "<module> at" in shown
+            assert "before at" not in shown
+            ask("detach")
+        finally:
+            session.kill()
+            session.communicate()
+
+
+def test_a_persons_session(own):
+    """Through a terminal: gdb starts, says what is there, answers, colours, and quit ends it with status 0."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "postmortem", "debug", str(own.path)], stdin=follower, stdout=follower, stderr=follower,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "200"}, start_new_session=True, close_fds=True,
+    )  # fmt: skip
+    os.close(follower)
+    said = b""
+
+    def until(text: bytes) -> bytes:
+        nonlocal said
+        end = time.monotonic() + HANG_S
+        while text not in said:
+            assert time.monotonic() < end, said
+            if select.select([leader], [], [], 1.0)[0]:
+                said += os.read(leader, 65536)
+        found, said = said, b""
+        return found
+
+    try:
+        assert b"pm-threads" in until(b"(gdb) ")
+        os.write(leader, b"set pagination off\npm-threads\n")
+        assert b"the holder" in until(b"the looper")
+        os.write(leader, b"pm-gil\n")
+        until(b"waiters")
+        os.write(leader, b"quit\n")
+        assert process.wait(HANG_S) == 0
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        os.close(leader)
+
+
+def test_without_gdb_it_says_what_to_install(own, tmp_path):
+    """No gdb: one sentence and status 1."""
+    done = subprocess.run(
+        [sys.executable, "-m", "postmortem", "debug", str(own.path), "--batch"], capture_output=True, text=True,
+        env={**os.environ, "POSTMORTEM_GDB": str(tmp_path / "none")}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "gdb is not there" in done.stderr
+    assert "apt install gdb" in done.stderr
+
+
+def test_a_wheel_has_the_commands_too(own, gdb, tmp_path):
+    """With the scripts inside the package, as a wheel has them, they find it."""
+    package = places.shipped("gdb").parent / "postmortem"
+    shutil.copytree(str(package), str(tmp_path / "site" / "postmortem"), ignore=shutil.ignore_patterns("__pycache__"))
+    inside = tmp_path / "site" / "postmortem" / "_shipped" / "gdb"
+    shutil.copytree(str(places.shipped("gdb")), str(inside))
+    done = subprocess.run(
+        [str(gdb), "-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off", sys.executable,
+         str(own.path), "-x", str(inside / "postmortem.py"), "-ex", "pm-threads",
+         "-ex", "python import postmortem.memory; print(postmortem.memory.__file__)"],
+        capture_output=True, text=True, check=False, timeout=HANG_S,
+    )  # fmt: skip
+    assert "the holder" in done.stdout, done.stderr
+    assert str(tmp_path / "site") in done.stdout.splitlines()[-1]
