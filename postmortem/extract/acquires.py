@@ -58,7 +58,7 @@ _STACKS: Verbs = {"enter_context": True, "close": False, "pop_all": False}
 _LIBRARY = "/lib/python3."
 _MOST_FILES = 300
 #: Functions called by a function that called …
-_DEPTH = 2
+_DEPTH = 4
 #: Of a method: im_func, im_self (Include/cpython/classobject.h).
 _FUNC, _SELF = 16, 24
 

@@ -234,10 +234,13 @@ class Awaits:
             self._searched[place] = self._searched.get(place, 0) + 1
             if self._searched[place] > _MOST_NAMES_A_LINE:
                 return None
-        found = [self._names.find(lambda value: value == address, [user]) for user in users[:_MOST_USERS]]
-        names = [name for name in found if name]
-        # an attribute tells more than the local variable of somebody that it was handed to
-        return next((name for name in names if "." in name or "[" in name), next(iter(names), None))
+        first: Optional[str] = None
+        for user in users[:_MOST_USERS]:
+            name = self._names.find(lambda value: value == address, [user])
+            if name and ("." in name or "[" in name):
+                return name  # an attribute tells more than the local variable of somebody that it was handed to
+            first = first or name
+        return first
 
 
 def _awaited_in(users: Sequence[Frame]) -> str:
