@@ -7,6 +7,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 from ..evidence import Process, PythonFrame, Resource, Task, Thread
 from ..findings import Culprit
 from ..waitgraph import Agent
+from ..waitgraph import program as program_name
 from .knowledge import own_frame
 from .view import View, label
 
@@ -50,10 +51,7 @@ class Waiter(NamedTuple):
 
 def program(process: Process) -> str:
     """``export.py (PID 123)``"""
-    words = [word for word in process.argv if not word.startswith("-")]
-    script = next((word for word in words[1:4] if word.endswith(".py")), None)
-    name = script or (words[0] if words else process.exe or "process")
-    return f"{name.rsplit('/', 1)[-1]} (PID {process.pid})"
+    return f"{program_name(process) or 'process'} (PID {process.pid})"
 
 
 class Holder(NamedTuple):

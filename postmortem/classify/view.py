@@ -6,13 +6,11 @@ from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ..evidence import Evidence, Process, PythonFrame, Thread
 from ..findings import Culprit, Victim
-from ..waitgraph import Agent, Cycle, Edge, WaitGraph
+from ..waitgraph import WAKES, Agent, Cycle, Edge, WaitGraph, graph_of, thread_label
 from . import knowledge
 
 #: Of a core: a thread that used more over the window was not waiting.
 BUSY_SHARE = 0.3
-#: Voluntary switches a second: a thread that is stuck in a system call has none, one that gets stuck just then has one.
-WAKES = 1.5
 #: Who uses more of a core, or wakes more often a second, gets something done: neither a rest nor a heartbeat is so much.
 WORKS_SHARE, WORKS_WAKES = 0.01, 20
 
@@ -25,14 +23,11 @@ class View:
         self.processes = evidence.processes
         self.by_pid: Dict[int, Process] = {p.pid: p for p in evidence.processes}
         self.window = evidence.window_s
-        self._graph: Optional[WaitGraph] = None
 
     @property
     def graph(self) -> WaitGraph:
         """Who waits for whom, over all processes."""
-        if self._graph is None:
-            self._graph = WaitGraph(self.evidence)
-        return self._graph
+        return graph_of(self.evidence)
 
     @property
     def pythons(self) -> List[Process]:
@@ -81,10 +76,7 @@ class View:
     @staticmethod
     def switches(thread: Thread) -> Optional[float]:
         """Voluntary switches a second."""
-        counters = thread.counters
-        if counters is None or counters.voluntary_switches is None or counters.seconds <= 0:
-            return None
-        return counters.voluntary_switches / counters.seconds
+        return thread.counters.switches_per_s if thread.counters is not None else None
 
     # ------------------------------------------------------------------ threads
 
@@ -240,9 +232,8 @@ def _idle_depth(frames: Sequence[PythonFrame]) -> int:
     return next((i for i, f in enumerate(frames) if knowledge.in_table(f, knowledge.IDLE)), 0)
 
 
-def label(thread: Thread) -> str:
-    """How a thread is named in sentences."""
-    return f"{thread.name} ({thread.tid})" if thread.name else f"thread {thread.tid}"
+#: How a thread is named in sentences.
+label = thread_label
 
 
 def is_python(process: Process) -> bool:

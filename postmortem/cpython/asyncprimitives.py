@@ -106,7 +106,7 @@ class Primitives:
             return None
 
     def _read(self, address: int, kind: str, values: Dict[str, int]) -> Primitive:
-        number = self._number
+        number = self._objects.integer_or_none
         if kind == "lock":
             locked = number(values.get("_locked"))
             return Primitive(address, kind, None if locked is None else bool(locked))
@@ -114,7 +114,7 @@ class Primitives:
             return Primitive(address, kind, None, number(values.get("_value")), number(values.get("_bound_value")))
         if kind == "queue":
             return Primitive(
-                address, kind, None, self._length(values.get("_queue")), number(values.get("_maxsize")),
+                address, kind, None, self._objects.length_or_none(values.get("_queue")), number(values.get("_maxsize")),
                 number(values.get("_unfinished_tasks")),
             )  # fmt: skip
         if kind == "barrier":
@@ -125,18 +125,6 @@ class Primitives:
         if kind == "condition":
             return Primitive(address, kind, inner=values.get("_lock"))
         return Primitive(address, kind, None, number(values.get("_value")))
-
-    def _number(self, address: Optional[int]) -> Optional[int]:
-        try:
-            return self._objects.integer(address) if address else None
-        except (Fault, NotThat):
-            return None
-
-    def _length(self, address: Optional[int]) -> Optional[int]:
-        try:
-            return self._objects.length(address) if address else None
-        except (Fault, NotThat):
-            return None
 
     def waiters(self, primitive: Primitive) -> List[int]:
         """The futures in its list of waiters; of a queue, those of both getters and putters."""

@@ -106,14 +106,14 @@ class EventLoops:
             self.problems.append(f"event loop: {exc}")
             return loop
         if loop.ident is None:
-            loop.ident = self._integer(values.get("_thread_id")) or self._caller(loop)
-        loop.ready = self._length(values.get("_ready"))
+            loop.ident = self._objects.integer_or_none(values.get("_thread_id")) or self._caller(loop)
+        loop.ready = self._objects.length_or_none(values.get("_ready"))
         loop.queue = list(self._queue(values.get("_ready")))
         loop.callbacks = [code for handle in loop.queue for code in self._code(handle.callback)]
         self._read_timers(loop, values.get("_scheduled"))
         self._read_selector(loop, values)
         loop.signals = self._signals(values.get("_signal_handlers"))
-        closed = self._integer(values.get("_closed"))
+        closed = self._objects.integer_or_none(values.get("_closed"))
         if "_closed" in values:
             loop.state = "closed" if closed else "stopped" if loop.ident is None else "running"
         elif loop.ident is not None:
@@ -161,7 +161,7 @@ class EventLoops:
         try:
             addresses = self._objects.items(scheduled, _MAX_TIMERS) if scheduled else None
         except (Fault, NotThat):
-            loop.scheduled = self._length(scheduled)
+            loop.scheduled = self._objects.length_or_none(scheduled)
             return
         if addresses is not None:
             loop.timers = [handle for handle in map(self._handle, addresses) if handle is not None]
@@ -181,7 +181,7 @@ class EventLoops:
         keys = attribute(self._objects, selector, "_fd_to_key") if selector else None
         if not keys:
             return
-        loop.readers = self._length(keys)
+        loop.readers = self._objects.length_or_none(keys)
         own = descriptor_of_socket(self._objects, values.get("_ssock"))
         try:
             pairs = list(islice(self._objects.dict_items(keys), _MAX_DESCRIPTORS))
@@ -207,19 +207,5 @@ class EventLoops:
         try:
             pairs = self._objects.dict_items(handlers) if handlers else None
             return None if pairs is None else sorted(self._objects.integer(key) for key, _value in islice(pairs, 100))
-        except (Fault, NotThat):
-            return None
-
-    # ------------------------------------------------------------------ scalars
-
-    def _length(self, address: Optional[int]) -> Optional[int]:
-        try:
-            return self._objects.length(address) if address else None
-        except (Fault, NotThat):
-            return None
-
-    def _integer(self, address: Optional[int]) -> Optional[int]:
-        try:
-            return self._objects.integer(address) if address else None
         except (Fault, NotThat):
             return None

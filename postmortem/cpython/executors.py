@@ -89,7 +89,7 @@ def _pool(objects: Objects, queue: int, reference: Optional[int]) -> ThreadPool:
     return ThreadPool(
         queue,
         objects.optional_text(values["_thread_name_prefix"]) if "_thread_name_prefix" in values else None,
-        _integer(objects, values.get("_max_workers")),
+        objects.integer_or_none(values.get("_max_workers")),
         _set(objects, values.get("_threads")),
         _items(objects, queue),
         _truth(objects, values.get("_shutdown")),
@@ -121,17 +121,10 @@ def _set(objects: Objects, address: Optional[int]) -> Optional[Tuple[int, ...]]:
         return None
 
 
-def _integer(objects: Objects, address: Optional[int]) -> Optional[int]:
-    try:
-        return objects.integer(address) if address else None
-    except (Fault, NotThat):
-        return None
-
-
 def _truth(objects: Objects, address: Optional[int]) -> Optional[bool]:
     """Of a bool, or of a text that says why."""
     text = objects.optional_text(address) if address else None
     if text is not None:
         return bool(text)
-    found = _integer(objects, address)
+    found = objects.integer_or_none(address)
     return None if found is None else bool(found)

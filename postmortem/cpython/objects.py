@@ -227,6 +227,20 @@ class Objects:
             yield self.memory.u64(block + 8 + index * 8)
             index += 1
 
+    def integer_or_none(self, address: Optional[int]) -> Optional[int]:
+        """The value of an int, None when there is none, or it cannot be read."""
+        try:
+            return self.integer(address) if address else None
+        except (Fault, NotThat):
+            return None
+
+    def length_or_none(self, address: Optional[int]) -> Optional[int]:
+        """The same of ``length``."""
+        try:
+            return self.length(address) if address else None
+        except (Fault, NotThat):
+            return None
+
     def length(self, address: int) -> int:
         """ob_size of a list, tuple or deque; ma_used of a dict; used of a set."""
         info = self.type_of(address)

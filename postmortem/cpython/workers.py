@@ -78,7 +78,7 @@ def _of_pool(frames: Frames, frame: Frame, tid: int) -> Optional[ProcessPool]:
         return None
     objects = frames.objects
     return ProcessPool(
-        POOL, cache, _integer(objects, wanted), _listed(objects, pool), _length(objects, cache), {role: tid}
+        POOL, cache, objects.integer_or_none(wanted), _listed(objects, pool), _length(objects, cache), {role: tid}
     )
 
 
@@ -112,9 +112,9 @@ def _with_executor(objects: Objects, pool: ProcessPool) -> ProcessPool:
         attribute(objects, pool.owner, n) for n in ("_max_workers", "_broken", "_shutdown_thread")
     )
     return pool._replace(
-        limit=_integer(objects, limit),
+        limit=objects.integer_or_none(limit),
         broken=None if not broken else objects.type_name(broken) == "str",
-        shutdown=None if not shutdown else bool(_integer(objects, shutdown)),
+        shutdown=None if not shutdown else bool(objects.integer_or_none(shutdown)),
     )
 
 
@@ -145,7 +145,7 @@ def _worker(objects: Objects, process: int) -> Worker:
     code = attribute(objects, popen, "returncode") if popen else None
     ended = None if not code else objects.type_name(code) == "int"
     return Worker(
-        _integer(objects, attribute(objects, popen, "pid") if popen else None),
+        objects.integer_or_none(attribute(objects, popen, "pid") if popen else None),
         objects.optional_text(name) if name else None,
         ended,
     )
@@ -185,8 +185,8 @@ def awaited_result(frames: Frames, stack: Sequence[Frame]) -> Optional[Awaited]:
             if not result or not cache or frame.function not in ("wait", "get", "next"):
                 return None
             return Awaited(
-                result, cache, _integer(objects, attribute(objects, result, "_job")),
-                _integer(objects, attribute(objects, result, "_number_left")), objects.type_name(result) or "result",
+                result, cache, objects.integer_or_none(attribute(objects, result, "_job")),
+                objects.integer_or_none(attribute(objects, result, "_number_left")), objects.type_name(result) or "result",
             )  # fmt: skip
         if not frame.code.filename.endswith("/threading.py"):
             return None
@@ -216,13 +216,6 @@ def job_functions(objects: Objects, pending: int) -> Dict[int, Optional[str]]:
     except (Fault, NotThat):
         pass  # those that were read
     return found
-
-
-def _integer(objects: Objects, address: Optional[int]) -> Optional[int]:
-    try:
-        return objects.integer(address) if address else None
-    except (Fault, NotThat):
-        return None
 
 
 def _length(objects: Objects, address: int) -> Optional[int]:

@@ -26,6 +26,13 @@ class Counters(msgspec.Struct, frozen=True):
     syscalls: Dict[str, int] = {}  # name ("running" for none) → how many looks found it
     wchan: Dict[str, int] = {}
 
+    @property
+    def switches_per_s(self) -> Optional[float]:
+        """Voluntary ones: how often it went to sleep."""
+        if self.voluntary_switches is None or self.seconds <= 0:
+            return None
+        return self.voluntary_switches / self.seconds
+
 
 class Wait(msgspec.Struct, frozen=True):
     """What a thread waits for.

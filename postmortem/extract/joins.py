@@ -12,8 +12,6 @@ from typing import Optional, Sequence
 from ..cpython.attributes import attribute
 from ..cpython.frames import Frame
 from ..cpython.interpreter import Python
-from ..cpython.objects import NotThat
-from ..memory import Fault
 
 _THREADING = "threading.py"
 
@@ -27,11 +25,7 @@ def joined_thread(python: Python, frames: Sequence[Frame]) -> Optional[int]:
             return None
         if frame.function in ("_wait_for_tstate_lock", "join"):
             thread = python.frames.local(frame, "self")
-            ident = attribute(python.objects, thread, "_ident") if thread else None
-            try:
-                return python.objects.integer(ident) if ident else None
-            except (Fault, NotThat):
-                return None
+            return python.objects.integer_or_none(attribute(python.objects, thread, "_ident") if thread else None)
         if frame.function == "_shutdown":
             return _owner_of_tstate_lock(python, python.frames.local(frame, "lock"))
     return None

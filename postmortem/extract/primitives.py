@@ -121,13 +121,7 @@ class Primitives:
         return (self._objects.type_name(draft.address) or draft.kind).split(".")[-1]
 
     def _integer(self, draft: Draft, attribute_name: str) -> Optional[int]:
-        return self._number(attribute(self._objects, draft.address, attribute_name))
-
-    def _number(self, address: Optional[int]) -> Optional[int]:
-        try:
-            return self._objects.integer(address) if address else None
-        except (Fault, NotThat):
-            return None
+        return self._objects.integer_or_none(attribute(self._objects, draft.address, attribute_name))
 
     def _condition(self, draft: Draft, blank: Resource) -> Resource:
         return changed(blank, description=self._called(self._type(draft), draft))
@@ -207,7 +201,7 @@ class Primitives:
         name = self._objects.optional_text(found) if found else None
         if tid is not None:
             return changed(blank, description=f"thread {name or tid}", owner_tid=tid, owner_basis="recorded")
-        started = self._number(attribute(self._objects, draft.address, "_ident")) is not None
+        started = self._objects.integer_or_none(attribute(self._objects, draft.address, "_ident")) is not None
         gone = True if started and self._python.all_threads and not self._python.finalizing else None
         what = "that is no longer there" if started else "that was never started"
         return changed(blank, description=f"thread {name or '?'}, {what}", owner_gone=gone)
@@ -225,7 +219,7 @@ class Primitives:
         values: Dict[str, int] = {}
         with contextlib.suppress(Fault, NotThat):
             values = attributes(self._objects, draft.address)
-        ident = self._number(values.get("owner"))
+        ident = self._objects.integer_or_none(values.get("owner"))
         owner = next((tid for tid, state in self._threads.items() if state.ident == ident), None)
         return self._objects.optional_text(values["name"]) if "name" in values else None, owner, ident
 

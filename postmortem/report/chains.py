@@ -6,7 +6,7 @@ from typing import List, Optional, Sequence, Set, Tuple
 
 from ..evidence import Evidence, HeldLock, PythonFrame
 from ..findings import Finding
-from ..waitgraph import Agent, Chain, Edge, WaitGraph
+from ..waitgraph import Agent, Chain, Edge, WaitGraph, graph_of
 from . import wording
 from .page import Page
 
@@ -21,7 +21,7 @@ _BASES = {
 def show(page: Page, evidence: Evidence, finding: Optional[Finding]) -> None:
     """Says who waits for whom, where that takes more than one sentence: nothing for a wait of one link for something
     outside. Without a finding, where nobody can move."""
-    graph = WaitGraph(evidence)
+    graph = graph_of(evidence)
     chains = _chains(graph, evidence, finding)
     if not chains:
         return

@@ -11,7 +11,7 @@ import msgspec
 
 from .. import evidence as ev
 from .. import findings as fi
-from ..waitgraph import Agent, Edge, WaitGraph
+from ..waitgraph import Agent, Edge, WaitGraph, graph_of
 from .escape import encodable
 
 Json = Dict[str, Any]
@@ -39,7 +39,7 @@ def document(evidence: ev.Evidence, diagnosis: fi.Diagnosis) -> Json:
         "abstained": [_plain(item) for item in diagnosis.abstained],
         "ruled_out": [_plain(item) for item in diagnosis.ruled_out],
         "processes": [_process(process) for process in evidence.processes],
-        "graph": _graph(WaitGraph(evidence)),
+        "graph": _graph(graph_of(evidence)),
         "gaps": [_plain(gap) for gap in evidence.gaps],
         "timings": _plain(evidence.timings),
         "window_s": evidence.window_s,

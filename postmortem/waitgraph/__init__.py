@@ -15,10 +15,22 @@ on, with everyone who could give it. From these follow
 
 from __future__ import annotations
 
-from .agents import Agent, Place, Places
+from .agents import Agent, Place, Places, program, thread_label
 from .chains import Chain
 from .cycles import Cycle
 from .edges import Edge
-from .graph import WaitGraph
+from .graph import WAKES, WaitGraph, graph_of
 
-__all__ = ["Agent", "Chain", "Cycle", "Edge", "Place", "Places", "WaitGraph"]
+__all__ = [
+    "WAKES",
+    "Agent",
+    "Chain",
+    "Cycle",
+    "Edge",
+    "Place",
+    "Places",
+    "WaitGraph",
+    "graph_of",
+    "program",
+    "thread_label",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ..evidence import Evidence, Loop, Process, PythonFrame, Resource, Task, Thread
 
@@ -38,10 +38,10 @@ class Places:
 
     def __init__(self, evidence: Evidence) -> None:
         self.by_pid: Dict[int, Place] = {p.pid: Place(p) for p in evidence.processes}
-        self.children: Dict[int, Tuple[int, ...]] = {}
+        self.children: Dict[int, List[int]] = {}
         for process in evidence.processes:
             if process.ppid is not None:
-                self.children[process.ppid] = (*self.children.get(process.ppid, ()), process.pid)
+                self.children.setdefault(process.ppid, []).append(process.pid)
 
     def thread(self, agent: Agent) -> Optional[Thread]:
         place = self.by_pid.get(agent.pid)
@@ -76,13 +76,17 @@ class Places:
         if agent.task is not None:
             return f"task {task.name or task.id}" if task is not None else f"task {agent.task}"
         if agent.tid is not None:
-            name = thread.name if thread is not None else None
-            return f"{name} ({agent.tid})" if name else f"thread {agent.tid}"
-        name = _program(process) if process is not None else None
+            return thread_label(thread) if thread is not None else f"thread {agent.tid}"
+        name = program(process) if process is not None else None
         return f"process {agent.pid} ({name})" if name else f"process {agent.pid}"
 
 
-def _program(process: Process) -> Optional[str]:
+def thread_label(thread: Thread) -> str:
+    return f"{thread.name} ({thread.tid})" if thread.name else f"thread {thread.tid}"
+
+
+def program(process: Process) -> Optional[str]:
+    """The name of its script, or of the program."""
     words = [word for word in process.argv[:4] if not word.startswith("-")]
     script = next((word for word in words[1:] if word.endswith(".py")), None)
     name = script or (words[0] if words else process.exe)

@@ -53,14 +53,13 @@ def weakened(
     found: Dict[Agent, Tuple[Edge, ...]] = {}
     for agent, several in edges.items():
         place = places.by_pid.get(agent.pid)
-        open_ended = agent.pid in cancelling and (
-            agent.task is not None or any(e.kind in _CANCELLABLE for e in several)
-        )
-        if place is not None and (open_ended or _may_be_left(place, agent, moving)):
-            several = tuple(e._replace(everyone=True) for e in several)  # noqa: PLW2901
-        if agent.pid in native and any(e.signals and not e.everyone for e in several):
-            several = tuple(e._replace(outside=("native code",)) if e.signals else e for e in several)  # noqa: PLW2901
-        found[agent] = several
+        cancels = agent.pid in cancelling and (agent.task is not None or any(e.kind in _CANCELLABLE for e in several))
+        if place is not None and (cancels or _may_be_left(place, agent, moving)):
+            found[agent] = tuple(e._replace(everyone=True) for e in several)
+        elif agent.pid in native and any(e.signals for e in several):
+            found[agent] = tuple(e._replace(outside=("native code",)) if e.signals else e for e in several)
+        else:
+            found[agent] = several
     return found
 
 

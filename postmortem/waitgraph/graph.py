@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, FrozenSet, List, Optional, Set, Tuple
 
-from ..evidence import Evidence
+from ..evidence import Evidence, Process
 from .agents import Agent, Places
 from .chains import Chain, follow
 from .cycles import Cycle, find_cycles
@@ -14,7 +14,7 @@ from .liveness import movers
 from .reasons import reasons
 
 #: Voluntary switches a second: a thread that is stuck in a system call has none, one that got stuck just then has one.
-_WAKES = 1.5
+WAKES = 1.5
 #: Agents that are followed to see what one of them needs.
 _FOLLOWED = 300
 
@@ -115,9 +115,8 @@ class WaitGraph:
         """Did it wake again and again over the window? Then somebody signals it."""
         thread = self.places.thread(agent)
         counters = thread.counters if thread is not None else None
-        if counters is None or counters.voluntary_switches is None or counters.seconds <= 0:
-            return False
-        return counters.voluntary_switches / counters.seconds >= _WAKES
+        switches = counters.switches_per_s if counters is not None else None
+        return switches is not None and switches >= WAKES
 
     # ------------------------------------------------------------------ ways through it
 
@@ -181,3 +180,14 @@ class WaitGraph:
 
     def label(self, agent: Agent) -> str:
         return self.places.label(agent)
+
+
+_last: List[Tuple[Tuple[Process, ...], WaitGraph]] = []
+
+
+def graph_of(evidence: Evidence) -> WaitGraph:
+    """Of the evidence that was asked for last it is still there: classification and each report ask for the same one. Only
+    the processes count: timings are filled in between."""
+    if not _last or _last[0][0] is not evidence.processes:
+        _last[:] = [(evidence.processes, WaitGraph(evidence))]
+    return _last[0][1]

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Iterator, List, Optional
 
 from ...evidence import Process, PythonFrame, Thread
+from ...waitgraph import program
 from ..knowledge import own_frame, short
 from ..pattern import ANYTHING, Answer, Match, No, Pattern
 from ..view import View, label
@@ -125,8 +126,7 @@ def _child(view: View, process: Process, thread: Thread) -> Optional[Process]:
 
 
 def _program(process: Process) -> str:
-    name = process.argv[0] if process.argv else process.exe or "process"
-    return f"{name.rsplit('/', 1)[-1]} ({process.pid})"
+    return f"{program(process) or 'process'} ({process.pid})"
 
 
 def _name(child: Optional[Process], thread: Thread) -> str:

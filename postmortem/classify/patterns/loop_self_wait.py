@@ -82,11 +82,6 @@ def _judge(view: View, process: Process, loop: Loop, thread: Thread, resource: O
         yield _match(view, process, thread, resource.description if resource is not None else "a signal", facts, False)
 
 
-def _unanswered(resource: Optional[Resource]) -> bool:
-    """Is it signalled by others, of whom nobody is known to be the only one?"""
-    return resource is not None and resource.kind in _SIGNALLED and not resource.closed
-
-
 def _through(process: Process, loop: Loop, cycle: Cycle) -> bool:
     """Does the circle lead through a task that needs its turn on this very loop?"""
     own = {t.id for t in process.tasks if t.loop == loop.id}
