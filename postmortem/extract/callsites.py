@@ -7,7 +7,7 @@ known (``Span``, 3.11+); a `finally` or `except` around the line is yet to run.
 from __future__ import annotations
 
 import ast
-from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, Union
+from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple, Union
 
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.Module]
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -97,6 +97,21 @@ def calls_before(function: Function, line: int = _END, span: Optional[Span] = No
 
 
 def _before(function: Function, line: int, span: Optional[Span]) -> Iterator[CallSite]:
+    def inside(node: ast.AST) -> Iterable[ast.AST]:
+        """Of a `try` that is not over only the body has run."""
+        if isinstance(node, ast.Try) and any(_holds(child, line) for child in node.body):
+            return node.body
+        return ast.iter_child_nodes(node)
+
+    for call, awaited in _calls(function, inside):
+        if _is_over(call, span, awaited) if span else call.lineno < line:
+            yield from _site(call)
+
+
+def _calls(
+    function: Function, inside: Callable[[ast.AST], Iterable[ast.AST]] = ast.iter_child_nodes
+) -> Iterator[Tuple[ast.Call, Dict[int, Span]]]:
+    """Each call of a function, not of those defined in it, with what is known by then of calls that are awaited."""
     waiting: List[ast.AST] = list(function.body)
     awaited: Dict[int, Span] = {}
     while waiting:
@@ -104,12 +119,9 @@ def _before(function: Function, line: int, span: Optional[Span]) -> Iterator[Cal
         if isinstance(node, _DEFINITIONS):
             continue
         _note_awaited(node, awaited)
-        if isinstance(node, ast.Call) and (_is_over(node, span, awaited) if span else node.lineno < line):
-            yield from _site(node)
-        if isinstance(node, ast.Try) and any(_holds(child, line) for child in node.body):
-            waiting.extend(node.body)
-        else:
-            waiting.extend(ast.iter_child_nodes(node))
+        if isinstance(node, ast.Call):
+            yield node, awaited
+        waiting.extend(inside(node))
 
 
 def _note_awaited(node: ast.AST, awaited: Dict[int, Span]) -> None:
@@ -130,16 +142,9 @@ def calls_from(function: Function, line: int, span: Optional[Span] = None) -> Li
     """The calls of a line, which run now, and those behind it, in their order. An `else` or `except` of a `try` whose body
     is over, or a branch that was not taken, looks as if it were yet to run: it is one line of several."""
     found: List[CallSite] = []
-    waiting: List[ast.AST] = list(function.body)
-    awaited: Dict[int, Span] = {}
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, _DEFINITIONS):
-            continue
-        _note_awaited(node, awaited)
-        if isinstance(node, ast.Call) and _end(node) >= line and not (span and _is_over(node, span, awaited)):
-            found.extend(_site(node))
-        waiting.extend(ast.iter_child_nodes(node))
+    for call, awaited in _calls(function):
+        if _end(call) >= line and not (span and _is_over(call, span, awaited)):
+            found.extend(_site(call))
     return sorted(found)
 
 
