@@ -67,15 +67,14 @@ class _Search:
                 waiting.extend(self._value(value))
 
     def _value(self, value: int) -> Iterator[int]:
-        """Looks through a function or class; of a module of the program its namespace. PyModuleObject: md_dict stands behind
-        the header (Include/internal/pycore_moduleobject.h)."""
+        """Looks through a function or class; of a module of the program its namespace."""
         objects = self._objects
         try:
             info = objects.type_of(value)
         except (Fault, NotThat):
             return
         if info.name == "module":
-            namespace = objects.field(value, 16)
+            namespace = objects.field(value, L.MODULE_DICT)
             file = objects.optional_text(objects.lookup(namespace, "__file__") or 0)
             if file is not None and is_program(file):
                 yield namespace

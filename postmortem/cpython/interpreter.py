@@ -206,7 +206,7 @@ class Python:
             module = self.objects.lookup(modules, name)
             if module is None or not self.objects.is_instance(module, "module"):
                 return None
-            return self.objects.field(module, 16)
+            return self.objects.field(module, L.MODULE_DICT)
         except (Fault, NotThat):
             return None
 

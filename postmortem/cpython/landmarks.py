@@ -13,76 +13,40 @@ from ..memory import Fault
 from . import layouts as L
 from .attributes import attribute
 from .futures import Futures
-from .interpreter import Python, ThreadState
+from .interpreter import InterpreterState, Python, ThreadState
 from .objects import NotThat
 from .tasks import Asyncio
 
 _SETS = ("_all_tasks", "_scheduled_tasks", "_eager_tasks")
-#: PyModuleObject.md_dict
-_MD_DICT = 16
 
 
 class Landmarks:
-    """Of one process; read when first asked for. ``tasks``: the addresses of all that are known."""
+    """Of one process. ``tasks``: the addresses of all that are known."""
 
     def __init__(self, python: Python, tasks: Collection[int]) -> None:
         self._python = python
         self._objects = python.objects
-        self._tasks = tasks
-        self._read = False
-        self._modules: Dict[int, str] = {}
-        self._registries: Set[int] = set()
-        self._of_threads: Dict[int, ThreadState] = {}
-        self._pending: Set[int] = set()
-        self._coroutines: Set[int] = set()
+        self.modules: Dict[int, str] = {}  # address of a namespace → name of the module
+        self.registries: Set[int] = set()  # by which asyncio knows all tasks, and whatever they are parts of
+        #: threading.Thread objects, and their dicts where they have some → the thread that runs.
+        self.of_threads: Dict[int, ThreadState] = {}
+        self.ended: Set[int] = set()  # tasks
+        self.coroutines: Set[int] = set()  # what those tasks run that have not ended
+        self._waits: Dict[int, int] = {}  # such a task → what it awaits, 0 when nothing
         self._awaited_by: Dict[int, Set[int]] = {}  # what is awaited → tasks
-        self._waits: Dict[int, int] = {}  # pending task → what it awaits, 0 when nothing
-        self._ended: Set[int] = set()
         self._loops: Set[int] = set()
-
-    @property
-    def modules(self) -> Dict[int, str]:
-        """Address of a namespace → name of the module."""
-        self._look()
-        return self._modules
-
-    @property
-    def registries(self) -> Set[int]:
-        """The sets by which asyncio knows all tasks, and whatever they are parts of."""
-        self._look()
-        return self._registries
-
-    @property
-    def of_threads(self) -> Dict[int, ThreadState]:
-        """threading.Thread objects, and their dicts where they have some → the thread that runs."""
-        self._look()
-        return self._of_threads
-
-    @property
-    def pending(self) -> Set[int]:
-        """Addresses of all tasks that have not ended."""
-        self._look()
-        return self._pending
-
-    @property
-    def coroutines(self) -> Set[int]:
-        """What those tasks run."""
-        self._look()
-        return self._coroutines
-
-    @property
-    def ended(self) -> Set[int]:
-        self._look()
-        return self._ended
+        for interpreter in python.interpreters:
+            self._look(interpreter, tasks)
+        for task, future in self._waits.items():
+            self._awaited_by.setdefault(future, set()).add(task)
+        self.pending = set(self._waits)  # tasks that have not ended
 
     def future_of(self, task: int) -> Optional[int]:
         """What a task awaits: a future, or another task."""
-        self._look()
         return self._waits.get(task) or None
 
     def waiting_for(self, tasks: Iterable[int]) -> Set[int]:
         """These tasks, and all that wait for one of them, and so on: none can go on before they do."""
-        self._look()
         found: Set[int] = set()
         wave = set(tasks)
         while wave:
@@ -104,43 +68,35 @@ class Landmarks:
 
     # ------------------------------------------------------------------ reading
 
-    def _look(self) -> None:
-        if self._read:
-            return
-        self._read = True
-        for interpreter in self._python.interpreters:
-            try:
-                namespace = self._python.memory.u64(interpreter.address + self._python.layout.is_modules)
-                self._read_modules(namespace)
-            except (Fault, NotThat):
-                continue  # without them less is recognised, and more is unknown
-            for name in _SETS:
-                self._note_set(self._python.module_value(interpreter, "asyncio.tasks", name))
-            for thread in interpreter.threads:
-                if thread.object:
-                    self._note_thread(thread.object, thread)
-            futures = Asyncio(self._python, interpreter).futures
-            for task in self._tasks:
-                self._note_task(futures, task)
-        self._pending = set(self._waits)
-        for task, future in self._waits.items():
-            self._awaited_by.setdefault(future, set()).add(task)
+    def _look(self, interpreter: InterpreterState, tasks: Collection[int]) -> None:
+        try:
+            self._read_modules(self._python.memory.u64(interpreter.address + self._python.layout.is_modules))
+        except (Fault, NotThat):
+            return  # without them less is recognised, and more is unknown
+        for name in _SETS:
+            self._note_set(self._python.module_value(interpreter, "asyncio.tasks", name))
+        for thread in interpreter.threads:
+            if thread.object:
+                self._note_thread(thread.object, thread)
+        futures = Asyncio(self._python, interpreter).futures
+        for task in tasks:
+            self._note_task(futures, task)
 
     def _read_modules(self, namespace: int) -> None:
         for name, module in self._objects.text_dict(namespace).items():
             try:
                 if self._objects.is_instance(module, "module"):
-                    self._modules.setdefault(self._objects.field(module, _MD_DICT), name)
+                    self.modules.setdefault(self._objects.field(module, L.MODULE_DICT), name)
             except Fault:
                 continue
 
     def _note_set(self, weak_set: Optional[int]) -> None:
         if weak_set:
             data = attribute(self._objects, weak_set, "data")
-            self._registries.update(filter(None, (weak_set, data)))
+            self.registries.update(filter(None, (weak_set, data)))
 
     def _note_thread(self, address: int, thread: ThreadState) -> None:
-        self._of_threads[address] = thread
+        self.of_threads[address] = thread
         try:
             info = self._objects.type_of(address)
             managed = info.flags & L.FLAG_MANAGED_DICT
@@ -149,16 +105,16 @@ class Landmarks:
         except (Fault, NotThat):
             return
         if namespace and not namespace & 1:  # 3.12: a tagged pointer to values
-            self._of_threads[namespace] = thread
+            self.of_threads[namespace] = thread
 
     def _note_task(self, futures: Futures, task: int) -> None:
         try:
             if futures.state(task) == "done":
-                self._ended.add(task)
+                self.ended.add(task)
                 return
             self._waits[task] = 0
             self._waits[task] = futures.waiter(task)
-            self._coroutines.add(futures.coroutine(task))
+            self.coroutines.add(futures.coroutine(task))
             self._note_generators(futures.loop(task) or 0)
         except (Fault, NotThat):
             return

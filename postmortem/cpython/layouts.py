@@ -166,6 +166,8 @@ GIL_COND, GIL_SIZE = 32, 208
 FLAG_INLINE_VALUES, FLAG_MANAGED_DICT = 1 << 2, 1 << 4
 FLAG_LONG, FLAG_LIST, FLAG_TUPLE, FLAG_BYTES, FLAG_UNICODE, FLAG_DICT = (1 << n for n in range(24, 30))
 FLAG_EXCEPTION, FLAG_TYPE = 1 << 30, 1 << 31
+#: PyModuleObject.md_dict, behind the header (Include/internal/pycore_moduleobject.h)
+MODULE_DICT = 16
 #: Py_TPFLAGS_HEAPTYPE: made at run time, as every `class` is.
 FLAG_HEAP = 1 << 9
 

@@ -89,7 +89,7 @@ class _Namespaces:
     def _read(self, module: str) -> Dict[str, int]:
         try:
             # PyModuleObject.md_dict, Include/internal/pycore_moduleobject.h
-            return self._objects.text_dict(self._objects.field(self._modules[module], 16))
+            return self._objects.text_dict(self._objects.field(self._modules[module], L.MODULE_DICT))
         except (KeyError, Fault, NotThat):
             return {}
 

@@ -8,6 +8,7 @@ without what it waits for.
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..cpython.closure import Actor, Reach, Surroundings, Walk, walk
@@ -57,8 +58,11 @@ class Reaches:
         self._gaps = gaps
         self._tid_of = {state.address: tid for tid, state in books.threads.items()}
         self._task_of = {ident: address for address, ident in books.tasks.items()}
-        self._landmarks = Landmarks(python, tuple(books.tasks))
         self._names: Mapping[int, str] = {}  # of tasks, by address
+
+    @cached_property
+    def _landmarks(self) -> Landmarks:
+        return Landmarks(self._python, tuple(self._books.tasks))
 
     def settle(
         self,
