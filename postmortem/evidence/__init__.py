@@ -12,7 +12,7 @@ optional and tuple types on Python 3.8.
 
 from __future__ import annotations
 
-from .encoding import decode, encode
+from .encoding import decode, encode, json_bytes
 from .interpreters import Gil, Interpreter, PythonInfo, StopTheWorld
 from .loops import Loop, Pool, Task, TaskWait
 from .machine import ControlGroup, Machine
@@ -27,5 +27,5 @@ __all__ = [
     "SCHEMA", "ControlGroup", "Counters", "End", "Evidence", "Frame", "Gap", "Gil", "HeldLock", "Interpreter", "LeftOut",
     "Local", "Loop", "Machine", "NativeFrame", "Pool", "Process", "PythonFrame", "PythonInfo", "Recursion", "Resource",
     "Sample", "SignalHandler", "StopTheWorld", "Task", "TaskWait", "Thread", "ThreadException", "Timings", "Trigger",
-    "Wait", "Waker", "decode", "encode", "replace",
+    "Wait", "Waker", "decode", "encode", "json_bytes", "replace",
 ]  # fmt: skip

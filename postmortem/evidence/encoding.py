@@ -11,10 +11,15 @@ from .whole import SCHEMA, Evidence
 
 def encode(evidence: Evidence) -> bytes:
     """JSON, one value, keys in the order of the classes, so that equal evidence gives equal bytes."""
+    return json_bytes(evidence)
+
+
+def json_bytes(value: Any) -> bytes:
+    """Any value that msgspec writes, as indented JSON."""
     try:
-        encoded = msgspec.json.encode(evidence)
+        encoded = msgspec.json.encode(value)
     except UnicodeEncodeError:  # a path that is no UTF-8; rare, so the walk is paid for only then
-        encoded = msgspec.json.encode(_spelled_out(msgspec.to_builtins(evidence)))
+        encoded = msgspec.json.encode(_spelled_out(msgspec.to_builtins(value)))
     return msgspec.json.format(encoded, indent=1)
 
 

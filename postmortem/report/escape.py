@@ -7,7 +7,7 @@ hold terminal sequences, newlines, marks that reverse the reading direction, or 
 from __future__ import annotations
 
 import unicodedata
-from typing import Any, List
+from typing import List
 
 _LONGEST_WORD = 400  # a path is kept whole, a hostile "word" of a megabyte is not
 
@@ -33,17 +33,6 @@ def _escape(ch: str) -> str:
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-def encodable(value: Any) -> Any:
-    """The same JSON-like value with lone surrogates spelled out, so that it can be written as UTF-8."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode("utf-8")
-    if isinstance(value, dict):
-        return {encodable(key): encodable(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [encodable(item) for item in value]
-    return value
 
 
 def columns(text: str) -> int:

@@ -12,7 +12,6 @@ import msgspec
 from .. import evidence as ev
 from .. import findings as fi
 from ..waitgraph import Agent, Edge, WaitGraph, graph_of
-from .escape import encodable
 
 Json = Dict[str, Any]
 
@@ -48,11 +47,7 @@ def document(evidence: ev.Evidence, diagnosis: fi.Diagnosis) -> Json:
 
 
 def _dump(value: Json) -> str:
-    try:
-        data = msgspec.json.encode(value)
-    except UnicodeEncodeError:  # a name with lone surrogates; rare, so the walk is paid for only then
-        data = msgspec.json.encode(encodable(value))
-    return msgspec.json.format(data, indent=1).decode("utf-8") + "\n"
+    return ev.json_bytes(value).decode("utf-8") + "\n"
 
 
 def _plain(value: Any) -> Any:
