@@ -16,7 +16,6 @@ REMEDY = (
 )
 #: Processes that talk to each other: a circle of more is not looked for.
 _MOST = 64
-_POLLS = frozenset(("poll", "ppoll", "select", "pselect6"))  # of a single descriptor
 
 
 class Side(NamedTuple):

@@ -9,9 +9,6 @@ from ..waitgraph import Agent, Edge
 from .knowledge import own_frame
 from .view import View
 
-#: What a description says of an object that no variable names: nobody else can get at it by its name.
-_NAMELESS, _NAMED = " awaited in ", ", awaited in "
-
 
 class StuckTask(NamedTuple):
     agent: Agent
@@ -68,7 +65,8 @@ def _wanted(view: View, process: Process, agent: Agent, edge: Edge, confidence: 
     if loop.main_task != agent.task or task is None:
         return "possible"
     deeper = sum(own_frame((frame,)) is not None for frame in task.stack) > 1
-    if _serves(process, loop) or (_NAMELESS in edge.what and _NAMED not in edge.what):
+    resource = view.graph.places.resource(agent.pid, edge.resource)
+    if _serves(process, loop) or (resource is not None and resource.named is False):
         return "parked"
     return confidence if deeper and edge.kind == "async-future" else "possible"
 

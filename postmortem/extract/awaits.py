@@ -172,7 +172,9 @@ class Awaits:
 
     def _finished(self, address: int, draft: Draft) -> Resource:
         primitive = draft.primitive
-        found = Resource(draft.ident, draft.kind, self._description(address, draft), waiting_tasks=tuple(draft.waiters))
+        name = self._name(address, draft)
+        found = Resource(draft.ident, draft.kind, _description(draft, name or None), waiting_tasks=tuple(draft.waiters),
+                         named=None if name is None else bool(name))  # fmt: skip
         if primitive is None:
             return self._with_runner(found, draft.awaited)
         part_of = self._drafts.get(primitive.inner) if primitive.inner is not None else None
@@ -180,7 +182,7 @@ class Awaits:
                         part_of=part_of.ident if part_of is not None else None)  # fmt: skip
         claims = self._holders.claims(address)
         if draft.kind == "async-lock":
-            return self._with_owner(found, address, draft, primitive)
+            return self._with_owner(found, name, draft, primitive)
         if draft.kind != "async-semaphore":
             return found
         wakers = tuple(
@@ -189,12 +191,11 @@ class Awaits:
         )  # fmt: skip
         return changed(found, wakers=wakers)
 
-    def _with_owner(self, found: Resource, address: int, draft: Draft, lock: Primitive) -> Resource:
+    def _with_owner(self, found: Resource, name: Optional[str], draft: Draft, lock: Primitive) -> Resource:
         if lock.owner is not None:  # by its own record; a task that was not read is nobody that is known
             return changed(found, owner_task=self._ids.get(lock.owner), owner_basis="recorded")
         because = self._holders.nobody(lock)
         if because:
-            name = self._name(address, draft)
             taken = self._holders.taken_at(name, draft.users) if name else ()
             return changed(found, because=because, taken_at=taken)
         owner = self._holders.owner(lock)
@@ -215,17 +216,8 @@ class Awaits:
         return changed(resource, wakers=(Waker("runner", "memory", tid=tid),), closed=True,
                        because=("only the thread that shuts the executor down sets it",))  # fmt: skip
 
-    def _description(self, address: int, draft: Draft) -> str:
-        name = self._name(address, draft)
-        if draft.primitive is not None:
-            state = describe(draft.primitive)
-            what = f"{draft.primitive.library}.{_CLASSES[draft.primitive.kind]}"
-            return f"{what} {name or _awaited_in(draft.users)}" + (f" ({state})" if state else "")
-        if name is None or "." in name or "[" in name:
-            return f"Future {name or _awaited_in(draft.users)}"
-        return f"Future {name}, {_awaited_in(draft.users)}"
-
     def _name(self, address: int, draft: Draft) -> Optional[str]:
+        """What the program calls it; "" when nothing of it does, None when that was not looked for."""
         users = list(dict.fromkeys(draft.users))
         if not users or len(self._searched) >= _MOST_NAMES:
             return None
@@ -240,7 +232,17 @@ class Awaits:
             if name and ("." in name or "[" in name):
                 return name  # an attribute tells more than the local variable of somebody that it was handed to
             first = first or name
-        return first
+        return first or ""
+
+
+def _description(draft: Draft, name: Optional[str]) -> str:
+    if draft.primitive is not None:
+        state = describe(draft.primitive)
+        what = f"{draft.primitive.library}.{_CLASSES[draft.primitive.kind]}"
+        return f"{what} {name or _awaited_in(draft.users)}" + (f" ({state})" if state else "")
+    if name is None or "." in name or "[" in name:
+        return f"Future {name or _awaited_in(draft.users)}"
+    return f"Future {name}, {_awaited_in(draft.users)}"
 
 
 def _awaited_in(users: Sequence[Frame]) -> str:

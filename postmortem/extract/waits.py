@@ -12,11 +12,10 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from .. import syscalls
 from ..cpython.frames import Frame
 from ..evidence import Wait
+from ..libc.futexes import FutexCall
 from ..memory import Fault, Memory
 from .descriptors import Descriptor, Descriptors
 
-_FUTEX_WAITS = {0: "wait", 6: "lock_pi", 9: "wait_bitset", 11: "wait_requeue_pi", 13: "lock_pi2"}
-_FUTEX_PRIVATE, _FUTEX_REALTIME = 0x80, 0x100
 _READS = {"read", "pread64", "readv", "recvfrom", "recvmsg", "recvmmsg", "accept", "accept4", "connect"}
 _WRITES = {"write", "pwrite64", "writev", "sendto", "sendmsg", "sendmmsg", "sendfile"}
 _SOCKET_CALLS = {"recvfrom", "recvmsg", "recvmmsg", "accept", "accept4", "connect", "sendto", "sendmsg", "sendmmsg"}
@@ -142,16 +141,16 @@ def describe(
 
 
 def _futex(args: Sequence[int], facts: Callable[[int], Optional[FutexFacts]]) -> Wait:
-    word, operation, timeout = args[0], args[1], args[3]
-    endless = timeout == 0
-    if operation & 0x7F not in _FUTEX_WAITS:
+    call = FutexCall.of(args)
+    endless = call.timeout == 0
+    if not call.sleeps:
         return Wait("other", "futex")
-    known = facts(word)
+    known = facts(call.word)
     if known is not None:
         # who wants the GIL asks for it again whenever his timer strikes, and never gives up
         endless = endless or known.kind == "gil"
         return Wait(known.kind, "futex", resource=known.resource, endless=endless, detail=known.detail)
-    if not operation & _FUTEX_PRIVATE:
+    if not call.private:
         return Wait("semaphore", "futex", endless=endless, detail="a semaphore that processes share")
     return Wait("futex", "futex", endless=endless)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple, Sequence
 
 WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2 = 0, 6, 9, 11, 13
-PRIVATE, REALTIME = 0x80, 0x100
+_SLEEPS = frozenset((WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2))
+PRIVATE = 0x80
 #: Of the word of a mutex that the kernel knows the owner of (priority inheritance, robust): FUTEX_WAITERS,
 #: FUTEX_OWNER_DIED, FUTEX_TID_MASK.
 WAITERS, OWNER_DIED, TID_MASK = 0x80000000, 0x40000000, 0x3FFFFFFF
@@ -30,6 +31,11 @@ class FutexCall(NamedTuple):
     @property
     def command(self) -> int:
         return self.operation & 0x7F
+
+    @property
+    def sleeps(self) -> bool:
+        """Does the caller wait, rather than wake others?"""
+        return self.command in _SLEEPS
 
     @property
     def private(self) -> bool:
