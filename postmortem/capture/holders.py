@@ -19,7 +19,6 @@ from . import fdinfo, procfs
 
 #: Seconds for all of it. 250 processes with 2,000 descriptors take 10 ms.
 MOST_S = 0.5
-_KERNEL_THREAD = 0x00200000  # PF_KTHREAD, <linux/sched.h>
 _INITIAL_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO, <linux/proc_ns.h>
 _MOST_ENDS = 1024
 _MOST_DESCRIBED = 64
@@ -100,7 +99,7 @@ class Holders:
             stat = procfs.stat(base)
         except (OSError, ValueError):
             return
-        if not stat.flags & _KERNEL_THREAD and stat.state not in "ZX":
+        if stat.has_memory:
             if stat.start < self._began:
                 self._unread["older"] += 1
             else:

@@ -56,6 +56,10 @@ def lines(path: str) -> Optional[List[str]]:
         return None
 
 
+#: PF_KTHREAD, <linux/sched.h>
+_KERNEL_THREAD = 0x00200000
+
+
 class Stat(NamedTuple):
     """The fields of /proc/PID/stat that are used; times in clock ticks."""
 
@@ -74,6 +78,15 @@ class Stat(NamedTuple):
     io_delay: Optional[int]  # delayacct_blkio_ticks
     terminal: int  # device number of the controlling terminal, 0 for none
     foreground: int  # the process group in that terminal's foreground, -1 without one
+
+    @property
+    def is_kernel_thread(self) -> bool:
+        return bool(self.flags & _KERNEL_THREAD)
+
+    @property
+    def has_memory(self) -> bool:
+        """Is it a program that has not ended? Others have neither memory nor descriptors."""
+        return not self.is_kernel_thread and self.state not in "ZX"
 
 
 def stat(path: str) -> Stat:

@@ -10,20 +10,17 @@ import os
 from .. import errors
 from . import procfs
 
-_KERNEL_THREAD = 0x00200000  # PF_KTHREAD (include/linux/sched.h), in the field "flags" of /proc/PID/stat
-
 
 def check(pid: int) -> None:
     """Raises CaptureFailed, with what to name instead."""
     try:
         leader = int(procfs.status(f"/proc/{pid}")["Tgid"])
-        line = procfs.read(f"/proc/{pid}/stat")
-        flags = int(line[line.rindex(b")") + 2 :].split()[6])
+        stat = procfs.stat(f"/proc/{pid}")
     except (OSError, KeyError, ValueError, IndexError):
         if not os.path.isdir(f"/proc/{pid}"):
             raise errors.CaptureFailed(f"there is no process {pid}", "ps -ef lists those that there are") from None
         return  # the capture finds out what it may see
     if leader != pid:  # a thread has a folder below /proc as well, which no listing shows
         raise errors.CaptureFailed(f"{pid} is a thread of process {leader}", f"postmortem capture --pid {leader}")
-    if flags & _KERNEL_THREAD:
+    if stat.is_kernel_thread:
         raise errors.CaptureFailed(f"{pid} is a kernel thread: there is nothing to look into")

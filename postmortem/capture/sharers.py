@@ -17,7 +17,6 @@ from . import procfs
 
 #: Seconds for all of it.
 MOST_S = 0.5
-_KERNEL_THREAD = 0x00200000  # PF_KTHREAD, <linux/sched.h>
 #: sem_open(3)
 _SEMAPHORE = "/dev/shm/sem."  # noqa: S108 - where the C library puts them
 
@@ -69,4 +68,4 @@ def _may_share(base: str, began: int) -> bool:
         stat = procfs.stat(base)
     except (OSError, ValueError):
         return False
-    return not stat.flags & _KERNEL_THREAD and stat.state not in "ZX" and stat.start >= began
+    return stat.has_memory and stat.start >= began
