@@ -19,7 +19,7 @@ def test_a_kernel_thread_has_nothing_to_look_into(monkeypatch: pytest.MonkeyPatc
     """It has neither memory nor a program of its own."""
     files = {
         "/proc/2/status": b"Name:\tkthreadd\nTgid:\t2\n",
-        "/proc/2/stat": b"2 (kthread) d) S 0 0 0 0 -1 2129984 0 0 0 0 0 0\n",
+        "/proc/2/stat": b"2 (kthread) d) S 0 0 0 0 -1 2129984" + b" 0" * 43 + b"\n",  # 52 fields
     }
     monkeypatch.setattr(procfs, "read", lambda path, *_: files[path])
     with pytest.raises(CaptureFailed, match="2 is a kernel thread"):
