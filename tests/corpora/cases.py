@@ -1,5 +1,7 @@
 """The labelled programs of ``corpora/``: ``corpora/<pattern>/<case>/`` with program.py, case.toml, evidence.json.
 
+What no program can stage on demand has an ``evidence.py`` beside it, whose ``evidence()`` makes what a capture would show.
+
 A trailing ``# CULPRIT`` in a program marks a line to change. It is taken off when the program is copied to be
 run (line numbers stay), so that no label is ever in reach of the tool.
 """
@@ -20,9 +22,13 @@ else:
 
 ROOT = Path(__file__).resolve().parents[2] / "corpora"
 KINDS = ("hang", "healthy", "unknown")
+#: Of positives: the fault alone; in layers and classes, as real code is; in, or in the use of, a library.
+GUISES = ("plain", "buried", "library")
+#: A live tree under ``capture``; a core that a fatal signal left; evidence that is written by hand.
+RECORDS = ("capture", "core", "synthesised")
 MARKER = re.compile(r"[ \t]*# CULPRIT[ \t]*$", re.M)
 
-_KEPT_BACK = ("case.toml", "evidence.json")  # the answers
+_KEPT_BACK = ("case.toml", "evidence.json", "evidence.py")  # the answers
 _TYPES: Dict[str, Tuple[type, ...]] = {"str": (str,), "Optional[str]": (str,), "float": (int, float), "bool": (bool,)}
 _LOOPS = (ast.While, ast.For, ast.AsyncFor)
 
@@ -47,7 +53,11 @@ class Case:
     args: Tuple[str, ...] = ()
     peer: Optional[str] = None  # a program run outside the tree; the address it prints becomes the last argument
     culprit_elsewhere: Tuple[str, ...] = ()  # "file.py:line"
-    record: str = "capture"
+    guise: Optional[str] = None  # of GUISES
+    blind: bool = False  # written from the descriptions of the patterns alone, before the rule that finds it
+    signal: Optional[str] = None  # of a core: what is sent to the program after ``timeout``; else it ends by itself
+    within: Tuple[str, ...] = ()  # surroundings: see staging.py
+    record: str = "capture"  # of RECORDS
     recorded_with: str = "3.12"
 
     @property

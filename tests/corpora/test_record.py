@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from .cases import all_cases
-from .record import NotRecorded, environment, interpreter, main, peer
+from .record import main
+from .runs import NotRecorded, environment, interpreter, peer
 from .scrub import scrub
 
 
