@@ -94,7 +94,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     keep = not options.check and (options.python is None or "," not in options.python)
     outcomes: List[Outcome] = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(lambda one: run(*one, keep), wanted):
+        for outcome in pool.map(lambda one: run(one[0], one[1], keep), wanted):
             print(outcome, flush=True)
             outcomes.append(outcome)
             if options.results:

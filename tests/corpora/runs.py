@@ -87,7 +87,8 @@ def record(case: Case, version: str) -> bytes:
     base = interpreter(version)
     python = environment(base, case.requirements)
     with contextlib.ExitStack() as stack:
-        outer = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
+        outer = Path(tempfile.mkdtemp(prefix="postmortem-case-"))
+        stack.callback(shutil.rmtree, outer, ignore_errors=True)  # a child may still write there
         address = stack.enter_context(peer(case))
         try:
             stage = stack.enter_context(staged(case.within))
