@@ -1,62 +1,167 @@
-"""The interpreter's own count of changes of the GIL's holder, read at both ends of the window.
-
-One word of the running process, read without stopping it: hand-offs measured, not estimated.
+"""Words of the interpreter itself, read over the window without stopping it: how often the GIL changed hands, how much of
+the time the garbage collector was at work, how fast queues grow. Measured, not estimated.
 """
 
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
-from typing import Any, Dict, Iterable, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional
 
-from ..cpython.interpreter import switch_counter
-from ..cpython.runtime import NoInterpreter
+from ..cpython.backlogs import Backlogs, length, users_of
+from ..cpython.interpreter import Python, switch_counter
+from ..cpython.objects import NotThat
+from ..cpython.runtime import NoInterpreter, Runtime, find_runtime
+from ..cpython.tasks import Asyncio
+from ..cpython.tracked import collecting_flag, collections
 from ..memory.base import Fault
 from ..memory.procmem import ProcMem
 
 _WORD = 1 << 64
-#: For all processes together: one takes a millisecond or two.
-_MOST_S = 0.25
+#: For the words of all processes together: one takes a millisecond or two. For the search for queues: it reads the stacks.
+_MOST_S, _MOST_QUEUES_S = 0.25, 0.2
+#: Seconds between two looks at the collectors' flags: 2 µs each.
+_STEP_S = 0.01
+_MOST_COLLECTORS = 64
+_FAILED = (NoInterpreter, Fault, NotThat, OSError, ValueError)
 
 
-class GilProbe:
-    """Raises NoInterpreter, Fault or OSError when this interpreter's lock cannot be found."""
+class Probes:
+    """Of those processes in which there is something to count, and for whose turn the time is enough; the core's
+    extraction says why there is nothing. ``watch``: there will be a window."""
+
+    def __init__(self, pids: Iterable[int], watch: bool) -> None:
+        began = time.monotonic()
+        self._interpreters: Dict[int, _Interpreter] = {}
+        for pid in pids:
+            if time.monotonic() > began + _MOST_S:
+                break
+            with contextlib.suppress(*_FAILED):
+                self._interpreters[pid] = _Interpreter(pid)
+        self._over = threading.Event()
+        self._looking = threading.Thread(target=self._look, name="collectors", daemon=True)
+        if watch:
+            until = time.monotonic() + _MOST_QUEUES_S
+            for known in self._interpreters.values():
+                known.find_queues(until)
+            self._looking.start()
+
+    def _look(self) -> None:
+        watched = list(self._interpreters.values())[:_MOST_COLLECTORS]
+        while not self._over.wait(_STEP_S):
+            for known in watched:
+                known.look()
+
+    def finish(self) -> Dict[int, Dict[str, Any]]:
+        """What each process answers, by the name of the probe; None: it is gone, or has no such thing."""
+        self._over.set()
+        if self._looking.is_alive():
+            self._looking.join()
+        return {pid: known.finish() for pid, known in self._interpreters.items()}
+
+
+class _Interpreter:
+    """The main interpreter of a process. Raises NoInterpreter, Fault or OSError when there is none to be found."""
 
     def __init__(self, pid: int) -> None:
         self._memory = ProcMem(pid)
+        self._queues: Dict[int, Dict[str, int]] = {}
+        self._queues_began = 0.0
+        self._lengths: List[Any] = []
+        self._looks = self._busy = 0
         try:
-            self._address, self._interval_s = switch_counter(self._memory)
-            self._first, self._began = self._read()
+            self._runtime = find_runtime(self._memory)
+            self._switches = self._first_switches()
+            self._flag = self._find_flag(self._runtime)
+            self._first = self._collections()
         except BaseException:
             self._memory.close()
             raise
+        self._began = time.monotonic()
 
-    def finish(self) -> Optional[Dict[str, Any]]:
-        """``switches`` over ``seconds``; None when the process is gone."""
+    def _first_switches(self) -> Optional[Dict[str, Any]]:
         try:
-            last, now = self._read()
-        except (OSError, Fault):
-            return None
+            address, interval = switch_counter(self._memory, self._runtime)
+            return {"address": address, "interval": interval, "first": self._memory.u64(address)}
+        except Fault:
+            return None  # a free-threaded build
+
+    def _find_flag(self, runtime: Runtime) -> Optional[int]:
+        interpreter = self._memory.u64(runtime.address + runtime.layout.rt_interpreters_main)
+        return collecting_flag(runtime, interpreter)
+
+    def _collections(self) -> Any:
+        return collections(self._memory, self._runtime, self._flag) if self._flag is not None else None
+
+    def find_queues(self, until: float) -> None:
+        """Not after ``until`` (time.monotonic())."""
+        if time.monotonic() > until:
+            return
+        self._memory.until = until
+        try:
+            python = Python(self._memory)
+            states = [state for interpreter in python.interpreters for state in interpreter.threads]
+            tasks = [task for interpreter in python.interpreters for task in Asyncio(python, interpreter).tasks()]
+            found = Backlogs(python, until).found(users_of(states, tasks))
+        except _FAILED:
+            return
+        finally:
+            self._memory.until = float("inf")
+        self._lengths = [(python.objects, queue) for queue in found]
+        self._queues_began = time.monotonic()
+        self._queues = self._measure()
+
+    def _measure(self) -> Dict[int, Dict[str, int]]:
+        found = {}
+        for objects, queue in self._lengths:
+            with contextlib.suppress(*_FAILED):
+                found[queue.address] = {"items": length(objects, queue)}
+        return found
+
+    def look(self) -> None:
+        if self._flag is None:
+            return
+        with contextlib.suppress(Fault, OSError):
+            self._busy += bool(self._memory.u32(self._flag))
+            self._looks += 1
+
+    def finish(self) -> Dict[str, Any]:
+        try:
+            return {"gil": self._gil(), "collector": self._collector(), "queues": self._growth()}
         finally:
             self._memory.close()
+
+    def _gil(self) -> Optional[Dict[str, Any]]:
+        known = self._switches
+        if known is None:
+            return None
+        try:
+            last = self._memory.u64(known["address"])
+        except (OSError, Fault):
+            return None
         return {
-            "switches": (last - self._first) % _WORD,
-            "seconds": round(now - self._began, 6),
-            "switch_interval_s": self._interval_s,
+            "switches": (last - known["first"]) % _WORD,
+            "seconds": round(time.monotonic() - self._began, 6),
+            "switch_interval_s": known["interval"],
         }
 
-    def _read(self) -> Tuple[int, float]:
-        return int(self._memory.u64(self._address)), time.monotonic()
+    def _collector(self) -> Optional[Dict[str, Any]]:
+        if self._flag is None:
+            return None
+        counts = None
+        with contextlib.suppress(OSError, Fault):
+            last = self._collections()
+            if self._first is not None and last is not None:
+                counts = [max(0, now - then) for now, then in zip(last, self._first)]
+        seconds = round(time.monotonic() - self._began, 6)
+        return {"seconds": seconds, "looks": self._looks, "busy": self._busy, "counts": counts}
 
-
-def gil_probes(pids: Iterable[int]) -> Dict[int, GilProbe]:
-    """Of those in which there is something to count, and for whose turn the time is enough; the core's extraction says
-    why there is nothing."""
-    until = time.monotonic() + _MOST_S
-    found = {}
-    for pid in pids:
-        if time.monotonic() > until:
-            break
-        with contextlib.suppress(NoInterpreter, Fault, OSError, ValueError):
-            found[pid] = GilProbe(pid)
-    return found
+    def _growth(self) -> Optional[Dict[str, Any]]:
+        """Address of a queue → items at the beginning and the end."""
+        if not self._queues:
+            return None
+        seconds = round(time.monotonic() - self._queues_began, 6)
+        now = self._measure()
+        grown = {str(at): [then["items"], now[at]["items"]] for at, then in self._queues.items() if at in now}
+        return {"seconds": seconds, "items": grown}

@@ -212,11 +212,11 @@ class Session:
                 samplers.start(python, self.options.observe)
             self._tell(f"watching {_processes(len(alive))} for {self.options.observe:g} s")
             with self.bundle.step("window", "the tree") as step:
-                gils = probes.gil_probes(python)
+                asked = probes.Probes(python, bool(self.options.observe))
                 seen = window.Window(alive, self.options.observe, self._alive)
                 seen.observe(self._pause)
-                for pid, probe in gils.items():
-                    seen.note(pid, "gil", probe.finish())
+                for pid, answers in asked.finish().items():
+                    seen.note(pid, answers)
                 self.bundle.write_json("raw/proc/machine.json", seen.machine_json())
                 for member in members_of(self.command):
                     self._describe_new(member.pid)

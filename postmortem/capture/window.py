@@ -208,9 +208,10 @@ class Window:
         for watch in self.watches.values():
             watch.finish(allowance)
 
-    def note(self, pid: int, probe: str, result: Optional[Dict[str, Any]]) -> None:
+    def note(self, pid: int, probes: Dict[str, Any]) -> None:
+        """What was read of the interpreter itself, by the name of the probe."""
         if pid in self.watches:
-            self.watches[pid].probes[probe] = result
+            self.watches[pid].probes.update(probes)
 
     def machine_json(self) -> Dict[str, Any]:
         """To be called once, at the end of the window: the machine and the control groups, then and now."""

@@ -278,18 +278,17 @@ def gil_address(memory: Memory, runtime: Runtime, interpreter: int) -> Optional[
     return address + layout.gil_start
 
 
-def switch_counter(image: Image) -> Tuple[int, float]:
+def switch_counter(memory: Memory, runtime: Runtime) -> Tuple[int, float]:
     """(address of the main interpreter's count of GIL hand-overs, switch interval in seconds) of a running
     process, so that an observer can read one word at the beginning and the end of its window.
 
-    Raises NoInterpreter or Fault.
+    Raises Fault.
     """
-    runtime = find_runtime(image)
-    interpreter = image.u64(runtime.address + runtime.layout.rt_interpreters_main)
-    address = gil_address(image, runtime, interpreter)
+    interpreter = memory.u64(runtime.address + runtime.layout.rt_interpreters_main)
+    address = gil_address(memory, runtime, interpreter)
     if address is None:
         raise Fault(interpreter, 8, "this interpreter runs without the interpreter lock (GIL)")
-    interval = image.u64(address + L.GIL_INTERVAL)
+    interval = memory.u64(address + L.GIL_INTERVAL)
     if not 0 < interval < 1 << 40:
         raise Fault(address, 8, "the interpreter lock's record is damaged")
     return address + L.GIL_SWITCH_NUMBER, interval / 1e6

@@ -9,18 +9,22 @@ Free-threaded builds keep no lists. While a collection runs its rings are open, 
 from __future__ import annotations
 
 import struct
-from typing import Dict, Iterator, List, Optional
+from typing import Dict, Iterator, List, Optional, Tuple
 
-from ..memory import Fault
+from ..memory import Fault, Memory
 from .interpreter import InterpreterState, Python
 from .links import linked
 from .objects import NotThat
+from .runtime import Runtime
 
 MAX_TRACKED = 2_000_000
 _HEAD = 16
 _LINKS = struct.Struct("<QQ")
 #: How far from its flag ``collecting`` the collector's state is looked through, in bytes either way.
 _REACH = 1024
+#: Three generations of three words.
+_STATS = 72
+_MOST_COLLECTIONS = 1 << 48
 _FLAGS = 3  # of a link the lowest two bits are the collector's
 
 
@@ -52,7 +56,7 @@ def counts(python: Python, interpreter: InterpreterState) -> Dict[str, int]:
 
 def ring_heads(python: Python, interpreter: InterpreterState) -> List[int]:
     """Where the collector's rings begin and end; none while it collects, and in free-threaded builds."""
-    flag = _collecting(python, interpreter)
+    flag = collecting_flag(python.runtime, interpreter.address)
     if flag is None or python.runtime.free_threaded:
         return []
     start = (flag & ~7) - _REACH
@@ -68,11 +72,23 @@ def ring_heads(python: Python, interpreter: InterpreterState) -> List[int]:
     return found
 
 
-def _collecting(python: Python, interpreter: InterpreterState) -> Optional[int]:
-    layout = python.layout
+def collecting_flag(runtime: Runtime, interpreter: int) -> Optional[int]:
+    """Where the collector's state says whether it is at work; ``interpreter``: address of a PyInterpreterState."""
+    layout = runtime.layout
     if layout.rt_gc_collecting >= 0:
-        return python.runtime.address + layout.rt_gc_collecting
-    return interpreter.address + layout.is_gc_collecting if layout.is_gc_collecting >= 0 else None
+        return runtime.address + layout.rt_gc_collecting
+    return interpreter + layout.is_gc_collecting if layout.is_gc_collecting >= 0 else None
+
+
+def collections(memory: Memory, runtime: Runtime, flag: int) -> Optional[Tuple[int, ...]]:
+    """How often each generation has been collected so far, the youngest first: three ``gc_generation_stats`` (collections,
+    collected, uncollectable) right before the flag (Include/internal/pycore_gc.h, pycore_mem.h of 3.8; 3.8-3.14). 3.15
+    keeps them behind a pointer, in another form: unknown."""
+    if runtime.layout.version >= (3, 15):
+        return None
+    words = memory.words(flag - _STATS, _STATS // 8)
+    found = words[0::3]
+    return found if all(count < _MOST_COLLECTIONS for count in found) else None
 
 
 def _closes(python: Python, place: int, after: int, before: int) -> bool:

@@ -12,20 +12,23 @@ optional and tuple types on Python 3.8.
 
 from __future__ import annotations
 
+from .crashes import Crash
 from .encoding import decode, encode, json_bytes
-from .interpreters import Gil, Interpreter, PythonInfo, StopTheWorld
+from .heap import Backlog, KeptException
+from .interpreters import Collections, Gil, Interpreter, PythonInfo, StopTheWorld
 from .loops import Loop, Pool, Task, TaskWait
 from .machine import ControlGroup, Machine
 from .processes import Process, SignalHandler
 from .resources import End, Resource, Waker
-from .stacks import Frame, LeftOut, Local, NativeFrame, PythonFrame, Recursion, Sample, ThreadException
+from .stacks import Calling, Frame, LeftOut, Local, NativeFrame, PythonFrame, Recursion, Sample, ThreadException
 from .structs import replace
 from .threads import Counters, HeldLock, Thread, Wait
 from .whole import SCHEMA, Evidence, Gap, Timings, Trigger
 
 __all__ = [
-    "SCHEMA", "ControlGroup", "Counters", "End", "Evidence", "Frame", "Gap", "Gil", "HeldLock", "Interpreter", "LeftOut",
-    "Local", "Loop", "Machine", "NativeFrame", "Pool", "Process", "PythonFrame", "PythonInfo", "Recursion", "Resource",
-    "Sample", "SignalHandler", "StopTheWorld", "Task", "TaskWait", "Thread", "ThreadException", "Timings", "Trigger",
-    "Wait", "Waker", "decode", "encode", "json_bytes", "replace",
+    "SCHEMA", "Backlog", "Calling", "Collections", "ControlGroup", "Counters", "Crash", "End", "Evidence", "Frame",
+    "Gap", "Gil", "HeldLock", "Interpreter", "KeptException", "LeftOut", "Local", "Loop", "Machine", "NativeFrame",
+    "Pool", "Process", "PythonFrame", "PythonInfo", "Recursion", "Resource", "Sample", "SignalHandler", "StopTheWorld",
+    "Task", "TaskWait", "Thread", "ThreadException", "Timings", "Trigger", "Wait", "Waker", "decode", "encode",
+    "json_bytes", "replace",
 ]  # fmt: skip

@@ -6,6 +6,8 @@ from typing import Dict, Optional, Tuple
 
 import msgspec
 
+from .crashes import Crash
+from .heap import Backlog, KeptException
 from .interpreters import Gil, Interpreter, PythonInfo
 from .loops import Loop, Pool, Task
 from .machine import ControlGroup
@@ -38,6 +40,7 @@ class Process(msgspec.Struct, frozen=True):
     io: Optional[Dict[str, int]] = None  # differences of /proc/PID/io over the window
     rss_growth: Optional[int] = None  # bytes over the window
     fatal_signal: Optional[int] = None  # from a core: the signal that ended it
+    crash: Optional[Crash] = None  # of a core that a fatal signal left: what happened where
     listening: Optional[Tuple[int, ...]] = None  # TCP ports on which its process tree listens
     directory: Optional[str] = None  # of its script, when frames name files by relative names
     counters: Optional[Counters] = None  # of the process as a whole
@@ -54,6 +57,9 @@ class Process(msgspec.Struct, frozen=True):
     cancels: Optional[Tuple[str, ...]] = (
         None  # names in the program's own code that cancel tasks: "cancel", "all_tasks"
     )
+
+    backlogs: Tuple[Backlog, ...] = ()  # the longest first
+    kept_exceptions: Tuple[KeptException, ...] = ()  # those that keep the most first
 
     @property
     def gil(self) -> Optional[Gil]:

@@ -63,6 +63,14 @@ class NativeFrame(msgspec.Struct, frozen=True, tag="native", tag_field="kind"):
     trust: str = "unwind"  # "symbol" | "unwind" | "scan"
 
 
+class Calling(msgspec.Struct, frozen=True):
+    """The function in C that the innermost Python frame of a thread has called, as its value stack shows: without it, a
+    thread that is long in native code is only at a line. It may be over when the thread runs Python code again."""
+
+    function: str  # with its module or class: "re.Pattern.match", "gc.collect"
+    detail: Optional[str] = None  # one phrase for people: of a regular expression its pattern
+
+
 Frame = Union[PythonFrame, NativeFrame]
 
 

@@ -6,7 +6,7 @@ from typing import Dict, Optional, Tuple
 
 import msgspec
 
-from .stacks import Frame, LeftOut, NativeFrame, PythonFrame, Recursion, Sample, ThreadException
+from .stacks import Calling, Frame, LeftOut, NativeFrame, PythonFrame, Recursion, Sample, ThreadException
 
 
 class Counters(msgspec.Struct, frozen=True):
@@ -78,6 +78,7 @@ class Thread(msgspec.Struct, frozen=True):
     gc: Optional[bool] = None  # does it run the cyclic garbage collector?
     recursion: Optional[Recursion] = None
     left_out: Optional[LeftOut] = None
+    calling: Optional[Calling] = None
 
     @property
     def python(self) -> Tuple[PythonFrame, ...]:

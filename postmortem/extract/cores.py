@@ -14,12 +14,11 @@ from ..evidence import replace as changed
 from ..memory import ElfCore, NotElf
 from ..native import NativeStacks, Unwinding, start
 from ..native.evalloop import named
+from .crashes import fatal_signal, with_crash
 
 if TYPE_CHECKING:
     from .process import Raw, Reader
 
-#: Signals whose default is a core and that the process itself causes or a watchdog sends.
-_FATAL = {"SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGQUIT", "SIGSYS", "SIGTRAP"}
 #: How long gdb may take where nobody waits for the verdict.
 GDB_DEADLINE_S = 60.0
 
@@ -40,7 +39,7 @@ def from_core(
     core = open_core(path, sysroot)
     pid = core.pid or (core.threads[0].tid if core.threads else 0)
     how = How(exe, sysroot, with_locals, progress, meanwhile)
-    opened = with_program(core, pid, None, how)
+    opened = with_program(core, pid, None, how)._replace(crashed=True)
     begun = begin(opened, how, start_gdb([opened], how))
     process, gaps = finish(begun, how)
     from .kinship import with_kinship  # noqa: PLC0415 - as in begin
@@ -48,10 +47,9 @@ def from_core(
 
     process = with_kinship([process], {process.pid: begun.reader.trace()})[0]
     sources = read_sources([process], str(sysroot) if sysroot else "")
-    name = _fatal_signal(core)
-    process = changed(process, fatal_signal=signal.Signals[name].value if name else None)
+    ended = process.fatal_signal
     return Evidence(
-        trigger=Trigger("core", None, name),
+        trigger=Trigger("core", None, signal.Signals(ended).name if ended is not None else None),
         processes=(process,),
         gaps=tuple(gaps),
         sources=sources.lines,
@@ -99,6 +97,7 @@ class Opened(NamedTuple):
     raw: Optional[Raw]
     program: Optional[Path]
     gaps: List[Gap]
+    crashed: bool = False  # a lone core: if a fatal signal ended the process, nobody sent it to have this core
 
     @property
     def path(self) -> Path:
@@ -127,10 +126,16 @@ def with_program(core: ElfCore, pid: int, raw: Optional[Raw], how: How) -> Opene
 def start_gdb(several: Sequence[Opened], how: How) -> Optional[Unwinding]:
     """One gdb for all of them; they are of one program (native.may_share) when there is more than one."""
     first, others = several[0], several[1:]
+    crashed = first.core.threads[0].tid if first.crashed and fatal_signal(first.core) is not None else None
     how.progress(f"native stacks of {sum(len(o.core.threads) for o in several)} threads with gdb")
     try:
         return start(
-            first.path, first.program, deadline_s=how.gdb_s, sysroot=how.sysroot, others=[o.path for o in others]
+            first.path,
+            first.program,
+            deadline_s=how.gdb_s,
+            sysroot=how.sysroot,
+            others=[o.path for o in others],
+            crashed=crashed,
         )
     except (ToolMissing, ToolFailed) as exc:
         for opened in several:
@@ -153,6 +158,8 @@ def finish(begun: Begun, how: How) -> Tuple[Process, List[Gap]]:
     core, gaps = begun.opened.core, begun.opened.gaps
     native = _collect(begun, how)
     process = changed(begun.reader.process(named(native.stacks, core) if native else {}), directory=begun.directory)
+    if begun.opened.crashed:
+        process = with_crash(process, core, native, gaps)
     if process.exe is None and begun.opened.program is not None:
         process = changed(process, exe=str(begun.opened.program))
     gaps.extend(begun.reader.gaps)
@@ -184,13 +191,3 @@ def _collect(begun: Begun, how: How) -> Optional[NativeStacks]:
         return None
     opened.gaps.extend(native.gaps)
     return native
-
-
-def _fatal_signal(core: ElfCore) -> Optional[str]:
-    """The signal that ended the process; a core that gcore took has one that ends nothing."""
-    number = core.siginfo[0] if core.siginfo else core.threads[0].signal if core.threads else 0
-    try:
-        name = signal.Signals(number).name
-    except ValueError:
-        return None
-    return name if name in _FATAL and (core.siginfo or name != "SIGTRAP") else None

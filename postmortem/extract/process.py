@@ -7,12 +7,13 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from ..cpython.calls import first_number
 from ..cpython.cancels import cancels
 from ..cpython.frames import Frame as PyFrame
-from ..cpython.interpreter import InterpreterState, Python, ThreadState
+from ..cpython.interpreter import Python, ThreadState
+from ..cpython.nativecalls import native_call
 from ..evidence import (
+    Backlog,
+    Calling,
     Gap,
-    Gil,
     HeldLock,
-    Interpreter,
     NativeFrame,
     Process,
     PythonFrame,
@@ -25,11 +26,13 @@ from ..evidence import replace as changed
 from ..memory import CoreThread, ElfCore
 from . import waits
 from .acquires import Lines
+from .backlogs import BacklogBook
 from .buffered import BufferBook
 from .collector import collectors
 from .descriptors import Descriptors
 from .endpoints import DescriptorBook
 from .gil import gil_id, gil_resources
+from .interpreters import told
 from .joins import joined_thread
 from .kinship import LockPlace, Trace
 from .locks import LockBook
@@ -75,6 +78,7 @@ class Reader:
         self.raw = raw
         self.pid = pid
         self.gaps: List[Gap] = []
+        self._lines = lines
         self.by_tid = match_states(python, core) if python else {}
         self.tid_of_ident = idents(core, self.by_tid)
         self.locks = LockBook(python, self.by_tid, lines, self.tid_of_ident) if python else None
@@ -165,8 +169,13 @@ class Reader:
             interpreter=state.interpreter if state else None,
             joins=self.tid_of_ident.get(joins) if joins is not None else self._joined(thread.tid),
             exceptions=thread_exceptions(self.python, state, self.variables) if self.python and state else (),
+            calling=self._calling(frames),
         )
         return draft, frames
+
+    def _calling(self, frames: Sequence[PyFrame]) -> Optional[Calling]:
+        found = native_call(self.python.frames, frames[0]) if self.python and frames else None
+        return Calling(found.function, found.detail) if found is not None else None
 
     def _joined(self, tid: int) -> Optional[int]:
         return self.locks.joined(tid) if self.locks else None
@@ -252,7 +261,9 @@ class Reader:
         """What was read, with the native stacks by tid."""
         raw, python = self.raw.process, self.python
         threads = self._threads(native)
-        interpreters = tuple(self._interpreter(i) for i in python.interpreters) if python else ()
+        holders = {state.address: tid for tid, state in self.by_tid.items()}
+        worlds = self.locks.stop_the_world if self.locks else lambda _interpreter: None
+        interpreters = told(python.interpreters, self.raw.window, holders, worlds) if python else ()
         for problem in python.problems if python else []:
             self.gaps.append(Gap("cpython", f"process {self.pid}", problem))
         forgotten = len(threads) - len(self.by_tid)
@@ -294,12 +305,20 @@ class Reader:
             pools=(*(self.locks.pools if self.locks else ()), *self.shared.pools),
             tasks=self.tasks.tasks if self.tasks else (),
             cancels=self._cancels(resources),
+            backlogs=self._backlogs(),
             age_s=number(raw.get("age_s")),
             cpus_allowed=_cpus(raw.get("cpus_allowed")),
             io=self.raw.window.io,
             rss_growth=self.raw.window.rss_growth,
             listening=self.raw.descriptors.listening if self.raw.descriptors else None,
         )
+
+    def _backlogs(self) -> Tuple[Backlog, ...]:
+        if self.python is None or self.tasks is None :
+            return ()
+        return BacklogBook(
+            self.python, self.raw.window, self._lines, self.frame, self.by_tid, self.tasks.states
+        ).backlogs()  # fmt: skip
 
     def _cancels(self, resources: Sequence[Resource]) -> Optional[Tuple[str, ...]]:
         if self.python is None or self.tasks is None:
@@ -315,15 +334,6 @@ class Reader:
         places = {ident: LockPlace(state.address, state.owner_ident) for ident, state in states.items()}
         places.update({ident: LockPlace(at, None, tid) for ident, (at, tid) in self.native_locks.places().items()})
         return self.shared.trace(self.tid_of_ident, {**places, **self.buffers.places()})
-
-    def _interpreter(self, interpreter: InterpreterState) -> Interpreter:
-        world = self.locks.stop_the_world(interpreter) if self.locks else None
-        if interpreter.gil is None:
-            return Interpreter(interpreter.id, None, interpreter.collecting, world)
-        holder = next((tid for tid, s in self.by_tid.items() if s.address == interpreter.gil.holder), None)
-        handoffs, rate = _handoffs(self.raw.window) if interpreter.id == 0 else (None, None)
-        gil = Gil(interpreter.gil.locked, holder, interpreter.gil.interval_s, handoffs, rate)
-        return Interpreter(interpreter.id, gil, interpreter.collecting, world)
 
 
 def comm(raw: Raw, tid: int) -> Optional[str]:
@@ -344,17 +354,6 @@ def last_call(window: Window, tid: int) -> Optional[waits.SystemCall]:
         return waits.SystemCall(str(call["name"]), tuple(int(a) for a in args))  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError):
         return None
-
-
-def _handoffs(window: Window) -> Tuple[Optional[int], Optional[float]]:
-    """The interpreter's own count of changes of the GIL's holder over the window."""
-    probe = window.probes.get("gil")
-    if not isinstance(probe, dict):
-        return None, None
-    count, seconds = probe.get("switches"), probe.get("seconds")
-    if not isinstance(count, int) or not isinstance(seconds, (int, float)) or seconds <= 0:
-        return None, None
-    return count, round(count / seconds, 1)
 
 
 def _info(python: Python) -> PythonInfo:

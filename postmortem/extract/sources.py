@@ -84,6 +84,8 @@ def _cited(process: Process) -> Iterable[Tuple[str, int]]:
     stacks += [(*loop.ready_callbacks, *loop.watchers) for loop in process.loops]
     stacks += [sample.frames for thread in process.threads for sample in thread.samples]
     stacks += [[held.frame for held in thread.holds] for thread in process.threads]
+    for backlog in process.backlogs:
+        stacks.append([*backlog.made_at, *backlog.filled_at, *backlog.emptied_at])
     for resource in process.resources:
         stacks.append([*resource.taken_at, *(waker.frame for waker in resource.wakers if waker.frame is not None)])
     for stack in stacks:

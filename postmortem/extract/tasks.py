@@ -42,6 +42,7 @@ class TaskBook:
         self._code_frames: Dict[int, Frame] = {}
         self.loops: Tuple[Loop, ...] = ()
         self.tasks: Tuple[Task, ...] = ()
+        self.states: Dict[str, TaskState] = {}  # of asyncio's, by id
 
     def read(self) -> None:
         for interpreter in self._python.interpreters:
@@ -49,6 +50,7 @@ class TaskBook:
             states = sorted(asyncio.tasks(), key=_by_name)
             loops = asyncio.loops(states)
             ids = {state.address: f"task-{len(self.tasks) + n}" for n, state in enumerate(states, 1)}
+            self.states.update({ids[state.address]: state for state in states})
             self.awaits.read(asyncio, states, loops, ids)
             tids = {loop.address: self._owner.tid(loop.ident) for loop in loops}
             self._find_runners(asyncio, states, loops, ids, tids)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from typing import Callable, Dict, List, Optional, Tuple, Union
+from typing import Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from .base import MAX_READ, Fault, Image, MappedFile
 from .elf import (
@@ -42,6 +42,14 @@ _PAGE = 4096
 DELETED = " (deleted)"
 
 
+class Mapping(NamedTuple):
+    """[start, end) of a segment; ``flags`` 0: nobody may touch it, as it is with a guard page."""
+
+    start: int
+    end: int
+    flags: int
+
+
 class ElfCore(Image):
     """Raises OSError or NotElf (with what it is instead) from the constructor.
 
@@ -71,7 +79,7 @@ class ElfCore(Image):
         self.threads: List[CoreThread] = notes.threads
         self.auxv = notes.auxv
         self.argv, self.pid, self.ppid = notes.argv, notes.pid, notes.ppid
-        self.siginfo, self.fault_address = notes.siginfo, notes.fault_address
+        self.siginfo, self.fault_address, self.cause = notes.siginfo, notes.fault_address, notes.cause
         self._know_files(notes.files)
         if not notes.files:
             self._know_files(linked_files(self, self._starts, self._locate))
@@ -103,6 +111,14 @@ class ElfCore(Image):
     @property
     def writable(self) -> List[Tuple[int, int]]:
         return [(s.vaddr, s.vaddr + s.memsz) for s in self._loads if s.flags & PF_W]
+
+    def mapping(self, address: int) -> Optional[Mapping]:
+        """The mapping that an address lies in, as far as the core lists it."""
+        index = bisect_right(self._starts, address) - 1
+        if index < 0:
+            return None
+        found = self._loads[index]
+        return Mapping(found.vaddr, found.vaddr + found.memsz, found.flags) if address < found.vaddr + found.memsz else None
 
     @property
     def is_whole(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from .base import MappedFile
 from .elf import MAX_NOTE, Blob, iter_notes
+from .siginfo import SigInfo, parse
 
 EM_X86_64 = 62
 NT_PRSTATUS, NT_PRPSINFO, NT_AUXV = 1, 3, 6
@@ -53,6 +54,7 @@ class Notes:
         self.ppid: Optional[int] = None
         self.siginfo: Optional[Tuple[int, int, int]] = None  # signal, code, errno or sender
         self.fault_address: Optional[int] = None
+        self.cause: Optional[SigInfo] = None
 
     def add(self, data: Blob, start: int, end: int) -> None:
         """The notes between two offsets of ``data``."""
@@ -83,6 +85,7 @@ class Notes:
             signo, errno, code = struct.unpack_from("<iii", desc)
             self.siginfo = (signo, code, errno)
             self.fault_address = struct.unpack_from("<Q", desc, 16)[0]
+            self.cause = parse(desc)
 
     def _prstatus(self, desc: bytes) -> None:
         if len(desc) < 36:

@@ -7,6 +7,7 @@ whom it would allow ptrace.
 from __future__ import annotations
 
 import os
+import time
 from typing import Dict, List, Optional, Tuple, Type
 
 from .base import MAX_READ, Fault, Image, MappedFile
@@ -18,6 +19,8 @@ class ProcMem(Image):
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
+        #: Of time.monotonic(): no read succeeds later, whoever looks around in a process that is too large for his time.
+        self.until = float("inf")
         self._fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
         self._files: Optional[List[MappedFile]] = None
         self._elves: Dict[str, Optional[Elf]] = {}
@@ -55,6 +58,8 @@ class ProcMem(Image):
     def read(self, address: int, size: int) -> bytes:
         if not 0 <= size <= MAX_READ:
             raise Fault(address, size, "not a size")
+        if time.monotonic() > self.until:
+            raise Fault(address, size, "no time is left")
         try:
             data = os.pread(self._fd, size, address)
         except (OSError, OverflowError) as exc:

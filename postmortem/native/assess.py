@@ -54,7 +54,9 @@ def assess(found: Transcript, core: Path, exe: Optional[Path], sysroot: Optional
     # With another program gdb finds no library at all: one cause, one gap.
     gaps = [wrong] if wrong else list(_guessed(found, stacks, files))
     gaps += _gaps(found, tids, ending)
-    return NativeStacks({tid: frames for tid, frames in stacks.items() if frames}, tuple(gaps), ending.seconds)
+    return NativeStacks(
+        {tid: frames for tid, frames in stacks.items() if frames}, tuple(gaps), ending.seconds, found.crash
+    )
 
 
 class Files:

@@ -18,6 +18,36 @@ from ..evidence import Gap, NativeFrame
 ModuleOf = Callable[[int], Optional[str]]
 
 
+class CrashFrame(msgspec.Struct):
+    address: int
+    function: Optional[str] = None
+    sp: Optional[int] = None
+    trampoline: bool = False  # the kernel called a signal handler there, and interrupted the next frame
+
+
+class CrashPlace(msgspec.Struct):
+    frame: int  # index in the frames
+    instruction: Optional[str] = None
+    registers: Dict[str, int] = {}
+
+
+class Said(msgspec.Struct):
+    function: Optional[str]
+    name: str  # of the argument
+    text: str
+
+
+class CrashLine(msgspec.Struct):
+    """What gdb/crash.py wrote of the thread that crashed."""
+
+    crash: int
+    whole: bool = False
+    frames: Tuple[CrashFrame, ...] = ()
+    places: Tuple[CrashPlace, ...] = ()
+    said: Tuple[Said, ...] = ()
+    error: Optional[str] = None
+
+
 @dataclass(frozen=True)
 class NativeStacks:
     """``stacks``: tid → frames, most recent call first. ``seconds``: from the start of gdb to its end."""
@@ -25,6 +55,7 @@ class NativeStacks:
     stacks: Dict[int, Tuple[NativeFrame, ...]] = field(default_factory=dict)
     gaps: Tuple[Gap, ...] = ()
     seconds: float = 0.0
+    crash: Optional[CrashLine] = None
 
 
 class _FrameLine(msgspec.Struct):
@@ -58,6 +89,7 @@ class Transcript:
     damaged: int = 0  # lines left out
     stacks: Dict[int, Tuple[_FrameLine, ...]] = field(default_factory=dict)
     errors: Dict[int, str] = field(default_factory=dict)
+    crash: Optional[CrashLine] = None
 
 
 def read_transcript(path: Path) -> Transcript:
@@ -71,7 +103,10 @@ def read_transcript(path: Path) -> Transcript:
     with file:
         for text in file:
             try:
-                _take(found, decode(text))
+                if text.startswith(b'{"crash":'):
+                    found.crash = msgspec.json.decode(text, type=CrashLine)
+                else:
+                    _take(found, decode(text))
             except (msgspec.MsgspecError, UnicodeDecodeError):
                 found.damaged += 1
     return found

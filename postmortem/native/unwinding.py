@@ -49,16 +49,23 @@ def unwind(core: Path, exe: Optional[Path], *, deadline_s: float, sysroot: Optio
 
 
 def start(
-    core: Path, exe: Optional[Path], *, deadline_s: float, sysroot: Optional[Path] = None, others: Sequence[Path] = ()
+    core: Path,
+    exe: Optional[Path],
+    *,
+    deadline_s: float,
+    sysroot: Optional[Path] = None,
+    others: Sequence[Path] = (),
+    crashed: Optional[int] = None,
 ) -> Unwinding:
     """Starts gdb and returns at once. Use the result as a context manager: leaving it ends gdb.
 
     others: further cores of the same program that gdb reads after the first, much faster than alone; see ``may_share``.
+    crashed: the thread of a lone core that a fatal signal hit: gdb/crash.py looks at it.
     """
     gdb = find_gdb()
     if gdb is None:
         raise ToolMissing("gdb is not there, so there are no native stacks", REMEDY)
-    return Unwinding(gdb, [core, *others], exe, deadline_s, sysroot)
+    return Unwinding(gdb, [core, *others], exe, deadline_s, sysroot, crashed)
 
 
 def may_share(core: Path, exe: Optional[Path], sysroot: Optional[Path]) -> bool:
@@ -72,16 +79,25 @@ class Unwinding:
     """
 
     def __init__(
-        self, gdb: Path, cores: Sequence[Path], exe: Optional[Path], deadline_s: float, sysroot: Optional[Path]
+        self,
+        gdb: Path,
+        cores: Sequence[Path],
+        exe: Optional[Path],
+        deadline_s: float,
+        sysroot: Optional[Path],
+        crashed: Optional[int] = None,
     ) -> None:
         self._cores = [core.absolute() for core in cores]
         self._exe = exe.absolute() if exe else None
         self._sysroot = sysroot.absolute() if sysroot else None
+        self._crashed = crashed
         self._began = time.monotonic()
         self._until = self._began + deadline_s
         self._ending: Optional[Ending] = None
         self._found: Dict[Path, Transcript] = {}
         arguments = command(gdb, self._cores[0], self._exe, self._sysroot)
+        if crashed is not None:
+            arguments += ["-x", str(places.shipped("gdb") / "crash.py")]
         # without names: nothing stays behind, however we end
         files = [tempfile.TemporaryFile(prefix="postmortem-stacks-", buffering=0) for _core in self._cores]  # noqa: SIM115
         self._outputs = {core: Path(f"/proc/self/fd/{file.fileno()}") for core, file in zip(self._cores, files)}
@@ -116,6 +132,8 @@ class Unwinding:
             "POSTMORTEM_STACKS_UNTIL": repr(until),
             "POSTMORTEM_STACKS_FILES": json.dumps(unlisted(self._cores[0], self._sysroot)),
         }
+        if self._crashed is not None:
+            own["POSTMORTEM_CRASHED"] = str(self._crashed)
         if others:
             further = [[str(core), str(path), unlisted(core, self._sysroot)] for core, path in others]
             own["POSTMORTEM_STACKS_NEXT"] = json.dumps([str(self._exe), further])

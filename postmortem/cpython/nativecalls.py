@@ -1,0 +1,93 @@
+"""Which function in C the innermost Python frame of a thread has called, read off its value stack.
+
+During a call the callable and its arguments lie on top of the stack (``callheights``); from 3.14 on the frame says how high
+that is. Up to 3.13 only a least height is known, and where that fails, all slots: then there must be one candidate only,
+for slots that are not in use keep what was there before. What is found is what *was called last*: whether the call goes
+on, something else has to say (samples that do not change, a system call, the collector's own flag).
+
+Layouts: PyMethodDescrObject (Include/cpython/descrobject.h: d_type, d_name), PyCFunctionObject (Include/cpython/
+methodobject.h: m_ml, m_self), PatternObject (Modules/_sre/sre.h, Modules/sre.h up to 3.10: pattern behind groups,
+groupindex and indexgroup), all alike in 3.8-3.15.
+"""
+
+from __future__ import annotations
+
+from typing import List, NamedTuple, Optional, Sequence, Tuple
+
+from ..memory import Fault
+from .callheights import least_height
+from .frames import Frame, Frames
+from .objects import NotThat, Objects
+
+_METHOD, _SELF = 16, 24  # PyCFunctionObject
+_OWNER, _NAME = 16, 24  # PyDescrObject
+_FUNCTIONS = ("builtin_function_or_method", "builtin_method")
+_DESCRIPTORS = ("method_descriptor", "classmethod_descriptor")
+_PATTERN = 48  # PatternObject.pattern
+_MOST_TEXT = 160
+
+
+class NativeCall(NamedTuple):
+    function: str  # "re.Pattern.match", "gc.collect"
+    detail: Optional[str]
+
+
+def native_call(frames: Frames, frame: Frame) -> Optional[NativeCall]:
+    """Of a frame that runs no other Python frame; None when nothing tells."""
+    slots = frames.value_stack(frame)
+    used = _used(frames, frame)
+    found = _candidates(frames.objects, slots if used is None else slots[:used])
+    if not found or (used is None and len({name for _index, name, _self in found}) > 1):
+        return None
+    _index, name, self = found[-1]
+    return NativeCall(name, _detail(frames.objects, name, self))
+
+
+def _used(frames: Frames, frame: Frame) -> Optional[int]:
+    """How many slots of the value stack are in use, at least."""
+    height = frames.height(frame)
+    if height is None:
+        height = least_height(frames, frame, None)
+    return None if height is None else height - frame.code.nlocalsplus
+
+
+def _candidates(objects: Objects, slots: Sequence[int]) -> List[Tuple[int, str, int]]:
+    """(slot, name, what it is a method of) of each function in C."""
+    found = []
+    for index, value in enumerate(slots):
+        kind = objects.type_name(value) if value else None
+        try:
+            if kind in _FUNCTIONS:
+                found.append((index, *_of_function(objects, value)))
+            elif kind in _DESCRIPTORS:
+                owner = objects.type_at(objects.field(value, _OWNER)).name
+                name = objects.optional_text(objects.field(value, _NAME))
+                if name:
+                    found.append((index, f"{owner}.{name}", next(iter(slots[index + 1 : index + 2]), 0)))
+        except (Fault, NotThat):
+            continue
+    return found
+
+
+def _of_function(objects: Objects, function: int) -> Tuple[str, int]:
+    memory = objects.memory
+    name = memory.cstring(memory.u64(objects.field(function, _METHOD)), 64).decode("utf-8", "backslashreplace")
+    self = objects.field(function, _SELF)
+    if not self:
+        return name, 0
+    if objects.is_instance(self, "module"):
+        namespace = objects.field(self, 16)
+        module = objects.lookup(namespace, "__name__")
+        text = objects.optional_text(module) if module else None
+        return (name if text in (None, "builtins") else f"{text}.{name}"), 0
+    return f"{objects.type_name(self) or '?'}.{name}", self
+
+
+def _detail(objects: Objects, name: str, self: int) -> Optional[str]:
+    if not name.startswith(("re.Pattern.", "_sre.SRE_Pattern.", "re.Scanner", "_sre.SRE_Scanner")) or not self:
+        return None
+    try:
+        text = objects.optional_text(objects.field(self, _PATTERN))
+    except (Fault, NotThat):
+        return None
+    return None if text is None else f"pattern {text[:_MOST_TEXT]!r}{' …' if len(text) > _MOST_TEXT else ''}"
