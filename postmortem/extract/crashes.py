@@ -12,25 +12,18 @@ from ..evidence import Crash, Gap, NativeFrame, Process, Thread
 from ..evidence import replace as changed
 from ..libc.aborts import NoAbortMessage, abort_message
 from ..libc.stackbounds import GAP, Bounds, bounds
-from ..memory import ElfCore, Fault
-from ..memory import siginfo as si
+from ..memory import ElfCore
 from ..memory.elf import PF_W, PF_X
 from ..memory.siginfo import SigInfo
 from ..native.instructions import access_to, faulting_address
 from ..native.stacks import CrashFrame, CrashLine, NativeStacks
+from .interrupted import interrupted
 
 #: Signals whose default is a core (signal(7)) and that the process itself causes or a watchdog sends.
 FATAL = {
     "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGQUIT", "SIGSYS", "SIGTRAP", "SIGXCPU", "SIGXFSZ",
 }  # fmt: skip
 _MEMORY = (signal.SIGSEGV, signal.SIGBUS)
-#: Handlers of these are called for a fault of the program's own.
-_HANDLED = {*_MEMORY, signal.SIGILL, signal.SIGFPE, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS}
-#: The kernel's frame of a handler, from its ucontext on, to which the stack pointer leads when the handler returns
-#: (arch/x86/include/asm/sigframe.h: struct rt_sigframe; asm/ucontext.h): sigcontext.err, sigcontext.trapno, siginfo.
-_ERR, _TRAPNO, _SIGINFO = 40 + 8 * 19, 40 + 8 * 20, 304
-#: Page faults, and what their error code says of them (asm/trap_pf.h).
-_PAGE_FAULT, _WRITES, _FETCHES = 14, 2, 16
 _FATAL_ERROR = re.compile(r"(fatal_error|_?Py_FatalError(Func|Format|_TstateNULL)?)(\.[\w.]+)?$")
 _ABORT = re.compile(r"(__GI_)?abort$")
 _DEBUGGER = "`postmortem debug` shows the registers and memory around it"
@@ -62,25 +55,28 @@ class _Place(NamedTuple):
     depth: int  # of its frame among the native ones
     registers: Mapping[str, int]
     instruction: Optional[str] = None
-    ucontext: Optional[int] = None  # of the handler that interrupted it
+    handler: bool = False
+    access: Optional[str] = None
 
 
 class _CrashReader:
     def __init__(self, core: ElfCore, number: int, seen: Optional[CrashLine], gaps: List[Gap]) -> None:
         self._core, self._seen, self._gaps = core, seen, gaps
         self._tid = core.threads[0].tid
-        self._cause = core.cause
+        self._cause = core.cause  # None: the core has no siginfo
         self._number = number
 
     def crash(self, thread: Optional[Thread]) -> Crash:
         cause, place = self._origin()
-        if cause is None:
-            self._say("why it was sent", "the core has no siginfo", "let the kernel write the core (ulimit -c unlimited)")
+        if self._core.cause is None:
+            self._say(
+                "why it was sent", "the core has no siginfo", "let the kernel write the core (ulimit -c unlimited)"
+            )
         number = cause.signal if cause is not None else self._number
         pc = place.registers.get("rip")
         mapped = self._core.mapped_file(pc) if pc is not None else None
         found = Crash(
-            signal=number,
+            signal=int(number),
             code=cause.code if cause else None,
             code_name=cause.code_name if cause else None,
             sender_pid=cause.sender[0] if cause and cause.sender else None,
@@ -90,15 +86,17 @@ class _CrashReader:
             pc=pc,
             instruction=place.instruction,
             module=mapped.path if mapped is not None else None,
-            handler=place.ucontext is not None,
+            handler=place.handler,
             native_depth=len(self._seen.frames) if self._seen and self._seen.frames else None,
             native_whole=self._seen.whole if self._seen and self._seen.frames else None,
         )
         found = self._with_frame(found, place, thread)
-        if cause is not None and cause.is_fault and number in _MEMORY:
+        if cause is not None and number in _MEMORY and (cause.is_fault or cause.address is not None):
             found = self._with_address(found, cause, place)
+        if place.instruction is None and self._seen is not None and found.access != "execute":
+            self._say("the instruction", "there is no code at its address: it is not in the core", None)
         if number == signal.SIGABRT:
-            found = self._with_words(found)
+            found = self._with_words(found, place)
         return self._with_stack(found, place)
 
     # ------------------------------------------------------------------ where
@@ -109,24 +107,13 @@ class _CrashReader:
         seen, first = self._seen, self._core.threads[0]
         if seen is None or not seen.places:
             return self._cause, _Place(0, first.regs)
+        ended = self._cause or SigInfo(self._number, None)
         for place in reversed(seen.places):
-            before = seen.frames[place.frame - 1] if 0 < place.frame < len(seen.frames) else None
-            cause = self._handled(before) if before is not None else None
-            if cause is not None and before is not None:
-                return cause, _Place(place.frame, place.registers, place.instruction, before.sp)
+            found = interrupted(self._core, ended, seen.frames, place)
+            if found is not None:
+                return found.cause, _Place(place.frame, place.registers, place.instruction, True, found.access)
         inner = seen.places[0]
-        if inner.instruction is None and first.regs.get("rip") is not None:
-            self._say("the instruction", "there is no code at its address: it is not mapped, or not in the core", None)
         return self._cause, _Place(0, {**first.regs, **inner.registers}, inner.instruction)
-
-    def _handled(self, trampoline: CrashFrame) -> Optional[SigInfo]:
-        if not trampoline.trampoline or trampoline.sp is None:
-            return None
-        try:
-            cause = si.parse(self._core.read(trampoline.sp + _SIGINFO, si.SIZE))
-        except Fault:
-            return None
-        return cause if cause is not None and cause.signal in _HANDLED else None
 
     def _with_frame(self, crash: Crash, place: _Place, thread: Optional[Thread]) -> Crash:
         """Its index in the merged stack: native frames are there in their order, Python ones between them."""
@@ -146,32 +133,22 @@ class _CrashReader:
             basis = "instruction" if address is not None else None
             access = access_to(address, text, registers) if text and address is not None else None
             return changed(crash, address=address, address_basis=basis, access=access)
-        access = self._page_fault(place.ucontext)
+        access = place.access
         if access is None and cause.address == crash.pc:
             access = "execute"
         if access is None and text is not None:
             access = access_to(cause.address, text, registers)
         return changed(crash, address=cause.address, address_basis="recorded", access=access)
 
-    def _page_fault(self, ucontext: Optional[int]) -> Optional[str]:
-        """What the processor told the kernel, which tells it to handlers alone."""
-        try:
-            if ucontext is None or self._core.u64(ucontext + _TRAPNO) != _PAGE_FAULT:
-                return None
-            code = self._core.u64(ucontext + _ERR)
-        except Fault:
-            return None
-        return "execute" if code & _FETCHES else "write" if code & _WRITES else "read"
-
     # ------------------------------------------------------------------ what was said
 
-    def _with_words(self, crash: Crash) -> Crash:
+    def _with_words(self, crash: Crash, place: _Place) -> Crash:
         message: Optional[str] = None
         try:
             message = abort_message(self._core)
         except NoAbortMessage as exc:
             self._say("the message of abort()", str(exc), "pass --sysroot with the files of the core's machine")
-        error, basis = self._python_error()
+        error, basis = self._python_error(place)
         return changed(
             crash,
             message=message,
@@ -180,7 +157,7 @@ class _CrashReader:
             python_error_basis=basis if error else None,
         )
 
-    def _python_error(self) -> Tuple[Optional[FatalError], Optional[str]]:
+    def _python_error(self, place: _Place) -> Tuple[Optional[FatalError], Optional[str]]:
         frames = self._seen.frames if self._seen else ()
         fatal = [i for i, f in enumerate(frames) if f.function and _FATAL_ERROR.match(f.function)]
         aborts = [i for i, f in enumerate(frames) if f.function and _ABORT.match(f.function)]
@@ -191,25 +168,23 @@ class _CrashReader:
         if texts:
             names = [said.text for said in self._seen.said if said.name in ("func", "prefix")]
             return split(texts[-1], names[-1] if names else None), "recorded"
-        error = self._inferred(frames, aborts[-1], [i for i in fatal if i <= fatal[0] + 4][-1])
+        error = self._inferred(place, frames, aborts[-1], [i for i in fatal if i <= fatal[0] + 4][-1])
         if error is None:
             self._say("the message of Py_FatalError()", "no debug information tells it, and it is no constant of a file",
                       "the program's stderr has it")  # fmt: skip
         return error, "inferred"
 
-    def _inferred(self, frames: Sequence[CrashFrame], abort: int, last: int) -> Optional[FatalError]:
+    def _inferred(self, place: _Place, frames: Sequence[CrashFrame], abort: int, last: int) -> Optional[FatalError]:
         """Between the frame that called abort and the one that called the last function of the fatal error."""
         low = frames[abort + 1].sp if abort + 1 < len(frames) else None
         high = frames[last + 2].sp if last + 2 < len(frames) else None
         if low is None or high is None:
             return None
-        return inferred(self._core, low, high, self._core.threads[0].regs, self._is_constant)
+        return inferred(self._core, low, high, place.registers, self._is_constant)
 
     def _is_constant(self, address: int) -> bool:
         mapping = self._core.mapping(address)
-        return (
-            mapping is not None and not mapping.flags & (PF_W | PF_X) and self._core.mapped_file(address) is not None
-        )
+        return mapping is not None and not mapping.flags & (PF_W | PF_X) and self._core.mapped_file(address) is not None
 
     # ------------------------------------------------------------------ the stack
 

@@ -38,13 +38,15 @@ class SigInfo(NamedTuple):
     """``address`` is what the kernel wrote there, for faults alone; ``sender``: (pid, uid), for signals that were sent."""
 
     signal: int
-    code: int
+    code: Optional[int]  # None: it is not known
     address: Optional[int] = None
     sender: Optional[Tuple[int, int]] = None
     syscall: Optional[int] = None
 
     @property
     def code_name(self) -> Optional[str]:
+        if self.code is None:
+            return None
         names = _NAMES.get(self.signal, ())
         if 0 < self.code <= len(names):
             return names[self.code - 1]
@@ -53,7 +55,7 @@ class SigInfo(NamedTuple):
     @property
     def is_fault(self) -> bool:
         """An instruction of the thread itself caused it."""
-        return self.code > 0 and self.signal in _NAMES and self.signal != signal.SIGSYS
+        return self.code is not None and self.code > 0 and self.signal in _NAMES and self.signal != signal.SIGSYS
 
 
 def parse(raw: bytes) -> Optional[SigInfo]:

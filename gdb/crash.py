@@ -1,0 +1,144 @@
+"""What only a debugger can tell of a crash: the instruction that failed, the registers there, and where the frames of
+the thread lie on its stack. Runs inside gdb, after stacks.py and on the same core: libraries are loaded by then.
+
+In, by environment: POSTMORTEM_CRASHED (the thread's LWP), POSTMORTEM_STACKS (the file that is added to) and
+POSTMORTEM_STACKS_UNTIL as stacks.py has them.
+
+Out, one more JSON line:
+  {"crash": LWP, "whole": true | false, "frames": [{"function", "address", "sp", "trampoline"}, ...],
+   "places": [{"frame", "instruction", "registers"}, ...], "said": [{"function", "name", "text"}, ...], "error"}
+``places`` are the innermost frame, and each one that a signal handler interrupted: it stands below a ``trampoline``.
+``said`` are the texts that a fatal error of CPython was called with, as far as debug information has them.
+``whole``: the frames reach the thread's first one.
+"""
+
+import json
+import os
+import re
+import time
+
+import gdb
+
+MAX_FRAMES = 1024  # as stacks.py
+MAX_PLACES = 8
+MAX_TEXT = 2000
+
+FAILURES = (gdb.error, RuntimeError, ValueError, OverflowError)
+REGISTERS = ("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)), "rip", "fs_base")
+WORD = (1 << 64) - 1
+
+#: Python/pylifecycle.c, 3.8 to 3.14: fatal_error(prefix, msg, status) in 3.8, (fd or stream, header, prefix, msg, status)
+#: since; Py_FatalError(msg); _Py_FatalErrorFunc(func, msg) and _Py_FatalError_TstateNULL(func) from 3.9 on.
+FATAL = re.compile(r"(fatal_error|_?Py_FatalError(Func|Format|_TstateNULL)?)(\.[\w.]+)?$")
+ARGUMENTS = ("prefix", "func", "msg", "format")
+
+
+def frames_of(until):
+    """(frames, innermost first; do they end where the thread began; why not)."""
+    found, frame = [], gdb.newest_frame()
+    try:
+        while frame is not None:
+            if len(found) >= MAX_FRAMES or time.monotonic() > until:
+                return found, False, None
+            found.append(frame)
+            older = frame.older()
+            if older is None:
+                natural = (gdb.FRAME_UNWIND_NO_REASON, gdb.FRAME_UNWIND_NULL_ID, gdb.FRAME_UNWIND_OUTERMOST)
+                return found, frame.unwind_stop_reason() in natural, None
+            frame = older
+    except FAILURES as exc:
+        return found, False, clipped(str(exc))
+    return found, False, None
+
+
+def shown(frame):
+    return {
+        "function": name_of(frame),
+        "address": int(frame.pc()),
+        "sp": register(frame, "sp"),
+        "trampoline": frame.type() == gdb.SIGTRAMP_FRAME,
+    }
+
+
+def name_of(frame):
+    try:
+        name = frame.name()
+    except FAILURES:
+        return None
+    return clipped(name) if name else None
+
+
+def register(frame, name):
+    try:
+        return int(frame.read_register(name)) & WORD
+    except FAILURES:
+        return None
+
+
+def place(frame, index):
+    registers = {name: register(frame, name) for name in REGISTERS}
+    known = {name: value for name, value in registers.items() if value is not None}
+    return {"frame": index, "instruction": instruction(frame), "registers": known}
+
+
+def instruction(frame):
+    """None where memory has no code: a jump that went astray."""
+    try:
+        found = frame.architecture().disassemble(frame.pc(), count=1)
+    except FAILURES:
+        return None
+    return " ".join(clipped(found[0]["asm"]).split()) if found else None
+
+
+def said(frame):
+    """The texts among the arguments of one frame of a fatal error."""
+    for name in ARGUMENTS:
+        try:
+            value = frame.read_var(name)
+            if value.is_optimized_out or not int(value):
+                continue
+            text = value.string("utf-8", "backslashreplace")
+        except FAILURES:
+            continue
+        yield {"function": name_of(frame), "name": name, "text": clipped(text)}
+
+
+def clipped(text):
+    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "..."
+
+
+def crash(lwp, until):
+    gdb.execute("set disassembly-flavor att", to_string=True)
+    frames, whole, error = frames_of(until)
+    lines = [shown(frame) for frame in frames]
+    hit = [0] + [index + 1 for index, line in enumerate(lines) if line["trampoline"] and index + 1 < len(lines)]
+    fatal = [frame for frame, line in zip(frames, lines) if line["function"] and FATAL.match(line["function"])]
+    return {
+        "crash": lwp,
+        "whole": whole,
+        "frames": lines,
+        "places": [place(frames[index], index) for index in hit[:MAX_PLACES] if frames],
+        "said": [text for frame in fatal[:8] for text in said(frame)],
+        "error": error,
+    }
+
+
+def write(value):
+    fd = os.open(os.environ["POSTMORTEM_STACKS"], os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    with os.fdopen(fd, "w", encoding="ascii") as file:
+        file.write(json.dumps(value, separators=(",", ":")) + "\n")
+
+
+def main():
+    lwp, until = int(os.environ["POSTMORTEM_CRASHED"]), float(os.environ["POSTMORTEM_STACKS_UNTIL"])
+    for thread in gdb.selected_inferior().threads():
+        if (thread.ptid[1] or thread.ptid[0]) == lwp and time.monotonic() < until:
+            try:
+                thread.switch()
+                found = crash(lwp, until)
+            except FAILURES as exc:
+                found = {"crash": lwp, "error": clipped(str(exc) or type(exc).__name__)}
+            write(found)
+
+
+main()
