@@ -9,12 +9,13 @@ import threading
 import time
 from typing import Any, Dict, Iterable, List, Optional
 
-from ..cpython.backlogs import Backlogs, length, users_of
+from ..cpython.backlogs import Backlogs, length
 from ..cpython.interpreter import Python, switch_counter
 from ..cpython.objects import NotThat
 from ..cpython.runtime import NoInterpreter, Runtime, find_runtime
 from ..cpython.tasks import Asyncio
 from ..cpython.tracked import collecting_flag, collections
+from ..cpython.variablesearch import users_of
 from ..memory.base import Fault
 from ..memory.procmem import ProcMem
 

@@ -6,11 +6,12 @@ import ast
 import time
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
-from ..cpython.backlogs import Backlogs, Queue, User, length, users_of
+from ..cpython.backlogs import Backlogs, Queue, length
 from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
 from ..cpython.objects import NotThat
 from ..cpython.tasks import TaskState
+from ..cpython.variablesearch import User, users_of
 from ..evidence import Backlog, PythonFrame, Waker, replace
 from ..memory import Fault
 from .acquires import Lines
