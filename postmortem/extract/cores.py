@@ -126,7 +126,8 @@ def with_program(core: ElfCore, pid: int, raw: Optional[Raw], how: How) -> Opene
 def start_gdb(several: Sequence[Opened], how: How) -> Optional[Unwinding]:
     """One gdb for all of them; they are of one program (native.may_share) when there is more than one."""
     first, others = several[0], several[1:]
-    crashed = first.core.threads[0].tid if first.crashed and fatal_signal(first.core) is not None else None
+    ended = fatal_signal(first.core) is not None if first.crashed else False
+    crashed = first.core.threads[0].tid if ended and first.core.threads else None
     how.progress(f"native stacks of {sum(len(o.core.threads) for o in several)} threads with gdb")
     try:
         return start(

@@ -12,6 +12,7 @@ from typing import NamedTuple, Optional, Sequence
 
 from ..memory import ElfCore, Fault
 from ..memory import siginfo as si
+from ..memory.elf import PF_W, PF_X
 from ..memory.siginfo import SigInfo
 from ..native.instructions import operands
 from ..native.stacks import CrashFrame, CrashPlace
@@ -24,6 +25,7 @@ FAULTS = {
 _ERR, _TRAPNO, _CR2, _SIGINFO = 40 + 8 * 19, 40 + 8 * 20, 40 + 8 * 22, 304
 #: Numbers of traps, and the bits of a page fault's error code (asm/trap_pf.h).
 _DIVIDE, _UNDEFINED, _PROTECTION, _PAGE_FAULT, _WRITES, _FETCHES = 0, 6, 13, 14, 2, 16
+PF_R = 4
 #: Operands are as wide as this at most.
 _WIDE = 64
 _ABORTS = ("abort", "__GI_abort")
@@ -83,9 +85,12 @@ def _raised_again(
 
 
 def _segv(core: ElfCore, context: _Context) -> SigInfo:
-    """With the code that the kernel gives: is there a mapping, but not for this?"""
-    mapped = core.mapping(context.address) is not None
-    return SigInfo(signal.SIGSEGV, 2 if mapped else 1, address=context.address)
+    """With the code that the kernel gives: SEGV_ACCERR where there is a mapping, but not for this. A guard that glibc 2.42
+    puts into a mapping (madvise) counts as none."""
+    mapping = core.mapping(context.address)
+    needed = {"read": PF_R, "write": PF_W, "execute": PF_X}[_access(context)]
+    refused = mapping is not None and not mapping.flags & needed
+    return SigInfo(signal.SIGSEGV, 2 if refused else 1, address=context.address)
 
 
 def _told(core: ElfCore, ucontext: int) -> Optional[SigInfo]:

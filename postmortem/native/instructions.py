@@ -89,7 +89,8 @@ def _split(text: str) -> Tuple[str, Tuple[str, ...]]:
 
 
 def _address(match: re.Match[str], registers: Mapping[str, int], text: str) -> Optional[int]:
-    total = int(match["displacement"], 0) if match["displacement"] else 0
+    displacement = match["displacement"] or "0"
+    total = int(displacement, 16 if "x" in displacement else 10)
     if match["segment"] == "fs":
         if "fs_base" not in registers:
             return None

@@ -62,6 +62,7 @@ def _process(process: ev.Process) -> Json:
         "exe": process.exe,
         "state": process.state,
         "fatal_signal": process.fatal_signal,
+        "crash": _plain(process.crash),
         "cpus_allowed": process.cpus_allowed,
         "io": process.io,
         "rss_growth": process.rss_growth,

@@ -6,7 +6,7 @@ from typing import List, Optional, Sequence
 
 from ..evidence import Evidence, Frame, NativeFrame, Process, PythonFrame, Thread
 from ..findings import Diagnosis
-from . import details, escape, grouping, tasks, wording
+from . import crashes, details, escape, grouping, tasks, wording
 from .page import Page
 
 # What one process may take of a report. The JSON report has all of it, and the text says so.
@@ -72,6 +72,7 @@ def _header(page: Page, group: grouping.ProcessGroup, evidence: Evidence) -> Non
         parts.append(f"ended by signal {process.fatal_signal}")
     page.text(", ".join(parts), 2)
     page.text(details.held_up(process), 2)
+    crashes.show(page, process, 2)
 
 
 def _threads(page: Page, evidence: Evidence, process: Process, diagnosis: Diagnosis, term: wording.Glossary) -> None:
