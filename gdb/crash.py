@@ -6,8 +6,9 @@ POSTMORTEM_STACKS_UNTIL as stacks.py has them.
 
 Out, one more JSON line:
   {"crash": LWP, "whole": true | false, "frames": [{"function", "address", "sp", "trampoline"}, ...],
-   "places": [{"frame", "instruction", "registers"}, ...], "said": [{"function", "name", "text"}, ...], "error"}
+   "places": [{"frame", "instruction", "code", "registers"}, ...], "said": [{"function", "name", "text"}, ...], "error"}
 ``places`` are the innermost frame, and each one that a signal handler interrupted: it stands below a ``trampoline``.
+``code`` are the bytes of the instruction in hex: gdb shows zeros where it has no file to read them from.
 ``said`` are the texts that a fatal error of CPython was called with, as far as debug information has them.
 ``whole``: the frames reach the thread's first one.
 """
@@ -78,16 +79,18 @@ def register(frame, name):
 def place(frame, index):
     registers = {name: register(frame, name) for name in REGISTERS}
     known = {name: value for name, value in registers.items() if value is not None}
-    return {"frame": index, "instruction": instruction(frame), "registers": known}
+    text, code = instruction(frame)
+    return {"frame": index, "instruction": text, "code": code, "registers": known}
 
 
 def instruction(frame):
     """None where memory has no code: a jump that went astray."""
     try:
-        found = frame.architecture().disassemble(frame.pc(), count=1)
-    except FAILURES:
-        return None
-    return " ".join(clipped(found[0]["asm"]).split()) if found else None
+        found = frame.architecture().disassemble(frame.pc(), count=1)[0]
+        code = bytes(gdb.selected_inferior().read_memory(frame.pc(), int(found["length"])))
+    except (*FAILURES, LookupError):
+        return None, None
+    return " ".join(clipped(found["asm"]).split()), code.hex()
 
 
 def said(frame):

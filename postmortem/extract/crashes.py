@@ -12,11 +12,11 @@ from ..evidence import Crash, Gap, NativeFrame, Process, Thread
 from ..evidence import replace as changed
 from ..libc.aborts import NoAbortMessage, abort_message
 from ..libc.stackbounds import GAP, Bounds, bounds
-from ..memory import ElfCore
+from ..memory import ElfCore, Fault
 from ..memory.elf import PF_W, PF_X
 from ..memory.siginfo import SigInfo
 from ..native.instructions import access_to, faulting_address
-from ..native.stacks import CrashFrame, CrashLine, NativeStacks
+from ..native.stacks import CrashFrame, CrashLine, CrashPlace, NativeStacks
 from .interrupted import interrupted
 
 #: Signals whose default is a core (signal(7)) and that the process itself causes or a watchdog sends.
@@ -46,7 +46,19 @@ def with_crash(process: Process, core: ElfCore, native: Optional[NativeStacks], 
         return process
     reader = _CrashReader(core, number, native.crash if native else None, gaps)
     thread = next((t for t in process.threads if t.tid == core.threads[0].tid), None)
-    return changed(process, fatal_signal=number, crash=reader.crash(thread))
+    crash = changed(reader.crash(thread), holds_gil=_holds_gil(process, thread))
+    return changed(process, fatal_signal=number, crash=crash)
+
+
+def _holds_gil(process: Process, thread: Optional[Thread]) -> Optional[bool]:
+    """By the interpreter's own record; None for free-threaded builds, which have no such lock."""
+    wanted = thread.interpreter if thread is not None and thread.interpreter is not None else 0
+    gil = next((i.gil for i in process.interpreters if i.id == wanted), None)
+    if thread is None or gil is None or process.python is None or process.python.free_threaded:
+        return None
+    if thread.gil == "holds":
+        return True
+    return False if gil.locked is False or gil.holder_tid not in (None, thread.tid) else None
 
 
 class _Place(NamedTuple):
@@ -55,7 +67,7 @@ class _Place(NamedTuple):
     depth: int  # of its frame among the native ones
     registers: Mapping[str, int]
     instruction: Optional[str] = None
-    handler: bool = False
+    handler: Optional[bool] = None
     access: Optional[str] = None
 
 
@@ -94,7 +106,8 @@ class _CrashReader:
         if cause is not None and number in _MEMORY and (cause.is_fault or cause.address is not None):
             found = self._with_address(found, cause, place)
         if place.instruction is None and self._seen is not None and found.access != "execute":
-            self._say("the instruction", "there is no code at its address: it is not in the core", None)
+            self._say("the instruction", "the code at its address is not in the core, and its file not here",
+                      "pass --sysroot with the files of the core's machine")  # fmt: skip
         if number == signal.SIGABRT:
             found = self._with_words(found, place)
         return self._with_stack(found, place)
@@ -105,15 +118,29 @@ class _CrashReader:
         """A handler that ran for a fault raised it again, aborted, or failed itself: the fault is what counts, the oldest
         one where there are several."""
         seen, first = self._seen, self._core.threads[0]
-        if seen is None or not seen.places:
-            return self._cause, _Place(0, first.regs)
         ended = self._cause or SigInfo(self._number, None)
-        for place in reversed(seen.places):
+        if seen is None or not seen.places:
+            if ended.sender is not None and ended.sender[0] == self._core.pid and self._number != signal.SIGABRT:
+                self._say("whether a handler ran", "its native stack is not known", "install gdb, and analyze it again")
+            return self._cause, _Place(0, first.regs)
+        places = [self._believed(place) for place in seen.places]
+        for place in reversed(places):
             found = interrupted(self._core, ended, seen.frames, place)
             if found is not None:
                 return found.cause, _Place(place.frame, place.registers, place.instruction, True, found.access)
-        inner = seen.places[0]
-        return self._cause, _Place(0, {**first.regs, **inner.registers}, inner.instruction)
+        inner = places[0]
+        return self._cause, _Place(0, {**first.regs, **inner.registers}, inner.instruction, False)
+
+    def _believed(self, place: CrashPlace) -> CrashPlace:
+        """Without the instruction where gdb read other bytes than are known to have been there: of another build of a
+        file, or zeros."""
+        try:
+            code = bytes.fromhex(place.code or "")
+            if code and self._core.read(place.registers.get("rip", 0), len(code)) == code:
+                return place
+        except (Fault, ValueError):
+            pass
+        return changed(place, instruction=None)
 
     def _with_frame(self, crash: Crash, place: _Place, thread: Optional[Thread]) -> Crash:
         """Its index in the merged stack: native frames are there in their order, Python ones between them."""

@@ -29,6 +29,9 @@ _LOOPS = (
 _OUTERMOST = re.compile(r"(main|_start|clone\d*|__clone\d*|start_thread|__libc_start_\w+|__libc_start_call_main)$")
 PYTHON_MODULE = re.compile(r"(libpython\d[^/]*\.so[^/]*|python\d*(\.\d+)?[a-z]*)( \(deleted\))?$")
 
+#: gdb/stacks.py unwinds as many frames of a thread, the innermost ones.
+DEEPEST = 1024
+
 if TYPE_CHECKING:
     PythonCall = Tuple[PythonFrame, int]
 
@@ -87,6 +90,8 @@ def _is_whole(native: Sequence[NativeFrame]) -> bool:
 def _without_loops(python: Sequence[PythonCall], native: Sequence[NativeFrame]) -> Tuple[Frame, ...]:
     """No loop has a name here: the Python frames follow the first stretch of frames inside the interpreter, which
     is what they called; without any such frame they are older than all."""
+    if len(native) >= DEEPEST:
+        return (*native, *(frame for frame, _entry in python))  # C that calls itself: the loop is beyond what was unwound
     inside = [frame.module is not None and PYTHON_MODULE.search(frame.module) is not None for frame in native]
     at = len(native)
     if True in inside:

@@ -28,6 +28,7 @@ class CrashFrame(msgspec.Struct):
 class CrashPlace(msgspec.Struct):
     frame: int  # index in the frames
     instruction: Optional[str] = None
+    code: Optional[str] = None  # its bytes as gdb read them, in hex
     registers: Dict[str, int] = {}
 
 
