@@ -16,7 +16,7 @@ from ..memory import ElfCore, Fault
 AT_RANDOM, AT_EXECFN = 25, 31
 _PAGE = 4096
 GAP = 256 * _PAGE
-#: sizeof(struct pthread) is 2304 in glibc 2.31 to 2.41, x86-64.
+#: sizeof(struct pthread) is 2304 in glibc 2.31 to 2.41, x86-64; it lies at the top of the thread's stack.
 _PTHREAD_WORDS = 320
 _MOST = 1 << 40
 _PF_W = 2
@@ -45,18 +45,18 @@ def bounds(core: ElfCore, regs: Mapping[str, int], sp: int) -> Optional[Bounds]:
 
 
 def _of_pthread(core: ElfCore, pthread: Optional[int]) -> Optional[Bounds]:
-    if not pthread:
+    mapping = core.mapping(pthread) if pthread else None
+    if not pthread or mapping is None:
         return None
-    for count in (_PTHREAD_WORDS, _PTHREAD_WORDS // 2):  # the first thread's may end with its mapping
-        try:
-            words = core.words(pthread, count)
-        except Fault:
-            continue
-        for index in range(len(words) - 3):
-            block, size, guard, reported = words[index : index + 4]
-            aligned = not (block | guard) % _PAGE and 0 < size < _MOST
-            if block and aligned and block < pthread < block + size and guard < size and reported <= guard:
-                return Bounds(block, block + guard, block + size, size - guard)
+    try:
+        words = core.words(pthread, min(_PTHREAD_WORDS, (mapping.end - pthread) // 8))
+    except Fault:
+        return None
+    for index in range(len(words) - 3):
+        block, size, guard, reported = words[index : index + 4]
+        aligned = not (block | guard) % _PAGE and 0 < size < _MOST
+        if block and aligned and block < pthread < block + size and guard < size and reported <= guard:
+            return Bounds(block, block + guard, block + size, size - guard)
     return None
 
 
