@@ -11,17 +11,22 @@ from typing import Any, Dict, Iterable, List, Optional
 
 from ..cpython.backlogs import Backlogs, length
 from ..cpython.interpreter import Python, switch_counter
+from ..cpython.keptexceptions import find
 from ..cpython.objects import NotThat
 from ..cpython.runtime import NoInterpreter, Runtime, find_runtime
 from ..cpython.tasks import Asyncio
 from ..cpython.tracked import collecting_flag, collections
 from ..cpython.variablesearch import users_of
+from ..errors import PostmortemError
 from ..memory.base import Fault
 from ..memory.procmem import ProcMem
+from .image import Source
 
 _WORD = 1 << 64
 #: For the words of all processes together: one takes a millisecond or two. For the search for queues: it reads the stacks.
 _MOST_S, _MOST_QUEUES_S = 0.25, 0.2
+#: To look through memory for exceptions, a gigabyte a second.
+_MOST_MEMORY_S = 0.3
 #: Seconds between two looks at the collectors' flags: 2 µs each.
 _STEP_S = 0.01
 _MOST_COLLECTORS = 64
@@ -46,6 +51,9 @@ class Probes:
             until = time.monotonic() + _MOST_QUEUES_S
             for known in self._interpreters.values():
                 known.find_queues(until)
+            until = time.monotonic() + _MOST_MEMORY_S
+            for known in self._interpreters.values():
+                known.find_exceptions(until)
             self._looking.start()
 
     def _look(self) -> None:
@@ -71,6 +79,8 @@ class _Interpreter:
         self._queues_began = 0.0
         self._lengths: List[Any] = []
         self._looks = self._busy = 0
+        self._python: Optional[Python] = None
+        self._exceptions: Optional[Dict[str, Any]] = None
         try:
             self._runtime = find_runtime(self._memory)
             self._switches = self._first_switches()
@@ -109,9 +119,22 @@ class _Interpreter:
             return
         finally:
             self._memory.until = float("inf")
+        self._python = python
         self._lengths = [(python.objects, queue) for queue in found]
         self._queues_began = time.monotonic()
         self._queues = self._measure()
+
+    def find_exceptions(self, until: float) -> None:
+        """Where exceptions lie that have a traceback. Not after ``until`` (time.monotonic())."""
+        if self._python is None or time.monotonic() > until:
+            return
+        with contextlib.suppress(*_FAILED, PostmortemError):
+            source = Source(self._memory.pid)
+            try:
+                found = find(self._python, self._memory, source.look().pages.touched, until)
+            finally:
+                source.close()
+            self._exceptions = {"addresses": found.exceptions, "tracebacks": found.tracebacks}
 
     def _measure(self) -> Dict[int, Dict[str, int]]:
         found = {}
@@ -129,7 +152,8 @@ class _Interpreter:
 
     def finish(self) -> Dict[str, Any]:
         try:
-            return {"gil": self._gil(), "collector": self._collector(), "queues": self._growth()}
+            answers = {"gil": self._gil(), "collector": self._collector(), "queues": self._growth()}
+            return {**answers, "exceptions": self._exceptions}
         finally:
             self._memory.close()
 

@@ -10,16 +10,18 @@ seldom; ``bytes.find`` looks at the last byte first, which is zero in every poin
 
 from __future__ import annotations
 
+import contextlib
 import re
 import struct
 import time
 from array import array
-from typing import Collection, Dict, Iterable, Iterator, List, Pattern, Sequence, Tuple
+from typing import Collection, Dict, Iterable, Iterator, List, Pattern, Sequence, Set, Tuple
 
 from ..memory import Fault, Memory
 from .objects import NotThat
 
 _PIECE = 1 << 20
+_BLOCK = 1 << 16
 _PAGE = 4096
 #: Places of one word. An object that is known all over the place is nobody's secret.
 MAX_PLACES = 20_000
@@ -39,8 +41,19 @@ class WordSearch:
     def places(self, words: Collection[int]) -> Dict[int, List[int]]:
         """Word → the aligned addresses where it stands; a word that stands in more than MAX_PLACES is left out. Raises
         NotThat when there is too much to look through."""
-        needles = {word: _needle(word) for word in words}
-        found: Dict[int, List[int]] = {word: [] for word in needles}
+        found: Dict[int, List[int]] = {word: [] for word in words}
+        self._collect(found)
+        return found
+
+    def places_in_time(self, words: Collection[int]) -> Dict[int, List[int]]:
+        """The same as far as the time is enough, for whom some of the places will do."""
+        found: Dict[int, List[int]] = {word: [] for word in words}
+        with contextlib.suppress(NotThat):
+            self._collect(found)
+        return found
+
+    def _collect(self, found: Dict[int, List[int]]) -> None:
+        needles = {word: _needle(word) for word in found}
         for start, data in self._pieces():
             for word in list(_present(needles, data)):
                 pattern, skipped = needles[word]
@@ -51,6 +64,20 @@ class WordSearch:
                         found[word].append(start + at)
                 if len(found[word]) > MAX_PLACES:
                     del needles[word], found[word]
+
+    def some(self, word: int, most: int) -> List[int]:
+        """The first places of one word, as many as there are up to ``most`` and as the time allows."""
+        pattern, skipped = _needle(word)
+        exact = struct.pack("<Q", word)
+        found: List[int] = []
+        with contextlib.suppress(NotThat):
+            for start, data in self._pieces():
+                for match in pattern.finditer(data):
+                    at = match.start() - skipped
+                    if not at & 7 and at >= 0 and data[at : at + 8] == exact:
+                        found.append(start + at)
+                        if len(found) >= most:
+                            return found
         return found
 
     def check(self) -> None:
@@ -80,8 +107,19 @@ class WordSearch:
 
 def _present(needles: Dict[int, _Needle], data: bytes) -> Iterable[int]:
     """Those of many words that a piece has at all: all of its words are compared with a set, at the price of some ten
-    searches for one."""
-    return needles if len(needles) < _FEW else set(needles).intersection(array("Q", data[: len(data) & -8]))
+    searches for one; but for blocks in which not even the upper half of one stands, as in texts and arrays."""
+    if len(needles) < _FEW:
+        return needles
+    wanted = set(needles)
+    uppers = {struct.pack("<Q", word)[3:6] for word in needles}
+    if len(uppers) > _FEW:
+        return wanted.intersection(array("Q", data[: len(data) & -8]))
+    found: Set[int] = set()
+    for at in range(0, len(data) & -8, _BLOCK):
+        block = data[at : min(at + _BLOCK, len(data) & -8)]
+        if any(upper in block for upper in uppers):
+            found.update(wanted.intersection(array("Q", block)))
+    return found
 
 
 def _needle(word: int) -> _Needle:

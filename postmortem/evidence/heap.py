@@ -44,3 +44,4 @@ class KeptException(msgspec.Struct, frozen=True):
     variable: Optional[str] = None  # that has the largest part of them: "rows in load"
     keepers: Tuple[str, ...] = ()  # what refers to them: "Importer.errors", "attribute last_error of Job"
     cyclic: Optional[int] = None  # how many are in a circle through a frame of their own traceback
+    stored_at: Tuple[PythonFrame, ...] = ()  # where the program keeps them, as its sources tell

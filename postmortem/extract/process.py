@@ -9,11 +9,13 @@ from ..cpython.cancels import cancels
 from ..cpython.frames import Frame as PyFrame
 from ..cpython.interpreter import Python, ThreadState
 from ..cpython.nativecalls import native_call
+from ..cpython.variablesearch import users_of
 from ..evidence import (
     Backlog,
     Calling,
     Gap,
     HeldLock,
+    KeptException,
     NativeFrame,
     Process,
     PythonFrame,
@@ -34,6 +36,7 @@ from .endpoints import DescriptorBook
 from .gil import gil_id, gil_resources
 from .interpreters import told
 from .joins import joined_thread
+from .kept import KeptBook
 from .kinship import LockPlace, Trace
 from .locks import LockBook
 from .native_locks import NativeLocks
@@ -45,6 +48,7 @@ from .signals import caught, signal_handlers
 from .stacks import Stacks
 from .states import idents, match_states
 from .tasks import TaskBook
+from .usages import Usages
 from .variables import Variables, thread_exceptions
 from .window import NO_WINDOW, Window, counters, number
 
@@ -78,7 +82,7 @@ class Reader:
         self.raw = raw
         self.pid = pid
         self.gaps: List[Gap] = []
-        self._lines = lines
+        self._usages = Usages(lines)
         self.by_tid = match_states(python, core) if python else {}
         self.tid_of_ident = idents(core, self.by_tid)
         self.locks = LockBook(python, self.by_tid, lines, self.tid_of_ident) if python else None
@@ -306,6 +310,7 @@ class Reader:
             tasks=self.tasks.tasks if self.tasks else (),
             cancels=self._cancels(resources),
             backlogs=self._backlogs(),
+            kept_exceptions=self._kept(),
             age_s=number(raw.get("age_s")),
             cpus_allowed=_cpus(raw.get("cpus_allowed")),
             io=self.raw.window.io,
@@ -314,11 +319,16 @@ class Reader:
         )
 
     def _backlogs(self) -> Tuple[Backlog, ...]:
-        if self.python is None or self.tasks is None :
+        if self.python is None or self.tasks is None:
             return ()
-        return BacklogBook(
-            self.python, self.raw.window, self._lines, self.frame, self.by_tid, self.tasks.states
-        ).backlogs()  # fmt: skip
+        book = BacklogBook(self.python, self.raw.window, self._usages, self.frame, self.by_tid, self.tasks.states)
+        return book.backlogs()
+
+    def _kept(self) -> Tuple[KeptException, ...]:
+        if self.python is None or self.tasks is None:
+            return ()
+        book = KeptBook(self.python, self.core, self.raw.window, self._usages, self.frame, self.by_tid)
+        return book.groups(users_of(self.by_tid.values(), self.tasks.states.values()))
 
     def _cancels(self, resources: Sequence[Resource]) -> Optional[Tuple[str, ...]]:
         if self.python is None or self.tasks is None:

@@ -86,6 +86,8 @@ def _cited(process: Process) -> Iterable[Tuple[str, int]]:
     stacks += [[held.frame for held in thread.holds] for thread in process.threads]
     for backlog in process.backlogs:
         stacks.append([*backlog.made_at, *backlog.filled_at, *backlog.emptied_at])
+    for kept in process.kept_exceptions:
+        stacks.append([*kept.stored_at, *(frame for frame in (kept.place, kept.caught) if frame is not None)])
     for resource in process.resources:
         stacks.append([*resource.taken_at, *(waker.frame for waker in resource.wakers if waker.frame is not None)])
     for stack in stacks:
