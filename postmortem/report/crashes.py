@@ -37,7 +37,8 @@ def show(page: Page, process: Process, indent: int) -> None:
 
 def _sentences(crash: Crash, process: Process) -> Iterator[str]:
     thread = next((t for t in process.threads if t.tid == crash.tid), None)
-    who = wording.thread_label(thread) if thread is not None else f"thread {crash.tid}"
+    unknown = "a thread that is not known" if crash.tid is None else f"thread {crash.tid}"
+    who = wording.thread_label(thread) if thread is not None else unknown
     code = f" ({crash.code_name})" if crash.code_name else ""
     yield f"Crash: {signal_name(crash.signal)}{code} in {who}{_what(crash, process)}."
     place = _place(crash)

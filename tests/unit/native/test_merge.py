@@ -8,7 +8,7 @@ from typing import List, Tuple
 import pytest
 
 from postmortem.evidence import Frame, NativeFrame, PythonFrame
-from postmortem.native.merge import loop_indices, merge
+from postmortem.native.merge import DEEPEST, loop_indices, merge
 
 LOOP_NAMES = ["_PyEval_EvalFrameDefault", "_PyEval_EvalFrameDefault.cold", "_PyEval_EvalFrameDefault.constprop.0"]
 
@@ -124,3 +124,10 @@ def test_without_symbols_or_interpreter_python_comes_last():
     """Code of no known interpreter gives no hint: the Python frames are older than all of it."""
     natives = [native(None, "/app/frozen-program"), native(None, None)]
     assert merge([(python("f"), True)], natives) == (*natives, python("f"))
+
+
+def test_c_that_calls_itself_stands_above_all_python():
+    """An overflow of a thousand frames and more, none of which is an interpreter loop: the loop is beyond them."""
+    deep = [native(f"{name}_next", module) for name, module in (("it", "/lib/_it.so"), ("map", "/usr/bin/python3"))]
+    stack = deep * (DEEPEST // 2)
+    assert merge([(python("work"), True)], stack) == (*stack, python("work"))
