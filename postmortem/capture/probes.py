@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterable, List, Optional
 from ..cpython.backlogs import Backlogs, length
 from ..cpython.interpreter import Python, switch_counter
 from ..cpython.keptexceptions import find
+from ..cpython.nativecalls import native_call
 from ..cpython.objects import NotThat
 from ..cpython.runtime import NoInterpreter, Runtime, find_runtime
 from ..cpython.tasks import Asyncio
@@ -81,6 +82,7 @@ class _Interpreter:
         self._looks = self._busy = 0
         self._python: Optional[Python] = None
         self._exceptions: Optional[Dict[str, Any]] = None
+        self._calls: Dict[str, List[int]] = {}  # address of a thread state → the call in C that it is in
         try:
             self._runtime = find_runtime(self._memory)
             self._switches = self._first_switches()
@@ -120,6 +122,10 @@ class _Interpreter:
         finally:
             self._memory.until = float("inf")
         self._python = python
+        for state in states:
+            call = native_call(python.frames, state.frames[0]) if state.frames else None
+            if call is not None:
+                self._calls[str(state.address)] = list(call.key)
         self._lengths = [(python.objects, queue) for queue in found]
         self._queues_began = time.monotonic()
         self._queues = self._measure()
@@ -153,7 +159,7 @@ class _Interpreter:
     def finish(self) -> Dict[str, Any]:
         try:
             answers = {"gil": self._gil(), "collector": self._collector(), "queues": self._growth()}
-            return {**answers, "exceptions": self._exceptions}
+            return {**answers, "exceptions": self._exceptions, "calls": self._calls}
         finally:
             self._memory.close()
 

@@ -25,11 +25,18 @@ _FUNCTIONS = ("builtin_function_or_method", "builtin_method")
 _DESCRIPTORS = ("method_descriptor", "classmethod_descriptor")
 _PATTERN = 48  # PatternObject.pattern
 _MOST_TEXT = 160
+_MOST_GIVEN = 5
+_TEXTS = ("str", "bytes", "bytearray")  # which have their length at the same place as a list
 
 
 class NativeCall(NamedTuple):
+    """``key``: equal at two moments when it is the same call still: the frame, its instruction, and what it was called
+    with."""
+
     function: str  # "re.Pattern.match", "gc.collect"
     detail: Optional[str]
+    text: Optional[int]  # characters, or bytes, of the longest text among its arguments
+    key: Tuple[int, ...]
 
 
 def native_call(frames: Frames, frame: Frame) -> Optional[NativeCall]:
@@ -39,8 +46,15 @@ def native_call(frames: Frames, frame: Frame) -> Optional[NativeCall]:
     found = _candidates(frames.objects, slots if used is None else slots[:used])
     if not found or (used is None and len({name for _index, name, _self in found}) > 1):
         return None
-    _index, name, self = found[-1]
-    return NativeCall(name, _detail(frames.objects, name, self))
+    index, name, self = found[-1]
+    given = slots[index : index + _MOST_GIVEN]
+    key = (frame.address, frame.code.address, frame.lasti, *given)
+    return NativeCall(name, _detail(frames.objects, name, self), _longest(frames.objects, given), key)
+
+
+def _longest(objects: Objects, values: Sequence[int]) -> Optional[int]:
+    lengths = [objects.length_or_none(value) for value in values if value and objects.type_name(value) in _TEXTS]
+    return max((length for length in lengths if length is not None), default=None)
 
 
 def _used(frames: Frames, frame: Frame) -> Optional[int]:

@@ -69,6 +69,8 @@ class Calling(msgspec.Struct, frozen=True):
 
     function: str  # with its module or class: "re.Pattern.match", "gc.collect"
     detail: Optional[str] = None  # one phrase for people: of a regular expression its pattern
+    text: Optional[int] = None  # characters, or bytes, of the longest text that it was given
+    lasts_s: Optional[float] = None  # it was the same call so long before already; None: it was not, or is not known
 
 
 Frame = Union[PythonFrame, NativeFrame]

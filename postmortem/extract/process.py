@@ -173,13 +173,18 @@ class Reader:
             interpreter=state.interpreter if state else None,
             joins=self.tid_of_ident.get(joins) if joins is not None else self._joined(thread.tid),
             exceptions=thread_exceptions(self.python, state, self.variables) if self.python and state else (),
-            calling=self._calling(frames),
+            calling=self._calling(state, frames),
         )
         return draft, frames
 
-    def _calling(self, frames: Sequence[PyFrame]) -> Optional[Calling]:
+    def _calling(self, state: Optional[ThreadState], frames: Sequence[PyFrame]) -> Optional[Calling]:
         found = native_call(self.python.frames, frames[0]) if self.python and frames else None
-        return Calling(found.function, found.detail) if found is not None else None
+        if found is None or state is None:
+            return None
+        probe = self.raw.window.probes.get("calls")
+        before = probe.get(str(state.address)) if isinstance(probe, dict) else None
+        same = isinstance(before, list) and before == list(found.key)
+        return Calling(found.function, found.detail, found.text, self.raw.window.seconds if same else None)
 
     def _joined(self, tid: int) -> Optional[int]:
         return self.locks.joined(tid) if self.locks else None
