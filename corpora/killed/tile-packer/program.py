@@ -21,12 +21,12 @@ class Packer:
 
     def pack(self, zone, tiles):
         total = 0
-        for number in range(tiles):
+        for number in range(tiles):  # CULPRIT
             total += self.tile(zone, number)
         self.sizes[zone] = total
 
     def tile(self, zone, number):
-        rows = b"".join(b"%d/%d/%d;" % (zone, number, row * row % 9973) for row in range(1500))
+        rows = b"".join(b"%d/%d/%d;" % (zone, number, row * row % 9973) for row in range(1500))  # CULPRIT
         return len(zlib.compress(rows, 9))  # CULPRIT
 
 

@@ -27,9 +27,9 @@ class Search:
     def go(self, hut):
         self.visited.add(hut)
         self.longest = max(self.longest, len(self.visited))
-        for other in self.network.neighbours(hut):
+        for other in self.network.neighbours(hut):  # CULPRIT
             if other not in self.visited:
-                self.go(other)  # CULPRIT
+                self.go(other)
         self.visited.discard(hut)
 
 

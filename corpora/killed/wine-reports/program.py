@@ -1,5 +1,6 @@
 """Serves the reports of a wine merchant with gunicorn: one worker, which computes each report while one waits."""
 import faulthandler
+import signal
 import socket
 import sys
 import threading
@@ -24,7 +25,8 @@ def report():
 
 
 def load():
-    """The application; crashes of the worker shall leave a trace."""
+    """The application; a worker that is ended shall leave a trace and a core."""
+    signal.signal(signal.SIGABRT, signal.SIG_DFL)
     faulthandler.enable()
 
     def application(environ, start_response):

@@ -21,7 +21,7 @@ class Tally:
 def count(number, tally, gate):
     gate.wait()
     part = number
-    while True:
+    while multiprocessing.parent_process().is_alive():
         part = (part * 5 + 3) % 97
         tally.add(part % len(tally.counts))
 

@@ -1,4 +1,5 @@
 """Runs short tasks in child processes and counts what happens, for a Prometheus server."""
+import multiprocessing
 import os
 import signal
 import tempfile
@@ -10,6 +11,7 @@ from prometheus_client import Counter  # noqa: E402
 STARTED = Counter("tasks_started", "Tasks handed to a child")
 FINISHED = Counter("tasks_finished", "Children that have ended", ["status"])
 LINES = Counter("spool_lines", "Lines read from the spool")
+FORK = multiprocessing.get_context("fork")
 
 
 class Spool:
@@ -26,26 +28,24 @@ class Spool:
 
 class Master:
     def __init__(self):
-        self.running = set()
+        self.running = []
         signal.signal(signal.SIGCHLD, self.reap)
 
     def reap(self, signum, frame):
-        for pid in list(self.running):
-            done, status = os.waitpid(pid, os.WNOHANG)
-            if done:
-                self.running.discard(pid)
-                FINISHED.labels("ok" if status == 0 else "failed").inc()  # CULPRIT
+        for child in list(self.running):
+            if child.exitcode is not None:
+                self.running.remove(child)
+                FINISHED.labels("failed" if child.exitcode else "ok").inc()  # CULPRIT
 
     def start(self, bundle):
-        pid = os.fork()
-        if pid == 0:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            os._exit(0 if self.work(bundle) else 1)
-        self.running.add(pid)
+        child = FORK.Process(target=self.work, args=(bundle,), daemon=True)
+        child.start()
+        self.running.append(child)
         STARTED.inc()
 
     @staticmethod
     def work(bundle):
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         return sum(len(line) for line in bundle)
 
     def run(self, spool):

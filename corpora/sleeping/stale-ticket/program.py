@@ -30,7 +30,8 @@ def earlier_run(spool):
     """A run that the machine's power failure ended."""
     child = os.fork()
     if child == 0:
-        SoftFileLock(os.path.join(spool, "printer.lock")).acquire()
+        marker = SoftFileLock(os.path.join(spool, "printer.lock"))
+        marker.acquire()
         os._exit(1)
     os.waitpid(child, 0)
 

@@ -1,5 +1,6 @@
 """Toll records: the gantry's process reads plates, a second process prices them and keeps the accounts."""
 import multiprocessing
+import queue
 import time
 
 
@@ -15,8 +16,11 @@ class Accounts:
 def price(passages, opened):
     accounts = Accounts()
     opened.set()
-    while True:
-        passage = passages.get()
+    while multiprocessing.parent_process().is_alive():
+        try:
+            passage = passages.get(timeout=2)
+        except queue.Empty:
+            continue
         if passage is None:
             break
         accounts.charge(passage["plate"], passage["axles"])

@@ -1,6 +1,5 @@
 """Books tables: a booking needs the table's lock and the evening's, and gives way politely when one is taken."""
 import threading
-import time
 
 
 class Book:
@@ -18,7 +17,7 @@ def book(first, second, ledger, both_ready):
                 ledger.bookings += 1
                 second.release()
                 return
-        both_ready.wait()
+            both_ready.wait()
 
 
 def main():
@@ -31,8 +30,9 @@ def main():
     for waiter in waiters:
         waiter.start()
     print("ready", flush=True)
-    while ledger.bookings < 2:
-        time.sleep(0.5)
+    for waiter in waiters:
+        waiter.join()
+    print(ledger.bookings)
 
 
 if __name__ == "__main__":
