@@ -1,0 +1,136 @@
+"""The ranks of one job wait in different collective operations.
+
+**What it looks like.** Several processes run the same program. Each is in a collective operation (a barrier, an all-reduce, a
+broadcast) that needs all of them, but not all are in the same one; none moves.
+
+**Easily mistaken for** a straggler, which still computes while the others wait in one and the same operation; a rank that
+waits for something else, such as a file.
+
+**Why it hangs.** A collective operation ends when every rank has called it, in the same order. One rank has taken another
+branch (a condition that depends on its own data, an exception, one batch more), so that each waits for the others.
+
+**Remedy.** Make every rank take the same branches: decide on values that were exchanged before, pad the last batch, and
+let no rank leave a loop alone.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from ...evidence import Process, PythonFrame, Thread
+from ..knowledge import is_library, short
+from ..pattern import Answer, CannotTell, Match, No, Pattern
+from ..view import View, label, plural
+
+PATTERN = Pattern(
+    id="collective-mismatch",
+    title="ranks of one job wait in different collective operations",
+    explanation=(
+        "A collective operation (barrier, all-reduce, broadcast …) ends only when every process of the job, every rank, has "
+        "called it. Here some ranks are in one and some in another, so that each waits for the others."
+    ),
+    remedy=(
+        "Compare the lines below: somewhere before them the ranks took different branches. Let conditions depend on values "
+        "that all ranks share (broadcast the decision), and make loops equally long on every rank."
+    ),
+    outranks=("child-wait", "network-wait", "pipe-deadlock", "sleeping", "missed-wakeup", "gil-held-by-native",
+              "pipe-never-closed", "python-busy-loop", "semaphore-orphan", "shutdown-join", "mp-worker-died",
+              "lock-contention"),
+    references=("https://pytorch.org/docs/stable/distributed.html", "https://mpi4py.readthedocs.io/en/stable/tutorial.html"),
+)  # fmt: skip
+
+#: Names under which MPI, NCCL, Gloo, Horovod, JAX and those who build their own call them, without underscores.
+_NAMES = frozenset((
+    "allreduce", "allgather", "reducescatter", "broadcast", "bcast", "barrier", "alltoall", "scatter", "gather", "reduce",
+    "allgatherobject", "broadcastobjectlist", "allgatherintotensor", "reducescattertensor", "alltoallsingle",
+    "monitoredbarrier", "scatterobjectlist", "gatherobject", "allreducecoalesced", "allgatherv", "gatherv", "scatterv",
+    "scan", "exscan", "syncall", "syncglobaldevices",
+))  # fmt: skip
+_MOST_DEPTH = 12
+
+
+class Rank(NamedTuple):
+    process: Process
+    thread: Thread
+    operation: Optional[str]  # None: it is in none
+    site: Optional[PythonFrame]  # the program's line that called it
+
+
+def match(view: View) -> Iterator[Answer]:
+    for job in _jobs(view):
+        ranks = [_rank(process) for process in job]
+        waiting = [rank for rank in ranks if rank.operation is not None]
+        if len(waiting) < 2:
+            continue
+        operations = {rank.operation for rank in waiting}
+        sites = {(r.site.file, r.site.line) for r in waiting if r.site is not None}
+        if len(operations) == 1 and len(sites) < 2:
+            if len(waiting) < len(ranks):
+                yield No(
+                    f"{len(waiting)} of {len(ranks)} ranks wait in {waiting[0].operation}, and the others are elsewhere"
+                )
+            continue
+        moving = [r for r in waiting if view.moves(r.thread) and (view.cpu_share(r.thread) or 0.0) < 0.5]
+        if view.window is None and len(operations) == 1:
+            yield CannotTell(("an observation window: do the ranks move?",))
+            continue
+        yield _match(view, waiting, len(ranks), bool(moving), len(operations) > 1)
+
+
+def _jobs(view: View) -> Iterator[List[Process]]:
+    """Processes of the same program."""
+    groups: Dict[Tuple[object, ...], List[Process]] = {}
+    for process in view.pythons:
+        main = view.main(process)
+        outermost = [f for f in main.python if not is_library(f)][-1:] if main is not None else []
+        key = (process.exe, outermost[0].file if outermost else None)
+        groups.setdefault(key, []).append(process)
+    for group in groups.values():
+        if len(group) > 1:
+            yield group
+
+
+def _rank(process: Process) -> Rank:
+    """The first thread that is in a collective operation, the main one before others."""
+    threads = sorted(process.threads, key=lambda t: not t.is_main)
+    for thread in threads:
+        frames = thread.python[:_MOST_DEPTH]
+        at = max((i for i, f in enumerate(frames) if _is_collective(f.function)), default=None)
+        called = thread.calling.function.rsplit(".", 1)[-1] if thread.calling is not None else ""
+        if at is None and _is_collective(called) and frames:
+            return Rank(process, thread, called, next((f for f in frames if not is_library(f)), frames[0]))
+        if at is not None:
+            site = next((f for f in thread.python[at + 1 :] if not is_library(f)), None)
+            return Rank(process, thread, frames[at].function, site or frames[at])
+    return Rank(process, threads[0], None, None) if threads else Rank(process, Thread(process.pid), None, None)
+
+
+def _is_collective(function: str) -> bool:
+    return function.replace("_", "").lower() in _NAMES
+
+
+def _match(view: View, ranks: List[Rank], of: int, moving: bool, differ: bool) -> Match:
+    groups: Dict[Tuple[Optional[str], Optional[PythonFrame]], List[Rank]] = {}
+    for rank in ranks:
+        groups.setdefault((rank.operation, rank.site), []).append(rank)
+    ordered = sorted(groups.items(), key=lambda item: (len(item[1]), str(item[0][0])))
+    facts = [
+        f"{plural(len(several), 'rank')} (process {', '.join(str(r.process.pid) for r in several[:8])}) "
+        f"{'is' if len(several) == 1 else 'are'} in {operation}" + (f", called at {short(site)}" if site else "")
+        for (operation, site), several in ordered
+    ]
+    if moving:
+        facts.append("some of them wake now and then: they may poll, or go on slowly")
+    said = " and ".join(f"{len(several)} in {operation}" for (operation, _site), several in ordered[:3])
+    first = ordered[0][1][0]
+    return Match(
+        confidence="likely" if differ and not moving else "possible",
+        summary=f"of {plural(of, 'rank')} {said} wait for each other: {label(first.thread)} of process {first.process.pid} "
+        + (f"took another way, to {short(first.site)}" if first.site is not None else "took another way"),
+        evidence=tuple(facts),
+        culprits=tuple(
+            view.culprit(several[0].process, site, several[0].thread) for (_op, site), several in ordered[:4] if site
+        ),
+        victims=tuple(view.victim(rank.process, rank.thread) for rank in ranks),
+        pid=first.process.pid,
+    )

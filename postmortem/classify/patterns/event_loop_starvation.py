@@ -1,0 +1,133 @@
+"""So many tasks are ready that each of them waits long for its turn.
+
+**What it looks like.** The event loop's thread is at work all the time, in another callback or task at every look, and
+dozens or hundreds stand in the loop's ready queue. Heartbeats and timers come late.
+
+**Easily mistaken for** `busy-event-loop`, where one or a few tasks poll and do nothing; `blocking-call-in-coroutine`, where
+a single call does not come back.
+
+**Why it is slow.** The ready queue is first come, first served. Whoever wakes up goes to its end, and gets his turn when
+all before him have had theirs: 200 tasks of 10 ms each are two seconds. A semaphore does not help: the tasks that it lets
+through stand in the same queue. Neither do priorities, which asyncio does not know.
+
+**Remedy.** Let a few workers take jobs from a bounded queue, so that only as many tasks are ready as there are workers;
+move the computation to threads or processes; make the slices shorter.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Iterator, List, Tuple
+
+from ...evidence import Loop, Process, PythonFrame, Task, Thread
+from .. import knowledge
+from ..knowledge import short
+from ..pattern import Answer, CannotTell, Match, No, Pattern
+from ..polling import pollers
+from ..view import View, label, plural
+
+PATTERN = Pattern(
+    id="event-loop-starvation",
+    title="so many tasks are ready that each waits long for its turn",
+    explanation=(
+        "An event loop runs whatever is ready, one after the other, in the order in which it became ready. Here so much is "
+        "ready that a turn takes long, and everything (timers, heartbeats, new connections) is late by that much. A semaphore "
+        "will not help: the tasks that it lets through keep their place in the same line."
+    ),
+    remedy=(
+        "Put the jobs into a bounded queue (asyncio.Queue(maxsize=...)) from which a few worker tasks take them, so that "
+        "only these are ready at a time; move work that computes to asyncio.to_thread or a process pool."
+    ),
+    needs=("window",),
+    outranks=("python-busy-loop", "gil-contention", "sleeping", "network-wait"),
+    references=(
+        "https://docs.python.org/3/library/asyncio-queue.html",
+        "https://docs.python.org/3/library/asyncio-dev.html#concurrency-and-multithreading",
+    ),
+)
+
+#: Callbacks in the ready queue. Servers under full load measure 0-6, and tasks that yield once in a while as many as there
+#: are of them.
+MIN_READY, MANY_READY = 8, 20
+#: Of the loop thread's samples: inside a callback or step, rather than in `select`.
+MIN_INSIDE = 0.7
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        for loop in process.loops:
+            thread = view.thread(process, loop.tid)
+            if thread is None or loop.ready is None or loop.ready < MIN_READY:
+                continue
+            if not thread.samples:
+                yield CannotTell(
+                    (f"an observation window: do the {loop.ready} callbacks of the event loop get their turns?",)
+                )
+                continue
+            yield _answer(view, process, loop, thread)
+
+
+def _answer(view: View, process: Process, loop: Loop, thread: Thread) -> Answer:
+    inside, places, turns = _work(view, thread)
+    if inside < MIN_INSIDE:
+        return No(
+            f"{loop.ready} callbacks stood ready, but {1 - inside:.0%} of the samples of {label(thread)} were no work"
+        )
+    tasks = [t for t in process.tasks if t.loop == loop.id and t.state == "pending" and t.ready]
+    if sum(len(p.tasks) for p in pollers(process)) > len(tasks) // 2 and not places:
+        return No(f"what stands ready in the loop of {label(thread)} only polls")
+    if turns <= 1 and thread.calling is not None and thread.calling.lasts_s is not None:
+        return No(f"{label(thread)} was in one and the same call all the time: no turn was taken")
+    return _match(view, process, loop, thread, tasks, inside, places)
+
+
+def _work(view: View, thread: Thread) -> Tuple[float, List[PythonFrame], int]:
+    """(share of samples at work, the program's places in them, how many stacks)"""
+    total = inside = 0
+    seen: Counter[PythonFrame] = Counter()
+    stacks = set()
+    for count, frames in view.samples(thread):
+        total += count
+        at = next((i for i, f in enumerate(frames) if knowledge.in_table(f, (knowledge.LOOP_STEP,))), None)
+        above = frames[:at] if at is not None else ()
+        own = knowledge.own_frame([f for f in above if not knowledge.is_loop_machinery(f)])
+        if own is not None:
+            inside += count
+            seen[own] += count
+            stacks.add(frames)
+    return inside / total if total else 0.0, [frame for frame, _n in seen.most_common(3)], len(stacks)
+
+
+def _match(
+    view: View, process: Process, loop: Loop, thread: Thread, tasks: List[Task], inside: float, places: List[PythonFrame]
+) -> Match:  # fmt: skip
+    ready = loop.ready or 0
+    at = f", most of them at {short(places[0])}" if places else ""
+    facts = [f"{plural(ready, 'callback')} stand in the ready queue of the loop of {label(thread)}"]
+    if tasks:
+        facts.append(f"{plural(len(tasks), 'task')} {'waits' if len(tasks) == 1 else 'wait'} for nothing but a turn")
+    facts.append(f"the loop's thread was at work in {inside:.0%} of the samples over {view.window or 0:.1f} s")
+    late = loop.next_timer_s
+    if late is not None and late < 0:
+        facts.append(f"its first timer is {-late:.2f} s late: so long does a turn take")
+    else:
+        facts.append(f"at 1 to 10 ms a callback, a turn takes {ready * 0.001:.2g} to {ready * 0.01:.2g} s")
+    facts.append("a semaphore would not help: whoever it lets through goes to the end of the same queue")
+    frames = list(dict.fromkeys([*places, *_callers(view, thread, places)]))
+    return Match(
+        confidence="likely" if ready >= MANY_READY else "possible",
+        summary=f"{plural(ready, 'callback')} wait for their turn in the event loop of {label(thread)}{at}",
+        evidence=tuple(facts),
+        culprits=tuple(view.culprit(process, frame, thread) for frame in view.loops_around(frames[:4])),
+        victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
+        pid=process.pid,
+    )
+
+
+def _callers(view: View, thread: Thread, places: List[PythonFrame]) -> Iterator[PythonFrame]:
+    """The coroutine of the program that called what takes the time, where that is another function."""
+    for _count, frames in view.samples(thread):
+        at = next((i for i, f in enumerate(frames) if knowledge.in_table(f, (knowledge.LOOP_STEP,))), 0)
+        own = [f for f in frames[:at] if not knowledge.is_library(f)]
+        if len(own) > 1 and own[0] in places:
+            yield own[-1]

@@ -1,0 +1,151 @@
+"""Many threads queue for one lock, and it does move.
+
+**What it looks like.** Several threads, or tasks, want the same lock at any moment; they get it after a while, one after the
+other, so their stacks and their wake-ups change over the window.
+
+**Easily mistaken for** `lock-order-deadlock`, where nothing moves; a holder that waits for something else without end:
+then that is the cause.
+
+**Why it is slow.** Only one thread at a time is inside the `with` block. Whatever takes long in there (a request, a query, a
+sleep, a log record that is written) is waited for by everybody, however many threads there are.
+
+**Remedy.** Hold the lock for as short as possible: prepare and wait outside, only change the shared data inside; or give
+each part of the data, or each thread, a lock of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, NamedTuple, Optional, Tuple
+
+from ...evidence import HeldLock, Process, PythonFrame, Resource, Thread
+from ...waitgraph import Agent
+from .. import knowledge
+from ..knowledge import own_frame, short
+from ..pattern import Answer, CannotTell, Match, No, Pattern
+from ..view import View, label, plural
+
+PATTERN = Pattern(
+    id="lock-contention",
+    title="many threads queue for one lock, and it does move",
+    explanation=(
+        "These threads all want one lock, and only the one that holds it goes on. It is given on again and again, so this is "
+        "no deadlock, but they work one after the other, at the pace of whatever happens while the lock is held."
+    ),
+    remedy=(
+        "Take what lasts (requests, queries, files, sleeps, computation) out of the `with` block, and hold the lock only "
+        "around the shared data; or split the lock: one for each object, shard or connection."
+    ),
+    needs=("window",),
+    outranks=("sleeping", "network-wait", "child-wait", "missed-wakeup", "gil-contention", "shutdown-join",
+              "python-busy-loop", "pool-exhausted"),
+    references=("https://docs.python.org/3/library/threading.html#lock-objects",),
+)  # fmt: skip
+
+_LOCKS = frozenset(("lock", "rlock", "condition", "mutex", "async-lock", "shared-semaphore", "rwlock", "file-lock"))
+#: Waiters at the moment of capture, and on average over the window. Workers that hold a lock for a thousandth of their time
+#: measure 0-0.1; where each holds it for most of its turn nearly all but one of them.
+MIN_WAITERS, MIN_AVERAGE = 2, 1.5
+#: Of the waiters: so many got the lock, or were elsewhere, at some time of the window.
+MIN_MOVED = 0.3
+
+
+class Queue(NamedTuple):
+    lock: Resource
+    waiters: List[Thread]
+    holder: Optional[Thread]
+    held: Optional[HeldLock]
+    average: float  # threads that wait for it, over the window
+    moved: int  # of the waiters
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        for lock in process.resources:
+            if lock.kind not in _LOCKS or len(lock.waiters) < MIN_WAITERS:
+                continue
+            waiters = [t for t in process.threads if t.tid in lock.waiters]
+            if not any(t.samples for t in waiters):
+                yield CannotTell((f"an observation window: does {lock.description} move?",))
+                continue
+            yield _answer(view, process, _queue(view, process, lock, waiters))
+
+
+def _queue(view: View, process: Process, lock: Resource, waiters: List[Thread]) -> Queue:
+    places = {_key(frame) for t in waiters for frame in [own_frame(t.python)] if frame is not None}
+    average, moved = 0.0, 0
+    for thread in process.threads:
+        total = sum(count for count, _frames in view.samples(thread))
+        inside = sum(n for n, frames in view.samples(thread) for f in [own_frame(frames)] if f and _key(f) in places)
+        average += inside / total if total else 0.0
+    for thread in waiters:
+        keys = {_key(f) for _n, frames in view.samples(thread) for f in [own_frame(frames)] if f is not None}
+        moved += bool(keys - places) or view.moves(thread)
+    holder = view.thread(process, lock.owner_tid)
+    held = next((h for h in holder.holds if h.resource == lock.id), None) if holder is not None else None
+    return Queue(lock, waiters, holder, held, average, moved)
+
+
+def _key(frame: PythonFrame) -> Tuple[str, Optional[int], str]:
+    return frame.file, frame.line, frame.function
+
+
+def _answer(view: View, process: Process, queue: Queue) -> Answer:
+    stuck = [t for t in queue.waiters if view.graph.stuck(Agent(process.pid, t.tid)) is not None]
+    what = f"{queue.lock.description}, which {plural(len(queue.waiters), 'thread')} want"
+    if len(stuck) > len(queue.waiters) // 2 and not queue.moved:
+        return No(f"{what}, does not move at all")
+    holder_moves = queue.holder is not None and (view.moves(queue.holder) or (view.cpu_share(queue.holder) or 0) > 0.05)
+    if queue.moved < MIN_MOVED * len(queue.waiters):
+        return No(
+            f"{what}, was given to none of them during the window" + ("" if holder_moves else "; its holder rests")
+        )
+    if queue.average < MIN_AVERAGE:
+        return No(f"{what}, was wanted by {queue.average:.1f} of them on average")
+    return _match(view, process, queue)
+
+
+def _match(view: View, process: Process, queue: Queue) -> Match:
+    frames: List[PythonFrame] = []
+    facts = [
+        f"{plural(len(queue.waiters), 'thread')} wanted {queue.lock.description} at the moment of capture, "
+        f"{queue.average:.1f} on average over {view.window or 0:.1f} s",
+        f"{queue.moved} of them got it, or were elsewhere, during that time: it moves",
+    ]
+    doing = None
+    if queue.holder is not None:
+        doing = own_frame(queue.holder.python)
+        where = f" since {short(queue.held.frame)}" if queue.held is not None else ""
+        now = f", now at {short(doing)}" if doing is not None else ""
+        facts.append(f"{label(queue.holder)} held it then{where}{now}{_does(queue.holder)}")
+        frames += [f for f in (doing, queue.held.frame if queue.held else None) if f is not None]
+    wanting = [f for t in queue.waiters for f in [own_frame(t.python)] if f is not None]
+    frames += wanting[:2]
+    frames += _inside(view, queue)
+    named = (
+        f" while {label(queue.holder)} is at {short(doing)}" if queue.holder is not None and doing is not None else ""
+    )
+    return Match(
+        confidence="likely",
+        summary=f"{plural(len(queue.waiters), 'thread')} queue for {queue.lock.description}{named}; it moves, one at a time",
+        evidence=tuple(facts),
+        culprits=tuple(view.culprit(process, f, queue.holder) for f in list(dict.fromkeys(frames))[:6]),
+        victims=tuple(view.victim(process, t) for t in queue.waiters),
+        pid=process.pid,
+    )
+
+
+def _inside(view: View, queue: Queue) -> List[PythonFrame]:
+    """Where those were seen who had come through: the callers of the line that takes the lock are the same."""
+    seen = []
+    for thread in queue.waiters:
+        taking = own_frame(thread.python)
+        for _count, frames in view.samples(thread):
+            own = own_frame(frames)
+            if own is not None and taking is not None and own != taking and own.function == taking.function:
+                seen.append(own)
+    return list(dict.fromkeys(f for f in seen if not knowledge.is_stdlib(f)))[:2]
+
+
+def _does(holder: Thread) -> str:
+    wait = holder.wait
+    return f" ({wait.detail or wait.kind})" if wait is not None and wait.kind not in ("gil",) else ""
