@@ -17,12 +17,15 @@ from . import procfs
 _FILES: Dict[str, Tuple[str, ...]] = {
     "": (
         "cpu.stat", "cpu.max", "cgroup.freeze", "cgroup.events", "memory.max", "memory.high", "memory.current",
-        "memory.events", "cpu.pressure", "memory.pressure", "io.pressure",
+        "memory.events", "memory.stat", "cpu.pressure", "memory.pressure", "io.pressure",
     ),
     "cpu": ("cpu.stat", "cpu.cfs_quota_us", "cpu.cfs_period_us"),
     "freezer": ("freezer.state",),
-    "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.failcnt", "memory.oom_control"),
+    "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.failcnt", "memory.oom_control", "memory.stat"),
 }  # fmt: skip
+#: Of long files, the rows that are used: pages read again that had been in memory a moment ago, and of version 1 (whose plain
+#: rows leave the groups below out) their sums.
+_ROWS = {"memory.stat": ("workingset_refault_", "workingset_refault ", "total_workingset_refault")}
 _MOST_LEVELS = 32
 #: Distinct groups, levels included: a tree has a handful, and one hostile enough to have thousands shall not hold us up.
 _MOST_GROUPS = 256
@@ -121,7 +124,8 @@ def read_texts(base: str, names: Iterable[str]) -> Texts:
     found = {}
     for name in names:
         try:
-            found[name] = procfs.text(procfs.read(f"{base}/{name}", _SHORT)).strip()
+            text = procfs.text(procfs.read(f"{base}/{name}", _SHORT)).strip()
+            found[name] = "\n".join(r for r in text.splitlines() if r.startswith(_ROWS[name])) if name in _ROWS else text
         except OSError:
             continue
     return found

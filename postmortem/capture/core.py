@@ -51,6 +51,7 @@ class Frozen(NamedTuple):
     images: Dict[int, Image]
     refused: Dict[int, Exception]
     pause_s: float
+    stopped_by: Dict[int, int]  # tid → the signal that had stopped its process before we came
 
 
 def freeze_and_copy(
@@ -86,7 +87,7 @@ def freeze_and_copy(
     freezer.release()
 
     refused.update({pid: refusal.explain(pid) for pid in freezer.refused})
-    return Frozen(images, refused, freezer.pause_s)
+    return Frozen(images, refused, freezer.pause_s, dict(freezer.stopped_by))
 
 
 def _images(

@@ -45,12 +45,13 @@ def capture(
     bundle: Bundle,
     command: Command,
     members: Callable[[], List[Member]],
-    note: Callable[[int], None],
+    note: Callable[[int, Optional[int]], None],
     mode: str = "auto",
     budget: float = 30.0,
 ) -> Optional[float]:
-    """Returns the longest time that the tree stood still, in seconds; None when nothing did. ``note(pid)`` is called for each
-    process that has a core, once nothing is stopped any more. ``budget``: seconds in which a verdict is wanted."""
+    """Returns the longest time that the tree stood still, in seconds; None when nothing did. ``note(pid, signal)`` is called
+    for each process that has a core, once nothing is stopped any more; the signal is the one that had stopped it before.
+    ``budget``: seconds in which a verdict is wanted."""
     machine = platform.machine()
     if mode == "none":
         with bundle.step("core", "the tree") as step:
@@ -119,7 +120,7 @@ class Capture:
         self._pauses: List[float] = []
         self._overtaken = False
 
-    def run(self, note: Callable[[int], None]) -> Optional[float]:
+    def run(self, note: Callable[[int, Optional[int]], None]) -> Optional[float]:
         with self._bundle.step("freeze", "the tree") as step:
             for pid, look in core.looks(self._sources).items():
                 self._choose(pid, look)
@@ -134,7 +135,7 @@ class Capture:
                     with self._bundle.step("core", f"process {pid}"):
                         raise error
             for pid, each in frozen.images.items():
-                note(pid)
+                note(pid, frozen.stopped_by.get(pid))
                 self._write(pid, each)
             self._complete([pid for pid in frozen.images if self._chosen[pid].mode == "python"])
         self._bundle.manifest["stops_s"] = self._pauses

@@ -40,6 +40,7 @@ def process_json(pid: int) -> Dict[str, Any]:
         "age_s": _age(stat.start),
         "cpus_allowed": status.get("Cpus_allowed_list"),
         "tracer_pid": _number(status, "TracerPid"),
+        "tracer_name": _name(_number(status, "TracerPid")),
         "uid": _number(status, "Uid"),
         "terminal": stat.terminal,
         "foreground": stat.foreground,
@@ -74,6 +75,14 @@ def _number(status: Dict[str, str], key: str) -> Optional[int]:
     """The first of a row's numbers: of the four user ids the real one."""
     words = status.get(key, "").split()
     return int(words[0]) if words and words[0].isdigit() else None
+
+
+def _name(pid: Optional[int]) -> Optional[str]:
+    """What the kernel calls a process; None for nobody, or when it is gone."""
+    try:
+        return procfs.text(procfs.read(f"/proc/{pid}/comm")).rstrip("\n") if pid else None
+    except OSError:
+        return None
 
 
 def _mask(status: Dict[str, str], key: str) -> Optional[int]:

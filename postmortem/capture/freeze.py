@@ -67,6 +67,7 @@ class Freezer:
         self._readable: Set[int] = set()  # pids whose memory is open
         self._untraceable: Dict[int, OSError] = {}  # of those, pid → why it may not be traced
         self.refused: Dict[int, OSError] = {}  # pid → why nothing is to be had of it
+        self.stopped_by: Dict[int, int] = {}  # tid → the signal that had stopped its process before
         self.began: Optional[float] = None
         self.pause_s = 0.0
         #: When all patience was used up there were still processes or threads that had just begun.
@@ -211,6 +212,8 @@ class Freezer:
                     del self._pending[tid]
                     if not stop.gone:
                         self._stopped[tid] = stop.signal
+                    if stop.stopped_by:
+                        self.stopped_by[tid] = stop.stopped_by
             if len(self._pending) == before:
                 now = time.monotonic()
                 if now - looked > _LOOK_EVERY_S:

@@ -15,7 +15,9 @@ _WHOLE = ("loadavg", "pressure/cpu", "pressure/memory", "pressure/io")
 #: Of long files, the rows that are used.
 _ROWS = {
     "meminfo": ("MemTotal:", "MemAvailable:", "SwapFree:"),
-    "vmstat": ("pswpin", "pswpout", "oom_kill"),
+    "vmstat": (
+        "pswpin", "pswpout", "oom_kill", "workingset_refault", "workingset_refault_anon", "workingset_refault_file",
+    ),
     "stat": ("cpu",),
 }
 

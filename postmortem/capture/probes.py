@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterable, List, Optional
 from ..cpython.backlogs import Backlogs, length
 from ..cpython.interpreter import Python, switch_counter
 from ..cpython.keptexceptions import find
+from ..cpython.loopturns import turn_of
 from ..cpython.nativecalls import native_call
 from ..cpython.objects import NotThat
 from ..cpython.runtime import NoInterpreter, Runtime, find_runtime
@@ -82,6 +83,7 @@ class _Interpreter:
         self._looks = self._busy = 0
         self._python: Optional[Python] = None
         self._exceptions: Optional[Dict[str, Any]] = None
+        self._turns: Dict[str, List[float]] = {}  # address of an event loop → when its turn began, and its callback
         self._calls: Dict[str, List[int]] = {}  # address of a thread state → the call in C that it is in
         try:
             self._runtime = find_runtime(self._memory)
@@ -123,6 +125,9 @@ class _Interpreter:
             self._memory.until = float("inf")
         self._python = python
         for state in states:
+            turn = turn_of(python.frames, state.frames)
+            if turn is not None:
+                self._turns[str(turn.loop)] = [turn.began, turn.handle]
             call = native_call(python.frames, state.frames[0]) if state.frames else None
             if call is not None:
                 self._calls[str(state.address)] = list(call.key)
@@ -159,7 +164,7 @@ class _Interpreter:
     def finish(self) -> Dict[str, Any]:
         try:
             answers = {"gil": self._gil(), "collector": self._collector(), "queues": self._growth()}
-            return {**answers, "exceptions": self._exceptions, "calls": self._calls}
+            return {**answers, "exceptions": self._exceptions, "calls": self._calls, "turns": self._told_turns()}
         finally:
             self._memory.close()
 
@@ -187,6 +192,11 @@ class _Interpreter:
                 counts = [max(0, now - then) for now, then in zip(last, self._first)]
         seconds = round(time.monotonic() - self._began, 6)
         return {"seconds": seconds, "looks": self._looks, "busy": self._busy, "counts": counts}
+
+    def _told_turns(self) -> Dict[str, Any]:
+        """``now``: time.monotonic(), which all processes of a machine share."""
+        looked = self._python is not None
+        return {"now": time.monotonic(), "seconds": time.monotonic() - self._began, "loops": self._turns if looked else None}
 
     def _growth(self) -> Optional[Dict[str, Any]]:
         """Address of a queue → items at the beginning and the end."""

@@ -10,11 +10,13 @@ import contextlib
 import ctypes
 import errno
 import os
+import signal
 from typing import Dict, NamedTuple, Optional, Tuple
 
 _GETREGSET, _SEIZE, _INTERRUPT, _DETACH = 0x4204, 0x4206, 0x4207, 17
 _EVENT_STOP = 128
 _WALL = 0x40000000
+_STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 
 NT_PRSTATUS, NT_FPREGSET = 1, 2
 NT_X86_XSTATE, NT_ARM_TLS = 0x202, 0x401
@@ -41,10 +43,11 @@ _scratch = ctypes.create_string_buffer(_SCRATCH_SIZE)
 
 class Stop(NamedTuple):
     """How a traced thread answered. ``signal`` is one that was on its way to it and must be given back; ``gone``: it
-    has ended."""
+    has ended; ``stopped_by``: the signal by which its process had been stopped before we came, 0 when it was not."""
 
     signal: int
     gone: bool
+    stopped_by: int = 0
 
 
 def seize(tid: int) -> None:
@@ -73,7 +76,10 @@ def poll_stop(tid: int) -> Optional[Stop]:
     if not os.WIFSTOPPED(status):
         return Stop(0, True)
     event = status >> 16
-    return Stop(0 if event else os.WSTOPSIG(status), False)
+    number = os.WSTOPSIG(status)
+    # ptrace(2), "Group-stop": of a seized thread PTRACE_EVENT_STOP bears the stopping signal, else SIGTRAP
+    stopped_by = number if event == _EVENT_STOP and number in _STOPPING else 0
+    return Stop(0 if event else number, False, stopped_by)
 
 
 def register_set(tid: int, kind: int) -> bytes:

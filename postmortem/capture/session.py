@@ -72,7 +72,7 @@ class Session:
         if self._goes_on("freeze"):
             ties = self._connect()
             self._timings["pause_s"] = cores.capture(
-                self.bundle, self.command, lambda: members_of(self.command), self._describe_new,
+                self.bundle, self.command, lambda: members_of(self.command), self._note_core,
                 self.options.core, self.options.budget,
             )  # fmt: skip
             self._see_what_flowed(ties)
@@ -245,6 +245,13 @@ class Session:
             self._describe(pid)
 
     # ------------------------------------------------------------------ freeze
+
+    def _note_core(self, pid: int, stopped_by: Optional[int]) -> None:
+        """``stopped_by``: the signal that had stopped the process before we did, which nobody tells but its tracer."""
+        self._describe_new(pid)
+        if stopped_by is not None and pid in self.facts:
+            self.facts[pid]["stopped_by"] = stopped_by
+            self.bundle.write_json(f"raw/proc/{pid}/process.json", self.facts[pid])
 
     def _goes_on(self, step_name: str) -> bool:
         if self.command.interrupted is None:

@@ -9,13 +9,14 @@ together. Of one core, over a window of a second: 4 threads take 1 %, 100 thread
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional
 
 from . import counters, procfs
 from .cgroups import Groups, places
 from .pressure import machine_facts
 
 _LOOKS = 15
+_GOLDEN = (5**0.5 - 1) / 2
 #: Looking may take this share of the time: with thousands of threads there are fewer looks.
 _MOST_LOAD = 0.1
 #: The same for the counters at each end, but at least so many seconds: without them the window is worth little. On a busy
@@ -196,13 +197,14 @@ class Window:
     def observe(self, pause: Callable[[float], bool]) -> None:
         """Looks at the processes for so long; ``pause(seconds)`` returns False when the window is to end early."""
         until = time.monotonic() + self._seconds
-        step = self._seconds / _LOOKS
+        steps = _uneven(self._seconds / _LOOKS)
         wanted = 2 if self._seconds else 1  # the last look is what the report shows: not to be as old as the first
         while True:
             cost = self._look()
             wanted -= 1
             left = until - time.monotonic()
-            if (left <= 0 and wanted <= 0) or not pause(max(0.0, min(left, max(step, cost / _MOST_LOAD)))):
+            rest = max(next(steps), cost / _MOST_LOAD)
+            if (left <= 0 and wanted <= 0) or not pause(max(0.0, min(left, rest))):
                 break
         allowance = self._allowance()
         for watch in self.watches.values():
@@ -262,6 +264,15 @@ class Window:
     def _allowance(self) -> Allowance:
         """For the counters at one end of the window."""
         return Allowance(max(_LEAST_FOR_COUNTERS_S, _MOST_LOAD * self._seconds), _LONGEST_FOR_COUNTERS_S)
+
+
+def _uneven(step: float) -> Iterator[float]:
+    """Rests of ``step`` on average, of which no two that follow are alike: what happens in a rhythm, as when a process is
+    stopped and continued by a timer, would else be seen in one of its phases for ever. (Multiples of the golden ratio.)"""
+    looks = 0
+    while True:
+        looks += 1
+        yield step * (0.5 + looks * _GOLDEN % 1.0)
 
 
 def _count(counts: Dict[str, int], key: str) -> None:

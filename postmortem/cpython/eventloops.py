@@ -15,6 +15,7 @@ from .attributes import Slots, attribute, attributes
 from .frames import Frame
 from .functions import Functions
 from .interpreter import InterpreterState, Python
+from .loopturns import Turn, turn_of
 from .objects import NotThat
 from .streams import descriptor_of_socket
 
@@ -48,6 +49,8 @@ class LoopState:
     main_task: Optional[int] = None  # until whose end it runs
     queue: List[Handle] = field(default_factory=list)  # what stands in the ready queue
     timers: Optional[List[Handle]] = None  # None: unknown
+    first_timer: Optional[float] = None  # when it is due, seconds of time.monotonic()
+    turn: Optional[Turn] = None  # None: it waits, or is not known
 
 
 class EventLoops:
@@ -67,8 +70,10 @@ class EventLoops:
         runners = self._runners()
         addresses = [*runners, *(loop for loop in known if loop)]
         found = [self._loop(address, runners.get(address)) for address in dict.fromkeys(addresses)]
+        turns = [turn_of(self._python.frames, thread.frames) for thread in self._interpreter.threads]
         for loop in found:
             loop.main_task = self._until.get(loop.address)
+            loop.turn = next((turn for turn in turns if turn is not None and turn.loop == loop.address), None)
         return found
 
     def _runners(self) -> Dict[int, int]:
@@ -166,6 +171,16 @@ class EventLoops:
         if addresses is not None:
             loop.timers = [handle for handle in map(self._handle, addresses) if handle is not None]
             loop.scheduled = len(loop.timers)
+            loop.first_timer = min((when for when in map(self._when, addresses[:_MAX_HANDLES]) if when is not None), default=None)
+
+    def _when(self, handle: int) -> Optional[float]:
+        if self._handle(handle) is None:
+            return None
+        when = self._slots.get(handle, "_when")
+        try:
+            return float(self._objects.number(when)) if when else None
+        except (Fault, NotThat):
+            return None
 
     def _code(self, callback: int) -> Iterator[int]:
         code = self._functions.code(callback)

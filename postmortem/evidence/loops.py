@@ -32,6 +32,11 @@ class Loop(msgspec.Struct, frozen=True):
     signals: Optional[Tuple[int, ...]] = None  # that it has handlers for
     state: Optional[str] = None  # "running" | "stopped" | "closed"
     main_task: Optional[str] = None  # id of the task until whose end it runs
+    turn_s: Optional[float] = None  # since its present turn began; None: it waits, or is not known
+    turn_callbacks: Optional[int] = None  # that this turn is to run
+    turn_done: Optional[int] = None  # of these: before the one that runs
+    turned: Optional[bool] = None  # did it begin a new turn during the window?
+    callback_lasts_s: Optional[float] = None  # the callback that runs has been the same for so long, and more
 
 
 class TaskWait(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ class ControlGroup(msgspec.Struct, frozen=True):
     memory_used: Optional[int] = None
     oom_kills: Optional[int] = None
     stalls: Dict[str, float] = {}
+    refaulted: Optional[int] = None  # read again though it had been in memory a moment ago, and was pushed out
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -34,3 +35,4 @@ class Machine(msgspec.Struct, frozen=True):
     oom_kills: Optional[int] = None
     steal: Optional[float] = None  # share of the CPUs' time that the hypervisor gave to others
     stalls: Dict[str, float] = {}
+    refaulted: Optional[int] = None

@@ -249,6 +249,11 @@ class Reader:
         """The kernel's id of a thread that the interpreter knows by its ident."""
         return self.tid_of_ident.get(ident) if ident is not None else None
 
+    def probe(self, name: str) -> Dict[str, object]:
+        """What was read of the running interpreter over the window."""
+        found = self.raw.window.probes.get(name)
+        return found if isinstance(found, dict) else {}
+
     def note_descriptor(self, fd: int) -> Optional[str]:
         return self.descriptors.note(fd)
 
@@ -314,6 +319,7 @@ class Reader:
             pools=(*(self.locks.pools if self.locks else ()), *self.shared.pools),
             tasks=self.tasks.tasks if self.tasks else (),
             cancels=self._cancels(resources),
+            stops=self._usages.stops(self.files),
             backlogs=self._backlogs(),
             kept_exceptions=self._kept(),
             age_s=number(raw.get("age_s")),

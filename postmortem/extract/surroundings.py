@@ -47,11 +47,13 @@ class Surroundings:
 
     def completed(self, process: Process, window: Window, facts: Dict[str, Any]) -> Process:
         """With what the window counted for it as a whole, and what its control group or a tracer did to it."""
-        tracer = facts.get("tracer_pid")
+        tracer, name, stopped_by = (facts.get(key) for key in ("tracer_pid", "tracer_name", "stopped_by"))
         return replace(
             process,
             counters=whole(window),
             tracer=tracer if isinstance(tracer, int) and tracer > 0 else None,
+            tracer_name=name if isinstance(name, str) else None,
+            stopped_by=stopped_by if isinstance(stopped_by, int) and stopped_by > 0 else None,
             cgroup=self.control_group(process.pid),
         )
 
@@ -71,6 +73,7 @@ class Surroundings:
             oom_kills=ends.growth("vmstat", "oom_kill"),
             steal=_steal(ends),
             stalls=self._stalls(ends, "pressure/{}"),
+            refaulted=_refaulted(ends, "vmstat"),
         )
 
     def control_group(self, pid: int) -> Optional[ControlGroup]:
@@ -96,6 +99,7 @@ class Surroundings:
             memory_used=memory[1],
             oom_kills=_oom_kills(unified, levels.get("memory", [])),
             stalls=self._stalls(unified[0], "{}.pressure") if unified else {},
+            refaulted=_most(_refaulted(own, "memory.stat") for own in unified[:1] + levels.get("memory", [])[:1]),
         )
 
     def _frozen(self, places: Mapping[str, str]) -> Optional[bool]:
@@ -180,7 +184,8 @@ def _nearest_limit(levels: Sequence[Ends]) -> Tuple[Optional[int], Optional[int]
     """(limit, use) of the level with the least left; without any limit the use of the process's own group."""
     limits = []
     for level in levels:
-        limit = _either(level, "memory.max", "memory.limit_in_bytes")
+        caps = (level.number("memory.max"), level.number("memory.high"), level.number("memory.limit_in_bytes"))
+        limit = min((cap for cap in caps if cap is not None), default=None)  # above `high` it is made to wait
         used = _either(level, "memory.current", "memory.usage_in_bytes")
         if limit is not None and used is not None and limit < _NO_LIMIT:
             limits.append((limit - used, limit, used))
@@ -190,11 +195,22 @@ def _nearest_limit(levels: Sequence[Ends]) -> Tuple[Optional[int], Optional[int]
     return None, next((used for used in own if used is not None), None)
 
 
+def _refaulted(ends: Ends, file: str) -> Optional[int]:
+    """Bytes of the workingset_refault counters, which are pages: one number up to Linux 5.8, two since; of version 1 groups the
+    sums (total_) that include the groups below."""
+    names = [f"{sums}workingset_refault{kind}" for sums in ("total_", "") for kind in ("", "_anon", "_file")]
+    grown = [ends.growth(file, name) for name in names]
+    mine = next((three for three in (grown[:3], grown[3:]) if any(n is not None for n in three)), None)
+    return _bytes(sum(n for n in mine if n is not None)) if mine else None
+
+
 def _oom_kills(unified: Sequence[Ends], memory: Sequence[Ends]) -> Optional[int]:
     counts = [level.growth("memory.events", "oom_kill") for level in unified]
-    counts += [level.growth("memory.oom_control", "oom_kill") for level in memory]
-    known = [count for count in counts if count is not None]
-    return max(known) if known else None
+    return _most(counts + [level.growth("memory.oom_control", "oom_kill") for level in memory])
+
+
+def _most(counts: Iterable[Optional[int]]) -> Optional[int]:
+    return max((count for count in counts if count is not None), default=None)
 
 
 def _either(level: Ends, *files: str) -> Optional[int]:

@@ -20,6 +20,7 @@ from .asyncholders import Holders
 from .awaits import Awaits
 from .awaits import Owner as AwaitsOwner
 from .pools import FutureFacts
+from .turns import with_turn
 
 
 class Owner(AwaitsOwner, Protocol):
@@ -28,6 +29,8 @@ class Owner(AwaitsOwner, Protocol):
     def tid(self, ident: Optional[int]) -> Optional[int]: ...
 
     def suspended(self, tid: int, frames: Sequence[Frame]) -> None: ...
+
+    def probe(self, name: str) -> Dict[str, object]: ...
 
 
 class TaskBook:
@@ -101,7 +104,7 @@ class TaskBook:
         noted = [self._owner.note_descriptor(fd) for fd in state.descriptors]
         known = tuple(resource for resource in noted if resource is not None)
         own = tuple(f for f in _functions(self._python, state.watchers) if "/asyncio/" not in f.file)
-        return Loop(
+        told = Loop(
             id=names[state.address],
             tid=tids[state.address],
             kind=state.kind,
@@ -117,6 +120,7 @@ class TaskBook:
             signals=None if state.signals is None else tuple(state.signals),
             state=state.state,
         )
+        return with_turn(told, state, self._owner.probe("turns"))
 
     # ------------------------------------------------------------------ coroutines for other threads
 

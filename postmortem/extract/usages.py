@@ -14,6 +14,14 @@ _FILLS = frozenset((
     "setdefault", "update", "insert",
 ))  # fmt: skip
 _EMPTIES = frozenset(("get", "get_nowait", "pop", "popleft", "receive", "receive_nowait", "read"))
+#: Signals that stop a process; what `kill` calls them; functions that do not send the signal that they are given.
+_STOP_SIGNALS = frozenset(("SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU"))
+_STOP_OPTIONS = frozenset(("-STOP", "-SIGSTOP", "-TSTP", "-SIGTSTP", "STOP", "SIGSTOP", "-19"))
+_STOP_WORDS = ("STOP", "SIGTSTP", "SIGTT", ".suspend(", "-19")
+_HANDLES = frozenset((
+    "signal", "getsignal", "siginterrupt", "add_signal_handler", "remove_signal_handler", "pthread_sigmask", "sigwait",
+    "sigwaitinfo", "print", "Signals",
+))  # fmt: skip
 _LIBRARY = "/lib/python3."
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -59,10 +67,41 @@ class Usages:
                 found += [PythonFrame(file, number, function) for number in lines]
         return tuple(found[:_MOST_PLACES])
 
+    def stops(self, files: Iterable[str]) -> Tuple[PythonFrame, ...]:
+        """Where these files, the standard library's left out, send a signal that stops a process; few are even parsed."""
+        found: List[PythonFrame] = []
+        for file in [file for file in files if _LIBRARY not in file or "-packages/" in file][:_MOST_FILES]:
+            texts = self._lines(file) or []
+            if not any(word in text for text in texts for word in _STOP_WORDS):
+                continue
+            tree = self._tree(file)
+            for node, function in _nodes(tree) if tree is not None else ():
+                if isinstance(node, ast.Call) and _stops(node):
+                    found.append(PythonFrame(file, node.lineno, function))
+        return tuple(dict.fromkeys(found))[:_MOST_PLACES]
+
     def _tree(self, file: str) -> Optional[ast.Module]:
         if file not in self._trees:
             self._trees[file] = _parsed(self._lines(file))
         return self._trees[file]
+
+
+def _stops(call: ast.Call) -> bool:
+    """`os.kill(pid, signal.SIGSTOP)`, `worker.suspend()`, `run(["kill", "-STOP", …])`; not who sets a handler."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if name == "suspend" and not call.args:
+        return True
+    if name in _HANDLES:
+        return False
+    for argument in call.args:
+        items = argument.elts if isinstance(argument, (ast.List, ast.Tuple)) else [argument]
+        for item in items:
+            if isinstance(item, (ast.Attribute, ast.Name)):
+                if (item.attr if isinstance(item, ast.Attribute) else item.id) in _STOP_SIGNALS:
+                    return True
+            elif isinstance(item, ast.Constant) and item.value in _STOP_OPTIONS:
+                return True
+    return False
 
 
 def _parsed(texts: Optional[List[str]]) -> Optional[ast.Module]:

@@ -20,6 +20,9 @@ _READS = {"read", "pread64", "readv", "recvfrom", "recvmsg", "recvmmsg", "accept
 _WRITES = {"write", "pwrite64", "writev", "sendto", "sendmsg", "sendmmsg", "sendfile"}
 _SOCKET_CALLS = {"recvfrom", "recvmsg", "recvmmsg", "accept", "accept4", "connect", "sendto", "sendmsg", "sendmmsg"}
 _SELECTS = {"epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6"}
+#: Nobody is found in these but a parent that lends its memory to a child until that has run another program, or ended
+#: (CLONE_VFORK: posix_spawn, and subprocess from Python 3.10 on): wait_for_vfork_done in kernel/fork.c.
+_FORKS = {"vfork", "clone", "clone3"}
 _SIGNALS = {"pause", "rt_sigtimedwait", "rt_sigsuspend"}
 #: Modules whose selectors wait for the pipes of children, not for an event loop's events.
 _PIPE_USERS = ("/subprocess.py", "multiprocessing/connection.py")
@@ -133,11 +136,11 @@ def describe(
         pid = args[0] if name == "wait4" else args[1] if args[0] & 0xFFFFFFFF == 1 else 0
         pid = pid & 0xFFFFFFFF
         return Wait("process", name, pid=pid if 0 < pid < 1 << 31 else None, endless=True)
-    if name in _SIGNALS:
-        return Wait("signal", name)
+    if name in _FORKS:
+        return Wait("process", name, endless=True, detail="waits until its child has started its program (vfork)")
     if name in ("flock", "fcntl"):
         return Wait("file", name, fd=args[0] & 0xFFFFFFFF, endless=True, detail="waits for a lock on a file")
-    return Wait("other", name)
+    return Wait("signal" if name in _SIGNALS else "other", name)
 
 
 def _futex(args: Sequence[int], facts: Callable[[int], Optional[FutexFacts]]) -> Wait:
