@@ -1,4 +1,4 @@
-"""A cache of atlas pages on disk: a page is fetched under a file lock, so that several programs can share the folder."""
+"""A cache of atlas pages on disk: a page is fetched under a file lock, so that programs can share the folder."""
 import concurrent.futures
 import os
 import tempfile

@@ -26,7 +26,9 @@ def station(number, printer):
 
 def main():
     printer = Printer()
-    stations = [threading.Thread(target=station, args=(n, printer), name="station-%d" % n, daemon=True) for n in range(12)]
+    stations = [
+        threading.Thread(target=station, args=(n, printer), name="station-%d" % n, daemon=True) for n in range(12)
+    ]
     print("ready", flush=True)
     for thread in stations:
         thread.start()

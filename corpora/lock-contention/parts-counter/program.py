@@ -30,7 +30,9 @@ def main():
     context = multiprocessing.get_context("fork")
     tally = Tally(context, 8)
     gate = context.Barrier(6)
-    counters = [context.Process(target=count, args=(n, tally, gate), name="counter-%d" % n, daemon=True) for n in range(5)]
+    counters = [
+        context.Process(target=count, args=(n, tally, gate), name="counter-%d" % n, daemon=True) for n in range(5)
+    ]
     for counter in counters:
         counter.start()
     gate.wait()

@@ -7,7 +7,7 @@ import zlib
 class Catalogue:
     def __init__(self, count):
         self.guard = threading.RLock()
-        self.recipes = {n: "recipe %d: %s" % (n, " ".join("herb%d" % (n * k % 97) for k in range(30))) for n in range(count)}
+        self.recipes = {n: " ".join("herb%d" % (n * k % 97) for k in range(30)) for n in range(count)}
         self.popular = {}
 
     def matching(self, herb):

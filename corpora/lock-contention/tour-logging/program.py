@@ -53,7 +53,8 @@ def configure():
 
 def main():
     configure()
-    workers = [threading.Thread(target=Dispatcher("D%d" % n).run, name="dispatch-%d" % n, daemon=True) for n in range(10)]
+    dispatchers = [Dispatcher("D%d" % n) for n in range(10)]
+    workers = [threading.Thread(target=dispatcher.run, name=dispatcher.name, daemon=True) for dispatcher in dispatchers]
     for worker in workers:
         worker.start()
     print("ready", flush=True)

@@ -1,4 +1,4 @@
-"""A bus depot's console: plans the next day, refuels the buses, and fetches the weather, each in a thread of its own."""
+"""A bus depot's console: plans the next day, refuels the buses, fetches the weather, each in a thread of its own."""
 import socket
 import sys
 import threading

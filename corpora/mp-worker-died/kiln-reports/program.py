@@ -1,4 +1,4 @@
-"""Reports of a pottery's kilns: the firings are evaluated in processes, the stock of glazes is kept in a shared file."""
+"""Reports of a pottery's kilns: firings are evaluated in processes, the stock of glazes is kept in a shared file."""
 import fcntl
 import multiprocessing
 import os

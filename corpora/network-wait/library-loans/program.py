@@ -12,7 +12,8 @@ class Loans:
         self.port = port
 
     def connect(self):
-        return pymysql.connect(host=self.host, port=self.port, user="desk", password="desk", connect_timeout=5)  # CULPRIT
+        place = {"host": self.host, "port": self.port}
+        return pymysql.connect(user="desk", password="desk", connect_timeout=5, **place)  # CULPRIT
 
     def due(self, reader):
         connection = self.connect()

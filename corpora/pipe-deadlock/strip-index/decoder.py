@@ -2,7 +2,7 @@
 import os
 
 FRAME = 64 * 36 * 3
-LINE = "frame=%5d fps= 25 q=-0.0 size=%8dkB time=00:00:%05.2f bitrate=N/A speed=1.0x  [h264 @ 0x55d0] reference missing\n"
+LINE = "frame=%5d fps= 25 q=-0.0 size=%8dkB time=00:00:%05.2f speed=1.0x  [h264 @ 0x55d0] reference missing\n"
 
 for number in range(3000):
     os.write(2, (LINE % (number, number * FRAME // 1024, number / 25 % 60)).encode())

@@ -13,7 +13,8 @@ class Film:
         self.decoder = decoder
 
     def frames(self):
-        stream = ffmpeg.input(self.path).output("pipe:", format="rawvideo", pix_fmt="rgb24", s="%dx%d" % (WIDTH, HEIGHT))
+        size = "%dx%d" % (WIDTH, HEIGHT)
+        stream = ffmpeg.input(self.path).output("pipe:", format="rawvideo", pix_fmt="rgb24", s=size)
         process = ffmpeg.run_async(stream, cmd=self.decoder, pipe_stdout=True, pipe_stderr=True)  # CULPRIT
         while True:
             frame = process.stdout.read(FRAME)  # CULPRIT

@@ -1,4 +1,4 @@
-"""Nightly backup of a museum's catalogue: starts the copier, which goes on in the background, and notes its first line."""
+"""Nightly backup of a museum: starts a copier, which goes on in the background, and notes its first line."""
 import os
 import sys
 

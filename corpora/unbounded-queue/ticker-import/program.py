@@ -13,7 +13,7 @@ def lines(count):
 
 def parse(line):
     number, symbol, pieces, price = line.split(";")
-    for _ in range(150):
+    for _ in range(400):
         check = zlib.crc32(line.encode() * 40)
     return int(number), symbol, int(pieces) * int(price), check & 255
 
@@ -46,7 +46,7 @@ async def main():
     booking = asyncio.ensure_future(book(trades, totals))
     await asyncio.sleep(0)
     print("ready", flush=True)
-    await read(trades, 2000000)
+    await read(trades, 1000000)
     await booking
     telling.cancel()
 
