@@ -103,6 +103,10 @@ class Reader:
         self._objects = python.objects
         self._measured: Set[int] = set()
 
+    def leave_out(self, addresses: Iterable[int]) -> None:
+        """Objects that are not to be measured: something else keeps them."""
+        self._measured.update(addresses)
+
     def kept(self, address: int) -> Optional[Kept]:
         """None when it is no exception with a traceback any more."""
         try:

@@ -77,6 +77,11 @@ class VariableSearch:
             self._from_frame(user)
 
     @property
+    def reached(self) -> Set[int]:
+        """Addresses of the objects that it came to."""
+        return self._seen
+
+    @property
     def spent(self) -> bool:
         return self._visits >= _MOST_VISITS or time.monotonic() > self._until
 

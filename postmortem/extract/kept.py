@@ -49,8 +49,13 @@ class KeptBook:
         """Those that keep the most first."""
         found, total = self._found()
         busy = {raised.address for state in self._threads.values() for raised in self._raised(state)}
+        wanted = [address for address in found if address not in busy]
         reader = Reader(self._python)
-        kept = [one for one in (reader.kept(address) for address in found if address not in busy) if one is not None]
+        keepers = _Keepers(self._python, reader, set(wanted))
+        if wanted:
+            keepers.look(users)
+            reader.leave_out(keepers.reached)  # what variables lead to anyway, the exceptions do not keep
+        kept = [one for one in map(reader.kept, wanted) if one is not None]
         if not kept:
             return ()
         share = max(1.0, total / len(found))
@@ -62,9 +67,6 @@ class KeptBook:
         worth = [
             g for g in several if len(g.kept) * share >= _LEAST_COUNT or sum(k.bytes for k in g.kept) >= _LEAST_BYTES
         ]
-        keepers = _Keepers(self._python, reader, {k.address for g in worth for k in g.kept}) if worth else None
-        if keepers is not None:
-            keepers.look(users)
         return tuple(self._evidence(group, share, keepers) for group in worth[:_MOST_TOLD])
 
     def _raised(self, state: ThreadState) -> List[Any]:
@@ -80,8 +82,8 @@ class KeptBook:
         found = find(self._python, self._core, self._core.written, time.monotonic() + _SECONDS)
         return found.exceptions, found.tracebacks
 
-    def _evidence(self, group: _Group, share: float, keepers: Optional[_Keepers]) -> KeptException:
-        names = keepers.names([kept.address for kept in group.kept]) if keepers is not None else ()
+    def _evidence(self, group: _Group, share: float, keepers: _Keepers) -> KeptException:
+        names = keepers.names([kept.address for kept in group.kept])
         largest = max(group.kept, key=lambda kept: kept.bytes)
         (frame, line), (caught, caught_line) = group.place, group.caught
         files = [made.code.filename for kept in group.kept[:5] for made, _line in kept.frames]

@@ -41,7 +41,7 @@ def main():
     archive = Archive()
     context = multiprocessing.get_context("fork")
     logger.remove()
-    logger.add(archive.write, enqueue=True)  # CULPRIT
+    logger.add(archive.write, enqueue=True, context=context)  # CULPRIT
     movements = ["ship %d at berth %d" % (number, number % 12) for number in range(15000)]
     code = Importer(context, movements).finish_within(0.5)
     archive.opened.set()
