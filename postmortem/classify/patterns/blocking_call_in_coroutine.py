@@ -76,14 +76,18 @@ def _answer(view: View, process: Process, thread: Thread) -> Answer:
     here = _place(thread)
     if here is None:
         return No(f"the loop of {label(thread)} was between two turns")
-    if not thread.samples or thread.counters is None:
+    loop = next((one for one in process.loops if one.tid == thread.tid), None)
+    if loop is not None and loop.turned:
+        return No(f"the loop of {label(thread)} turned during the window: its callbacks come back")
+    lasts = loop is not None and loop.callback_lasts_s is not None
+    if not lasts and (not thread.samples or thread.counters is None):
         if thread.wait is None or thread.wait.kind in ("gil", "event-loop"):
             return CannotTell(("an observation window: does the callback of the event loop come back?",))
         return _match(view, process, thread, here, None)
     inside, same = _shares(view, thread, here)
-    if inside < MIN_INSIDE:
+    if not lasts and inside < MIN_INSIDE:
         return No(f"the loop of {label(thread)} comes back from its callbacks")
-    if same < MIN_SAME:
+    if not lasts and same < MIN_SAME:
         return No(f"the loop of {label(thread)} is busy with many callbacks, not kept by one")
     return _match(view, process, thread, here, same)
 
@@ -103,7 +107,7 @@ def _shares(view: View, thread: Thread, here: PythonFrame) -> Tuple[float, float
         if above is not None:
             inside += count
             at_place.update({key: count for key in {(f.file, f.function) for f in above}})
-    return inside / total, at_place[(here.file, here.function)] / max(1, inside)
+    return inside / max(1, total), at_place[(here.file, here.function)] / max(1, inside)
 
 
 def _match(view: View, process: Process, thread: Thread, here: PythonFrame, same: Optional[float]) -> Match:
@@ -113,6 +117,10 @@ def _match(view: View, process: Process, thread: Thread, here: PythonFrame, same
     others = [t for t in process.tasks if loop is not None and t.loop == loop.id and t.state == "pending"]
     does = "computes" if computes else _waiting(thread)
     facts = [f"{label(thread)} runs an event loop, and is inside a callback of it at {short(here)}: it {does}"]
+    if loop is not None and loop.callback_lasts_s is not None and loop.turn_s is not None:
+        facts.append(f"the loop's present turn began {loop.turn_s:.1f} s ago, and it runs the same callback since")
+    if loop is not None and loop.next_timer_s is not None and loop.next_timer_s < 0:
+        facts.append(f"the loop's first timer is {-loop.next_timer_s:.1f} s late")
     if same is not None:
         facts.append(f"it was there in {same:.0%} of the samples over {view.window or 0:.1f} s")
     else:

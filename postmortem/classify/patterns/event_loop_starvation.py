@@ -17,7 +17,7 @@ move the computation to threads or processes; make the slices shorter.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Iterator, List, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 from ...evidence import Loop, Process, PythonFrame, Task, Thread
 from .. import knowledge
@@ -49,6 +49,8 @@ PATTERN = Pattern(
 #: Callbacks in the ready queue. Servers under full load measure 0-6, and tasks that yield once in a while as many as there
 #: are of them.
 MIN_READY, MANY_READY = 8, 20
+#: Seconds: a turn that is over sooner keeps nobody waiting. Servers under full load measure 0.001-0.03.
+LONG_TURN = 0.1
 #: Of the loop thread's samples: inside a callback or step, rather than in `select`.
 MIN_INSIDE = 0.7
 
@@ -57,18 +59,30 @@ def match(view: View) -> Iterator[Answer]:
     for process in view.pythons:
         for loop in process.loops:
             thread = view.thread(process, loop.tid)
-            if thread is None or loop.ready is None or loop.ready < MIN_READY:
+            if thread is None or _queued(loop) < MIN_READY:
                 continue
             if not thread.samples:
                 yield CannotTell(
-                    (f"an observation window: do the {loop.ready} callbacks of the event loop get their turns?",)
+                    (f"an observation window: do the {_queued(loop)} callbacks of the event loop get their turns?",)
                 )
                 continue
             yield _answer(view, process, loop, thread)
 
 
+def _queued(loop: Loop) -> int:
+    """Callbacks of the present turn, or that stand ready for the next one."""
+    return max(loop.ready or 0, loop.turn_callbacks or 0)
+
+
+def _turn_s(loop: Loop) -> Optional[float]:
+    """How long the present turn takes in all, by what of it is done."""
+    if loop.turn_s is None or not loop.turn_callbacks or loop.turn_done is None:
+        return None
+    return loop.turn_s * loop.turn_callbacks / max(1, loop.turn_done)
+
+
 def _answer(view: View, process: Process, loop: Loop, thread: Thread) -> Answer:
-    inside, places, turns = _work(view, thread)
+    inside, places = _work(view, thread)
     if inside < MIN_INSIDE:
         return No(
             f"{loop.ready} callbacks stood ready, but {1 - inside:.0%} of the samples of {label(thread)} were no work"
@@ -76,16 +90,13 @@ def _answer(view: View, process: Process, loop: Loop, thread: Thread) -> Answer:
     tasks = [t for t in process.tasks if t.loop == loop.id and t.state == "pending" and t.ready]
     if sum(len(p.tasks) for p in pollers(process)) > len(tasks) // 2 and not places:
         return No(f"what stands ready in the loop of {label(thread)} only polls")
-    if turns <= 1 and thread.calling is not None and thread.calling.lasts_s is not None:
-        return No(f"{label(thread)} was in one and the same call all the time: no turn was taken")
     return _match(view, process, loop, thread, tasks, inside, places)
 
 
-def _work(view: View, thread: Thread) -> Tuple[float, List[PythonFrame], int]:
-    """(share of samples at work, the program's places in them, how many stacks)"""
+def _work(view: View, thread: Thread) -> Tuple[float, List[PythonFrame]]:
+    """(share of samples at work, the program's places in them)"""
     total = inside = 0
     seen: Counter[PythonFrame] = Counter()
-    stacks = set()
     for count, frames in view.samples(thread):
         total += count
         at = next((i for i, f in enumerate(frames) if knowledge.in_table(f, (knowledge.LOOP_STEP,))), None)
@@ -94,28 +105,28 @@ def _work(view: View, thread: Thread) -> Tuple[float, List[PythonFrame], int]:
         if own is not None:
             inside += count
             seen[own] += count
-            stacks.add(frames)
-    return inside / total if total else 0.0, [frame for frame, _n in seen.most_common(3)], len(stacks)
+    return inside / total if total else 0.0, [frame for frame, _n in seen.most_common(3)]
 
 
 def _match(
     view: View, process: Process, loop: Loop, thread: Thread, tasks: List[Task], inside: float, places: List[PythonFrame]
 ) -> Match:  # fmt: skip
-    ready = loop.ready or 0
+    ready, turn = _queued(loop), _turn_s(loop)
     at = f", most of them at {short(places[0])}" if places else ""
     facts = [f"{plural(ready, 'callback')} stand in the ready queue of the loop of {label(thread)}"]
     if tasks:
         facts.append(f"{plural(len(tasks), 'task')} {'waits' if len(tasks) == 1 else 'wait'} for nothing but a turn")
     facts.append(f"the loop's thread was at work in {inside:.0%} of the samples over {view.window or 0:.1f} s")
     late = loop.next_timer_s
+    if turn is not None:
+        facts.append(f"{loop.turn_done} of the {loop.turn_callbacks} callbacks of the present turn took {loop.turn_s:.3f} s: "
+                     f"the whole turn takes about {turn:.2g} s, and whoever becomes ready now waits for that long")  # fmt: skip
     if late is not None and late < 0:
-        facts.append(f"its first timer is {-late:.2f} s late: so long does a turn take")
-    else:
-        facts.append(f"at 1 to 10 ms a callback, a turn takes {ready * 0.001:.2g} to {ready * 0.01:.2g} s")
+        facts.append(f"its first timer is {-late:.2f} s late")
     facts.append("a semaphore would not help: whoever it lets through goes to the end of the same queue")
     frames = list(dict.fromkeys([*places, *_callers(view, thread, places)]))
     return Match(
-        confidence="likely" if ready >= MANY_READY else "possible",
+        confidence="likely" if ready >= MANY_READY and (turn is None or turn >= LONG_TURN) else "possible",
         summary=f"{plural(ready, 'callback')} wait for their turn in the event loop of {label(thread)}{at}",
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, frame, thread) for frame in view.loops_around(frames[:4])),
