@@ -107,6 +107,9 @@ def load(path: Path) -> Case:
         if not isinstance(value, _TYPES.get(str(known[key].type), (list,))):
             raise ValueError(f"{path}: {key} is a {type(value).__name__}")
     values: Dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+    pythons = values.get("pythons", ())
+    if "recorded_with" not in values and pythons:
+        values["recorded_with"] = Case.recorded_with if Case.recorded_with in pythons else pythons[-1]
     try:
         return Case(path.parent, **values)
     except TypeError as exc:
