@@ -1,13 +1,14 @@
 """A short string that is the same for the same hang on another day, machine or interpreter.
 
-It is made of the pattern and of *where to change the code*, each place once: a file without the folders that differ from one
-checkout to the next, and a function without its line. So another checkout or virtual environment, shifted lines, other
+It is made of the pattern and of *where to change the code*, each place once: a file without the folders that differ from
+one checkout to the next, and a function without its line. So another checkout or virtual environment, shifted lines, other
 thread ids, more workers or another order of them give the same one; another function, package or pattern another one.
+Of threads that move only the functions count that they are in most of the time, if there are such.
 
 The name of a function is ``co_name``, which every interpreter has, and not the qualified one, which is known from 3.11 on.
 Comprehensions are functions of their own up to 3.11 (PEP 709), generator expressions on all releases, and all have the same
-name: they count as the function around them. Native places count
-only where there is nothing else, because a function in C has a name only where symbols are installed.
+name: they count as the function around them. Native places count only where there is nothing else, because a function in C
+has a name only where symbols are installed.
 
 VERSION is a part of the string and changes with the recipe: signatures of different versions are not to be compared.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ..evidence import Evidence, Process, PythonFrame, Thread
 from ..findings import Culprit, Finding
@@ -59,7 +60,7 @@ def signature(evidence: Evidence, leading: Optional[Finding]) -> str:
 
 
 def _to_change(evidence: Evidence, finding: Finding) -> List[str]:
-    threads = {(p.pid, t.tid): t for p in evidence.processes for t in p.threads}
+    threads: Dict[Tuple[int, Optional[int]], Thread] = {(p.pid, t.tid): t for p in evidence.processes for t in p.threads}
     python = [(c, _function(evidence, c)) for c in finding.culprits if not _NATIVE.search(c.file)]
     if python:
         stays = [one for one in python if _stays(threads.get((one[0].pid, one[0].tid)), *one)]
