@@ -6,10 +6,11 @@ Files are matched by their ending, functions by name; both are stable over 3.8-3
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Optional, Sequence, Tuple
 
-from ..evidence import PythonFrame
+from ..evidence import NativeFrame, PythonFrame, Thread
 
 #: Paths of the standard library: .../lib/python3.12/threading.py, frozen modules, zipped libraries.
 _STDLIB = re.compile(r"(/lib(64)?/python3\.\d+t?/(?!site-packages/|dist-packages/))|^<frozen |/python3\d+\.zip/")
@@ -76,6 +77,33 @@ NATIVE_FINALIZER = frozenset((
 ))  # fmt: skip
 NATIVE_SIGNAL = frozenset(("_PyErr_CheckSignalsTstate", "_PyErr_CheckSignals", "PyErr_CheckSignals"))
 
+#: Functions in C that resolve names, blocking (Modules/socketmodule.c), and those of the C library below them, as they are named
+#: with or without debug symbols (glibc: sysdeps/posix/getaddrinfo.c, inet/getnameinfo.c, resolv/res_send.c; musl has the first).
+RESOLVES = frozenset((
+    "_socket.getaddrinfo", "_socket.gethostbyname", "_socket.gethostbyname_ex", "_socket.gethostbyaddr",
+    "_socket.getnameinfo",
+))  # fmt: skip
+NATIVE_RESOLVES = frozenset((
+    "getaddrinfo", "getnameinfo", "gethostbyname_r", "gethostbyname2_r", "gethostbyname3_r", "gethostbyname4_r",
+    "gethostbyaddr_r", "gethostbyname", "gethostbyaddr", "res_context_send", "res_nsend", "res_send", "res_nsearch",
+    "socket_getaddrinfo",
+))  # fmt: skip
+
+#: Where in the kernel a thread waits for a file system that answers from elsewhere: interruptibly (state S) in FUSE, until a
+#: signal comes (fs/fuse/dev.c); NFS (net/sunrpc/sched.c), CIFS (fs/smb/client/transport.c), 9p (net/9p/client.c), Ceph, autofs.
+STORAGE = (
+    "request_wait_answer", "__fuse_request_send", "fuse_simple_request", "rpc_wait_bit_killable", "wait_for_response",
+    "p9_client_rpc", "ceph_mdsc_wait_request", "autofs_wait", "nfs_wait_bit_killable", "io_schedule", "folio_wait_bit_common",
+    "wait_on_page_bit_common",
+)
+#: And what shows as state D without any storage: a parent until its child has run a program (kernel/fork.c, vfork), the freezer
+#: of version 1, a core being written, a userfault, memory that has to be freed first.
+NO_STORAGE = (
+    "kernel_clone", "_do_fork", "do_fork", "wait_for_vfork_done", "__refrigerator", "do_coredump", "coredump_wait",
+    "handle_userfault", "mem_cgroup_handle_over_high", "mem_cgroup_oom_synchronize", "futex_wait_queue", "do_exit",
+    "rwsem_down_read_slowpath", "rwsem_down_write_slowpath", "msleep", "do_freezer_trap",
+)
+
 
 def is_stdlib(frame: PythonFrame) -> bool:
     return bool(_STDLIB.search(frame.file))
@@ -92,6 +120,17 @@ def is_loop_turn(frame: PythonFrame) -> bool:
 
 def is_loop_machinery(frame: PythonFrame) -> bool:
     return any(part in frame.file for part in LOOP_MACHINERY)
+
+
+def resolves(thread: Thread) -> bool:
+    """Is it waiting in a call that resolves a name? Below such a call no Python code runs."""
+    if thread.wait is None:
+        return False
+    if thread.calling is not None and thread.calling.function in RESOLVES:
+        return True
+    above = itertools.takewhile(lambda frame: isinstance(frame, NativeFrame), thread.stack)
+    names = [frame.function or "" for frame in above if isinstance(frame, NativeFrame)]
+    return any(name.replace("__GI_", "").lstrip("_") in NATIVE_RESOLVES for name in names)
 
 
 def is_finalizer(frame: PythonFrame) -> bool:
