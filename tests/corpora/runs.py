@@ -55,14 +55,24 @@ def environment(base: Path, requirements: Sequence[str]) -> Path:
     with _making:
         if not done.exists():
             shutil.rmtree(venv, ignore_errors=True)  # what an interrupted run left
-            pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--quiet"]
-            for command in ([str(base), "-m", "venv", str(venv)], [*pip, *requirements]):
-                try:
-                    subprocess.run(command, check=True, capture_output=True, text=True, timeout=INSTALL_S)
-                except subprocess.CalledProcessError as exc:
-                    raise NotRecorded(f"{' '.join(command)}: {exc.stderr.strip()[-300:]}") from exc
+            try:
+                _run([str(base), "-m", "venv", str(venv)])
+                pip = [str(python), "-m", "pip"]
+            except NotRecorded:  # no ensurepip, as in Debian's packages: another pip can install there
+                shutil.rmtree(venv, ignore_errors=True)
+                _run([str(base), "-m", "venv", "--without-pip", str(venv)])
+                pip = [sys.executable, "-m", "pip", "--python", str(python)]
+            _run([*pip, "install", "--disable-pip-version-check", "--quiet", *requirements])
             done.touch()
     return python
+
+
+def _run(command: List[str]) -> None:
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=INSTALL_S)
+    except subprocess.CalledProcessError as exc:
+        said = exc.stderr.strip() or exc.stdout.strip()
+        raise NotRecorded(f"{' '.join(command)}: {said[-300:]}") from exc
 
 
 @contextlib.contextmanager

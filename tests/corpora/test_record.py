@@ -80,6 +80,23 @@ def test_a_broken_environment_is_made_anew(tmp_path: Path, monkeypatch: pytest.M
     assert made == environment(fake, ("x==1",))
 
 
+def test_an_interpreter_without_ensurepip_gets_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where `python -m venv` fails it is made without pip, and our own pip installs into it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    asked = tmp_path / "asked"
+    fake = tmp_path / "python"
+    fake.write_text(
+        f'#!/bin/sh\necho "$@" >> {asked}\ncase "$*" in\n'
+        '*--without-pip*) for last; do :; done; mkdir -p "$last/bin"; cp "$0" "$last/bin/python"; exit 0;;\n'
+        '*"-m venv"*) echo "ensurepip is not available"; exit 1;;\nesac\n',
+        "utf-8",
+    )
+    fake.chmod(0o755)
+    made = environment(fake, ("x==1",))
+    assert made.exists()
+    assert asked.read_text("utf-8").splitlines()[-1].endswith("x==1")
+
+
 def test_a_peer_listens_and_goes_away() -> None:
     """A case's other side takes connections while it is wanted, and no longer."""
     case = next(case for case in all_cases() if case.peer)
