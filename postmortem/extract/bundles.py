@@ -11,8 +11,8 @@ from ..evidence import Evidence, Timings, Trigger
 from .connections import Connections
 from .cores import How
 from .descriptors import Descriptors
-from .process import Raw
 from .processes import read_processes
+from .raw import Raw
 from .shortcomings import end_gaps, step_gaps
 from .sources import read_sources
 from .surroundings import Surroundings

@@ -9,7 +9,7 @@ from ..evidence import replace as changed
 from ..memory import Segments
 from . import waits
 from .endpoints import DescriptorBook
-from .process import Raw, comm, last_call
+from .raw import Raw, comm, last_call
 from .signals import caught
 from .window import assigned, counters, number
 

@@ -17,7 +17,8 @@ from ..native.evalloop import named
 from .crashes import fatal_signal, with_crash
 
 if TYPE_CHECKING:
-    from .process import Raw, Reader
+    from .process import Reader
+    from .raw import Raw
 
 #: How long gdb may take where nobody waits for the verdict.
 GDB_DEADLINE_S = 60.0

@@ -2,67 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..cpython.calls import first_number
-from ..cpython.cancels import cancels
 from ..cpython.frames import Frame as PyFrame
 from ..cpython.interpreter import Python, ThreadState
 from ..cpython.nativecalls import native_call
-from ..cpython.variablesearch import users_of
-from ..evidence import (
-    Backlog,
-    Calling,
-    Gap,
-    HeldLock,
-    KeptException,
-    NativeFrame,
-    Process,
-    PythonFrame,
-    PythonInfo,
-    Resource,
-    Thread,
-    Wait,
-)
+from ..evidence import Calling, Gap, HeldLock, NativeFrame, Process, PythonFrame, Thread, Wait
 from ..evidence import replace as changed
 from ..memory import CoreThread, ElfCore
 from . import waits
 from .acquires import Lines
-from .backlogs import BacklogBook
 from .buffered import BufferBook
 from .collector import collectors
-from .descriptors import Descriptors
 from .endpoints import DescriptorBook
-from .gil import gil_id, gil_resources
-from .interpreters import told
+from .gil import gil_id
 from .joins import joined_thread
-from .kept import KeptBook
 from .kinship import LockPlace, Trace
 from .locks import LockBook
 from .native_locks import NativeLocks
 from .pools import FutureFacts
-from .reach import Books, Reaches
-from .serving import with_servers
+from .raw import Raw, comm, last_call
 from .sharedwork import SharedWork
-from .signals import caught, signal_handlers
 from .stacks import Stacks
 from .states import idents, match_states
 from .tasks import TaskBook
 from .usages import Usages
 from .variables import Variables, thread_exceptions
-from .window import NO_WINDOW, Window, counters, number
-
-
-class Raw(NamedTuple):
-    """What the capture wrote about a process beside its core; all of it may be empty."""
-
-    process: Dict[str, Any]
-    window: Window
-    samples: Dict[int, Tuple[Any, ...]]
-    descriptors: Optional[Descriptors]
-
-
-NO_RAW = Raw({}, NO_WINDOW, {}, None)
+from .whole import process_of
+from .window import counters
 
 
 class Reader:
@@ -82,7 +50,7 @@ class Reader:
         self.raw = raw
         self.pid = pid
         self.gaps: List[Gap] = []
-        self._usages = Usages(lines)
+        self.usages = Usages(lines)
         self.by_tid = match_states(python, core) if python else {}
         self.tid_of_ident = idents(core, self.by_tid)
         self.locks = LockBook(python, self.by_tid, lines, self.tid_of_ident) if python else None
@@ -91,7 +59,7 @@ class Reader:
         self.buffers = BufferBook(python, core, self.tid_of_ident)
         self.variables = Variables(python, self.gaps) if python and with_locals else None
         self.stacks = Stacks(python, self.variables, self.gaps)
-        self._drafts: List[Tuple[Thread, Sequence[PyFrame]]] = []
+        self.drafts: List[Tuple[Thread, Sequence[PyFrame]]] = []
         self.tasks = TaskBook(python, self, lines, self.gaps) if python else None
         self.descriptors = DescriptorBook(raw.descriptors)
 
@@ -105,7 +73,7 @@ class Reader:
                 tasks, shared = self.tasks, self.shared
                 self.locks.futures.beside = lambda future: tasks.runner(future) or shared.runner(future)
         # after the tasks: what a suspended coroutine holds, its loop's thread holds
-        self._drafts = [self._draft(thread) for thread in self.core.threads]
+        self.drafts = [self._draft(thread) for thread in self.core.threads]
         if self.locks is not None:
             self.locks.settle()
         self.shared.settle()
@@ -113,14 +81,14 @@ class Reader:
     @property
     def files(self) -> List[str]:
         """The source files of every Python frame that was read."""
-        frames = [frame for _thread, frames in self._drafts for frame in frames]
+        frames = [frame for _thread, frames in self.drafts for frame in frames]
         tasks = self.tasks.tasks if self.tasks is not None else ()
         return sorted({frame.code.filename for frame in frames} | {f.file for task in tasks for f in task.stack})
 
-    def _threads(self, native: Mapping[int, Tuple[NativeFrame, ...]]) -> Tuple[Thread, ...]:
+    def threads(self, native: Mapping[int, Tuple[NativeFrame, ...]]) -> Tuple[Thread, ...]:
         self.native_locks.settle(native)
         running = collectors(self.python, self.by_tid, native) if self.python else {}
-        found = [self._finished(draft, native.get(draft.tid, ())) for draft, _frames in self._drafts]
+        found = [self._finished(draft, native.get(draft.tid, ())) for draft, _frames in self.drafts]
         return tuple(
             changed(t, holds=(*self._holds(t.tid), *self.native_locks.held_by(t)), gc=running.get(t.tid)) for t in found
         )
@@ -273,81 +241,7 @@ class Reader:
 
     def process(self, native: Mapping[int, Tuple[NativeFrame, ...]]) -> Process:
         """What was read, with the native stacks by tid."""
-        raw, python = self.raw.process, self.python
-        threads = self._threads(native)
-        holders = {state.address: tid for tid, state in self.by_tid.items()}
-        worlds = self.locks.stop_the_world if self.locks else lambda _interpreter: None
-        interpreters = told(python.interpreters, self.raw.window, holders, worlds) if python else ()
-        for problem in python.problems if python else []:
-            self.gaps.append(Gap("cpython", f"process {self.pid}", problem))
-        forgotten = len(threads) - len(self.by_tid)
-        if python and python.finalizing and forgotten:
-            reason = (
-                f"the interpreter is ending and knows {forgotten} threads no longer: whether they ran Python is lost"
-            )
-            self.gaps.append(Gap("cpython", f"process {self.pid}", reason, "capture it before it ends"))
-        resources: Tuple[Resource, ...] = (
-            *(self.locks.resources() if self.locks else ()),
-            *self.native_locks.resources(),
-            *gil_resources(interpreters, threads),
-            *self.shared.resources(),
-            *self.buffers.resources(),
-            *(self.tasks.resources() if self.tasks else ()),
-            *self.descriptors.resources(),
-        )
-        if python and self.locks is not None and self.tasks is not None:
-            awaits = self.tasks.awaits
-            books = Books({**self.locks.addresses(), **awaits.addresses()}, awaits.tasks, self.by_tid)
-            reaches = Reaches(python, self.core, books, self.frame, self.gaps)
-            resources = reaches.settle(resources, threads, self.tasks.tasks, self.tasks.loops)
-        catches = caught(raw.get("signals_caught"))
-        frames = {thread.tid: found for thread, found in self._drafts}
-        resources = with_servers(self.pid, resources, threads, frames, python)
-        return Process(
-            pid=self.pid,
-            ppid=_integer(raw.get("ppid")) if raw else self.core.ppid,
-            argv=_words(raw.get("argv")) or tuple(self.core.argv.split()),
-            exe=raw.get("exe") if isinstance(raw.get("exe"), str) else None,
-            state=raw.get("state") if isinstance(raw.get("state"), str) else None,
-            python=_info(python) if python else None,
-            interpreters=interpreters,
-            threads=threads,
-            resources=resources,
-            loops=self.tasks.loops if self.tasks else (),
-            signal_handlers=signal_handlers(python, self.gaps, catches, threads),
-            catches=catches,
-            pools=(*(self.locks.pools if self.locks else ()), *self.shared.pools),
-            tasks=self.tasks.tasks if self.tasks else (),
-            cancels=self._cancels(resources),
-            stops=self._usages.stops(self.files),
-            backlogs=self._backlogs(),
-            kept_exceptions=self._kept(),
-            age_s=number(raw.get("age_s")),
-            cpus_allowed=_cpus(raw.get("cpus_allowed")),
-            io=self.raw.window.io,
-            rss_growth=self.raw.window.rss_growth,
-            listening=self.raw.descriptors.listening if self.raw.descriptors else None,
-        )
-
-    def _backlogs(self) -> Tuple[Backlog, ...]:
-        if self.python is None or self.tasks is None:
-            return ()
-        book = BacklogBook(self.python, self.raw.window, self._usages, self.frame, self.by_tid, self.tasks.states)
-        return book.backlogs()
-
-    def _kept(self) -> Tuple[KeptException, ...]:
-        if self.python is None or self.tasks is None:
-            return ()
-        book = KeptBook(self.python, self.core, self.raw.window, self._usages, self.frame, self.by_tid)
-        return book.groups(users_of(self.by_tid.values(), self.tasks.states.values()))
-
-    def _cancels(self, resources: Sequence[Resource]) -> Optional[Tuple[str, ...]]:
-        if self.python is None or self.tasks is None:
-            return None
-        if not self.tasks.tasks and not any(resource.kind == "future" for resource in resources):
-            return None  # there is nothing to cancel
-        own = [frame for _thread, frames in self._drafts for frame in frames]
-        return cancels(self.python, [*own, *self.tasks.frames])
+        return process_of(self, native)
 
     def trace(self) -> Trace:
         """What the evidence of other processes is completed with."""
@@ -355,53 +249,3 @@ class Reader:
         places = {ident: LockPlace(state.address, state.owner_ident) for ident, state in states.items()}
         places.update({ident: LockPlace(at, None, tid) for ident, (at, tid) in self.native_locks.places().items()})
         return self.shared.trace(self.tid_of_ident, {**places, **self.buffers.places()})
-
-
-def comm(raw: Raw, tid: int) -> Optional[str]:
-    """A thread's name as the kernel has it."""
-    threads = raw.process.get("threads")
-    facts = threads.get(str(tid)) if isinstance(threads, dict) else None
-    name = facts.get("comm") if isinstance(facts, dict) else None
-    return name if isinstance(name, str) else None
-
-
-def last_call(window: Window, tid: int) -> Optional[waits.SystemCall]:
-    """The system call that /proc showed at the last look of the window, before anything was stopped."""
-    call = window.threads.get(tid, {}).get("last_syscall")
-    args = call.get("args") if isinstance(call, dict) else None
-    if not isinstance(call, dict) or not isinstance(args, list) or len(args) != 6:
-        return None
-    try:
-        return waits.SystemCall(str(call["name"]), tuple(int(a) for a in args))  # type: ignore[arg-type]
-    except (KeyError, TypeError, ValueError):
-        return None
-
-
-def _info(python: Python) -> PythonInfo:
-    runtime = python.runtime
-    return PythonInfo(runtime.version_text, "CPython", runtime.free_threaded, python.debug, python.finalizing)
-
-
-def _words(value: Any) -> Tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list) else ()
-
-
-def _integer(value: Any) -> Optional[int]:
-    return value if isinstance(value, int) else None
-
-
-def _cpus(value: Any) -> Optional[int]:
-    """A count, or a list such as ``0-3,8``."""
-    if isinstance(value, int):
-        return value
-    if isinstance(value, list):
-        return len(value)
-    if not isinstance(value, str):
-        return None
-    count = 0
-    for part in value.split(","):
-        first, _dash, last = part.strip().partition("-")
-        if not first.isdigit():
-            return None
-        count += int(last or first) - int(first) + 1
-    return count

@@ -15,7 +15,7 @@ from . import schedule
 from .coreless import read_without_core
 from .cores import Begun, How, Opened, begin, finish, open_core, start_gdb, with_program
 from .kinship import Trace, with_kinship
-from .process import Raw
+from .raw import Raw
 from .sharing import with_sharers
 from .window import read_json
 from .workers import with_workers

@@ -8,7 +8,8 @@ from ..cpython.interpreter import Python
 from ..cpython.runtime import NoInterpreter
 from ..evidence import Gap
 from ..memory import CoreThread, ElfCore
-from .process import NO_RAW, Raw, Reader
+from .process import Reader
+from .raw import NO_RAW, Raw
 from .scripts import located, script_directory
 from .sources import parsed, read_lines
 

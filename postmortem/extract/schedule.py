@@ -14,7 +14,7 @@ import time
 from typing import Dict, Hashable, List, Mapping, Optional
 
 from .cores import GDB_DEADLINE_S
-from .process import Raw, last_call
+from .raw import Raw, last_call
 
 #: With less than this it would be killed half-way on a busy machine: it takes .2 s on an idle one.
 _SHORTEST_GDB_S = 1.0

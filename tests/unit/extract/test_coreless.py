@@ -7,7 +7,7 @@ from typing import Any, Dict
 import pytest
 
 from postmortem.extract.coreless import read_without_core
-from postmortem.extract.process import NO_RAW
+from postmortem.extract.raw import NO_RAW
 from postmortem.extract.window import NO_WINDOW
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from postmortem.extract import schedule
-from postmortem.extract.process import NO_RAW, Raw
+from postmortem.extract.raw import NO_RAW, Raw
 from postmortem.extract.window import NO_WINDOW
 
 

@@ -1,0 +1,41 @@
+"""What the capture wrote about a process beside its core: names, the last system calls, and what the window saw."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, NamedTuple, Optional, Tuple
+
+from . import waits
+from .descriptors import Descriptors
+from .window import NO_WINDOW, Window
+
+
+class Raw(NamedTuple):
+    """What the capture wrote about a process beside its core; all of it may be empty."""
+
+    process: Dict[str, Any]
+    window: Window
+    samples: Dict[int, Tuple[Any, ...]]
+    descriptors: Optional[Descriptors]
+
+
+NO_RAW = Raw({}, NO_WINDOW, {}, None)
+
+
+def comm(raw: Raw, tid: int) -> Optional[str]:
+    """A thread's name as the kernel has it."""
+    threads = raw.process.get("threads")
+    facts = threads.get(str(tid)) if isinstance(threads, dict) else None
+    name = facts.get("comm") if isinstance(facts, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def last_call(window: Window, tid: int) -> Optional[waits.SystemCall]:
+    """The system call that /proc showed at the last look of the window, before anything was stopped."""
+    call = window.threads.get(tid, {}).get("last_syscall")
+    args = call.get("args") if isinstance(call, dict) else None
+    if not isinstance(call, dict) or not isinstance(args, list) or len(args) != 6:
+        return None
+    try:
+        return waits.SystemCall(str(call["name"]), tuple(int(a) for a in args))  # type: ignore[arg-type]
+    except (KeyError, TypeError, ValueError):
+        return None

@@ -1,0 +1,143 @@
+"""What is said of a process as a whole, when its threads, locks and tasks have been read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Tuple
+
+from ..cpython.cancels import cancels
+from ..cpython.interpreter import Python
+from ..cpython.variablesearch import users_of
+from ..evidence import Backlog, Gap, Interpreter, KeptException, NativeFrame, Process, PythonInfo, Resource, Thread
+from .backlogs import BacklogBook
+from .gil import gil_resources
+from .interpreters import told
+from .kept import KeptBook
+from .reach import Books, Reaches
+from .serving import with_servers
+from .signals import caught, signal_handlers
+from .window import number
+
+if TYPE_CHECKING:
+    from .process import Reader
+
+
+def process_of(reader: Reader, native: Mapping[int, Tuple[NativeFrame, ...]]) -> Process:
+    """What was read, with the native stacks by tid."""
+    raw, python = reader.raw.process, reader.python
+    threads = reader.threads(native)
+    holders = {state.address: tid for tid, state in reader.by_tid.items()}
+    worlds = reader.locks.stop_the_world if reader.locks else lambda _interpreter: None
+    interpreters = told(python.interpreters, reader.raw.window, holders, worlds) if python else ()
+    _note_problems(reader, len(threads) - len(reader.by_tid))
+    resources = _resources(reader, interpreters, threads)
+    catches = caught(raw.get("signals_caught"))
+    return Process(
+        pid=reader.pid,
+        ppid=_integer(raw.get("ppid")) if raw else reader.core.ppid,
+        argv=_words(raw.get("argv")) or tuple(reader.core.argv.split()),
+        exe=raw.get("exe") if isinstance(raw.get("exe"), str) else None,
+        state=raw.get("state") if isinstance(raw.get("state"), str) else None,
+        python=_info(python) if python else None,
+        interpreters=interpreters,
+        threads=threads,
+        resources=resources,
+        loops=reader.tasks.loops if reader.tasks else (),
+        signal_handlers=signal_handlers(python, reader.gaps, catches, threads),
+        catches=catches,
+        pools=(*(reader.locks.pools if reader.locks else ()), *reader.shared.pools),
+        tasks=reader.tasks.tasks if reader.tasks else (),
+        cancels=_cancels(reader, resources),
+        stops=reader.usages.stops(reader.files),
+        backlogs=_backlogs(reader),
+        kept_exceptions=_kept(reader),
+        age_s=number(raw.get("age_s")),
+        cpus_allowed=_cpus(raw.get("cpus_allowed")),
+        io=reader.raw.window.io,
+        rss_growth=reader.raw.window.rss_growth,
+        listening=reader.raw.descriptors.listening if reader.raw.descriptors else None,
+    )
+
+
+def _note_problems(reader: Reader, forgotten: int) -> None:
+    """``forgotten``: threads of which the interpreter has no state."""
+    python = reader.python
+    for problem in python.problems if python else []:
+        reader.gaps.append(Gap("cpython", f"process {reader.pid}", problem))
+    if python and python.finalizing and forgotten:
+        reason = f"the interpreter is ending and knows {forgotten} threads no longer: whether they ran Python is lost"
+        reader.gaps.append(Gap("cpython", f"process {reader.pid}", reason, "capture it before it ends"))
+
+
+def _resources(
+    reader: Reader, interpreters: Tuple[Interpreter, ...], threads: Tuple[Thread, ...]
+) -> Tuple[Resource, ...]:
+    python = reader.python
+    resources: Tuple[Resource, ...] = (
+        *(reader.locks.resources() if reader.locks else ()),
+        *reader.native_locks.resources(),
+        *gil_resources(interpreters, threads),
+        *reader.shared.resources(),
+        *reader.buffers.resources(),
+        *(reader.tasks.resources() if reader.tasks else ()),
+        *reader.descriptors.resources(),
+    )
+    if python and reader.locks is not None and reader.tasks is not None:
+        awaits = reader.tasks.awaits
+        books = Books({**reader.locks.addresses(), **awaits.addresses()}, awaits.tasks, reader.by_tid)
+        reaches = Reaches(python, reader.core, books, reader.frame, reader.gaps)
+        resources = reaches.settle(resources, threads, reader.tasks.tasks, reader.tasks.loops)
+    frames = {thread.tid: found for thread, found in reader.drafts}
+    return with_servers(reader.pid, resources, threads, frames, python)
+
+
+def _backlogs(reader: Reader) -> Tuple[Backlog, ...]:
+    if reader.python is None or reader.tasks is None:
+        return ()
+    book = BacklogBook(reader.python, reader.raw.window, reader.usages, reader.frame, reader.by_tid, reader.tasks.states)
+    return book.backlogs()
+
+
+def _kept(reader: Reader) -> Tuple[KeptException, ...]:
+    if reader.python is None or reader.tasks is None:
+        return ()
+    book = KeptBook(reader.python, reader.core, reader.raw.window, reader.usages, reader.frame, reader.by_tid)
+    return book.groups(users_of(reader.by_tid.values(), reader.tasks.states.values()))
+
+
+def _cancels(reader: Reader, resources: Sequence[Resource]) -> Optional[Tuple[str, ...]]:
+    if reader.python is None or reader.tasks is None:
+        return None
+    if not reader.tasks.tasks and not any(resource.kind == "future" for resource in resources):
+        return None  # there is nothing to cancel
+    own = [frame for _thread, frames in reader.drafts for frame in frames]
+    return cancels(reader.python, [*own, *reader.tasks.frames])
+
+
+def _info(python: Python) -> PythonInfo:
+    runtime = python.runtime
+    return PythonInfo(runtime.version_text, "CPython", runtime.free_threaded, python.debug, python.finalizing)
+
+
+def _words(value: Any) -> Tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()
+
+
+def _integer(value: Any) -> Optional[int]:
+    return value if isinstance(value, int) else None
+
+
+def _cpus(value: Any) -> Optional[int]:
+    """A count, or a list such as ``0-3,8``."""
+    if isinstance(value, int):
+        return value
+    if isinstance(value, list):
+        return len(value)
+    if not isinstance(value, str):
+        return None
+    count = 0
+    for part in value.split(","):
+        first, _dash, last = part.strip().partition("-")
+        if not first.isdigit():
+            return None
+        count += int(last or first) - int(first) + 1
+    return count
