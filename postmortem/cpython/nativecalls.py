@@ -23,6 +23,8 @@ _METHOD, _SELF = 16, 24  # PyCFunctionObject
 _OWNER, _NAME = 16, 24  # PyDescrObject
 _FUNCTIONS = ("builtin_function_or_method", "builtin_method")
 _DESCRIPTORS = ("method_descriptor", "classmethod_descriptor")
+_CALLS_AGAIN, _CALLED = "callable_iterator", 16  # calliterobject (Objects/iterobject.c)
+_SCANNED = 16  # ScannerObject.pattern
 _PATTERN = 48  # PatternObject.pattern
 _MOST_TEXT = 160
 _MOST_GIVEN = 5
@@ -78,6 +80,8 @@ def _candidates(objects: Objects, slots: Sequence[int]) -> List[Tuple[int, str, 
                 name = objects.optional_text(objects.field(value, _NAME))
                 if name:
                     found.append((index, f"{owner}.{name}", next(iter(slots[index + 1 : index + 2]), 0)))
+            elif kind == _CALLS_AGAIN:  # what re's finditer gives, in a `for`
+                found.append((index, *_of_function(objects, objects.field(value, _CALLED))))
         except (Fault, NotThat):
             continue
     return found
@@ -98,10 +102,13 @@ def _of_function(objects: Objects, function: int) -> Tuple[str, int]:
 
 
 def _detail(objects: Objects, name: str, self: int) -> Optional[str]:
-    if not name.startswith(("re.Pattern.", "_sre.SRE_Pattern.", "re.Scanner", "_sre.SRE_Scanner")) or not self:
+    if not name.startswith(("re.Pattern.", "_sre.SRE_Pattern.", "_sre.SRE_Scanner.")) or not self:
         return None
     try:
-        text = objects.optional_text(objects.field(self, _PATTERN))
+        pattern = objects.field(self, _SCANNED) if "Scanner" in name else self
+        value = objects.field(pattern, _PATTERN)
+        is_bytes = objects.type_name(value) == "bytes"
+        text = objects.bytes_(value).decode("latin-1") if is_bytes else objects.optional_text(value)
     except (Fault, NotThat):
         return None
     return None if text is None else f"pattern {text[:_MOST_TEXT]!r}{' …' if len(text) > _MOST_TEXT else ''}"

@@ -15,19 +15,20 @@ def with_turn(loop: Loop, state: LoopState, probe: Mapping[str, object]) -> Loop
     timer = state.first_timer - now if state.first_timer is not None and now is not None else None
     known = replace(loop, next_timer_s=None if timer is None else round(timer, 3))
     seen = probe.get("loops")
-    before = seen.get(str(state.address)) if isinstance(seen, dict) else None
     if turn is None:
-        return replace(known, turned=True) if isinstance(seen, dict) and before is not None else known
+        was_in_one = isinstance(seen, dict) and str(state.address) in seen
+        return replace(known, turned=True) if was_in_one else known
+    seconds = number(probe.get("seconds"))
     known = replace(
         known,
         turn_s=None if now is None else max(0.0, round(now - turn.began, 4)),
         turn_callbacks=turn.callbacks,
         turn_done=turn.done,
+        turned=None if now is None or seconds is None else turn.began > now - seconds,
     )
-    if not isinstance(seen, dict):
+    if known.turned is not False:
         return known
-    if not isinstance(before, list) or len(before) != 2:
-        return replace(known, turned=True)
-    same_turn = number(before[0]) == turn.began
-    same_callback = same_turn and integer(before[1]) == turn.handle
-    return replace(known, turned=not same_turn, callback_lasts_s=number(probe.get("seconds")) if same_callback else None)
+    before = seen.get(str(state.address)) if isinstance(seen, dict) else None
+    seen_same = isinstance(before, list) and len(before) == 2 and integer(before[1]) == turn.handle
+    same = seen_same or (turn.callbacks == 1 and not known.ready)
+    return replace(known, callback_lasts_s=seconds if same else None)

@@ -15,13 +15,13 @@ the call to a thread: `await asyncio.to_thread(...)`, `loop.run_in_executor(None
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Iterator, List, Optional, Tuple
+from typing import Iterator, List, Optional
 
 from ...evidence import Loop, Process, PythonFrame, Task, Thread
 from ...waitgraph import Agent
 from .. import knowledge
 from ..knowledge import short
+from ..loopsteps import computes, inside, kept_in, step
 from ..pattern import Answer, CannotTell, Match, No, Pattern
 from ..view import View, label, plural
 
@@ -43,19 +43,14 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/asyncio-dev.html#running-blocking-code",),
 )  # fmt: skip
 
-#: Of the loop thread's samples: inside a callback or step, and of these at the same place. Loops under load, whose steps
-#: take a millisecond each, are at one place in less than half of the samples.
-MIN_INSIDE, MIN_SAME = 0.9, 0.9
-#: Of a core: computes rather than waits.
-BUSY = 0.8
-#: Further threads that run an event loop: (file ending, function that runs one callback).
-_STEPS = (knowledge.LOOP_STEP, ("uvloop/loop.pyx", "_run"), ("tornado/ioloop.py", "_run_callback"))
+#: Of the loop thread's samples: inside a callback or step.
+MIN_INSIDE = 0.9
 
 
 def match(view: View) -> Iterator[Answer]:
     for process in view.pythons:
         for thread in process.threads:
-            if _step(thread.python) is None:
+            if step(thread.python) is None:
                 continue
             if view.graph.stuck(Agent(process.pid, thread.tid)) is not None:
                 yield No(f"the loop of {label(thread)} is blocked for good by what it waits for: that is the cause")
@@ -63,66 +58,46 @@ def match(view: View) -> Iterator[Answer]:
             yield _answer(view, process, thread)
 
 
-def _step(frames: Tuple[PythonFrame, ...]) -> Optional[Tuple[PythonFrame, ...]]:
-    """The frames above the loop's own, of a callback or step that is being run; None outside of one."""
-    at = next((i for i, f in enumerate(frames) if knowledge.in_table(f, _STEPS)), None)
-    if at is None:
-        return None
-    above = frames[:at]
-    return above if any(not knowledge.is_loop_machinery(f) for f in above) else None
-
-
 def _answer(view: View, process: Process, thread: Thread) -> Answer:
-    here = _place(thread)
-    if here is None:
-        return No(f"the loop of {label(thread)} was between two turns")
     loop = next((one for one in process.loops if one.tid == thread.tid), None)
     if loop is not None and loop.turned:
         return No(f"the loop of {label(thread)} turned during the window: its callbacks come back")
+    kept = kept_in(view, thread)
+    if kept is None:
+        return No(f"the loop of {label(thread)} is busy with many callbacks, not kept by one")
+    if loop is not None and loop.turned is False and loop.callback_lasts_s is None:
+        return No(f"the loop of {label(thread)} goes from callback to callback, though its turn is long")
+    if computes(view, thread) and _is_coroutine(process, loop, kept):
+        return No(f"{label(thread)} computes in the coroutine {kept.function} itself, and does not await")
     lasts = loop is not None and loop.callback_lasts_s is not None
     if not lasts and (not thread.samples or thread.counters is None):
         if thread.wait is None or thread.wait.kind in ("gil", "event-loop"):
             return CannotTell(("an observation window: does the callback of the event loop come back?",))
-        return _match(view, process, thread, here, None)
-    inside, same = _shares(view, thread, here)
-    if not lasts and inside < MIN_INSIDE:
+        return _match(view, process, thread, kept, None)
+    share = inside(view, thread)
+    if not lasts and share < MIN_INSIDE:
         return No(f"the loop of {label(thread)} comes back from its callbacks")
-    if not lasts and same < MIN_SAME:
-        return No(f"the loop of {label(thread)} is busy with many callbacks, not kept by one")
-    return _match(view, process, thread, here, same)
+    return _match(view, process, thread, kept, share)
 
 
-def _place(thread: Thread) -> Optional[PythonFrame]:
-    """The program's line, of the callback or what it called, that does not come back."""
-    return knowledge.own_frame(_step(thread.python) or ())
-
-
-def _shares(view: View, thread: Thread, here: PythonFrame) -> Tuple[float, float]:
-    """(of all samples those inside a callback, of these those with this place on the stack)"""
-    total = inside = 0
-    at_place: Counter[Tuple[str, str]] = Counter()
-    for count, frames in view.samples(thread):
-        total += count
-        above = _step(frames)
-        if above is not None:
-            inside += count
-            at_place.update({key: count for key in {(f.file, f.function) for f in above}})
-    return inside / max(1, total), at_place[(here.file, here.function)] / max(1, inside)
+def _is_coroutine(process: Process, loop: Optional[Loop], frame: PythonFrame) -> bool:
+    """Is it a frame of the running task's own chain of awaits?"""
+    running = [t for t in process.tasks if t.state == "running" and (loop is None or t.loop == loop.id)]
+    return any((f.file, f.function) == (frame.file, frame.function) for task in running for f in task.stack)
 
 
 def _match(view: View, process: Process, thread: Thread, here: PythonFrame, same: Optional[float]) -> Match:
-    share = view.wanted_share(thread)
-    computes = share is not None and share >= BUSY
+    busy = computes(view, thread)
     loop = next((one for one in process.loops if one.tid == thread.tid), None)
     others = [t for t in process.tasks if loop is not None and t.loop == loop.id and t.state == "pending"]
-    does = "computes" if computes else _waiting(thread)
+    does = "computes" if busy else _waiting(thread)
     facts = [f"{label(thread)} runs an event loop, and is inside a callback of it at {short(here)}: it {does}"]
     if loop is not None and loop.callback_lasts_s is not None and loop.turn_s is not None:
         facts.append(f"the loop's present turn began {loop.turn_s:.1f} s ago, and it runs the same callback since")
     if loop is not None and loop.next_timer_s is not None and loop.next_timer_s < 0:
         facts.append(f"the loop's first timer is {-loop.next_timer_s:.1f} s late")
     if same is not None:
-        facts.append(f"it was there in {same:.0%} of the samples over {view.window or 0:.1f} s")
+        facts.append(f"it was inside this callback in {same:.0%} of the samples over {view.window or 0:.1f} s")
     else:
         facts.append("one moment only: capture the running process to see whether the call comes back")
     if thread.calling is not None and thread.calling.lasts_s is not None:
@@ -157,5 +132,6 @@ def _kept(loop: Optional[Loop], others: List[Task]) -> Iterator[str]:
 
 def _frames(thread: Thread, here: PythonFrame) -> List[PythonFrame]:
     """The line that does not come back, and the program's own callers up to the loop."""
-    above = [f for f in _step(thread.python) or () if not knowledge.is_library(f) and f != here]
-    return [here, *above[:2]]
+    above = list(step(thread.python) or ())
+    at = above.index(here) if here in above else 0
+    return [here, *[f for f in above[at + 1 :] if not knowledge.is_library(f)][:2]]

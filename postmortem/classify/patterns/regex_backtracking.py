@@ -51,7 +51,7 @@ MIN_SHARE = 0.8
 LINEAR_PACE = 1_000_000
 
 _VERBS = ("match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer", "scanner")
-_CALLS = frozenset(f"{cls}.{verb}" for cls in ("re.Pattern", "_sre.SRE_Pattern") for verb in _VERBS)
+_CALLS = frozenset(f"{cls}.{verb}" for cls in ("re.Pattern", "_sre.SRE_Pattern", "_sre.SRE_Scanner") for verb in _VERBS)
 #: Modules/_sre.c; Modules/_sre/sre_lib.h since 3.11.
 _ENGINE = ("sre_", "_sre_", "pattern_")
 #: re.match(pattern, text) and the like: their own frame is the innermost one.

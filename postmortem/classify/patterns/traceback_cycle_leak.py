@@ -47,7 +47,7 @@ PATTERN = Pattern(
 #: Bytes that the variables of one kind of exception keep, and exceptions of that kind. A program that has handled its errors
 #: keeps none, one with retries and logs a handful of some kilobytes.
 MUCH, SOME = 4 << 20, 1 << 20
-MANY, FEW = 100, 3
+FEW = 3
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -79,12 +79,11 @@ def _match(view: View, process: Process, kept: KeptException, several: List[Kept
     if kept.cyclic:
         facts.append(f"{kept.cyclic} of them are in a circle: a variable of their own traceback refers to them")
     elif not kept.keepers:
-        facts.append("no variable that was looked at leads to them")
+        facts.append("no variable that was looked at leads to them: what keeps them is a circle, or out of sight")
     for other in several[1:3]:
         facts.append(f"likewise {plural(other.count, other.type)}, {(other.bytes or 0) / (1 << 20):.1f} MB")
-    sure = (kept.bytes or 0) >= MUCH and bool(kept.cyclic or kept.keepers or kept.count >= MANY)
     return Match(
-        confidence="likely" if sure else "possible",
+        confidence="likely" if (kept.bytes or 0) >= MUCH else "possible",
         summary=f"{plural(kept.count, kept.type)} are kept alive{keepers}{at}, and {size:.1f} MB of variables with them",
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, frame) for frame in _places(kept)),

@@ -1,0 +1,56 @@
+"""Callbacks of an event loop as the stack of its thread shows them: where one keeps the thread, and whether it computes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Optional, Tuple
+
+from ..evidence import PythonFrame, Thread
+from . import knowledge
+from .view import View
+
+#: What runs one callback: (file ending, function).
+STEPS = (knowledge.LOOP_STEP, ("uvloop/loop.pyx", "_run"), ("tornado/ioloop.py", "_run_callback"))
+#: Of the samples inside a callback: in the same function. Loops under load, whose steps take a millisecond each, are in one
+#: function in less than half of them.
+MIN_SAME = 0.9
+#: Of a core wanted, or of the looks at it found running: computes rather than waits.
+BUSY = 0.8
+
+
+def step(frames: Tuple[PythonFrame, ...]) -> Optional[Tuple[PythonFrame, ...]]:
+    """The frames above the loop's own, of a callback or step that is being run; None outside of one."""
+    at = next((i for i, f in enumerate(frames) if knowledge.in_table(f, STEPS)), None)
+    if at is None:
+        return None
+    above = frames[:at]
+    return above if any(not knowledge.is_loop_machinery(f) for f in above) else None
+
+
+def computes(view: View, thread: Thread) -> bool:
+    """Does it use all the CPU that it gets? On a busy machine that is little."""
+    looks = thread.counters.states if thread.counters is not None else {}
+    running = looks.get("R", 0) >= BUSY * sum(looks.values()) if looks else False
+    return thread.wait is None and (running or (view.wanted_share(thread) or 0.0) >= BUSY)
+
+
+def kept_in(view: View, thread: Thread) -> Optional[PythonFrame]:
+    """The innermost line of the program, above the loop's own frames, that was there in (nearly) all samples; without
+    samples, the innermost one."""
+    own = [f for f in step(thread.python) or () if not knowledge.is_library(f)]
+    own = own or [f for f in step(thread.python) or () if not knowledge.is_stdlib(f)]
+    seen: Counter[Tuple[str, str]] = Counter()
+    inside = 0
+    for count, frames in view.samples(thread):
+        above = step(frames)
+        inside += count if above is not None else 0
+        seen.update({key: count for key in {(f.file, f.function) for f in above or ()}})
+    if not inside:
+        return next(iter(own), None)
+    return next((f for f in own if seen[(f.file, f.function)] >= MIN_SAME * inside), None)
+
+
+def inside(view: View, thread: Thread) -> float:
+    """Of all samples those inside a callback."""
+    counted = [(count, step(frames) is not None) for count, frames in view.samples(thread)]
+    return sum(count for count, is_inside in counted if is_inside) / max(1, sum(count for count, _is in counted))
