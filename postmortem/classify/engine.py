@@ -142,13 +142,23 @@ def _beats(one: Tuple[Pattern, Match], other: Tuple[Pattern, Match], closure: Di
         return False
     if other[0].id not in closure.get(one[0].id, set()):
         return False
+    if other[0].yields or set(ANYTHING) & set(one[0].outranks):
+        return True
     # a finding without a line to change does not stand before one that has it
     return bool(one[1].culprits) or not other[1].culprits
 
 
 def _closure(patterns: List[Pattern]) -> Dict[str, Set[str]]:
     """pattern → all that it outranks, through others too."""
-    direct = {rule.id: set(rule.pattern.outranks) for rule in all_patterns()}
+    every = [rule.pattern for rule in all_patterns()]
+    common = {p.id for p in every if not set(ANYTHING) & set(p.outranks)}
+    direct = {p.id: set(p.outranks) - set(ANYTHING) for p in every}
+    for pattern in every:
+        if pattern.id not in common:
+            direct[pattern.id] |= common
+        if pattern.yields:
+            for other in every:
+                direct[other.id] |= {pattern.id} - {other.id}
     found: Dict[str, Set[str]] = {}
     for pattern in patterns:
         reached: Set[str] = set()

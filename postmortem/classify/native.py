@@ -37,12 +37,16 @@ def is_program(frame: NativeFrame) -> bool:
     return frame.module is not None and not _RUNTIME.search(frame.module) and not _INTERPRETER.search(frame.module)
 
 
+def is_interpreter(frame: NativeFrame) -> bool:
+    return frame.module is not None and bool(_INTERPRETER.search(frame.module))
+
+
 def called(thread: Thread) -> Tuple[NativeFrame, ...]:
     """The frames of extensions that the innermost Python frame has called, most recent call first. Where it has called a
     function of the C library directly, through ctypes or cffi, those of that library."""
     above = _above_python(thread)
     program = tuple(frame for frame in above if is_program(frame))
-    bridge = next((i for i, frame in enumerate(above) if _is_bridge(frame)), 0)
+    bridge = next((i for i, frame in enumerate(above) if is_bridge(frame)), 0)
     return program or tuple(f for f in above[:bridge] if f.module is not None and not _INTERPRETER.search(f.module))
 
 
@@ -50,7 +54,7 @@ def _above_python(thread: Thread) -> List[NativeFrame]:
     return list(itertools.takewhile(lambda frame: isinstance(frame, NativeFrame), thread.stack))  # type: ignore[arg-type]
 
 
-def _is_bridge(frame: NativeFrame) -> bool:
+def is_bridge(frame: NativeFrame) -> bool:
     return frame.function in _BRIDGING or bool(frame.module and _BRIDGE.search(frame.module))
 
 

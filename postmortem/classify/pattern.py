@@ -18,11 +18,13 @@ class Pattern:
     explanation: str  # why it hangs, for somebody who has never seen it
     remedy: str
     needs: Tuple[str, ...] = ()  # evidence without which it abstains: "window", "python", "cores"
-    outranks: Tuple[str, ...] = ()  # patterns that are its victims or its weaker names
+    outranks: Tuple[str, ...] = ()  # patterns that are its victims or its weaker names; with "*" all that have none
+    yields: bool = False  # it says how the process ended, not why: every other pattern is stronger
     references: Tuple[str, ...] = ()
 
 
-#: For ``Match.because_of``: whatever else is found in the process that causes it.
+#: For ``Match.because_of``: whatever else is found in the process that causes it. In ``Pattern.outranks`` of a crash: what
+#: a process that failed seems to wait for, it no longer waits for.
 ANYTHING = ("*",)
 
 
