@@ -17,6 +17,7 @@ from typing import Dict, List, Optional, Set, Tuple
 from ..evidence import Evidence
 from ..findings import CONFIDENCES, Abstained, Diagnosis, Finding, RuledOut
 from . import patterns as _patterns
+from .fixed_in import fixes
 from .pattern import ANYTHING, CannotTell, Match, Matcher, No, Pattern
 from .signature import signature
 from .view import View
@@ -66,7 +67,7 @@ def classify(evidence: Evidence) -> Diagnosis:
                 ruled_out.append(RuledOut(rule.id, answer.because))
             elif isinstance(answer, CannotTell):
                 abstained.append(Abstained(rule.id, answer.missing))
-    findings = [_finding(pattern, match, matches) for pattern, match in _ranked(matches)]
+    findings = [_finding(evidence, pattern, match, matches) for pattern, match in _ranked(matches)]
     leading = findings[0] if findings else None
     return Diagnosis(
         verdict=leading.pattern if leading else None,
@@ -77,16 +78,17 @@ def classify(evidence: Evidence) -> Diagnosis:
     )
 
 
-def _finding(pattern: Pattern, match: Match, others: List[Tuple[Pattern, Match]]) -> Finding:
+def _finding(evidence: Evidence, pattern: Pattern, match: Match, others: List[Tuple[Pattern, Match]]) -> Finding:
     cause = match.cause_pid if match.cause_pid is not None else match.pid
     present = {p.id for p, m in others if m.pid == cause and m is not match}
+    fixed = fixes(evidence, pattern.id, match.culprits, match.victims)
     return Finding(
         pattern=pattern.id,
         confidence=match.confidence,
         summary=match.summary,
         explanation=pattern.explanation,
-        remedy=match.remedy or pattern.remedy,
-        references=pattern.references,
+        remedy=" ".join([match.remedy or pattern.remedy, *(row.advice for row in fixed)]),
+        references=(*pattern.references, *(row.reference for row in fixed)),
         because_of=tuple(
             sorted(present) if match.because_of == ANYTHING else (p for p in match.because_of if p in present)
         ),
