@@ -6,6 +6,7 @@ where the tasks are kept, ``futures`` what a task object says of itself, ``event
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import List, Optional, Set
 
@@ -15,10 +16,12 @@ from .frames import Frame
 from .functions import Functions
 from .futures import Futures
 from .interpreter import InterpreterState, Python
+from .layouts import OWNED_BY_GENERATOR
 from .objects import NotThat
 from .tasklists import MAX_TASKS, task_addresses, task_layout
 
 MAX_CHAIN = 2_000
+CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR = 0x20, 0x80, 0x200
 COROUTINES = ("coroutine", "generator", "async_generator")
 _MOST_TASK = 4096  # bytes of a task object
 
@@ -77,11 +80,32 @@ class Asyncio:
             running = self._follow(self._coroutine(address, coroutine), task)
             if running:
                 task.state, task.ready = "running", False
+                task.frames = [*self._inside(task.frames), *task.frames]
             if task.waiter and task.awaiting is None:
                 task.awaiting = self._future_name(task.waiter)
             if not task.waiter and task.frames and task.frames[0].is_in("__sleep0", "asyncio/tasks.py"):
                 task.awaiting = "sleep(0)"
         return task
+
+    def _inside(self, frames: List[Frame]) -> List[Frame]:
+        """The coroutines that a running one awaits right now: of them the stack of the thread tells."""
+        for thread in self._interpreter.threads:
+            at = next((i for i, f in enumerate(thread.frames) if frames and f.address == frames[0].address), 0)
+            inner = list(itertools.takewhile(self._is_suspendable, reversed(thread.frames[:at])))
+            if inner:
+                return inner[::-1]
+        return []
+
+    def _is_suspendable(self, frame: Frame) -> bool:
+        """Does it belong to a coroutine or generator? Up to 3.10 its code says so: co_flags stands behind co_stacksize
+        (Include/code.h of 3.8 and 3.9, Include/cpython/code.h of 3.10)."""
+        if not self._objects.layout.heap_frames:
+            return frame.owner == OWNED_BY_GENERATOR
+        try:
+            flags = self._objects.memory.u32(frame.code.address + self._objects.layout.co_stacksize + 4)
+        except Fault:
+            return False
+        return bool(flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR))
 
     def _read_wait(self, task: TaskState) -> None:
         """A task is woken in a turn of its loop of its own, after the future that it waits for is done."""
