@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..evidence import Resource
+from ..waitgraph import Agent
 from .knowledge import own_frame, short
 from .pattern import Match
 from .pipes import WRITES, Waiter, program, waiters
@@ -46,6 +47,14 @@ def circles(view: View) -> List[Tuple[Side, ...]]:
             if not any(_wants_the_end(view, side) for side in members):
                 groups.append(members)
     return groups
+
+
+def caught(view: View) -> FrozenSet[Agent]:
+    """Those in such circles, and those who wait for one of them: none of them waits for an end of file, or for a peer that
+    is only slow."""
+    inside = frozenset(side.waiter.agent for circle in circles(view) for side in circle)
+    whole = frozenset(Agent(agent.pid) for agent in inside)
+    return inside | frozenset(view.graph.behind(inside | whole)) if inside else inside
 
 
 def told(view: View, circle: Sequence[Side]) -> Match:

@@ -28,6 +28,15 @@ LOOP_TURN = (
 #: The event loop's own machinery: a sample whose innermost frames are only these did no work of the program.
 LOOP_MACHINERY = ("asyncio/", "/selectors.py", "/anyio/", "/uvloop/", "/sniffio/", "/contextvars.py")
 
+#: Where a task waits for the network: (file ending, functions).
+AWAITS_NETWORK = (
+    ("asyncio/streams.py", ("_wait_for_data", "_drain_helper", "open_connection")),
+    ("asyncio/selector_events.py", ("sock_recv", "sock_recv_into", "sock_sendall", "sock_connect", "sock_accept")),
+    ("asyncio/base_events.py", ("create_connection",)),
+    ("anyio/_backends/_asyncio.py", ("receive", "receive_some")),
+    ("aiohttp/streams.py", ("read", "_wait")),
+)
+
 #: An event loop runs on a thread that has one of these.
 LOOP_RUN = (("asyncio/base_events.py", "run_forever"), ("asyncio/base_events.py", "_run_once"))
 #: What runs one callback or task step: the frame above it is the program's.
@@ -116,6 +125,11 @@ def is_library(frame: PythonFrame) -> bool:
 
 def is_loop_turn(frame: PythonFrame) -> bool:
     return any(frame.file.endswith(file) and frame.function in functions for file, functions in LOOP_TURN)
+
+
+def awaits_network(stack: Sequence[PythonFrame]) -> bool:
+    """Does a task with these frames wait for a peer?"""
+    return any(f.file.endswith(file) and f.function in functions for f in stack[:3] for file, functions in AWAITS_NETWORK)
 
 
 def is_loop_machinery(frame: PythonFrame) -> bool:

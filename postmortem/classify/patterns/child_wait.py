@@ -30,6 +30,7 @@ PATTERN = Pattern(
 
 _ASYNC = ("asyncio/subprocess.py", "asyncio/base_subprocess.py")
 _COMMUNICATE = ("_communicate", "communicate")
+_ANY_CHILD = ("wait4", "waitid")  # when they name none; a parent in vfork waits for its youngest
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -86,7 +87,7 @@ def _match(
         facts.append(f"{name}: {_doing(child)}" + (f"; it used {cpu:.0%} of a core" if cpu is not None else ""))
     elif view.evidence.trigger.kind == "core":
         facts.append("a core holds one process: what the child did is not in it")
-    supervises = thread.wait is not None and thread.wait.kind == "process" and thread.wait.pid is None
+    supervises = thread.wait is not None and thread.wait.pid is None and thread.wait.syscall in _ANY_CHILD
     if supervises:
         facts.append("it waits for whichever child ends first, as a supervisor does: this may be its work")
     yield Match(

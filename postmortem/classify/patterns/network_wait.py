@@ -15,9 +15,11 @@ from __future__ import annotations
 
 from typing import Iterator, Optional
 
-from ...evidence import Process, Resource, Task, Thread
+from ...evidence import Process, Resource, Thread
+from ...waitgraph import Agent
 from ..alike import Alike, told_once
-from ..knowledge import own_frame, short
+from ..conversations import caught
+from ..knowledge import awaits_network, own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..pipes import awaits_orders
 from ..view import View, label
@@ -35,24 +37,17 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/socket.html#socket.socket.settimeout",),
 )
 
-#: Where a task waits for the network: (file ending, functions).
-_TASK_READS = (
-    ("asyncio/streams.py", ("_wait_for_data", "_drain_helper", "open_connection")),
-    ("asyncio/selector_events.py", ("sock_recv", "sock_recv_into", "sock_sendall", "sock_connect", "sock_accept")),
-    ("asyncio/base_events.py", ("create_connection",)),
-    ("anyio/_backends/_asyncio.py", ("receive", "receive_some")),
-    ("aiohttp/streams.py", ("read", "_wait")),
-)
-
-
 def match(view: View) -> Iterator[Answer]:
+    talking = caught(view)
     for process in view.processes:
         resources, found = {r.id: r for r in process.resources}, []
         for thread in process.threads:
             if thread.wait is None or thread.wait.kind != "socket" or view.idle(thread) or not view.rests(thread):
                 continue
             resource = resources.get(thread.wait.resource or "")
-            if view.moves(thread):
+            if Agent(process.pid, thread.tid) in talking:
+                yield No(f"{label(thread)} waits for a process that waits itself to read: see pipe-deadlock")
+            elif view.moves(thread):
                 yield No(f"{label(thread)} waits for a peer again and again: answers come")
             elif _serves(thread, resource):
                 what = "connections" if resource and resource.listening else "what its client sends"
@@ -108,7 +103,7 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
     alone, found = peers_only(process), []
     for task in process.tasks:
         thread = loops.get(task.loop or "")
-        if task.state != "pending" or thread is None or not (_reads(task) or task.id in alone):
+        if task.state != "pending" or thread is None or not (awaits_network(task.stack) or task.id in alone):
             continue
         wait = thread.wait
         if wait is None or wait.kind != "event-loop" or view.moves(thread):
@@ -140,11 +135,3 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
         who = f"task {task.name}"
         found.append(Alike((frame, resource.remote if resource else None), who, match))
     yield from told_once(found, "task")
-
-
-def _reads(task: Task) -> bool:
-    return any(
-        frame.file.endswith(file) and frame.function in functions
-        for frame in task.stack[:3]
-        for file, functions in _TASK_READS
-    )

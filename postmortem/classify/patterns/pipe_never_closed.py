@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ...evidence import Process, Resource
-from ..conversations import circles
+from ..conversations import caught
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..pipes import Holder, Waiter, ancestors, behind, holders, only_reads, program, read_ends, waiters, waits_too
@@ -49,7 +49,7 @@ _OTHERS = (
 
 
 def match(view: View) -> Iterator[Answer]:
-    talking = {side.waiter.agent for circle in circles(view) for side in circle}
+    talking = caught(view)
     for process in view.processes:
         for waiter in (w for w in waiters(view, process) if w.agent not in talking):
             pipes = read_ends(waiter)

@@ -38,12 +38,13 @@ PATTERN = Pattern(
         "that are those of files (fcntl.lockf), which the kernel releases when a process ends."
     ),
     needs=("python", "cores"),
-    outranks=("child-wait", "missed-wakeup", "mp-worker-died", "shutdown-join", "network-wait", "sleeping"),
+    outranks=("child-wait", "missed-wakeup", "mp-worker-died", "shutdown-join", "network-wait", "sleeping",
+              "pipe-never-closed"),
     references=(
         "https://docs.python.org/3/library/multiprocessing.html#multiprocessing.Process.terminate",
         "https://docs.python.org/3/library/multiprocessing.html#synchronization-primitives",
     ),
-)
+)  # fmt: skip
 
 
 _PROCESS = "multiprocessing/process.py"

@@ -55,7 +55,8 @@ def match(view: View) -> Iterator[Answer]:
             if stdin is None:
                 continue
             senders = {other.pid for other in holders(view, stdin) if other.pid in view.by_pid}
-            if senders & {process.pid, *ancestors(view, process)}:
+            sends = bool(senders & {process.pid, *ancestors(view, process)})
+            if sends and not (view.graph.stuck(waiter.agent) and _asks(view, waiter, own_frame(waiter.frames))):
                 yield No(f"{waiter.who} reads what another process of the tree sends: {stdin.description}")
             elif stdin.kind == "pipe" and own_frame(waiter.frames) is None and not _writers_ask(view, stdin):
                 yield No(f"{waiter.who} reads a pipe, as such programs do: {stdin.description}")
@@ -93,12 +94,14 @@ def _match(view: View, waiter: Waiter, stdin: Resource) -> Match:
         )
     if attended:
         facts.append(attended)
+    stuck = view.graph.stuck(waiter.agent) if stdin.kind == "pipe" and asks else None
+    facts += view.graph.reasons(waiter.agent) if stuck == "proven" else ()
     sure = not attended and (bool(asks) or stdin.kind == "terminal" or idle)
     matters = frame is not None and view.matters(process, waiter.thread)
     return Match(
-        confidence="likely" if sure and matters else "possible",
+        confidence="proven" if stuck == "proven" else "likely" if sure and matters else "possible",
         summary=f"{waiter.who} waits{at} for input that does not come, from {stdin.description}",
-        evidence=tuple(facts),
+        evidence=tuple(dict.fromkeys(facts)),
         culprits=waiter.culprits(view),
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, waiter.thread.tid)),
         pid=process.pid,
@@ -129,6 +132,9 @@ def _writers_ask(view: View, stdin: Resource) -> bool:
 
 def _asks(view: View, waiter: Waiter, frame: Optional[PythonFrame]) -> Optional[str]:
     """The call that asks: in the line itself, or a function of the library that is there for it."""
+    calling = waiter.thread.calling if waiter.task is None else None
+    if calling is not None and calling.function.rpartition(".")[2] == "input":
+        return "input()"
     for found in waiter.frames[:6]:
         if any(found.file.endswith(file) and found.function == function for file, function in _ASKS):
             return short(found)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from postmortem.classify.engine import classify
-from postmortem.evidence import End, Evidence, Loop, Process, Resource, Task, TaskWait, Trigger, Wait, Waker
+from postmortem.evidence import Calling, End, Evidence, Loop, Process, Resource, Task, TaskWait, Trigger, Wait, Waker
 
 from .make import counters, evidence, found, frame, stack, thread, verdict
-from .test_pipes import CHILD, OTHER, PARENT, daemon, of, pipe, waits
+from .test_pipes import CHILD, OTHER, PARENT, child, daemon, of, pipe, waits
 
 
 def lock_wait(owner: Optional[int], holder: Optional[Process] = None, **more: Any) -> Evidence:
@@ -117,6 +117,23 @@ def test_orders_from_a_parent_of_the_tree() -> None:
         PARENT, (thread(PARENT, stack("serve"), wait=Wait("socket", "accept", endless=True), is_main=True),), ()
     )
     assert not {"stdin-wait", "pipe-never-closed"} & found(evidence(parent, worker)).keys()
+
+
+def test_a_question_to_a_parent_that_waits_for_the_child() -> None:
+    """Only the parent could answer, and it does not before the child ends: proven. Without a question it is no input that
+    somebody should type."""
+    given = pipe("pipe:[5]", CHILD, ((CHILD, 0, "r"), (PARENT, 4, "w")))
+    parent = of(PARENT, (waits(child(CHILD), "wait4", PARENT, "fetch"),), (child(CHILD),))
+
+    def told(calling: str) -> Any:
+        call = Calling(calling)
+        asks = of(CHILD, (waits(given, "read", CHILD, "agree", fd=0, calling=call),), (given,), signal_handlers=(),
+                  catches=())  # fmt: skip
+        return classify(evidence(parent, asks))
+
+    first = told("input").findings[0]
+    assert (first.pattern, first.confidence, first.culprits[0].pid) == ("stdin-wait", "proven", CHILD)
+    assert "stdin-wait" not in [f.pattern for f in told("posix.read").findings]
 
 
 def test_a_worker_that_waits_for_orders_over_a_socket() -> None:

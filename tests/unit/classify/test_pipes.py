@@ -265,6 +265,19 @@ def test_peers_that_all_read_first() -> None:
     assert "likely" not in found(evidence(parent, one, handled)).values()
 
 
+def test_who_waits_for_one_of_those_that_all_read_first() -> None:
+    """He reads what somebody of the circle would send: neither an end that is withheld nor a peer that is slow."""
+    one = talks(CHILD, "pipe:[8]", ((OTHER, 7, "w"),))
+    two = talks(OTHER, "pipe:[9]", ((CHILD, 7, "w"), (OTHER, 9, "w")))
+    wakers = (Waker("end", "kernel", pid=CHILD, name="descriptor 8"),)
+    pair = Resource("socket-1", "socket", "socket", wakers=wakers, closed=True, peer_in_tree=True)
+    third = of(40, (waits(pair, "recvfrom", 40, "ask"),), (pair,), signal_handlers=(), catches=())
+    parent = of(PARENT, (waits(child(CHILD), "wait4", PARENT, "finish"),), (child(CHILD),))
+    known = found(evidence(parent, one, two, third))
+    assert known["pipe-deadlock"] == "proven"
+    assert not {"pipe-never-closed", "network-wait"} & known.keys()
+
+
 def test_filters_wait_for_the_end_of_their_input() -> None:
     """Of standard input, or of a pipe that others have inherited whole: the end is what does not come."""
     parent = talks(PARENT, "pipe:[8]", ((CHILD, 1, "w"),))

@@ -7,7 +7,7 @@ from typing import Any, Tuple
 import pytest
 
 from postmortem.classify.engine import classify
-from postmortem.evidence import Evidence, Pool, Process, Resource, Thread, Wait, Waker
+from postmortem.evidence import End, Evidence, Pool, Process, Resource, Thread, Wait, Waker
 from postmortem.evidence import replace as changed
 from postmortem.findings import Finding
 
@@ -67,6 +67,18 @@ def test_a_pools_own_lock_is_blamed_on_who_uses_the_pool() -> None:
     first = leading(known)
     assert "mp-worker-died" not in found(known)
     assert (first.pattern, [(c.pid, c.line) for c in first.culprits]) == ("semaphore-orphan", [(1, 7)])
+
+
+def test_who_reads_what_the_one_behind_a_lost_lock_would_write() -> None:
+    """The lock is the root: the pipe is open because its writer waits."""
+    ends = (End(1, 3, "r"), End(1, 4, "w"))
+    pipe = Resource("pipe-1", "pipe", "pipe", wakers=(Waker("end", "kernel", 1, 1, name="descriptor 4"),), closed=True,
+                    ends=ends, key="pipe:[1]")  # fmt: skip
+    lost = Resource("s-1", "shared-semaphore", "lock", key="k", waiters=(1,), locked=True, owner_gone=True)
+    puts = thread(1, [frame("put", 3)], wait=Wait("semaphore", "futex", resource="s-1", endless=True))
+    reads = thread(2, [frame("write", 7)], wait=Wait("pipe", "read", resource="pipe-1", endless=True, fd=3))
+    known = evidence(process([puts, reads], resources=(pipe, lost), signal_handlers=(), catches=()))
+    assert leading(known).pattern == "semaphore-orphan"
 
 
 def test_a_wait_with_an_end_is_no_proof() -> None:

@@ -164,6 +164,15 @@ def test_the_childs_own_diagnosis_leads() -> None:
     assert report[1].because_of == ("lock-order-deadlock",)
 
 
+def test_a_parent_whose_child_has_not_started_its_program() -> None:
+    """It names no child, and waits for that one alone: no supervisor."""
+    parent = resting(Wait("process", "clone3", endless=True), "spawn", "main")
+    child = process([thread(2, [frame("spawn", 3)], is_main=True, wait=Wait("other", "openat"))], pid=2, ppid=1)
+    assert found(evidence(parent, child)) == {"child-wait": "likely"}
+    waits = resting(Wait("process", "wait4", endless=True), "supervise", "main")
+    assert found(evidence(waits, child)) == {"child-wait": "possible"}
+
+
 def test_a_child_that_cannot_write_is_no_child_wait() -> None:
     """A full pipe is another cause than a child that takes long."""
     child = process([thread(2, [frame("emit")], wait=Wait("pipe", "write", endless=True), is_main=True)])
