@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-import textwrap
 from pathlib import Path
 from typing import List, NoReturn, Optional, Tuple
 
@@ -125,7 +124,9 @@ def patterns(id_: Optional[str]) -> None:
         for pattern in known.values():
             click.echo(cut(f"{pattern.id:<{width}}  {pattern.title}", publish.columns(sys.stdout)))
     elif id_ in known:
-        click.echo(f"{id_}: {known[id_].title}\n\n{textwrap.dedent(known[id_].doc).strip()}")
+        from . import pages  # noqa: PLC0415
+
+        click.echo(pages.text(known[id_], min(publish.columns(sys.stdout), 100)), nl=False)
     else:
         near = difflib.get_close_matches(id_, known, n=1)
         raise errors.UsageError(

@@ -1,0 +1,1 @@
+"""What `make` runs for contributors; no part of the package."""
