@@ -5,6 +5,7 @@ The kinds exclude each other, so that each crash has one pattern that states the
 
 from __future__ import annotations
 
+import itertools
 import re
 import signal
 from typing import Iterator, List, NamedTuple, Optional, Tuple
@@ -37,7 +38,13 @@ _FATAL_ERROR = re.compile(r"(fatal_error(_exit)?|_?Py_FatalError(Func|Format|_Ts
 _RAISES = re.compile(r"((__GI_|__)?(abort|raise|gsignal|kill|killpg|pthread_kill\w*|sigqueue)|pthread_sigqueue)(@.*)?$")
 _CALLS_TO_RAISE = re.compile(r"(^|\.)(kill|killpg|abort|raise_signal|pthread_kill|_sigabrt|_sigsegv)$")
 _KILLS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
+#: What gdb calls the frame that the kernel makes for a signal handler.
+_TRAMPOLINE = "<signal handler called>"
 _NEAR = 8
+#: Give back what a Python function held when it returns (Python/ceval.c, Python/frame.c, Objects/frameobject.c; 3.8 to 3.15).
+_LEAVING = re.compile(
+    r"(_PyEvalFrameClearAndPop|clear_thread_frame|_PyEval_FrameClearAndPop|_PyFrame_Clear\w*|frame_dealloc)"
+)
 
 
 class Crashed(NamedTuple):
@@ -94,7 +101,8 @@ def kind(found: Crashed) -> Optional[str]:
 
     "fault"; "overflow": a fault beyond the end of a stack; "allocator"; "interpreter": Py_FatalError; "smashed": glibc
     found that native code wrote too far; "assertion"; "outside": sent by another process, or by the kernel; "inside":
-    sent by another thread, or by a signal handler, of the same process; "itself".
+    sent by another thread, or by a signal handler, of the same process; "hidden": sent, but a native handler raised it
+    anew, which hides by whom; "itself".
     """
     crash = found.crash
     if crash.signal in FAULTS and crash.code_name not in _SENT:
@@ -120,6 +128,9 @@ def _own(found: Crashed) -> Optional[str]:
     if thread is None:
         return None
     if raises(thread):
+        below = _below_handler(thread)
+        if below is not None and not any(f.function and _RAISES.match(f.function) for f in below):
+            return "hidden"
         return "inside" if interrupted(thread) else "itself"
     if thread.native or (thread.wait is not None and thread.wait.syscall is not None):
         return "inside"
@@ -141,6 +152,13 @@ def interrupted(thread: Thread) -> Tuple[PythonFrame, ...]:
     return thread.python[at + 1 :] if at is not None else ()
 
 
+def _below_handler(thread: Thread) -> Optional[List[NativeFrame]]:
+    """The native frames that a handler in C has interrupted, faulthandler's for instance; None without one."""
+    inner = _innermost(thread)
+    at = next((i for i, f in enumerate(inner) if f.function == _TRAMPOLINE), None)
+    return inner[at + 1 :] if at is not None else None
+
+
 def _in_fatal_error(found: Crashed) -> bool:
     """glibc's raise and abort, and then the interpreter's function, stand on top."""
     return any(f.function and _FATAL_ERROR.match(f.function) for f in found.natives[:_NEAR])
@@ -148,8 +166,13 @@ def _in_fatal_error(found: Crashed) -> bool:
 
 def _innermost(thread: Thread) -> List[NativeFrame]:
     """Its native frames above all Python code."""
-    first = next((i for i, f in enumerate(thread.stack) if isinstance(f, PythonFrame)), len(thread.stack))
-    return [f for f in thread.stack[:first] if isinstance(f, NativeFrame)][:_NEAR]
+    above = itertools.takewhile(lambda f: isinstance(f, NativeFrame), thread.stack)
+    return [f for f in above if isinstance(f, NativeFrame)][:_NEAR]
+
+
+def _above_python(found: Crashed) -> List[NativeFrame]:
+    stack = found.thread.stack[found.crash.frame or 0 :] if found.thread is not None else ()
+    return [f for f in itertools.takewhile(lambda f: isinstance(f, NativeFrame), stack) if isinstance(f, NativeFrame)]
 
 
 # ---------------------------------------------------------------------- where
@@ -184,7 +207,7 @@ def lines(view: View, found: Crashed, frames: Optional[Tuple[PythonFrame, ...]] 
 
 
 def _is_caller(own: PythonFrame, frame: PythonFrame) -> bool:
-    return not is_library(frame) and frame.function not in (own.function, "<module>")
+    return not is_library(frame) and frame.line != own.line and frame.function not in (own.function, "<module>")
 
 
 def _beside(view: View, found: Crashed) -> Iterator[Culprit]:
@@ -197,13 +220,20 @@ def _beside(view: View, found: Crashed) -> Iterator[Culprit]:
             yield view.culprit(found.process, frame, thread)
 
 
+def said(text: str) -> str:
+    """The interpreter's words, whose format is known, but not what was put into it."""
+    return re.sub(r"%[-+ #0-9.]*(l|ll|z)?[sRSUVpdiuxc]", "…", text)
+
+
 def whereabouts(found: Crashed) -> str:
-    """Whether the thread had the GIL, and ran the collector: what it says of the place."""
+    """What the thread did at the place, where that says how far the place is to be trusted."""
     if found.thread is not None and found.thread.gc:
         return (
             "it was collecting garbage: the collector visits every object, so the line is where the damage was met, and "
             "seldom where it was done"
         )
+    if any(f.function and _LEAVING.match(f.function) for f in _above_python(found)):
+        return "a function that this line called was returning, and gave back what its variables held"
     if found.crash.holds_gil is False and any(native.is_interpreter(f) for f in found.natives[:2]):
         return "it ran code of the interpreter without holding the GIL, which is for those alone that hold it"
     return ""

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Iterator, List, Optional
 
 from .. import native
-from ..crashing import Crashed, crashes, kind, lines, whereabouts
+from ..crashing import Crashed, crashes, kind, lines, said, whereabouts
 from ..fatalwords import Meaning, meaning
 from ..knowledge import own_frame, short
 from ..pattern import ANYTHING, Answer, Match, Pattern
@@ -55,25 +55,26 @@ def _match(view: View, found: Crashed) -> Match:
     own = own_frame(found.below)
     known = meaning(crash.python_error_function, crash.python_error) if crash.python_error is not None else None
     function = f"{crash.python_error_function}: " if crash.python_error_function else ""
-    said = f'"Fatal Python error: {function}{crash.python_error}"' if crash.python_error is not None else None
+    words = f'"Fatal Python error: {function}{said(crash.python_error)}"' if crash.python_error is not None else None
     at = f" at {short(own)}" if own else ""
     return Match(
         confidence="proven",
         summary=f"the interpreter gave up in {found.who}{at}"
         + (f": {known.words}" if known else "")
-        + (f" ({said})" if said else ", its message could not be read"),
-        evidence=tuple(_facts(found, said, known)),
+        + (f" ({words})" if words else ", its message could not be read"),
+        evidence=tuple(_facts(found, words, known)),
         culprits=lines(view, found),
         remedy=known.remedy if known else None,
+        because_of=("heap-corruption",),
         pid=found.process.pid,
     )
 
 
-def _facts(found: Crashed, said: Optional[str], known: Optional[Meaning]) -> Iterator[str]:
+def _facts(found: Crashed, words: Optional[str], known: Optional[Meaning]) -> Iterator[str]:
     crash = found.crash
-    if said is not None:
+    if words is not None:
         by = "" if crash.python_error_basis == "recorded" else " (found by the texts that its stack points to)"
-        yield f"it said: {said}{by}"
+        yield f"it said: {words}{by}"
     else:
         yield "its function for fatal errors stands below abort() on the thread's stack; stderr has the message"
     if known is not None:
@@ -83,8 +84,6 @@ def _facts(found: Crashed, said: Optional[str], known: Optional[Meaning]) -> Ite
     frames: List[str] = [native.where(f) for f in found.natives if native.is_program(f)]
     if frames:
         yield f"native code that led there: {' called by '.join(list(dict.fromkeys(frames))[:4])}"
-    if found.thread is not None and found.thread.calling is not None:
-        yield f"the innermost Python frame had called {found.thread.calling.function}"
     if not found.below:
         yield f"{found.who} has no Python frame: it was started by native code, or its state was being taken down"
     recursion = found.thread.recursion if found.thread is not None else None

@@ -17,7 +17,7 @@ import re
 from typing import Iterator
 
 from .. import native
-from ..crashing import Crashed, crashes, kind, lines, whereabouts
+from ..crashing import Crashed, crashes, kind, lines, said, whereabouts
 from ..knowledge import own_frame, short
 from ..pattern import ANYTHING, Answer, Match, No, Pattern
 from ..view import View
@@ -70,25 +70,23 @@ def match(view: View) -> Iterator[Answer]:
 
 def _match(view: View, found: Crashed) -> Match:
     crash = found.crash
-    said = crash.message if crash.message is not None else crash.python_error or ""
+    text = crash.message if crash.message is not None else said(crash.python_error or "")
     who = "the C library's allocator" if crash.message is not None else "Python's debug allocator"
-    means = next((meaning for pattern, meaning in _MEANS if re.search(pattern, said)), None)
+    means = next((meaning for pattern, meaning in _MEANS if re.search(pattern, text)), None)
     own = own_frame(found.below)
     at = f" at {short(own)}" if own else ""
-    facts = [f'{who} said before it ended the process: "{said}"', *([f"which means that {means}"] if means else [])]
+    facts = [f'{who} said before it ended the process: "{text}"', *([f"which means that {means}"] if means else [])]
     if crash.python_error_basis == "inferred" and crash.message is None:
         facts.append("the message was found by the texts that the thread's stack points to")
     frames = [native.where(f) for f in found.natives if native.is_program(f)]
     if frames:
         facts.append(f"native code that called the allocator: {' called by '.join(list(dict.fromkeys(frames))[:4])}")
-    if found.thread is not None and found.thread.calling is not None:
-        facts.append(f"the innermost Python frame had called {found.thread.calling.function}")
     facts += [whereabouts(found)] if whereabouts(found) else []
-    if not _AT_ONCE.search(said):
+    if not _AT_ONCE.search(text):
         facts.append("the damage is older than this call: whoever called the allocator next was bound to meet it")
     return Match(
         confidence="proven",
-        summary=f'{who} found its memory damaged{at}: "{said}"' + (f" ({means})" if means else ""),
+        summary=f'{who} found its memory damaged{at}: "{text}"' + (f" ({means})" if means else ""),
         evidence=tuple(facts),
         culprits=lines(view, found),
         pid=found.process.pid,

@@ -42,8 +42,8 @@ PATTERN = Pattern(
 def match(view: View) -> Iterator[Answer]:
     for found in crashes(view):
         what = kind(found)
-        if what in ("outside", "inside"):
-            yield _match(view, found, what == "outside")
+        if what in ("outside", "inside", "hidden"):
+            yield _match(view, found, what)
         elif what == "itself":
             own = own_frame(found.below)
             yield No(f"{found.who} ended its process itself, with {found.signal}{f' at {short(own)}' if own else ''}")
@@ -51,9 +51,9 @@ def match(view: View) -> Iterator[Answer]:
             yield CannotTell((f"who sent {found.signal}: a core of the kernel's tells (ulimit -c unlimited)",))
 
 
-def _match(view: View, found: Crashed, outside: bool) -> Match:
+def _match(view: View, found: Crashed, what: str) -> Match:
     main = view.main(found.process) or found.thread
-    who, sure = _who(found, outside)
+    who, sure = _who(found, what)
     frame = own_frame(_frames(main)) if main is not None else None
     at = f"; {label(main)} was at {short(frame)}" if main is not None and frame is not None else ""
     return Match(
@@ -66,10 +66,12 @@ def _match(view: View, found: Crashed, outside: bool) -> Match:
     )
 
 
-def _who(found: Crashed, outside: bool) -> Tuple[str, bool]:
+def _who(found: Crashed, what: str) -> Tuple[str, bool]:
+    if what == "hidden":
+        return "somebody (a handler such as faulthandler's raised the signal anew, which hides who)", False
     if found.crash.code_name == "SI_KERNEL":
         return "the kernel (a terminal's quit key, or a limit on its resources)", True
-    if outside:
+    if what == "outside":
         return found.sender_name, True
     if found.thread is not None and interrupted(found.thread):
         return f"a signal handler of the program's own, called while {found.who} did something else,", False
@@ -95,6 +97,9 @@ def _looked_at(view: View, found: Crashed, main: Optional[Thread]) -> List[Threa
 
 def _lines(view: View, found: Crashed, thread: Thread) -> Iterator[Culprit]:
     yield from lines(view, found._replace(thread=thread), _frames(thread))
+    own = own_frame(_frames(thread))
+    if own is not None and (thread.wait is None or raises(thread)):  # it computes: in which loops?
+        yield from (view.culprit(found.process, f, thread) for f in view.loops_around([own])[1:3])
     loops = {loop.id: loop.main_task for loop in found.process.loops if loop.tid == thread.tid}
     for task in found.process.tasks:
         frame = own_frame(task.stack) if task.id in loops.values() else None
@@ -107,11 +112,9 @@ def _facts(found: Crashed, who: str, main: Optional[Thread]) -> Iterator[str]:
     yield f"{found.signal}{code} was sent by {who.rstrip(',')}; {found.who} got it"
     if main is None:
         return
-    if main.wait is not None:
+    if main.wait is not None and not raises(main):
         what = main.wait.detail or main.wait.syscall or main.wait.kind
         yield f"{label(main)} waited: {what}"
-    else:
-        yield f"{label(main)} was in no system call: it was computing"
-    if main.calling is not None:
-        yield f"{label(main)} had called {main.calling.function}"
+    elif main.wait is None or main is found.thread:
+        yield f"{label(main)} was in no other system call: it was computing"
     yield "it is one moment only: whether it was stuck there or passed by, a core does not tell"

@@ -57,8 +57,8 @@ def match(view: View) -> Iterator[Answer]:
         if what == "fault":
             yield _fault(view, found)
         elif what in ("smashed", "assertion"):
-            yield _checked(view, found, sure=what == "smashed")
-        elif what in ("inside", "itself", "outside") and found.crash.signal in _HARD:
+            yield _checked(view, found)
+        elif what in ("inside", "hidden", "itself", "outside") and found.crash.signal in _HARD:
             yield No(f"{found.signal} was sent, no instruction of {found.who} caused it")
         elif what is None:
             yield CannotTell((f"the siginfo of the core: why {found.who} got {found.signal}",))
@@ -91,12 +91,12 @@ def _fault(view: View, found: Crashed) -> Match:
     )
 
 
-def _checked(view: View, found: Crashed, sure: bool) -> Match:
-    """glibc's own checks: a smashed stack, a buffer that is too small; an assertion only when somebody claims more."""
+def _checked(view: View, found: Crashed) -> Match:
+    """glibc's own checks, of a smashed stack or a buffer that is too small; an assertion of whoever wrote the code."""
     own = own_frame(found.below)
     said = found.crash.message
     return Match(
-        confidence="likely" if sure else "possible",
+        confidence="likely",
         summary=f"native code of {found.who} ended the process after a check of its own had failed"
         + (f", called at {short(own)}" if own else "")
         + f': "{said}"',
@@ -114,8 +114,6 @@ def _came_from(found: Crashed) -> Iterator[str]:
     own: Optional[str] = next((short(f) for f in found.below), None)
     if own is None:
         yield f"no Python code is below it: {found.who} was started by native code, or its Python stack could not be read"
-    elif found.thread is not None and found.thread.calling is not None:
-        yield f"the innermost Python frame, {own}, had called {found.thread.calling.function}"
     else:
         yield f"the innermost Python frame is {own}"
 

@@ -7,8 +7,7 @@ stack of its thread.
 **Easily mistaken for** `native-crash`, a stray pointer; RecursionError, by which Python ends a recursion of Python functions
 before the stack is used up: not so one through C code that does not count, or with a raised limit.
 
-**Why it crashes.** Each call takes a piece of the thread's stack, whose size was fixed when the thread began. Behind its end
-lies memory that nobody may touch.
+**Why it crashes.** Each call takes a piece of the thread's stack, whose size was fixed when the thread began.
 
 **Remedy.** End the recursion (data that is nested too deep or leads in a circle); use a loop with a list of what is still to be
 done; do not raise `sys.setrecursionlimit`; give threads that need it a larger stack.
@@ -22,6 +21,7 @@ from ...evidence import NativeFrame, PythonFrame
 from ...findings import Culprit
 from .. import native
 from ..crashing import Crashed, crashes, kind, lines
+from ..crashing import said as words
 from ..knowledge import is_library, own_frame, short
 from ..pattern import ANYTHING, Answer, Match, No, Pattern
 from ..view import View
@@ -41,14 +41,18 @@ PATTERN = Pattern(
     ),
     needs=("cores",),
     outranks=(*ANYTHING, "native-crash", "killed"),
-    references=(
-        "https://docs.python.org/3/library/threading.html#threading.stack_size",
-        "https://docs.python.org/3/library/sys.html#sys.setrecursionlimit",
-    ),
+    references=("https://docs.python.org/3/library/threading.html#threading.stack_size",),
 )
 
-#: Turns of which nobody says that it is no recursion.
-DEEP = 20
+#: Turns of which nobody says that it is no recursion. Ordinary stacks have no more native frames than MANY.
+DEEP, MANY = 20, 200
+#: A turn is looked for among so many: the innermost frames may belong to what the last turn has called.
+_FIRST = 40
+_NO_TURN = (
+    "No recursion is to be seen: look for large variables of one native function, for native code that recurses but cannot "
+    "be unwound (does the nesting of its data have a limit?), or give the thread a larger stack (threading.stack_size "
+    "before it starts, `ulimit -s`)."
+)
 #: What interpreters say of a stack that is used up before anything lies beyond it: Python/ceval.c, 3.14 (measured in kB).
 _SAID = "Unrecoverable stack overflow"
 
@@ -57,6 +61,7 @@ class Turn(NamedTuple):
     names: Tuple[str, ...]  # functions, the outer one first
     times: int
     python: Tuple[PythonFrame, ...] = ()
+    module: Optional[str] = None  # of one in C
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -77,35 +82,32 @@ def _turn(found: Crashed) -> Optional[Turn]:
     if known is not None and known.cycle:
         return Turn(tuple(f.function for f in reversed(known.cycle)), known.times, known.cycle)
     natives = found.natives
-    for first in range(min(8, len(natives))):  # the innermost frames may belong to what the last turn has called
+    for first in range(min(_FIRST, len(natives))):
         again = [i for i, f in enumerate(natives) if _same(f, natives[first])]
         if len(again) >= DEEP:
             turn = natives[first : again[1]]
-            names = tuple(dict.fromkeys(native.where(f) for f in reversed(turn)))
-            return Turn(names[:6], len(again))
+            names = tuple(dict.fromkeys(f.function or native.where(f) for f in reversed(turn)))
+            return Turn(names[:6], len(again), module=natives[first].module)
     return None
 
 
 def _same(one: NativeFrame, other: NativeFrame) -> bool:
-    return (one.function, one.module, one.address if one.function is None else 0) == (
-        other.function, other.module, other.address if other.function is None else 0,
-    )  # fmt: skip
+    alike = (one.function, one.module) == (other.function, other.module)
+    return alike and (one.function is not None or one.address == other.address)
 
 
 def _match(view: View, found: Crashed, said: bool) -> Match:
     turn = _turn(found)
     own = own_frame(found.below)
     at = f" at {short(own)}" if own else ""
-    what = f": {' → '.join(dict.fromkeys(turn.names))} again and again" if turn else ", by what it calls"
+    inside = f" of {turn.module.rsplit('/', 1)[-1]}" if turn is not None and turn.module else ""
+    what = f": {' → '.join(dict.fromkeys(turn.names))}{inside} again and again" if turn else ", by what it calls"
     return Match(
         confidence="proven",
         summary=f"{found.who} used up its stack{_size(found)}{at}{what}" + (f", {turn.times} times" if turn else ""),
         evidence=tuple(_facts(found, turn, said)),
         culprits=tuple(dict.fromkeys((*_recursing(view, found, turn), *lines(view, found)))),
-        remedy=None if turn else (
-            "No recursion is on the stack: look for large variables of one native function, or give the thread a larger stack "
-            "(threading.stack_size before it starts, `ulimit -s`)."
-        ),
+        remedy=None if turn or (found.crash.native_depth or 0) > MANY else _NO_TURN,
         pid=found.process.pid,
     )  # fmt: skip
 
@@ -118,7 +120,7 @@ def _size(found: Crashed) -> str:
 def _facts(found: Crashed, turn: Optional[Turn], said: bool) -> Iterator[str]:
     crash = found.crash
     if said:
-        yield f'the interpreter ended the process: "{crash.python_error}"'
+        yield f'the interpreter ended the process: "{words(crash.python_error or "")}"'
     elif crash.address is not None:
         yield f"{found.signal} for address {crash.address:#x}, in the guard behind the end of the stack of {found.who}"
     if crash.stack_used is not None:
@@ -131,9 +133,7 @@ def _facts(found: Crashed, turn: Optional[Turn], said: bool) -> Iterator[str]:
     if depth is not None:
         yield f"{depth} Python frames are on it"
     if turn is not None:
-        yield f"what repeats, outermost first: {' → '.join(turn.names)}, {turn.times} times among the frames that are kept"
-    if found.thread is not None and not found.thread.is_main:
-        yield "it is not the main thread: the size of its stack was fixed when it was started"
+        yield f"what repeats, outermost first: {' → '.join(turn.names)}, {turn.times} times in the frames that are kept"
 
 
 def _recursing(view: View, found: Crashed, turn: Optional[Turn]) -> List[Culprit]:
