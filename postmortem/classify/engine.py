@@ -18,6 +18,7 @@ from ..evidence import Evidence
 from ..findings import CONFIDENCES, Abstained, Diagnosis, Finding, RuledOut
 from . import patterns as _patterns
 from .fixed_in import fixes
+from .halted import unless_held
 from .pattern import ANYTHING, CannotTell, Match, Matcher, No, Pattern
 from .signature import signature
 from .view import View
@@ -67,6 +68,7 @@ def classify(evidence: Evidence) -> Diagnosis:
                 ruled_out.append(RuledOut(rule.id, answer.because))
             elif isinstance(answer, CannotTell):
                 abstained.append(Abstained(rule.id, answer.missing))
+    matches = [(pattern, unless_held(view, pattern.id, match)) for pattern, match in matches]
     findings = [_finding(evidence, pattern, match, matches) for pattern, match in _ranked(matches)]
     leading = findings[0] if findings else None
     return Diagnosis(

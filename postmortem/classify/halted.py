@@ -3,13 +3,15 @@ device. Who waits for such a process, where it stands, and how often it was seen
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..evidence import Process, PythonFrame, Thread
 from ..findings import Culprit, Victim
 from ..waitgraph import Agent
 from ..waitgraph import program as program_name
-from .knowledge import own_frame, short
+from .knowledge import is_library, own_frame, short
+from .pattern import Match
 from .view import View, label
 
 #: Whoever is found in one of these is no reason for anything: it waits, or is stopped itself, for what this finding tells.
@@ -19,7 +21,9 @@ VICTIMS = (
     "gil-held-by-native", "blocking-call-in-coroutine", "event-loop-starvation", "pool-exhausted", "lock-contention",
     "slow-import", "async-deadlock", "semaphore-orphan", "unbounded-queue", "traceback-cycle-leak",
 )  # fmt: skip
-_MOST = 6
+#: Patterns of processes that are held.
+HOLDS = ("stopped", "frozen")
+_MOST, _CALLERS = 6, 3
 
 
 class Looks(NamedTuple):
@@ -78,6 +82,13 @@ def standing(view: View, process: Process) -> Tuple[Culprit, ...]:
     return tuple(view.culprit(process, frame, thread) for thread, frame in mine)
 
 
+def callers(view: View, process: Process) -> Tuple[Culprit, ...]:
+    """The same with those who called it: of a computation, which line it is at is chance."""
+    main = next((t for t in process.threads if t.is_main), None)
+    own = [frame for frame in main.python if not is_library(frame)][:_CALLERS] if main is not None else []
+    return tuple(view.culprit(process, frame, main) for frame in own) or standing(view, process)
+
+
 def _place(thread: Thread) -> Optional[PythonFrame]:
     """Of a process without a core the samples tell."""
     frames = thread.python or next((sample.frames for sample in thread.samples), ())
@@ -116,6 +127,22 @@ def stands_at(process: Process) -> List[str]:
     where = f" at {short(frame)}" if frame is not None else ""
     inside = f", in the system call {call}" if call else ""
     return [f"{label(main)} stands{where}{inside}: that is where it was held, not why"] if where or inside else []
+
+
+def unless_held(view: View, pattern: str, match: Match) -> Match:
+    """What a process waits for, or seems to, that did not run for an instant is only where it was held: not above *possible*.
+    What is proven of it is true all the same."""
+    process = view.by_pid.get(match.pid) if match.pid is not None else None
+    if pattern in HOLDS or match.confidence != "likely" or process is None or not is_held(process):
+        return match
+    because = f"{named(process)} was held from outside in every look, so this is no more than where it stands"
+    return replace(match, confidence="possible", evidence=(*match.evidence, because))
+
+
+def is_held(process: Process) -> bool:
+    """Stopped in every look, or frozen."""
+    looks = states(process.threads, "Tt")
+    return bool(looks.all and looks.found == looks.all) or bool(process.cgroup is not None and process.cgroup.frozen)
 
 
 def named(process: Process) -> str:

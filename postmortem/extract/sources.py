@@ -81,7 +81,7 @@ def _loops_around(tree: ast.Module, lines: Set[int]) -> Dict[int, Tuple[int, ...
 def _cited(process: Process) -> Iterable[Tuple[str, int]]:
     stacks: List[Iterable[PythonFrame]] = [t.python for t in process.threads]
     stacks += [task.stack for task in process.tasks]
-    stacks += [(*loop.ready_callbacks, *loop.watchers) for loop in process.loops]
+    stacks += [(*loop.ready_callbacks, *loop.watchers, *loop.spawned_at) for loop in process.loops]
     stacks += [sample.frames for thread in process.threads for sample in thread.samples]
     stacks += [[held.frame for held in thread.holds] for thread in process.threads]
     for backlog in process.backlogs:
@@ -90,6 +90,7 @@ def _cited(process: Process) -> Iterable[Tuple[str, int]]:
         stacks.append([*kept.stored_at, *(frame for frame in (kept.place, kept.caught) if frame is not None)])
     for resource in process.resources:
         stacks.append([*resource.taken_at, *(waker.frame for waker in resource.wakers if waker.frame is not None)])
+    stacks.append(process.stops)
     for stack in stacks:
         for frame in stack:
             if frame.line is not None:

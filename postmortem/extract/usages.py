@@ -14,16 +14,16 @@ _FILLS = frozenset((
     "setdefault", "update", "insert",
 ))  # fmt: skip
 _EMPTIES = frozenset(("get", "get_nowait", "pop", "popleft", "receive", "receive_nowait", "read"))
-#: Signals that stop a process; what `kill` calls them; functions that do not send the signal that they are given.
-_STOP_SIGNALS = frozenset(("SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU"))
-_STOP_OPTIONS = frozenset(("-STOP", "-SIGSTOP", "-TSTP", "-SIGTSTP", "STOP", "SIGSTOP", "-19"))
-_STOP_WORDS = ("STOP", "SIGTSTP", "SIGTT", ".suspend(", "-19")
-_HANDLES = frozenset((
-    "signal", "getsignal", "siginterrupt", "add_signal_handler", "remove_signal_handler", "pthread_sigmask", "sigwait",
-    "sigwaitinfo", "print", "Signals",
-))  # fmt: skip
 _LIBRARY = "/lib/python3."
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+_REPEATS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+#: asyncio's, anyio's and trio's ways to have something run by the event loop.
+_SPAWNS = frozenset((
+    "create_task", "ensure_future", "call_soon", "call_soon_threadsafe", "call_later", "call_at", "start_soon", "gather",
+    "run_coroutine_threadsafe", "spawn",
+))  # fmt: skip
 
 
 class Places(NamedTuple):
@@ -44,8 +44,8 @@ class Usages:
         found: Dict[str, List[PythonFrame]] = {"made": [], "filled": [], "emptied": []}
         noted: Set[Tuple[str, int]] = set()
         for file in [file for file in files if _LIBRARY not in file or "-packages/" in file][:_MOST_FILES]:
-            tree = self._tree(file)
-            for node, function in _nodes(tree) if tree is not None else ():
+            tree = self.tree(file)
+            for node, function in nodes(tree) if tree is not None else ():
                 what = _use(node, name)
                 line = getattr(node, "lineno", 0)
                 if what is not None and (file, line) not in noted and len(found[what]) < _MOST_PLACES:
@@ -53,11 +53,21 @@ class Usages:
                     found[what].append(PythonFrame(file, line, function))
         return Places(tuple(found["made"]), tuple(found["filled"]), tuple(found["emptied"]))
 
+    def spawning(self, files: Iterable[str]) -> Tuple[PythonFrame, ...]:
+        """Where tasks and callbacks are made in numbers: in a loop or a comprehension."""
+        found: List[PythonFrame] = []
+        for file in [file for file in dict.fromkeys(files) if _LIBRARY not in file][:_MOST_FILES]:
+            tree = self.tree(file)
+            for node, function in nodes(tree) if tree is not None else ():
+                if isinstance(node, _REPEATS) or _is_of_many(node):
+                    found += [PythonFrame(file, line, function) for line in _spawns(node)]
+        return tuple(dict.fromkeys(found))[:_MOST_PLACES]
+
     def handlers(self, file: str, line: int) -> Tuple[PythonFrame, ...]:
         """Where the `except` clauses of the `try` around a line keep the exception: in an assignment, or as an argument."""
-        tree = self._tree(file)
+        tree = self.tree(file)
         around: List[Tuple[ast.Try, str]] = []
-        for node, function in _nodes(tree) if tree is not None else ():
+        for node, function in nodes(tree) if tree is not None else ():
             if isinstance(node, ast.Try) and node.body[0].lineno <= line <= (node.body[-1].end_lineno or 0):
                 around.append((node, function))
         found = []
@@ -67,41 +77,26 @@ class Usages:
                 found += [PythonFrame(file, number, function) for number in lines]
         return tuple(found[:_MOST_PLACES])
 
-    def stops(self, files: Iterable[str]) -> Tuple[PythonFrame, ...]:
-        """Where these files, the standard library's left out, send a signal that stops a process; few are even parsed."""
-        found: List[PythonFrame] = []
-        for file in [file for file in files if _LIBRARY not in file or "-packages/" in file][:_MOST_FILES]:
-            texts = self._lines(file) or []
-            if not any(word in text for text in texts for word in _STOP_WORDS):
-                continue
-            tree = self._tree(file)
-            for node, function in _nodes(tree) if tree is not None else ():
-                if isinstance(node, ast.Call) and _stops(node):
-                    found.append(PythonFrame(file, node.lineno, function))
-        return tuple(dict.fromkeys(found))[:_MOST_PLACES]
+    def lines(self, file: str) -> List[str]:
+        return self._lines(file) or []
 
-    def _tree(self, file: str) -> Optional[ast.Module]:
+    def tree(self, file: str) -> Optional[ast.Module]:
         if file not in self._trees:
             self._trees[file] = _parsed(self._lines(file))
         return self._trees[file]
 
 
-def _stops(call: ast.Call) -> bool:
-    """`os.kill(pid, signal.SIGSTOP)`, `worker.suspend()`, `run(["kill", "-STOP", …])`; not who sets a handler."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    if name == "suspend" and not call.args:
-        return True
-    if name in _HANDLES:
-        return False
-    for argument in call.args:
-        items = argument.elts if isinstance(argument, (ast.List, ast.Tuple)) else [argument]
-        for item in items:
-            if isinstance(item, (ast.Attribute, ast.Name)):
-                if (item.attr if isinstance(item, ast.Attribute) else item.id) in _STOP_SIGNALS:
-                    return True
-            elif isinstance(item, ast.Constant) and item.value in _STOP_OPTIONS:
-                return True
-    return False
+def _spawns(repeated: ast.AST) -> Iterator[int]:
+    """Lines within a loop that make a task, or a coroutine that is handed to one all together (``gather(*[…])``)."""
+    for node in ast.walk(repeated):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", None))
+            if name in _SPAWNS:
+                yield node.lineno
+
+
+def _is_of_many(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and any(isinstance(argument, ast.Starred) for argument in node.args)
 
 
 def _parsed(texts: Optional[List[str]]) -> Optional[ast.Module]:
@@ -111,7 +106,7 @@ def _parsed(texts: Optional[List[str]]) -> Optional[ast.Module]:
         return None
 
 
-def _nodes(tree: ast.Module) -> Iterator[Tuple[ast.AST, str]]:
+def nodes(tree: ast.Module) -> Iterator[Tuple[ast.AST, str]]:
     """Each node with the name of the function, or class, that it stands in; outer ones first."""
     waiting: List[Tuple[ast.AST, str]] = [(tree, "<module>")]
     while waiting:

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Tuple
 from ..cpython.cancels import cancels
 from ..cpython.interpreter import Python
 from ..cpython.variablesearch import users_of
-from ..evidence import Backlog, Gap, Interpreter, KeptException, NativeFrame, Process, PythonInfo, Resource, Thread
+from ..evidence import (
+    Backlog,
+    Gap,
+    Interpreter,
+    KeptException,
+    Loop,
+    NativeFrame,
+    Process,
+    PythonInfo,
+    Resource,
+    Thread,
+    replace,
+)
 from .backlogs import BacklogBook
 from .gil import gil_resources
 from .interpreters import told
@@ -15,10 +27,14 @@ from .kept import KeptBook
 from .reach import Books, Reaches
 from .serving import with_servers
 from .signals import caught, signal_handlers
+from .stops import stops
 from .window import number
 
 if TYPE_CHECKING:
     from .process import Reader
+
+#: Callbacks in a ready queue.
+_CROWDED = 8
 
 
 def process_of(reader: Reader, native: Mapping[int, Tuple[NativeFrame, ...]]) -> Process:
@@ -41,13 +57,13 @@ def process_of(reader: Reader, native: Mapping[int, Tuple[NativeFrame, ...]]) ->
         interpreters=interpreters,
         threads=threads,
         resources=resources,
-        loops=reader.tasks.loops if reader.tasks else (),
+        loops=_loops(reader),
         signal_handlers=signal_handlers(python, reader.gaps, catches, threads),
         catches=catches,
         pools=(*(reader.locks.pools if reader.locks else ()), *reader.shared.pools),
         tasks=reader.tasks.tasks if reader.tasks else (),
         cancels=_cancels(reader, resources),
-        stops=reader.usages.stops(reader.files),
+        stops=stops(reader.usages, reader.files, python),
         backlogs=_backlogs(reader),
         kept_exceptions=_kept(reader),
         age_s=number(raw.get("age_s")),
@@ -88,6 +104,15 @@ def _resources(
         resources = reaches.settle(resources, threads, reader.tasks.tasks, reader.tasks.loops)
     frames = {thread.tid: found for thread, found in reader.drafts}
     return with_servers(reader.pid, resources, threads, frames, python)
+
+
+def _loops(reader: Reader) -> Tuple[Loop, ...]:
+    """With what fills the ready queues of those that have much in them."""
+    loops = reader.tasks.loops if reader.tasks else ()
+    if not any(max(loop.ready or 0, loop.turn_callbacks or 0) >= _CROWDED for loop in loops):
+        return loops
+    spawning = reader.usages.spawning(reader.files)
+    return tuple(replace(loop, spawned_at=spawning) for loop in loops)
 
 
 def _backlogs(reader: Reader) -> Tuple[Backlog, ...]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Iterator, List
 
 from ...evidence import Process
-from ..halted import VICTIMS, named, outermost, standing, stands_at, victims, waiting, waiting_lines
+from ..halted import VICTIMS, callers, named, outermost, stands_at, victims, waiting, waiting_lines
 from ..pattern import Answer, Match, No, Pattern
 from ..view import View
 
@@ -64,7 +64,7 @@ def _match(view: View, process: Process, others: List[Process]) -> Match:
         confidence="likely" if ran else "proven",
         summary=f"{named(process)} is frozen, with all of its control group {group}",
         evidence=tuple(facts),
-        culprits=standing(view, process) or waiting_lines(view, agents),
+        culprits=callers(view, process) or waiting_lines(view, agents),
         victims=victims(view, agents),
         remedy=(
             f"Thaw the control group {group}: docker unpause, systemctl thaw, `echo 0 > cgroup.freeze` in its folder, or of "

@@ -71,7 +71,7 @@ def match(view: View) -> Iterator[Answer]:
         agents = waiting(view, {process.pid, *(other.pid for other in others)})
         lines, who = stoppers(view, process)
         match = _match(view, process, others, looks, agents, lines, who)
-        key = (lines or process.pid, process.ppid, match.confidence)
+        key = (tuple((c.file, c.line) for c in lines) or process.pid, process.ppid)
         found.append((not agents, Alike(key, named(process), match)))
     if not found and view.window is not None:
         yield No(f"none of the {len(view.processes)} processes was seen stopped")

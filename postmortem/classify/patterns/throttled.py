@@ -14,11 +14,11 @@ milliseconds of each period, and everybody waits for the rest of it, heartbeats 
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional, Tuple
+from typing import Counter, Dict, Iterator, List, Optional, Tuple
 
 from ...evidence import ControlGroup, Process, PythonFrame, Thread
 from ..halted import named
-from ..knowledge import short
+from ..knowledge import is_library, short
 from ..pattern import Answer, CannotTell, Match, No, Pattern
 from ..view import View, label, plural
 
@@ -53,6 +53,8 @@ OFTEN = 0.5
 GOT = 0.6
 #: Of a core, wanted by all in the group: whoever wants less has nothing to be held up in.
 WANTS = 0.2
+#: Of a thread's samples, as in python-busy-loop.
+STABLE, _CALLERS = 0.9, 3
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -93,7 +95,8 @@ def _match(view: View, several: List[Tuple[Process, ControlGroup, float, float]]
         facts.append("that costs less than half of the time, or not in most periods: it is slowed down, not held up")
     frames = [(p, t, f) for p, _g, _got, _w in several[:4] for t, f in _hot(view, p)]
     places = ", ".join(list(dict.fromkeys(short(f) for _p, _t, f in frames))[:3])
-    culprits = [view.culprit(p, at, t) for p, t, f in frames for at in view.loops_around([f])]
+    places_of = {(at.file, at.line): (p, t, at) for p, t, f in reversed(frames) for at in reversed(view.loops_around([f]))}
+    culprits = [view.culprit(p, at, t) for p, t, at in reversed(list(places_of.values()))]
     return Match(
         confidence="likely" if sure else "possible",
         summary=(
@@ -101,7 +104,7 @@ def _match(view: View, several: List[Tuple[Process, ControlGroup, float, float]]
             f"{throttled:.0%} of the periods" + (f"; it computes at {places}" if places else "")
         ),
         evidence=tuple(facts),
-        culprits=tuple(dict.fromkeys(culprits))[:12],
+        culprits=tuple(culprits[:12]),
         victims=tuple(view.victim(p, m) for p, _g, _got, _w in several[:6] for m in [view.main(p)] if m is not None),
         remedy=_remedy(process, group),
         pid=process.pid,
@@ -109,10 +112,24 @@ def _match(view: View, several: List[Tuple[Process, ControlGroup, float, float]]
 
 
 def _hot(view: View, process: Process) -> List[Tuple[Thread, PythonFrame]]:
-    """Where it wants to compute: the threads that want most, and who calls them."""
+    """Where it wants to compute: of the threads that want most, the innermost line, and those of the callers that were on the
+    stack all the time, which keep it going."""
     threads = sorted(process.threads, key=lambda t: -(view.wanted_share(t) or 0.0))
     wanting = [t for t in threads if (view.wanted_share(t) or 0.0) >= WANTS / 2][:4]
-    return [(t, f) for t in wanting for f in [view.hot_frame(t)] if f is not None]
+    return [(t, f) for t in wanting for f in dict.fromkeys((view.hot_frame(t), *_kept(view, t))) if f is not None]
+
+
+def _kept(view: View, thread: Thread) -> List[PythonFrame]:
+    """Its own functions that were seen in nearly every sample, innermost first, each at the line where it was most often."""
+    seen: Dict[Tuple[str, str], Counter[PythonFrame]] = {}
+    total = 0
+    for count, frames in view.samples(thread):
+        total += count
+        own = {(f.file, f.function): f for f in reversed(frames) if not is_library(f)}
+        for place, frame in reversed(list(own.items())):
+            seen.setdefault(place, Counter())[frame] += count
+    kept = [lines for lines in seen.values() if sum(lines.values()) >= STABLE * total]
+    return [lines.most_common(1)[0][0] for lines in kept[:_CALLERS]]
 
 
 def _busiest(view: View, process: Process) -> List[str]:
