@@ -32,6 +32,7 @@ _MOST_MEMORY_S = 0.3
 #: Seconds between two looks at the collectors' flags: 2 µs each.
 _STEP_S = 0.01
 _MOST_COLLECTORS = 64
+_MOST_TASKS = 5000
 _FAILED = (NoInterpreter, Fault, NotThat, OSError, ValueError)
 
 
@@ -83,6 +84,7 @@ class _Interpreter:
         self._looks = self._busy = 0
         self._python: Optional[Python] = None
         self._exceptions: Optional[Dict[str, Any]] = None
+        self._waits: Optional[Dict[str, int]] = None  # address of a task → of the future that it awaits
         self._turns: Dict[str, List[float]] = {}  # address of an event loop → when its turn began, and its callback
         self._calls: Dict[str, List[int]] = {}  # address of a thread state → the call in C that it is in
         try:
@@ -119,6 +121,7 @@ class _Interpreter:
             states = [state for interpreter in python.interpreters for state in interpreter.threads]
             tasks = [task for interpreter in python.interpreters for task in Asyncio(python, interpreter).tasks()]
             found = Backlogs(python, until).found(users_of(states, tasks))
+            self._waits = {str(task.address): task.waiter for task in tasks[:_MOST_TASKS]}
         except _FAILED:
             return
         finally:
@@ -163,8 +166,15 @@ class _Interpreter:
 
     def finish(self) -> Dict[str, Any]:
         try:
-            answers = {"gil": self._gil(), "collector": self._collector(), "queues": self._growth()}
-            return {**answers, "exceptions": self._exceptions, "calls": self._calls, "turns": self._told_turns()}
+            return {
+                "gil": self._gil(),
+                "collector": self._collector(),
+                "queues": self._growth(),
+                "exceptions": self._exceptions,
+                "calls": self._calls,
+                "turns": self._told_turns(),
+                "waits": self._waits,
+            }
         finally:
             self._memory.close()
 

@@ -11,7 +11,7 @@ or, where a lock is a byte in its object (``PyMutex``: 3.14, and late releases o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..memory import Fault
 from .attributes import attribute, attributes, class_value
@@ -32,6 +32,7 @@ _SELF, _FUNC = 24, 16
 #: Of so many locks used at one line no name was found: of the next ones none is sought. And so many users are asked.
 _MOST_NAMELESS, _USERS = 50, 8
 _MOST_LOCALS = 50
+_MOST_WAITERS = 10_000
 _EXITS = ("__exit__", "__aexit__")
 _C_EXITS = tuple(name.encode() for name in _EXITS)
 #: PyDescrObject.d_name (Include/cpython/descrobject.h)
@@ -87,6 +88,7 @@ class Locks:
         self._objects = frames.objects
         self._names = Names(frames)
         self._entered: Dict[int, List[Entered]] = {}  # by the address of the frame
+        self._listed: Dict[int, Optional[Set[int]]] = {}  # condition → the locks of those who wait to be notified
         self._nameless: Dict[Tuple[int, int], int] = {}  # line of a frame → locks used there that have no name
 
     def at(self, address: int) -> Optional[LockState]:
@@ -270,6 +272,31 @@ class Locks:
                 if lock is not None and lock.word == word:
                     return lock
         return None if parked is None else self.at(parked - self._objects.layout.ob_extra - _WORD)
+
+    def notified(self, frame: Frame, waiter: Optional[LockState]) -> Optional[bool]:
+        """True of a thread in ``Condition.wait`` whose own lock (``waiter``) has been released, or is not in the
+        condition's list any more: it has been notified, and not yet run since (Lib/threading.py, Condition.notify:
+        3.8-3.15). A lock that is handed over from thread to thread, from 3.13 on, is not seen free."""
+        if waiter is None or not frame.is_in("wait", "/threading.py"):
+            return None
+        condition = self._frames.local(frame, "self")
+        if condition is None or self._frames.local(frame, "waiter") != waiter.address:
+            return None
+        if waiter.locked is False:
+            return True
+        if condition not in self._listed:
+            self._listed[condition] = self._waiters_of(condition)
+        listed = self._listed[condition]
+        return True if listed is not None and waiter.address not in listed else None
+
+    def _waiters_of(self, condition: int) -> Optional[Set[int]]:
+        """The locks in a condition's list; None when not all of them can be read."""
+        try:
+            waiters = attribute(self._objects, condition, "_waiters")
+            found = set(self._objects.deque_items(waiters, _MOST_WAITERS)) if waiters else None
+        except (Fault, NotThat):
+            return None
+        return found if found is not None and len(found) < _MOST_WAITERS else None
 
     # ------------------------------------------------------------------ names
 

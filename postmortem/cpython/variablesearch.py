@@ -10,6 +10,7 @@ from collections import deque
 from typing import Deque, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..memory import Fault
+from . import layouts as L
 from .attributes import attributes
 from .frames import Frame
 from .interpreter import Python, ThreadState
@@ -17,7 +18,6 @@ from .names import MACHINERY
 from .objects import NotThat
 from .tasks import TaskState
 
-_STEPS = 3  # from a variable
 _MOST_ITEMS = 32  # of a container that is looked into
 _LONG = 10_000  # longer lists are data, not what a few objects are kept in
 _MOST_VISITS = 20_000
@@ -56,12 +56,18 @@ def users_of(states: Iterable[ThreadState], tasks: Iterable[TaskState]) -> List[
 class VariableSearch:
     """Of one process; ``until``: of time.monotonic(), when the search ends wherever it is."""
 
+    #: From a variable.
+    steps = 3
+
     def __init__(self, python: Python, until: float) -> None:
         self.python = python
         self.objects = python.objects
         self._until = until
         self._visits = 0
         self._seen: Set[int] = set()
+        self._parents: Dict[int, int] = {}  # object → the one through which it was found first
+        self._names: Dict[int, str] = {}
+        self._taken: Dict[int, int] = {}  # object → steps from a variable
         self._modules: Set[int] = set()
 
     def found_at(self, name: str, value: int, kind: str, user: User) -> Optional[Named]:
@@ -76,10 +82,17 @@ class VariableSearch:
                 break
             self._from_frame(user)
 
-    @property
-    def reached(self) -> Set[int]:
-        """Addresses of the objects that it came to."""
-        return self._seen
+    def way_to(self, value: int) -> List[Tuple[int, str]]:
+        """The objects through which one was found, with their names, itself first."""
+        found: List[Tuple[int, str]] = []
+        while value in self._names and len(found) < 16:
+            found.append((value, self._names[value]))
+            value = self._parents.get(value, 0)
+        return found
+
+    def reached(self, steps: int) -> Set[int]:
+        """Addresses of the objects that it came to in so many steps."""
+        return {value for value, taken in self._taken.items() if taken <= steps}
 
     @property
     def spent(self) -> bool:
@@ -109,13 +122,17 @@ class VariableSearch:
                 continue
             mine.add(value)
             self._seen.add(value)
+            self._names.setdefault(value, name)
+            self._taken[value] = min(steps, self._taken.get(value, steps))
             self._visits += 1
             try:
                 inner = self._inside(name, value, user)
             except (Fault, NotThat):
                 continue
-            if steps < _STEPS:
-                waiting.extend((n, v, steps + 1) for n, v in inner)
+            if steps < self.steps:
+                for inner_name, item in inner:
+                    self._parents.setdefault(item, value)
+                    waiting.append((inner_name, item, steps + 1))
 
     def _inside(self, name: str, value: int, user: User) -> Named:
         kind = self.objects.type_name(value)
@@ -124,8 +141,11 @@ class VariableSearch:
         told = self.found_at(name, value, kind, user)
         if told is not None:
             return told
+        flags = self.objects.type_of(value).flags
         if kind in CONTAINERS:
             return [(f"{name}[…]", item) for item in self.items(value, kind)]
+        if flags & (L.FLAG_TUPLE | L.FLAG_LIST):  # named tuples, and whatever else is derived
+            return [(f"{kind}[…]", item) for item in self.items(value, "list")]
         cls = kind.rsplit(".", 1)[-1]
         return [(f"{cls}.{part}", item) for part, item in itertools.islice(attributes(self.objects, value).items(), 100)]
 

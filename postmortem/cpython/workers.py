@@ -18,8 +18,17 @@ from .frames import Frame, Frames
 from .objects import NotThat, Objects
 
 POOL, EXECUTOR = "multiprocessing.Pool", "ProcessPoolExecutor"
-_POOL_FILE, _EXECUTOR_FILE = "multiprocessing/pool.py", "concurrent/futures/process.py"
+_EXECUTOR_FILE = "concurrent/futures/process.py"
 _MOST_WORKERS = 10_000
+
+
+def multiprocessing(module: str) -> Tuple[str, ...]:
+    """How the path of a module of multiprocessing ends: of the standard library's, and of multiprocess's (0.70, what pathos
+    uses), which is the same code with another pickler."""
+    return f"multiprocessing/{module}.py", f"/multiprocess/{module}.py"
+
+
+_POOL_FILES = multiprocessing("pool")
 
 
 class Worker(NamedTuple):
@@ -55,7 +64,7 @@ def process_pools(frames: Frames, stacks: Iterable[Tuple[int, Sequence[Frame]]])
 
 def _own(stack: Sequence[Frame]) -> Sequence[Frame]:
     """Without what a forked process has of the stack of its parent: it goes on where that called fork."""
-    forked = next((n for n, f in enumerate(stack) if f.is_in("_launch", "multiprocessing/popen_fork.py")), None)
+    forked = next((n for n, f in enumerate(stack) if f.is_in("_launch", *multiprocessing("popen_fork"))), None)
     return stack if forked is None else stack[:forked]
 
 
@@ -71,7 +80,7 @@ def _merged(known: Optional[ProcessPool], pool: ProcessPool) -> ProcessPool:
 
 def _of_pool(frames: Frames, frame: Frame, tid: int) -> Optional[ProcessPool]:
     role = frame.function
-    if role not in ("_handle_workers", "_handle_tasks", "_handle_results") or not frame.is_in(role, _POOL_FILE):
+    if role not in ("_handle_workers", "_handle_tasks", "_handle_results") or not frame.is_in(role, *_POOL_FILES):
         return None
     cache, pool, wanted = (frames.local(frame, name) for name in ("cache", "pool", "processes"))
     if not cache:
@@ -159,7 +168,7 @@ def number_of(worker: Worker) -> Optional[int]:
 
 def started_process(frames: Frames, stack: Sequence[Frame]) -> Optional[Worker]:
     """The Process that a thread joins (Lib/multiprocessing/process.py, BaseProcess.join)."""
-    frame = next((f for f in stack[:8] if f.is_in("join", "multiprocessing/process.py")), None)
+    frame = next((f for f in stack[:8] if f.is_in("join", *multiprocessing("process"))), None)
     process = frames.local(frame, "self") if frame is not None else None
     return _worker(frames.objects, process) if process else None
 
@@ -179,7 +188,7 @@ def awaited_result(frames: Frames, stack: Sequence[Frame]) -> Optional[Awaited]:
     of a pool's own threads."""
     objects = frames.objects
     for frame in stack[:8]:
-        if frame.code.filename.endswith(_POOL_FILE):
+        if frame.code.filename.endswith(_POOL_FILES):
             result = frames.local(frame, "self")
             cache = attribute(objects, result, "_cache") if result else None
             if not result or not cache or frame.function not in ("wait", "get", "next"):
@@ -195,7 +204,7 @@ def awaited_result(frames: Frames, stack: Sequence[Frame]) -> Optional[Awaited]:
 
 def joined_pool(frames: Frames, stack: Sequence[Frame], identity: int) -> Optional[int]:
     """The Pool object that a thread joins, when it is the one with this table of results."""
-    frame = next((f for f in stack[:6] if f.is_in("join", _POOL_FILE)), None)
+    frame = next((f for f in stack[:6] if f.is_in("join", *_POOL_FILES)), None)
     pool = frames.local(frame, "self") if frame is not None else None
     return pool if pool and attribute(frames.objects, pool, "_cache") == identity else None
 

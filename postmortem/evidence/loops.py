@@ -37,6 +37,7 @@ class Loop(msgspec.Struct, frozen=True):
     turn_done: Optional[int] = None  # of these: before the one that runs
     turned: Optional[bool] = None  # did it begin a new turn during the window?
     callback_lasts_s: Optional[float] = None  # the callback that runs has been the same for so long, and more
+    spawned_at: Tuple[PythonFrame, ...] = ()  # of one with much to do: where the program makes tasks and callbacks in loops
 
 
 class TaskWait(msgspec.Struct, frozen=True):
@@ -65,6 +66,7 @@ class Task(msgspec.Struct, frozen=True):
     wait: Optional[TaskWait] = None  # None: it runs, is ready to, or what it waits for is unknown
     holds: Tuple[HeldLock, ...] = ()  # asyncio locks that its coroutines hold; depth: index in `stack`
     ready: Optional[bool] = None  # True: it waits for nothing but its turn
+    moved: Optional[bool] = None  # False: it waited for the very same when the window began; True: for something else
 
 
 class Pool(msgspec.Struct, frozen=True):

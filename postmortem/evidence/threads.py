@@ -48,6 +48,7 @@ class Wait(msgspec.Struct, frozen=True):
     fd: Optional[int] = None
     pid: Optional[int] = None  # the child waited for
     detail: Optional[str] = None  # one phrase for people
+    over: Optional[bool] = None  # True: it has been notified, and only has to wake. None: it was not, or is not known
 
 
 class HeldLock(msgspec.Struct, frozen=True):

@@ -54,7 +54,7 @@ class KeptBook:
         keepers = _Keepers(self._python, reader, set(wanted))
         if wanted:
             keepers.look(users)
-            reader.leave_out(keepers.reached)  # what variables lead to anyway, the exceptions do not keep
+            reader.leave_out(keepers.reached(VariableSearch.steps))  # what variables lead to anyway, the exceptions do not keep
         kept = [one for one in map(reader.kept, wanted) if one is not None]
         if not kept:
             return ()
@@ -114,22 +114,32 @@ def _caught(kept: Kept) -> Tuple[Frame, int]:
 class _Keepers(VariableSearch):
     """Which variables lead to some exceptions, directly or through what they are kept in."""
 
+    steps = 6  # a list of records with Futures with exceptions
+
     def __init__(self, python: Python, reader: Reader, wanted: Set[int]) -> None:
         super().__init__(python, time.monotonic() + _SEARCH_S)
         self._reader = reader
         self._wanted = wanted
-        self._names: Dict[str, Set[int]] = {}
+        self._keeping: Dict[str, Set[int]] = {}
 
     def found_at(self, name: str, value: int, kind: str, user: User) -> Optional[Named]:
         if value in self._wanted:
-            self._names.setdefault(name, set()).add(value)
+            self._keeping.setdefault(self._container(value) or name, set()).add(value)
             return ()
         if kind in CONTAINERS or kind == "collections.deque":
             inside = set(self._reader.inside(value))
             nested = {part for item in list(inside)[:50] for part in self._parts(item)}
             held = (inside | nested) & self._wanted
             if held:
-                self._names.setdefault(name, set()).update(held)
+                self._keeping.setdefault(name, set()).update(held)
+        return None
+
+    def _container(self, value: int) -> Optional[str]:
+        """The list, dict, set or deque that an object is kept in, however deep."""
+        for address, name in self.way_to(value)[1:]:
+            kind = self.objects.type_name(address)
+            if (kind in CONTAINERS and kind != "tuple") or kind == "collections.deque":
+                return name
         return None
 
     def _parts(self, item: int) -> Iterable[int]:
@@ -143,6 +153,6 @@ class _Keepers(VariableSearch):
         """Of the variables that lead to the most of them first."""
         wanted = set(addresses)
         counts = sorted(
-            ((len(held & wanted), name) for name, held in self._names.items()), key=lambda one: (-one[0], one[1])
+            ((len(held & wanted), name) for name, held in self._keeping.items()), key=lambda one: (-one[0], one[1])
         )
         return tuple(name for count, name in counts if count)[:_MOST_KEEPERS]

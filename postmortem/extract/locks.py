@@ -64,7 +64,7 @@ class LockBook:
         lock = self._locks.awaited(frames, word) or self._free.awaited(word)
         layer = self._layer(word, frames, lock)
         if layer is not None:
-            return self._primitives.wait(layer, tid, frames)
+            return self._primitives.wait(layer, tid, frames)._replace(over=self._locks.notified(frames[0], lock))
         if lock is None:
             # from 3.13 on a thread's end is awaited in C, on a word of its own; any other unknown word stays unknown
             joins = frames[0].is_in("_shutdown", _THREADING)

@@ -11,15 +11,16 @@ from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
 from ..cpython.names import Names
 from ..cpython.semaphores import NO_BOUND, Paths, SemLock, find_semlocks, read_count, role_of, wrapped
+from ..cpython.workers import multiprocessing
 from ..evidence import Gap, HeldLock, PythonFrame, Resource
 from ..memory import Image, MappedFile
 from .acquires import Acquires, Lines
 from .waits import FutexFacts
 
 KIND = "shared-semaphore"
-_SYNCHRONIZE = "multiprocessing/synchronize.py"
+_SYNCHRONIZE = multiprocessing("synchronize")
 #: Files of functions that only pass objects of the program on.
-_OWN = ("/multiprocessing/", "concurrent/futures/process.py", "contextlib.py")
+_OWN = ("/multiprocessing/", "/multiprocess/", "concurrent/futures/process.py", "contextlib.py")
 #: sem_open(3): a file each, of a name of its own while it is new.
 _FILES = "/dev/shm/sem."  # noqa: S108 - where the C library puts them
 _MOST_FRAMES = 200

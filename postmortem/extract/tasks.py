@@ -95,8 +95,12 @@ class TaskBook:
         return Task(
             ids[state.address], state.name, state.state, names.get(state.loop or 0),
             tuple(self._owner.frame(frame) for frame in state.frames), state.awaiting, on, wait,
-            self.awaits.holds(state.address), state.ready,
+            self.awaits.holds(state.address), state.ready, self._moved(state),
         )  # fmt: skip
+
+    def _moved(self, state: TaskState) -> Optional[bool]:
+        before = self._owner.probe("waits")
+        return before.get(str(state.address), 0) != state.waiter if before else None
 
     def _loop(
         self, state: LoopState, names: Dict[int, str], tids: Dict[int, Optional[int]], tasks: Sequence[TaskState]

@@ -11,6 +11,7 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .. import syscalls
 from ..cpython.frames import Frame
+from ..cpython.workers import multiprocessing
 from ..evidence import Wait
 from ..libc.futexes import FutexCall
 from ..memory import Fault, Memory
@@ -25,7 +26,7 @@ _SELECTS = {"epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "selec
 _FORKS = {"vfork", "clone", "clone3"}
 _SIGNALS = {"pause", "rt_sigtimedwait", "rt_sigsuspend"}
 #: Modules whose selectors wait for the pipes of children, not for an event loop's events.
-_PIPE_USERS = ("/subprocess.py", "multiprocessing/connection.py")
+_PIPE_USERS = ("/subprocess.py", *multiprocessing("connection"))
 _MOST_POLLED = 4096
 _RESTART = "restart_syscall"
 #: The calls that the kernel restarts through restart_syscall(2): do_poll, hrtimer_nanosleep and futex_wait set
@@ -51,6 +52,7 @@ class FutexFacts(NamedTuple):
     kind: str  # "gil" | "lock" | "rlock" | "condition" | …
     resource: Optional[str]
     detail: Optional[str]
+    over: Optional[bool] = None  # the signal has come, and the thread is about to wake
 
 
 def in_core(
@@ -152,7 +154,7 @@ def _futex(args: Sequence[int], facts: Callable[[int], Optional[FutexFacts]]) ->
     if known is not None:
         # who wants the GIL asks for it again whenever his timer strikes, and never gives up
         endless = endless or known.kind == "gil"
-        return Wait(known.kind, "futex", resource=known.resource, endless=endless, detail=known.detail)
+        return Wait(known.kind, "futex", resource=known.resource, endless=endless, detail=known.detail, over=known.over)
     if not call.private:
         return Wait("semaphore", "futex", endless=endless, detail="a semaphore that processes share")
     return Wait("futex", "futex", endless=endless)
@@ -278,6 +280,6 @@ def _kind_by_frames(frames: Sequence[Frame]) -> str:
         file = frame.code.filename
         if file.endswith(("/socket.py", "/ssl.py")):
             return "socket"
-        if file.endswith(("/subprocess.py", "multiprocessing/connection.py")):
+        if file.endswith(_PIPE_USERS):
             return "pipe"
     return "other"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ..cpython.cancels import is_program
 from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
 from ..cpython.names import Names
@@ -18,6 +19,7 @@ from ..cpython.workers import (
     awaited_result,
     job_functions,
     joined_pool,
+    multiprocessing,
     number_of,
     pool_of,
     process_pools,
@@ -29,9 +31,11 @@ from .pools import FutureFacts
 from .waits import FutexFacts
 
 KIND = "pool-result"
+_POOL_FILES, _QUEUES = multiprocessing("pool"), multiprocessing("queues")
+#: A worker that has no job reads the pipe of jobs, or waits for the lock of those who do.
+_TAKES = ("pipe", "semaphore")
 #: Where a worker takes its next job: (file, function). It is at rest there while its queue's ``get`` runs above.
-_LOOPS = (("multiprocessing/pool.py", "worker"), ("concurrent/futures/process.py", "_process_worker"))
-_QUEUES = "multiprocessing/queues.py"
+_LOOPS = (*((file, "worker") for file in _POOL_FILES), ("concurrent/futures/process.py", "_process_worker"))
 #: Seconds by which a worker is younger than the first of its pool when it was started in another one's place: starting
 #: one takes some milliseconds.
 _YOUNGER_S, _START_S = 0.3, 0.05
@@ -85,7 +89,7 @@ class WorkerBook:
     def _name(self, pool: ProcessPool) -> Optional[str]:
         """What the program calls a pool that somebody waits for."""
         for address, users in self._used(pool):
-            own = [f for f in users if not f.code.filename.endswith("multiprocessing/pool.py")]
+            own = [f for f in users if not f.code.filename.endswith(_POOL_FILES)]
             name = self._names.find(lambda value, address=address: value == address, own)  # type: ignore[misc]
             if name is not None:
                 return name
@@ -118,7 +122,7 @@ class WorkerBook:
         return None
 
     def _managed(self, known: Pool, pool: ProcessPool, function: Optional[str], jobs: int) -> FutureFacts:
-        feeders = [tid for tid, state in self._threads.items() if any(f.is_in("_feed", _QUEUES) for f in state.frames)]
+        feeders = [tid for tid, state in self._threads.items() if any(f.is_in("_feed", *_QUEUES) for f in state.frames)]
         wakers = [Waker("runner", "memory", tid=tid, name=f"manager of {known.description}") for tid in known.threads]
         wakers += [Waker("reach", "memory", tid=tid, name="feeder thread of a queue") for tid in feeders]
         return FutureFacts(
@@ -232,7 +236,10 @@ def _resting(worker: Process) -> Optional[Thread]:
     frames = main.python
     depth = next((i for i, f in enumerate(frames) if _in_loop(f)), 0)
     above = frames[depth - 1] if depth else None
-    rests = above is not None and above.function == "get" and above.file.endswith(_QUEUES)
+    # a pool may have queues of a class of its own, whose `get` is a library's: joblib's, for instance
+    rests = above is not None and above.function == "get" and (
+        above.file.endswith(_QUEUES) or (main.wait.kind in _TAKES and not is_program(above.file))
+    )  # fmt: skip
     return main if rests else None
 
 
@@ -256,7 +263,7 @@ def _proof(process: Process, pool: Pool, by_pid: Mapping[int, Process]) -> Tuple
     A read that blocks says that its pipe is empty, and ``_handle_tasks`` waits only while its queue is.
     """
     threads = {t.python[i].function: t for t in process.threads for i in range(len(t.python))
-               if t.tid in pool.threads and t.python[i].file.endswith("multiprocessing/pool.py")}  # fmt: skip
+               if t.tid in pool.threads and t.python[i].file.endswith(_POOL_FILES)}  # fmt: skip
     tasks, results = threads.get("_handle_tasks"), threads.get("_handle_results")
     if pool.kind != POOL or tasks is None or results is None or not pool.processes:
         return ()

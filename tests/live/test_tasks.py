@@ -172,6 +172,9 @@ class _Process:
     def tid_of_thread(self, thread: int) -> Optional[int]:
         return None
 
+    def probe(self, name: str) -> Dict[str, object]:
+        return {}
+
     def suspended(self, tid: int, frames: Sequence[Frame]) -> None:
         pass
 

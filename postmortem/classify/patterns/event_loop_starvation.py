@@ -124,12 +124,15 @@ def _match(
     if late is not None and late < 0:
         facts.append(f"its first timer is {-late:.2f} s late")
     facts.append("a semaphore would not help: whoever it lets through goes to the end of the same queue")
-    frames = list(dict.fromkeys([*places, *_callers(view, thread, places)]))
+    spawned = [f for f in loop.spawned_at if not knowledge.is_library(f)]
+    if spawned:
+        facts.append(f"tasks and callbacks are made in numbers at {', '.join(map(short, spawned[:3]))}")
+    frames = list(dict.fromkeys([*places[:2], *_callers(view, thread, places), *spawned[:3]]))
     return Match(
         confidence="likely" if ready >= MANY_READY and (turn is None or turn >= LONG_TURN) else "possible",
         summary=f"{plural(ready, 'callback')} wait for their turn in the event loop of {label(thread)}{at}",
         evidence=tuple(facts),
-        culprits=tuple(view.culprit(process, frame, thread) for frame in view.loops_around(frames[:4])),
+        culprits=tuple(view.culprit(process, frame, thread) for frame in view.loops_around(frames[:6])),
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
         pid=process.pid,
     )

@@ -15,12 +15,12 @@ each part of the data, or each thread, a lock of its own.
 
 from __future__ import annotations
 
-from typing import Iterator, List, NamedTuple, Optional, Tuple
+from typing import Iterator, List
 
-from ...evidence import HeldLock, Process, PythonFrame, Resource, Thread
+from ...evidence import Process, PythonFrame, Resource, Thread
 from ...waitgraph import Agent
-from .. import knowledge
 from ..knowledge import own_frame, short
+from ..lockqueues import LockQueue, queue_of
 from ..pattern import Answer, CannotTell, Match, No, Pattern
 from ..view import View, label, plural
 
@@ -41,7 +41,7 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/threading.html#lock-objects",),
 )  # fmt: skip
 
-_LOCKS = frozenset(("lock", "rlock", "condition", "mutex", "async-lock", "shared-semaphore", "rwlock", "file-lock"))
+_LOCKS = frozenset(("lock", "rlock", "condition", "mutex", "shared-semaphore", "rwlock", "file-lock"))
 #: Waiters at the moment of capture, and on average over the window. Workers that hold a lock for a thousandth of their time
 #: measure 0-0.1; where each holds it for most of its turn nearly all but one of them.
 MIN_WAITERS, MIN_AVERAGE = 2, 1.5
@@ -49,47 +49,21 @@ MIN_WAITERS, MIN_AVERAGE = 2, 1.5
 MIN_MOVED = 0.3
 
 
-class Queue(NamedTuple):
-    lock: Resource
-    waiters: List[Thread]
-    holder: Optional[Thread]
-    held: Optional[HeldLock]
-    average: float  # threads that wait for it, over the window
-    moved: int  # of the waiters
-
-
 def match(view: View) -> Iterator[Answer]:
     for process in view.pythons:
         for lock in process.resources:
+            if lock.kind == "async-lock" and len(lock.waiting_tasks) >= MIN_WAITERS:
+                yield _of_tasks(view, process, lock)
             if lock.kind not in _LOCKS or len(lock.waiters) < MIN_WAITERS:
                 continue
             waiters = [t for t in process.threads if t.tid in lock.waiters]
             if not any(t.samples for t in waiters):
                 yield CannotTell((f"an observation window: does {lock.description} move?",))
                 continue
-            yield _answer(view, process, _queue(view, process, lock, waiters))
+            yield _answer(view, process, queue_of(view, process, lock, waiters))
 
 
-def _queue(view: View, process: Process, lock: Resource, waiters: List[Thread]) -> Queue:
-    places = {_key(frame) for t in waiters for frame in [own_frame(t.python)] if frame is not None}
-    average, moved = 0.0, 0
-    for thread in process.threads:
-        total = sum(count for count, _frames in view.samples(thread))
-        inside = sum(n for n, frames in view.samples(thread) for f in [own_frame(frames)] if f and _key(f) in places)
-        average += inside / total if total else 0.0
-    for thread in waiters:
-        keys = {_key(f) for _n, frames in view.samples(thread) for f in [own_frame(frames)] if f is not None}
-        moved += bool(keys - places) or view.moves(thread)
-    holder = view.thread(process, lock.owner_tid)
-    held = next((h for h in holder.holds if h.resource == lock.id), None) if holder is not None else None
-    return Queue(lock, waiters, holder, held, average, moved)
-
-
-def _key(frame: PythonFrame) -> Tuple[str, Optional[int], str]:
-    return frame.file, frame.line, frame.function
-
-
-def _answer(view: View, process: Process, queue: Queue) -> Answer:
+def _answer(view: View, process: Process, queue: LockQueue) -> Answer:
     stuck = [t for t in queue.waiters if view.graph.stuck(Agent(process.pid, t.tid)) is not None]
     what = f"{queue.lock.description}, which {plural(len(queue.waiters), 'thread')} want"
     if len(stuck) > len(queue.waiters) // 2 and not queue.moved:
@@ -104,7 +78,7 @@ def _answer(view: View, process: Process, queue: Queue) -> Answer:
     return _match(view, process, queue)
 
 
-def _match(view: View, process: Process, queue: Queue) -> Match:
+def _match(view: View, process: Process, queue: LockQueue) -> Match:
     frames: List[PythonFrame] = []
     facts = [
         f"{plural(len(queue.waiters), 'thread')} wanted {queue.lock.description} at the moment of capture, "
@@ -117,10 +91,10 @@ def _match(view: View, process: Process, queue: Queue) -> Match:
         where = f" since {short(queue.held.frame)}" if queue.held is not None else ""
         now = f", now at {short(doing)}" if doing is not None else ""
         facts.append(f"{label(queue.holder)} held it then{where}{now}{_does(queue.holder)}")
-        frames += [f for f in (doing, queue.held.frame if queue.held else None) if f is not None]
+        frames += [f for f in (doing, queue.under, queue.held.frame if queue.held else None) if f is not None]
     wanting = [f for t in queue.waiters for f in [own_frame(t.python)] if f is not None]
     frames += wanting[:2]
-    frames += _inside(view, queue)
+    frames += queue.inside(view)
     named = (
         f" while {label(queue.holder)} is at {short(doing)}" if queue.holder is not None and doing is not None else ""
     )
@@ -134,16 +108,36 @@ def _match(view: View, process: Process, queue: Queue) -> Match:
     )
 
 
-def _inside(view: View, queue: Queue) -> List[PythonFrame]:
-    """Where those were seen who had come through: the callers of the line that takes the lock are the same."""
-    seen = []
-    for thread in queue.waiters:
-        taking = own_frame(thread.python)
-        for _count, frames in view.samples(thread):
-            own = own_frame(frames)
-            if own is not None and taking is not None and own != taking and own.function == taking.function:
-                seen.append(own)
-    return list(dict.fromkeys(f for f in seen if not knowledge.is_stdlib(f)))[:2]
+def _of_tasks(view: View, process: Process, lock: Resource) -> Answer:
+    """An asyncio.Lock: which tasks wait for it, and did when the window began, is known; their stacks between are not."""
+    waiting = [task for task in process.tasks if task.id in lock.waiting_tasks]
+    what = f"{lock.description}, which {plural(len(waiting), 'task')} want"
+    if all(task.moved is None for task in waiting):
+        return CannotTell((f"an observation window: does {lock.description} move?",))
+    moved = sum(bool(task.moved) for task in waiting)
+    owner = next((task for task in process.tasks if task.id == lock.owner_task), None)
+    if not moved and (owner is None or not owner.moved):
+        return No(f"{what}, was given to none of them during the window")
+    frames = [
+        f for task in (*([owner] if owner else []), *waiting[:1]) for f in [own_frame(task.stack)] if f is not None
+    ]
+    held = next((h for h in owner.holds if h.resource == lock.id), None) if owner is not None else None
+    frames += [held.frame] if held is not None else []
+    facts = [
+        f"{plural(len(waiting), 'task')} wanted {lock.description} at the moment of capture",
+        f"{moved} of them waited for something else, or had it, {view.window or 0:.1f} s before: it moves",
+    ]
+    if owner is not None:
+        doing = f", and is at {short(frames[0])}" if frames else ""
+        facts.append(f"task {owner.name} holds it{doing}" + (f" ({owner.wait.kind})" if owner.wait is not None else ""))
+    return Match(
+        confidence="likely",
+        summary=f"{plural(len(waiting), 'task')} queue for {lock.description}; it moves, one at a time",
+        evidence=tuple(facts),
+        culprits=tuple(view.culprit(process, f, None, owner.name if owner else None) for f in dict.fromkeys(frames)),
+        victims=tuple(view.victim_of(Agent(process.pid, task=task.id)) for task in waiting[:20]),
+        pid=process.pid,
+    )
 
 
 def _does(holder: Thread) -> str:
