@@ -42,22 +42,26 @@ LOOP_RUN = (("asyncio/base_events.py", "run_forever"), ("asyncio/base_events.py"
 #: What runs one callback or task step: the frame above it is the program's.
 LOOP_STEP = ("asyncio/events.py", "_run")
 
+
+def multiprocessing(module: str) -> Tuple[str, ...]:
+    """How the path of a module of multiprocessing ends: of the standard library's, and of multiprocess's (0.70, what pathos
+    uses), which is the same code with another pickler."""
+    return f"multiprocessing/{module}.py", f"/multiprocess/{module}.py"
+
+
 #: Where threads of a healthy program rest: (file ending, function).
 IDLE = (
     ("concurrent/futures/thread.py", "_worker"),
     ("concurrent/futures/process.py", "_process_worker"),
     ("concurrent/futures/process.py", "wait_result_broken_or_wakeup"),
-    ("multiprocessing/pool.py", "_handle_workers"),
-    ("multiprocessing/pool.py", "_handle_tasks"),
-    ("multiprocessing/pool.py", "_handle_results"),
-    ("multiprocessing/pool.py", "worker"),
-    ("multiprocessing/queues.py", "_feed"),
-    ("multiprocessing/resource_tracker.py", "main"),
+    *itertools.product(multiprocessing("pool"), ("_handle_workers", "_handle_tasks", "_handle_results", "worker")),
+    *itertools.product(multiprocessing("queues"), ("_feed",)),
+    *itertools.product(multiprocessing("resource_tracker"), ("main",)),
     ("anyio/_backends/_asyncio.py", "run"),  # WorkerThread.run: a to_thread worker between jobs
 )
 
 #: Puts what a process has sent into the pipe of a queue (Lib/multiprocessing/queues.py).
-FEEDS = (("multiprocessing/queues.py", "_feed"),)
+FEEDS = tuple(itertools.product(multiprocessing("queues"), ("_feed",)))
 
 #: Who is here waits for work that other threads of the process do, whichever they are.
 COLLECTS = (
@@ -66,7 +70,7 @@ COLLECTS = (
     ("concurrent/futures/_base.py", "wait"),
     ("concurrent/futures/_base.py", "as_completed"),
     ("concurrent/futures/thread.py", "shutdown"),
-    ("multiprocessing/pool.py", "get"),
+    *itertools.product(multiprocessing("pool"), ("get",)),
 )
 
 #: The interpreter is at its end: threading._shutdown waits for threads, executors' _python_exit joins workers.

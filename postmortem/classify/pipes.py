@@ -8,7 +8,7 @@ from ..evidence import Process, PythonFrame, Resource, Task, Thread
 from ..findings import Culprit
 from ..waitgraph import Agent
 from ..waitgraph import program as program_name
-from .knowledge import own_frame
+from .knowledge import multiprocessing, own_frame
 from .view import View, label
 
 WRITES = frozenset(("write", "writev", "pwrite64", "sendto", "sendmsg", "sendmmsg", "sendfile", "splice"))
@@ -173,7 +173,7 @@ def awaits_orders(view: View, process: Process, thread: Thread, resource: Option
     """Why a wait for this peer may be a rest."""
     if resource is not None and any(waker.pid in ancestors(view, process) for waker in resource.wakers):
         return "the other end is its parent's, or of somebody above: a worker that waits for orders rests like this"
-    if any(frame.file.endswith("multiprocessing/managers.py") for frame in thread.python[:6]):
+    if any(frame.file.endswith(multiprocessing("managers")) for frame in thread.python[:6]):
         return "it asks an object of a multiprocessing manager, which may wait by design: a queue, a lock"
     return None
 

@@ -19,7 +19,7 @@ from typing import Iterator, Optional, Tuple
 from ...evidence import Process, PythonFrame, Resource, Thread, Waker
 from ...findings import Culprit
 from ...waitgraph import Agent
-from ..knowledge import own_frame, short
+from ..knowledge import multiprocessing, own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..view import View, label, plural
 
@@ -48,7 +48,7 @@ PATTERN = Pattern(
 )  # fmt: skip
 
 #: Where a forked child of multiprocessing goes on; the frames below are its parent's.
-_FORKED_AT = ("multiprocessing/popen_fork.py", "_launch")
+_FORKED_AT = (multiprocessing("popen_fork"), "_launch")
 
 
 def match(view: View) -> Iterator[Answer]:

@@ -17,7 +17,7 @@ from typing import Iterator, NamedTuple, Optional, Tuple
 
 from ...evidence import Process, Resource, Thread
 from ...waitgraph import Agent
-from ..knowledge import own_frame, short
+from ..knowledge import multiprocessing, own_frame, short
 from ..pattern import Answer, Match, Pattern
 from ..view import View, label
 
@@ -40,7 +40,7 @@ PATTERN = Pattern(
     ),
 )
 
-_QUEUES, _PROCESS = "multiprocessing/queues.py", "multiprocessing/process.py"
+_QUEUES, _PROCESS = multiprocessing("queues"), multiprocessing("process")
 
 
 class _Feeder(NamedTuple):

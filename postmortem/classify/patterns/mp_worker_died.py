@@ -18,8 +18,9 @@ from typing import Iterator, List, Optional, Tuple
 
 from ...evidence import Pool, Process, Resource, Thread
 from ...waitgraph import Agent
-from ..knowledge import own_frame, short
+from ..knowledge import multiprocessing, own_frame, short
 from ..pattern import Answer, Match, No, Pattern
+from ..poolwork import lost_lock, replaced
 from ..view import View, do, label, plural
 
 PATTERN = Pattern(
@@ -43,7 +44,7 @@ PATTERN = Pattern(
 )
 
 _POOL = "multiprocessing.Pool"
-_FILE, _QUEUES = "multiprocessing/pool.py", "multiprocessing/queues.py"
+_FILE, _QUEUES = multiprocessing("pool"), multiprocessing("queues")
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -82,24 +83,27 @@ def _pool(view: View, process: Process, pool: Pool) -> Iterator[Answer]:
     if busy or not pool.processes:
         yield No(f"{pool.description} has {plural(pool.pending or 0, 'result')} to come, and "
                  f"{plural(len(busy), 'worker')} that {do(len(busy), 'work')}")  # fmt: skip
-    elif any(_lost_lock(view, pid) for pid in pool.processes):
+        return
+    if any(lost_lock(view, pid) for pid in pool.processes):
         yield No(f"the workers of {pool.description} wait for a lock that is lost: see semaphore-orphan")
-    elif waiters:
+        return
+    waiters = waiters or list(_polls(view, process, pool))
+    if waiters:
         yield _match(view, process, pool, waiters)
-
-
-def _lost_lock(view: View, pid: int) -> bool:
-    worker = view.by_pid.get(pid)
-    if worker is None:
-        return False
-    wanted = {t.wait.resource for t in worker.threads if t.wait is not None}
-    return any(r.id in wanted and r.kind == "shared-semaphore" and r.owner_gone for r in worker.resources)
 
 
 def _awaits(process: Process, pool: Pool, thread: Thread) -> Optional[Resource]:
     """The result of this pool that a thread waits for."""
     wanted = thread.wait.resource if thread.wait is not None else None
     return next((r for r in process.resources if r.id == wanted and r.part_of == pool.id), None) if wanted else None
+
+
+def _polls(view: View, process: Process, pool: Pool) -> Iterator[Tuple[Thread, Optional[Resource]]]:
+    """Who sleeps again and again while a result is still to come that never will: it looks whether that is there."""
+    lost = next((r for r in process.resources if r.part_of == pool.id and r.closed and not r.wakers), None)
+    for thread in process.threads if lost is not None else ():
+        if thread.wait is not None and thread.wait.kind == "sleep" and view.moves(thread) and view.matters(process, thread):
+            yield thread, lost
 
 
 def _joins(pool: Pool, thread: Thread) -> bool:
@@ -110,7 +114,9 @@ def _joins(pool: Pool, thread: Thread) -> bool:
 
 
 def _match(view: View, process: Process, pool: Pool, waiters: List[Tuple[Thread, Optional[Resource]]]) -> Match:
-    endless = all(t.wait is not None and t.wait.endless is not False for t, _r in waiters)
+    polls = any(t.wait is not None and t.wait.kind == "sleep" for t, _r in waiters)
+    does = "sleeps, and looks again and again" if polls else "waits"
+    endless = polls or all(t.wait is not None and t.wait.endless is not False for t, _r in waiters)
     results = [r for _t, r in waiters if r is not None]
     proof = next((r.because for r in process.resources if r.part_of == pool.id and r.closed and not r.wakers), ())
     new = len(pool.gone) + (pool.replaced or 0)
@@ -119,32 +125,19 @@ def _match(view: View, process: Process, pool: Pool, waiters: List[Tuple[Thread,
     at = f" at {short(frame)}" if frame else ""
     what = results[0].description if results else f"the end of {pool.description}"
     places = [(t, f) for t, _r in waiters for f in [own_frame(t.python)] if f is not None]
-    confidence = "proven" if proof else "likely" if new else "possible"
+    confidence = "proven" if proof and not polls else "likely" if proof or new else "possible"
     return Match(
         confidence=confidence if endless else "possible",
         summary=f"{label(thread)} waits{at} for {what}, but every worker rests: the one that had the job "
         f"{'has' if proof else 'seems to have'} died",
         evidence=(
-            *(f"{label(t)} waits for {r.description if r else what}" for t, r in waiters[:3]),
+            *(f"{label(t)} {does} for {r.description if r else what}" for t, r in waiters[:3]),
             f"{plural(pool.pending or 0, 'result')} of {pool.description} still to come, and all {len(pool.processes)} "
             "workers wait for a job",
-            *_replaced(view, pool),
+            *replaced(view, pool),
             *proof,
         ),
         culprits=tuple(dict.fromkeys(view.culprit(process, f, t) for t, f in places)),
         victims=tuple(view.victim(process, t) for t, _r in waiters),
         pid=process.pid,
     )
-
-
-def _replaced(view: View, pool: Pool) -> Iterator[str]:
-    ages = sorted(
-        (p.age_s, p.pid) for pid in pool.processes for p in [view.by_pid.get(pid)] if p and p.age_s is not None
-    )
-    if pool.gone:
-        yield f"worker {', '.join(map(str, pool.gone))} has ended"
-    if pool.replaced and ages:
-        yield (
-            f"{plural(pool.replaced, 'worker')} {do(pool.replaced, 'stand')} in for others that ended: process {ages[0][1]} "
-            f"is {ages[-1][0] - ages[0][0]:.2f} s younger than process {ages[-1][1]}"
-        )

@@ -19,7 +19,7 @@ from typing import Dict, FrozenSet, Iterator, List, Optional, Tuple
 
 from ...evidence import Process, Resource
 from ..conversations import circles, told
-from ..knowledge import own_frame, short
+from ..knowledge import FEEDS, in_table, own_frame, short
 from ..pattern import Answer, CannotTell, Match, No, Pattern
 from ..pipes import Waiter, drained, holders, program, waiters, waiters_of_unknown, writes
 from ..view import View
@@ -72,7 +72,7 @@ def _readers(writer: Waiter) -> Tuple[int, ...]:
 
 
 def _feeds(writer: Waiter) -> bool:
-    return any(f.function == "_feed" and f.file.endswith("multiprocessing/queues.py") for f in writer.frames)
+    return any(in_table(f, FEEDS) for f in writer.frames)
 
 
 def _rank(writer: Waiter, back: Optional[Waiter]) -> Tuple[bool, bool]:

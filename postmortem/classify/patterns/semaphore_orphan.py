@@ -21,7 +21,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 from ...evidence import Process, PythonFrame, Resource, Thread
 from ...findings import CONFIDENCES
 from ...waitgraph import Agent
-from ..knowledge import is_stdlib, own_frame, short
+from ..knowledge import is_stdlib, multiprocessing, own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..view import View, do, label, plural
 
@@ -47,7 +47,7 @@ PATTERN = Pattern(
 )  # fmt: skip
 
 
-_PROCESS = "multiprocessing/process.py"
+_PROCESS = multiprocessing("process")
 
 
 class _Waiter(NamedTuple):

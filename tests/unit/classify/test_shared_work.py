@@ -6,12 +6,13 @@ from typing import Any, Tuple
 
 import pytest
 
+from postmortem import evidence as ev
 from postmortem.classify.engine import classify
 from postmortem.evidence import End, Evidence, Pool, Process, Resource, Thread, Wait, Waker
 from postmortem.evidence import replace as changed
 from postmortem.findings import Finding
 
-from .make import evidence, found, frame, held, process, stack, thread
+from .make import counters, evidence, found, frame, held, process, stack, thread
 
 
 def leading(known: Evidence) -> Finding:
@@ -227,6 +228,17 @@ def test_a_result_that_nobody_can_bring() -> None:
     assert any("younger" in fact for fact in first.evidence)
 
 
+@pytest.mark.parametrize(("closed", "switches", "said"), [(True, 99, "likely"), (None, 99, None), (True, 0, None)])
+def test_who_looks_again_and_again_for_a_result_that_never_comes(closed: Any, switches: int, said: Any) -> None:
+    """A main thread that sleeps in between: likely when the result is known to be nowhere, else nothing is said."""
+    known = pool(closed)
+    first = known.processes[0]
+    sleeps = changed(first.threads[0], wait=Wait("sleep", "nanosleep", timeout_s=0.01, endless=False),
+                     counters=counters(switches=switches))  # fmt: skip
+    polls = changed(known, processes=(changed(first, threads=(sleeps,)), *known.processes[1:]))
+    assert found(polls).get("mp-worker-died") == said
+
+
 @pytest.mark.parametrize(
     ("known", "confidence"),
     [
@@ -270,6 +282,13 @@ def test_a_join_before_the_queue_is_drained(behind: bool) -> None:
     """Its own feeder writes, or waits for its turn behind another process's."""
     first = leading(drain(behind))
     assert (first.pattern, first.confidence, first.culprits[0].line) == ("mp-join-before-drain", "proven", 13)
+
+
+def test_the_copy_of_multiprocessing_that_pathos_uses() -> None:
+    """multiprocess is the same code elsewhere: the same verdict."""
+    there = "/venv/lib/python3.12/site-packages/multiprocess/"
+    known = ev.encode(drain()).decode().replace("/usr/lib/python3.12/multiprocessing/", there)
+    assert found(ev.decode(known.encode()))["mp-join-before-drain"] == "proven"
 
 
 def test_a_thread_that_may_read_is_a_doubt() -> None:

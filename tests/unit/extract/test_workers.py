@@ -102,6 +102,26 @@ def test_a_worker_rests_only_where_it_takes_jobs() -> None:
     assert not is_idle(changed(busy, threads=(timed,)))
 
 
+def test_a_worker_whose_queue_is_of_a_class_of_its_own() -> None:
+    """A library's `get` takes the next job when it reads a pipe; a function of the program of that name is a job."""
+
+    def takes(file: str, kind: str = "pipe") -> bool:
+        inner, outer = frames("connection._recv", "connection.recv"), frames("pool.worker", "process.run")
+        stack = (*inner, PythonFrame(file, 147, "get"), *outer)
+        wait = Wait(kind, "read", endless=True)
+        return is_idle(Process(2, 1, threads=(Thread(2, wait=wait, stack=stack, is_main=True),)))
+
+    library = "/venv/lib/python3.12/site-packages/joblib/pool.py"
+    assert (takes(library), takes("/app/p.py"), takes(library, "socket")) == (True, False, False)
+
+
+def test_the_copy_of_multiprocessing_that_pathos_uses() -> None:
+    """Its pools are told of as those of the original."""
+    stack = tuple(changed(f, file=f.file.replace("multiprocessing", "site-packages/multiprocess")) for f in
+                  frames("queues.get", "pool.worker", "process.run"))  # fmt: skip
+    assert is_idle(Process(2, 1, threads=(Thread(2, wait=Wait("pipe", "read", endless=True), stack=stack, is_main=True),)))
+
+
 def test_results_that_only_a_join_waits_for_are_known_too() -> None:
     """Pool.join waits for all of them: they have a resource without waiters."""
     found = read(parent(resources=()), worker(2, "read"), worker(3))
