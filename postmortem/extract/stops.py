@@ -46,7 +46,7 @@ def _places(file: str, tree: ast.Module) -> Iterator[PythonFrame]:
         if isinstance(node, ast.Call):
             if _is_suspend(node):
                 yield PythonFrame(file, getattr(node, "lineno", None), function)
-            elif _name(node.func) in _HANDLES:
+            elif _handles(node):
                 handled.update(map(id, ast.walk(node)))
             elif any(_is_signal(argument) for argument in node.args):
                 handled.update(map(id, node.args))
@@ -60,6 +60,12 @@ def _places(file: str, tree: ast.Module) -> Iterator[PythonFrame]:
 def _is_suspend(call: ast.Call) -> bool:
     """psutil's ``Process.suspend()``."""
     return isinstance(call.func, ast.Attribute) and call.func.attr == "suspend" and not call.args
+
+
+def _handles(call: ast.Call) -> bool:
+    """``signal.signal`` has two arguments; a method of that name which has one sends it."""
+    name = _name(call.func)
+    return name in _HANDLES and (name != "signal" or len(call.args) > 1)
 
 
 def _is_signal(node: ast.AST) -> bool:
@@ -81,19 +87,21 @@ def _main_files(python: Python, usages: Usages) -> List[str]:
         main = objects.lookup(modules, "__main__")
         namespace = objects.field(main, L.MODULE_DICT) if main else 0
         values = list(objects.text_dict(namespace).values())[:_MOST_VALUES] if namespace else []
-        several = [namespace] + [_namespace(python, value) for value in values]
-        named = (objects.optional_text(objects.lookup(one, "__file__") or 0) for one in several if one)
-        return [_found(python, usages, file) for file in named if file is not None and is_program(file)]
     except (Fault, NotThat, IndexError):
         return []
+    named = [_file(python, module) for module in (main, *values) if module]
+    return [_found(python, usages, file) for file in named if file is not None and is_program(file)]
 
 
-def _namespace(python: Python, value: int) -> int:
-    """Of a module; 0 for anything else."""
+def _file(python: Python, value: int) -> Optional[str]:
+    """Of a module; None for anything else."""
+    objects = python.objects
     try:
-        return python.objects.field(value, L.MODULE_DICT) if python.objects.type_name(value) == "module" else 0
+        if objects.type_name(value) != "module":
+            return None
+        return objects.optional_text(objects.lookup(objects.field(value, L.MODULE_DICT), "__file__") or 0)
     except (Fault, NotThat):
-        return 0
+        return None
 
 
 def _found(python: Python, usages: Usages, file: str) -> str:

@@ -21,6 +21,7 @@ def places(source: str, file: str = "/app/service.py") -> List[Tuple[Optional[in
         "os.kill(pid, signal.SIGSTOP)",
         "worker.send_signal(SIGTSTP)",
         "worker.suspend()",
+        "worker.signal(signal.SIGSTOP)",
         "number = signal.SIGSTOP",
         "yield signal.SIGSTOP, 0.5",
         "subprocess.run(['pkill', '-STOP', name])",
