@@ -14,8 +14,6 @@ STEPS = (knowledge.LOOP_STEP, ("uvloop/loop.pyx", "_run"), ("tornado/ioloop.py",
 #: Of the samples inside a callback: in the same function. Loops under load, whose steps take a millisecond each, are in one
 #: function in less than half of them.
 MIN_SAME = 0.9
-#: Of a core wanted, or of the looks at it found running: computes rather than waits.
-BUSY = 0.8
 
 
 def step(frames: Tuple[PythonFrame, ...]) -> Optional[Tuple[PythonFrame, ...]]:
@@ -28,10 +26,7 @@ def step(frames: Tuple[PythonFrame, ...]) -> Optional[Tuple[PythonFrame, ...]]:
 
 
 def computes(view: View, thread: Thread) -> bool:
-    """Does it use all the CPU that it gets? On a busy machine that is little."""
-    looks = thread.counters.states if thread.counters is not None else {}
-    running = looks.get("R", 0) >= BUSY * sum(looks.values()) if looks else False
-    return thread.wait is None and (running or (view.wanted_share(thread) or 0.0) >= BUSY)
+    return thread.wait is None and bool(view.computes(thread))
 
 
 def kept_in(view: View, thread: Thread) -> Optional[PythonFrame]:

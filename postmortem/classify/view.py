@@ -11,6 +11,8 @@ from . import knowledge
 
 #: Of a core: a thread that used more over the window was not waiting.
 BUSY_SHARE = 0.3
+#: Of a core wanted, or of the looks: computes without a pause.
+COMPUTING_SHARE = 0.8
 #: Who uses more of a core, or wakes more often a second, gets something done: neither a rest nor a heartbeat is so much.
 WORKS_SHARE, WORKS_WAKES = 0.01, 20
 
@@ -60,6 +62,16 @@ class View:
         if counters is None or counters.cpu_s is None or counters.seconds <= 0:
             return None
         return counters.cpu_s / counters.seconds
+
+    @classmethod
+    def computes(cls, thread: Thread) -> Optional[bool]:
+        """Does it use all the CPU that it gets? On a busy machine, and in a virtual one, that may be little: then most looks
+        find it running. None without counters."""
+        wanted, looks = cls.wanted_share(thread), thread.counters.states if thread.counters is not None else {}
+        if wanted is None and not looks:
+            return None
+        running = bool(looks) and looks.get("R", 0) >= COMPUTING_SHARE * sum(looks.values())
+        return running or (wanted or 0.0) >= COMPUTING_SHARE
 
     @classmethod
     def rests(cls, thread: Thread) -> bool:

@@ -9,7 +9,7 @@ dequeobject (Modules/_collectionsmodule.c, 3.8-3.15): after the length two block
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, NamedTuple, Optional
+from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from .attributes import Slots, attributes, class_value
 from .interpreter import Python
@@ -21,6 +21,8 @@ _PARTS = ("queue", "_queue", "_buffer", "buffer")
 _BOUNDS = ("maxsize", "_maxsize", "max_buffer_size", "_max_buffer_size")
 _DEQUE, _SIMPLE = "collections.deque", "_queue.SimpleQueue"
 _MAXLEN = 64
+#: multiprocessing.Queue has SEM_VALUE_MAX in place of none (Lib/multiprocessing/queues.py).
+_NO_BOUND = 1 << 30
 _MOST_QUEUES = 500
 _MOST_USERS = 32
 
@@ -32,6 +34,7 @@ class Queue(NamedTuple):
     container: int  # the deque, list or SimpleQueue that has the items
     limit: Optional[int]  # 0: no bound
     users: List[User]
+    through: Tuple[str, ...] = ()  # names of the objects through which it was found
 
 
 def length(objects: Objects, queue: Queue) -> int:
@@ -55,7 +58,10 @@ class Backlogs(VariableSearch):
     def found(self, users: Iterable[User]) -> List[Queue]:
         """In the order in which these frames lead to them."""
         self.look(users)
-        return list(self._queues.values())
+        return [
+            queue._replace(through=tuple(name for _at, name in self.way_to(queue.address)[1:]))
+            for queue in self._queues.values()
+        ]
 
     @property
     def spent(self) -> bool:
@@ -90,9 +96,10 @@ class Backlogs(VariableSearch):
         if not bound or not container or self.objects.type_name(container) not in (_DEQUE, "list"):
             return None
         try:
-            limit = max(0, int(self.objects.number(bound)))
+            limit = int(self.objects.number(bound))
         except (OverflowError, ValueError):
             limit = 0  # math.inf
+        limit = limit if 0 < limit < _NO_BOUND else 0
         module = class_value(self.objects, value, "__module__")
         home = self.objects.optional_text(module) if module else None
         cls = kind.rsplit(".", 1)[-1]

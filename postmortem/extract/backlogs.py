@@ -74,7 +74,12 @@ class BacklogBook:
 
     def _told(self, queue: Queue, draft: Backlog) -> Backlog:
         files = dict.fromkeys(user.frame.code.filename for user in queue.users)
-        places = self._usages.of(queue.name.replace("[…]", "").rsplit(".", 1)[-1], files)
+        places = self._usages.of(_last(queue.name), files)
+        for name in queue.through if not places.filled else ():  # an executor's queue is filled through the executor
+            outer = self._usages.of(_last(name), files)
+            places = places._replace(filled=places.filled or outer.filled, made=places.made or outer.made)
+        if not places.made:
+            places = places._replace(made=self._usages.making(queue.kind.rsplit(".", 1)[-1], files))
         return replace(
             draft,
             users=tuple(self._user(user) for user in queue.users),
@@ -87,3 +92,8 @@ class BacklogBook:
         tid = self._tid_of.get(user.thread) if user.thread is not None else None
         task = self._task_of.get(user.task) if user.task is not None else None
         return Waker("reach", "memory", tid=tid, task=task, frame=self._shown(user.frame))
+
+
+def _last(name: str) -> str:
+    """``jobs`` of ``Intake.jobs[…]``"""
+    return name.replace("[…]", "").rsplit(".", 1)[-1]

@@ -53,6 +53,16 @@ class Usages:
                     found[what].append(PythonFrame(file, line, function))
         return Places(tuple(found["made"]), tuple(found["filled"]), tuple(found["emptied"]))
 
+    def making(self, cls: str, files: Iterable[str]) -> Tuple[PythonFrame, ...]:
+        """Where the program makes objects of a class of this name."""
+        found: List[PythonFrame] = []
+        for file in [file for file in dict.fromkeys(files) if _LIBRARY not in file][:_MOST_FILES]:
+            tree = self.tree(file)
+            for node, function in nodes(tree) if tree is not None else ():
+                if isinstance(node, ast.Call) and _is_called(node.func, cls):
+                    found.append(PythonFrame(file, node.lineno, function))
+        return tuple(dict.fromkeys(found))[:_MOST_PLACES]
+
     def spawning(self, files: Iterable[str]) -> Tuple[PythonFrame, ...]:
         """Where tasks and callbacks are made in numbers: in a loop or a comprehension."""
         found: List[PythonFrame] = []

@@ -60,15 +60,10 @@ def match(view: View) -> Iterator[Answer]:
 
 def _answer(view: View, process: Process, thread: Thread) -> Answer:
     loop = next((one for one in process.loops if one.tid == thread.tid), None)
-    if loop is not None and loop.turned:
-        return No(f"the loop of {label(thread)} turned during the window: its callbacks come back")
     kept = kept_in(view, thread)
-    if kept is None:
-        return No(f"the loop of {label(thread)} is busy with many callbacks, not kept by one")
-    if loop is not None and loop.turned is False and loop.callback_lasts_s is None:
-        return No(f"the loop of {label(thread)} goes from callback to callback, though its turn is long")
-    if computes(view, thread) and _is_coroutine(process, loop, kept):
-        return No(f"{label(thread)} computes in the coroutine {kept.function} itself, and does not await")
+    why_not = _why_not(view, process, thread, loop, kept)
+    if why_not or kept is None:
+        return No(why_not or f"the loop of {label(thread)} is busy with many callbacks, not kept by one")
     lasts = loop is not None and loop.callback_lasts_s is not None
     if not lasts and (not thread.samples or thread.counters is None):
         if thread.wait is None or thread.wait.kind in ("gil", "event-loop"):
@@ -78,6 +73,30 @@ def _answer(view: View, process: Process, thread: Thread) -> Answer:
     if not lasts and share < MIN_INSIDE:
         return No(f"the loop of {label(thread)} comes back from its callbacks")
     return _match(view, process, thread, kept, share)
+
+
+def _why_not(
+    view: View, process: Process, thread: Thread, loop: Optional[Loop], kept: Optional[PythonFrame]
+) -> Optional[str]:  # fmt: skip
+    if loop is not None and loop.turned:
+        return f"the loop of {label(thread)} turned during the window: its callbacks come back"
+    if loop is not None and loop.turned is False and loop.callback_lasts_s is None:
+        return f"the loop of {label(thread)} goes from callback to callback, though its turn is long"
+    if kept is not None and computes(view, thread) and _is_coroutine(process, loop, kept):
+        return f"{label(thread)} computes in the coroutine {kept.function} itself, and does not await"
+    filled = _fills(process, thread)
+    return (
+        f"{label(thread)} fills {filled}, which never makes it wait, and so never gives the loop a turn"
+        if filled
+        else None
+    )
+
+
+def _fills(process: Process, thread: Thread) -> Optional[str]:
+    """A queue without a bound that grows, and that a line on the thread's stack puts into."""
+    lines = {(f.file, f.line) for f in thread.python}
+    growing = (b for b in process.backlogs if not b.limit and (b.growth or 0) > 0)
+    return next((b.name for b in growing if any((f.file, f.line) in lines for f in b.filled_at)), None)
 
 
 def _is_coroutine(process: Process, loop: Optional[Loop], frame: PythonFrame) -> bool:

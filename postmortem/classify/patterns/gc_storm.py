@@ -41,8 +41,11 @@ PATTERN = Pattern(
 )  # fmt: skip
 
 #: Of the looks during the window. Programs that allocate much, with the usual thresholds, measure 0-0.1; one collection
-#: each second over a large heap 0.04-0.07; a threshold of 1 0.33-0.44; gc.collect() for each item 0.79-0.98.
-MIN_SHARE, SURE_SHARE = 0.3, 0.5
+#: each second over a large heap 0.04-0.07; a threshold of 1 0.33-0.44; gc.collect() for each item 0.79-0.98; a batch that
+#: builds graphs of millions of objects, which nobody would change, 0.53, with one full collection among a hundred.
+MIN_SHARE, SURE_SHARE, ALL = 0.3, 0.5, 0.75
+#: Of all collections: full ones. By the thresholds of the interpreter it is one in a hundred.
+FULL_SHARE = 0.1
 #: Fewer looks say nothing.
 MIN_LOOKS = 10
 
@@ -76,13 +79,18 @@ def _match(view: View, process: Process, seen: Collections, share: float) -> Mat
     if thread is not None:
         facts.append(f"{label(thread)} sets it off at {place}" + (", with gc.collect()" if called else ""))
     return Match(
-        confidence="likely" if share >= SURE_SHARE else "possible",
+        confidence="likely" if share >= ALL or (share >= SURE_SHARE and _asked_for(seen)) else "possible",
         summary=f"the garbage collector takes {share:.0%} of the time, set off at {place}",
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(frames[:3])),
         victims=tuple(view.victim(process, t) for t in process.threads if t.gil == "waits"),
         pid=process.pid,
     )
+
+
+def _asked_for(seen: Collections) -> bool:
+    """Are there more full collections than the interpreter makes by itself?"""
+    return seen.counts is not None and seen.counts[-1] >= FULL_SHARE * max(1, sum(seen.counts))
 
 
 def _collector(view: View, process: Process) -> Optional[Thread]:

@@ -45,8 +45,6 @@ PATTERN = Pattern(
     ),
 )  # fmt: skip
 
-#: Of a core: used, or waited for while runnable.
-MIN_SHARE = 0.8
 #: Characters a second that an honest pattern passes at the least: 20-200 million measured, for nested sets 2 million.
 LINEAR_PACE = 1_000_000
 
@@ -63,10 +61,9 @@ def match(view: View) -> Iterator[Answer]:
         for thread in process.threads:
             if not _matches(thread):
                 continue
-            share = view.wanted_share(thread)
-            if thread.wait is not None or (share is not None and share < MIN_SHARE):
+            if thread.wait is not None or view.computes(thread) is False:
                 continue
-            yield _answer(view, process, thread, share)
+            yield _answer(view, process, thread, view.cpu_share(thread))
 
 
 def _matches(thread: Thread) -> bool:

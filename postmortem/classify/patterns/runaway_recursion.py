@@ -16,7 +16,7 @@ recursion limit instead.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Iterator, List, NamedTuple, Optional, Tuple
+from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...evidence import Process, PythonFrame, Thread
 from ..knowledge import is_library, short
@@ -40,13 +40,13 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/sys.html#sys.setrecursionlimit",),
 )  # fmt: skip
 
-#: Of a core: used, or waited for while runnable.
-MIN_SHARE = 0.8
 #: Turns that are on the stack in every sample. Recursive descent through documents measures 0-10, walks of trees the depth
 #: of the tree now and then; without end they are hundreds.
 STAYS, MAY_STAY = 40, 8
 #: Turns at the moment of capture, below which nobody calls it deep.
 DEEP = 12
+#: One sample in so many may be shallower.
+NEARLY = 20
 
 
 class Turn(NamedTuple):
@@ -61,12 +61,12 @@ def match(view: View) -> Iterator[Answer]:
             turn = _turn(thread)
             if turn is None or turn.times < DEEP or thread.wait is not None:
                 continue
-            share = view.wanted_share(thread)
-            if share is None:
+            computes = view.computes(thread)
+            if computes is None:
                 if turn.times >= STAYS and thread.gil == "holds":
                     yield _match(view, process, thread, turn, None)
                 continue
-            if share < MIN_SHARE:
+            if not computes:
                 continue
             stays = _stays(view, thread, turn)
             if stays < MAY_STAY:
@@ -93,7 +93,8 @@ def _turn(thread: Thread) -> Optional[Turn]:
 
 
 def _stays(view: View, thread: Thread, turn: Turn) -> int:
-    """Turns among the outer frames that all samples share."""
+    """Turns that were on the stack all the time: among the outer frames that all samples share, or as many as nearly
+    every sample had, whichever is more."""
     stacks = [frames[::-1] for _count, frames in view.samples(thread)]
     if not stacks:
         return 0
@@ -103,7 +104,13 @@ def _stays(view: View, thread: Thread, turn: Turn) -> int:
         same = next((i for i in range(shared) if not _alike(first[i], stack[i])), shared)
         shared = min(shared, same)
     functions = {(f.file, f.function) for f in turn.frames}
-    return sum((f.file, f.function) in functions for f in first[:shared]) // max(1, len(functions))
+    size = max(1, len(functions))
+
+    def turns(frames: Sequence[PythonFrame]) -> int:
+        return sum((f.file, f.function) in functions for f in frames) // size
+
+    depths = sorted(depth for count, frames in view.samples(thread) for depth in [turns(frames)] * count)
+    return max(turns(first[:shared]), depths[len(depths) // NEARLY])
 
 
 def _alike(one: PythonFrame, other: PythonFrame) -> bool:

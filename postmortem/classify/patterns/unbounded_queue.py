@@ -14,7 +14,7 @@ memory. `put` of an unbounded `asyncio.Queue` never yields, so that a producer m
 
 from __future__ import annotations
 
-from typing import Iterator, List, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 from ...evidence import Backlog, Process, PythonFrame
 from ...waitgraph import Agent
@@ -87,7 +87,10 @@ def _match(view: View, process: Process, backlog: Backlog, several: List[Backlog
     facts += [f"used by {', '.join(users[:6])}"] if users else []
     others = [other for other in several if other is not backlog]
     facts += [f"{other.name} grows as well: {other.items:,} items" for other in others[:3]]
+    consumer = _consumer(process, backlog)
+    facts += [f"a thread that takes from it is at {short(consumer)}"] if consumer is not None and not taking else []
     places = [*_near(backlog.filled_at)[:3], *_near(backlog.made_at)[:2]]
+    places += [consumer] if consumer is not None and not backlog.filled_at else []
     return Match(
         confidence="likely",
         summary=f"the {kind} {backlog.name} has no bound and grows ahead of its consumer: {backlog.items:,} items, "
@@ -96,6 +99,17 @@ def _match(view: View, process: Process, backlog: Backlog, several: List[Backlog
         culprits=tuple(view.culprit(process, frame) for frame in places or _frames(backlog)),
         pid=process.pid,
     )
+
+
+def _consumer(process: Process, backlog: Backlog) -> Optional[PythonFrame]:
+    """Of a queue that a library keeps: the program's line that a thread of that library has called."""
+    for user in backlog.users:
+        thread = next((t for t in process.threads if t.tid == user.tid and not t.is_main), None)
+        frames = thread.python if thread is not None else ()
+        own = own_frame(frames)
+        if own is not None and any(is_library(f) for f in frames[frames.index(own) + 1 :]):
+            return own
+    return None
 
 
 def _near(frames: Tuple[PythonFrame, ...]) -> List[PythonFrame]:
