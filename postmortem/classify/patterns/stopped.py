@@ -63,7 +63,7 @@ OFTEN = 0.3
 
 def match(view: View) -> Iterator[Answer]:
     seen = {process.pid: looks for process in view.processes for looks in [_looks(process)] if looks.found}
-    if view.window is None and not seen and any(sends(t) for p in view.processes for t in p.threads):
+    if view.window is None and not seen and any(sends(t) for p in view.processes if not p.crash for t in p.threads):
         yield CannotTell(("the state of the process: a core does not say that it was stopped",))
     found = []
     for process, others in outermost({pid: view.by_pid[pid] for pid in seen}):
