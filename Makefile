@@ -10,6 +10,8 @@
 #   make bench-pause           how long a busy target stands still, beside py-spy, pystack, gcore
 #   make bench-graph           the wait graph of 2,000 threads and 20,000 tasks
 #   make corpora               record the corpus anew  make corpora ARGS='--cases sleeping/*'
+#   make new-pattern ID=my-id  lay out the files of a new pattern
+#   make docs                  write docs/patterns from the patterns
 #   make clean                 remove .venv and what builds leave
 #
 # PYTHON=/path/to/python3 chooses the interpreter of .venv.
@@ -33,7 +35,7 @@ MADE := $(VENV)/.made-$(TAG)
 INSTALLED := $(VENV)/.installed-$(TAG)
 TESTABLE := $(VENV)/.testable-$(TAG)
 
-.PHONY: bench bench-graph bench-pause help demo test lint fuzz kills corpora interpreters gdb clean
+.PHONY: bench bench-graph bench-pause help demo test lint docs fuzz kills corpora interpreters gdb new-pattern clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -47,6 +49,12 @@ test: $(TESTABLE) gdb
 lint: $(TESTABLE)
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
+
+docs: $(INSTALLED)
+	@$(RUN) -m tools.docs
+
+new-pattern: $(INSTALLED)
+	@$(RUN) -m tools.new_pattern $(ID)
 
 bench: $(TESTABLE) gdb
 	@$(RUN) -m bench.stacks $(ARGS)

@@ -47,10 +47,10 @@ _rules: List[Rule] = []
 def all_patterns() -> List[Rule]:
     """Every pattern of the folder, by id, so that nothing depends on an order of files. Imported once."""
     if not _rules:
-        for module in pkgutil.iter_modules(_patterns.__path__):
-            loaded = importlib.import_module(f"{_patterns.__name__}.{module.name}")
-            _rules.append(Rule(loaded.PATTERN, loaded.match, inspect.cleandoc(loaded.__doc__ or "")))
-        _rules.sort(key=lambda rule: rule.id)
+        names = [f"{_patterns.__name__}.{module.name}" for module in pkgutil.iter_modules(_patterns.__path__)]
+        loaded = [importlib.import_module(name) for name in names]  # all, or none: one that fails is not left out silently
+        rules = [Rule(one.PATTERN, one.match, inspect.cleandoc(one.__doc__ or "")) for one in loaded]
+        _rules.extend(sorted(rules, key=lambda rule: rule.id))
     return list(_rules)
 
 

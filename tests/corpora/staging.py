@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
+STAGED = ("cpu-quota", "memory-limit", "frozen", "terminal")
 _GROUPS = Path("/sys/fs/cgroup")
 _PERIOD_US = 100_000
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

@@ -33,6 +33,7 @@ PATTERN = Pattern(
     remedy="Check the loop's condition and bound it (a maximum of rounds, a deadline); log its progress to tell slow from stuck.",
     needs=("window",),
     outranks=("network-wait", "sleeping", "child-wait", "shutdown-join"),
+    references=("https://docs.python.org/3/library/faulthandler.html#dumping-the-tracebacks-after-a-timeout",),
 )
 
 #: Of a core: used, or waited for while runnable.

@@ -8,6 +8,20 @@ from typing import Dict
 from . import computing, loops, processes, threads
 from .snippet import Snippet
 
-__all__ = ["SNIPPETS", "Snippet"]
+__all__ = ["SNIPPETS", "WITHOUT", "Snippet"]
 
 SNIPPETS: Dict[str, Snippet] = {**threads.SNIPPETS, **loops.SNIPPETS, **processes.SNIPPETS, **computing.SNIPPETS}
+
+#: Patterns that have none, and why.
+WITHOUT: Dict[str, str] = {
+    "disk-wait": "the disk or the network share is to be mended",
+    "fatal-python-error": "a bug of an extension module, whose code is in C",
+    "frozen": "whoever froze the control group is to thaw it",
+    "heap-corruption": "a bug of native code",
+    "killed": "what ended the process lies outside of it",
+    "memory-pressure": "more memory, or less in it: no few lines",
+    "native-crash": "a bug of native code, or an upgrade",
+    "native-lock-gil-inversion": "the extension's code in C is to give the interpreter lock back before it locks",
+    "stopped": "a signal that was sent is to be followed by SIGCONT",
+    "throttled": "the quota is the control group's",
+}
