@@ -104,7 +104,8 @@ def _analyze_bundle(
         gap = Gap("core", "the bundle's cores", reason, remedy)
         return _classified(evidence.replace(recorded, gaps=(*recorded.gaps, gap)))
     kept = _sources(recorded.sources, found.sources)
-    return _classified(evidence.replace(found, sources=kept, loops={**found.loops, **recorded.loops}))
+    loops, branches = {**found.loops, **recorded.loops}, {**found.branches, **recorded.branches}
+    return _classified(evidence.replace(found, sources=kept, loops=loops, branches=branches))
 
 
 def _lost(recorded: Evidence, found: Evidence, at_hand: bool) -> Optional[str]:

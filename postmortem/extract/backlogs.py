@@ -77,7 +77,7 @@ class BacklogBook:
         places = self._usages.of(_last(queue.name), files)
         for name in queue.through if not places.filled else ():  # an executor's queue is filled through the executor
             outer = self._usages.of(_last(name), files)
-            places = places._replace(filled=places.filled or outer.filled, made=places.made or outer.made)
+            places = places._replace(filled=places.filled or outer.filled)
         if not places.made:
             places = places._replace(made=self._usages.making(queue.kind.rsplit(".", 1)[-1], files))
         return replace(

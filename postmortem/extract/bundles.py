@@ -54,6 +54,7 @@ def from_bundle(
         gaps=(*end_gaps(manifest), *step_gaps(manifest), *gaps),
         sources=sources.lines,
         loops=sources.loops,
+        branches=sources.branches,
         timings=Timings(number(timings.get("observe_s")), number(timings.get("pause_s")),
                         round(time.monotonic() - began, 3)),
         window_s=max(seconds) if seconds else None,

@@ -55,6 +55,7 @@ def from_core(
         gaps=tuple(gaps),
         sources=sources.lines,
         loops=sources.loops,
+        branches=sources.branches,
         timings=Timings(extract_s=round(time.monotonic() - began, 3)),
         tool_version=tool_version,
     )  # fmt: skip

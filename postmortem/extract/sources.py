@@ -14,9 +14,10 @@ import tokenize
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
+from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..evidence import Process, PythonFrame
+from .branches import deciding, of_ranks
 from .scripts import located
 
 _SUFFIXES = (".py", ".pyw", ".pyi", ".pyx")
@@ -29,9 +30,10 @@ _CONTEXT = 1  # lines kept before and after
 class Sources(NamedTuple):
     lines: Dict[str, Dict[int, str]]  # file → line → text
     loops: Dict[str, Dict[int, Tuple[int, ...]]]  # file → line → lines of the loops around it, innermost first
+    branches: Dict[str, Dict[int, Tuple[int, ...]]]  # of ranks: file → line → lines of the conditions that it depends on
 
 
-def read_sources(processes: Iterable[Process], root: str = "") -> Sources:
+def read_sources(processes: Sequence[Process], root: str = "") -> Sources:
     """For every Python frame of threads, tasks and samples. ``root`` stands before paths."""
     cited: Dict[str, Set[int]] = {}
     paths: Dict[str, Set[str]] = {}
@@ -41,7 +43,8 @@ def read_sources(processes: Iterable[Process], root: str = "") -> Sources:
             path = located(file, process.directory)
             if path.startswith("/"):
                 paths.setdefault(file, set()).add(path)
-    found = Sources({}, {})
+    ranks = of_ranks(processes)
+    found = Sources({}, {}, {})
     for file in sorted(cited):
         found_at = paths.get(file, set())
         # two programs may call different files by one relative name
@@ -51,10 +54,13 @@ def read_sources(processes: Iterable[Process], root: str = "") -> Sources:
         tree = parsed(root + min(found_at))
         around = _loops_around(tree, cited[file]) if tree is not None else {}
         wanted = {n for line in cited[file] for n in range(line - _CONTEXT, line + _CONTEXT + 1)}
-        wanted |= {n for headers in around.values() for n in headers}
+        branches = deciding(tree, ranks[file]) if tree is not None and file in ranks else {}
+        wanted |= {n for headers in (*around.values(), *branches.values()) for n in headers}
         found.lines[file] = {n: texts[n - 1][:_MAX_LINE] for n in sorted(wanted) if 1 <= n <= len(texts)}
         if around:
             found.loops[file] = around
+        if branches:
+            found.branches[file] = branches
     return found
 
 

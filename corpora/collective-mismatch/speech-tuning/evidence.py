@@ -179,6 +179,7 @@ def evidence() -> Evidence:
                 line_of("tuner.epoch(number)"): (line_of("for number in range(10)"),),
             }
         },
+        branches={APP: {line_of("self.average_gradients()"): (line_of("if not torch.isfinite"),)}},
         timings=Timings(observe_s=1.0, pause_s=0.4, extract_s=1.9),
         window_s=WINDOW,
         machine=Machine(load=2.4, memory=270_000_000_000, available=201_000_000_000, swap_free=0, swapped_in=0, swapped_out=0, oom_kills=0, steal=0.0, stalls={}),

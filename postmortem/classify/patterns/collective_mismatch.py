@@ -15,11 +15,12 @@ let no rank leave a loop alone.
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
-from ...evidence import Process, PythonFrame, Thread
+from ...evidence import PythonFrame
 from ..knowledge import is_library, short
 from ..pattern import Answer, CannotTell, Match, No, Pattern
+from ..ranks import Rank, jobs_of, rank_of, stays
 from ..view import View, label, plural
 
 PATTERN = Pattern(
@@ -39,26 +40,10 @@ PATTERN = Pattern(
     references=("https://pytorch.org/docs/stable/distributed.html", "https://mpi4py.readthedocs.io/en/stable/tutorial.html"),
 )  # fmt: skip
 
-#: Names under which MPI, NCCL, Gloo, Horovod, JAX and those who build their own call them, without underscores.
-_NAMES = frozenset((
-    "allreduce", "allgather", "reducescatter", "broadcast", "bcast", "barrier", "alltoall", "scatter", "gather", "reduce",
-    "allgatherobject", "broadcastobjectlist", "allgatherintotensor", "reducescattertensor", "alltoallsingle",
-    "monitoredbarrier", "scatterobjectlist", "gatherobject", "allreducecoalesced", "allgatherv", "gatherv", "scatterv",
-    "scan", "exscan", "syncall", "syncglobaldevices",
-))  # fmt: skip
-_MOST_DEPTH = 12
-
-
-class Rank(NamedTuple):
-    process: Process
-    thread: Thread
-    operation: Optional[str]  # None: it is in none
-    site: Optional[PythonFrame]  # the program's line that called it
-
 
 def match(view: View) -> Iterator[Answer]:
-    for job in _jobs(view):
-        ranks = [_rank(process) for process in job]
+    for job in jobs_of(view):
+        ranks = [rank_of(process) for process in job]
         waiting = [rank for rank in ranks if rank.operation is not None]
         if len(waiting) < 2:
             continue
@@ -70,43 +55,11 @@ def match(view: View) -> Iterator[Answer]:
                     f"{len(waiting)} of {len(ranks)} ranks wait in {waiting[0].operation}, and the others are elsewhere"
                 )
             continue
-        moving = [r for r in waiting if view.moves(r.thread) and (view.cpu_share(r.thread) or 0.0) < 0.5]
+        moving = [r for r in waiting if not stays(view, r.thread)]
         if view.window is None and len(operations) == 1:
             yield CannotTell(("an observation window: do the ranks move?",))
             continue
         yield _match(view, waiting, len(ranks), bool(moving), len(operations) > 1)
-
-
-def _jobs(view: View) -> Iterator[List[Process]]:
-    """Processes of the same program."""
-    groups: Dict[Tuple[object, ...], List[Process]] = {}
-    for process in view.pythons:
-        main = view.main(process)
-        outermost = [f for f in main.python if not is_library(f)][-1:] if main is not None else []
-        key = (process.exe, outermost[0].file if outermost else None)
-        groups.setdefault(key, []).append(process)
-    for group in groups.values():
-        if len(group) > 1:
-            yield group
-
-
-def _rank(process: Process) -> Rank:
-    """The first thread that is in a collective operation, the main one before others."""
-    threads = sorted(process.threads, key=lambda t: not t.is_main)
-    for thread in threads:
-        frames = thread.python[:_MOST_DEPTH]
-        at = max((i for i, f in enumerate(frames) if _is_collective(f.function)), default=None)
-        called = thread.calling.function.rsplit(".", 1)[-1] if thread.calling is not None else ""
-        if at is None and _is_collective(called) and frames:
-            return Rank(process, thread, called, next((f for f in frames if not is_library(f)), frames[0]))
-        if at is not None:
-            site = next((f for f in thread.python[at + 1 :] if not is_library(f)), None)
-            return Rank(process, thread, frames[at].function, site or frames[at])
-    return Rank(process, threads[0], None, None) if threads else Rank(process, Thread(process.pid), None, None)
-
-
-def _is_collective(function: str) -> bool:
-    return function.replace("_", "").lower() in _NAMES
 
 
 def _match(view: View, ranks: List[Rank], of: int, moving: bool, differ: bool) -> Match:
@@ -121,6 +74,11 @@ def _match(view: View, ranks: List[Rank], of: int, moving: bool, differ: bool) -
     ]
     if moving:
         facts.append("some of them wake now and then: they may poll, or go on slowly")
+    decided = _decided(view, [several[0] for _key, several in ordered[:4]])
+    if decided:
+        facts.append(
+            f"the way there depends on {', '.join(short(f) for f in decided[:3])}: compare what it said on each rank"
+        )
     said = " and ".join(f"{len(several)} in {operation}" for (operation, _site), several in ordered[:3])
     first = ordered[0][1][0]
     return Match(
@@ -129,8 +87,22 @@ def _match(view: View, ranks: List[Rank], of: int, moving: bool, differ: bool) -
         + (f"took another way, to {short(first.site)}" if first.site is not None else "took another way"),
         evidence=tuple(facts),
         culprits=tuple(
-            view.culprit(several[0].process, site, several[0].thread) for (_op, site), several in ordered[:4] if site
+            [view.culprit(several[0].process, site, several[0].thread) for (_op, site), several in ordered[:4] if site]
+            + [view.culprit(first.process, frame) for frame in decided[:4]]
         ),
         victims=tuple(view.victim(rank.process, rank.thread) for rank in ranks),
         pid=first.process.pid,
     )
+
+
+def _decided(view: View, ranks: List[Rank]) -> List[PythonFrame]:
+    """Conditions of the program before the places where the stacks of the ranks part, the nearest first."""
+    stacks = [[f for f in rank.thread.python[::-1] if not is_library(f)] for rank in ranks]
+    shared = min((len(stack) for stack in stacks), default=0)
+    parting = next((i for i in range(shared) if len({(s[i].file, s[i].line) for s in stacks}) > 1), shared)
+    found: List[PythonFrame] = []
+    for stack in stacks:
+        for frame in reversed(stack[parting:]):
+            lines = view.evidence.branches.get(frame.file, {}).get(frame.line or 0, ())
+            found += [frame.at(line) for line in lines]
+    return list(dict.fromkeys(found))

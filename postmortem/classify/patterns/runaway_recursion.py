@@ -19,7 +19,7 @@ from collections import Counter
 from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...evidence import Process, PythonFrame, Thread
-from ..knowledge import is_library, short
+from ..knowledge import is_library, own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..view import View, label
 
@@ -80,7 +80,7 @@ def match(view: View) -> Iterator[Answer]:
 def _turn(thread: Thread) -> Optional[Turn]:
     """What the stack repeats: as the extraction found it; else the function that stands on it most often."""
     known = thread.recursion
-    if known is not None and known.cycle:
+    if known is not None and known.cycle and known.times >= DEEP:
         return Turn(known.cycle, known.times, known.depth)
     frames = thread.python
     counted = Counter((f.file, f.function) for f in frames if f.function != "<module>")
@@ -127,14 +127,15 @@ def _match(view: View, process: Process, thread: Thread, turn: Turn, stays: Opti
         facts.append(f"it used {view.cpu_share(thread) or 0:.0%} of a core meanwhile")
     return Match(
         confidence="likely" if stays is not None and stays >= STAYS else "possible",
-        summary=f"{label(thread)} recurses without coming back: {names}, {turn.times} times at {short(_own(turn)[0])}",
+        summary=f"{label(thread)} recurses without coming back: {names}, {turn.times} times at {short(_own(thread, turn)[0])}",
         evidence=tuple(facts),
-        culprits=tuple(view.culprit(process, frame, thread) for frame in view.loops_around(_own(turn)[:4])),
+        culprits=tuple(view.culprit(process, frame, thread) for frame in view.loops_around(_own(thread, turn)[:4])),
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
         pid=process.pid,
     )
 
 
-def _own(turn: Turn) -> List[PythonFrame]:
-    """The program's frames of a turn, or, of a library's own recursion, that one's."""
-    return [f for f in turn.frames if not is_library(f)] or list(turn.frames)
+def _own(thread: Thread, turn: Turn) -> List[PythonFrame]:
+    """The program's frames of a turn; of a library's own recursion the line that has called it."""
+    called = own_frame(thread.python)
+    return [f for f in turn.frames if not is_library(f)] or ([called] if called is not None else list(turn.frames))

@@ -90,7 +90,8 @@ def _match(view: View, process: Process, backlog: Backlog, several: List[Backlog
     consumer = _consumer(process, backlog)
     facts += [f"a thread that takes from it is at {short(consumer)}"] if consumer is not None and not taking else []
     places = [*_near(backlog.filled_at)[:3], *_near(backlog.made_at)[:2]]
-    places += [consumer] if consumer is not None and not backlog.filled_at else []
+    filled_here = any(not is_library(f) for f in backlog.filled_at)
+    places += [consumer] if consumer is not None and not filled_here else []
     return Match(
         confidence="likely",
         summary=f"the {kind} {backlog.name} has no bound and grows ahead of its consumer: {backlog.items:,} items, "
@@ -106,7 +107,7 @@ def _consumer(process: Process, backlog: Backlog) -> Optional[PythonFrame]:
     for user in backlog.users:
         thread = next((t for t in process.threads if t.tid == user.tid and not t.is_main), None)
         frames = thread.python if thread is not None else ()
-        own = own_frame(frames)
+        own = next((f for f in frames if not is_library(f)), None)
         if own is not None and any(is_library(f) for f in frames[frames.index(own) + 1 :]):
             return own
     return None
