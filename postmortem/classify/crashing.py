@@ -38,6 +38,7 @@ _FATAL_ERROR = re.compile(r"(fatal_error(_exit)?|_?Py_FatalError(Func|Format|_Ts
 _RAISES = re.compile(r"((__GI_|__)?(abort|raise|gsignal|kill|killpg|pthread_kill\w*|sigqueue)|pthread_sigqueue)(@.*)?$")
 _CALLS_TO_RAISE = re.compile(r"(^|\.)(kill|killpg|abort|raise_signal|pthread_kill|_sigabrt|_sigsegv)$")
 _KILLS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
+_ABORT = re.compile(r"(__GI_)?abort(@.*)?$")
 #: What gdb calls the frame that the kernel makes for a signal handler.
 _TRAMPOLINE = "<signal handler called>"
 _NEAR = 8
@@ -115,6 +116,8 @@ def kind(found: Crashed) -> Optional[str]:
         if _HEAP.search(crash.message):
             return "allocator"
         return "smashed" if _SMASHED.search(crash.message) else "assertion"
+    if gave_up_unnamed(found):
+        return "interpreter"
     if crash.code_name == "SI_KERNEL":
         return "outside"
     if crash.code_name not in _SENT or crash.sender_pid is None:
@@ -157,6 +160,16 @@ def _below_handler(thread: Thread) -> Optional[List[NativeFrame]]:
     inner = _innermost(thread)
     at = next((i for i, f in enumerate(inner) if f.function == _TRAMPOLINE), None)
     return inner[at + 1 :] if at is not None else None
+
+
+def gave_up_unnamed(found: Crashed) -> bool:
+    """Did the interpreter itself call abort()? Stripped ones do not name their fatal error; os.abort() alone calls it, too,
+    and stands below a Python frame."""
+    natives = found.natives
+    at = next((i for i, f in enumerate(natives[:_NEAR]) if f.function and _ABORT.match(f.function)), None)
+    if at is None or found.below or found.process.python is None or found.crash.sender_pid != found.process.pid:
+        return False
+    return any(native.is_interpreter(f) for f in natives[at + 1 : at + 2])
 
 
 def _in_fatal_error(found: Crashed) -> bool:
@@ -232,7 +245,7 @@ def whereabouts(found: Crashed) -> str:
             "it was collecting garbage: the collector visits every object, so the line is where the damage was met, and "
             "seldom where it was done"
         )
-    if any(f.function and _LEAVING.match(f.function) for f in _above_python(found)):
+    if found.below and any(f.function and _LEAVING.match(f.function) for f in _above_python(found)):
         return "a function that this line called was returning, and gave back what its variables held"
     if found.crash.holds_gil is False and any(native.is_interpreter(f) for f in found.natives[:2]):
         return "it ran code of the interpreter without holding the GIL, which is for those alone that hold it"

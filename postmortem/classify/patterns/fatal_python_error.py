@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Iterator, List, Optional
 
 from .. import native
-from ..crashing import Crashed, crashes, kind, lines, said, whereabouts
+from ..crashing import Crashed, crashes, gave_up_unnamed, kind, lines, said, whereabouts
 from ..fatalwords import Meaning, meaning
 from ..knowledge import own_frame, short
 from ..pattern import ANYTHING, Answer, Match, Pattern
@@ -58,7 +58,7 @@ def _match(view: View, found: Crashed) -> Match:
     words = f'"Fatal Python error: {function}{said(crash.python_error)}"' if crash.python_error is not None else None
     at = f" at {short(own)}" if own else ""
     return Match(
-        confidence="proven",
+        confidence="likely" if words is None and gave_up_unnamed(found) else "proven",
         summary=f"the interpreter gave up in {found.who}{at}"
         + (f": {known.words}" if known else "")
         + (f" ({words})" if words else ", its message could not be read"),
@@ -75,6 +75,8 @@ def _facts(found: Crashed, words: Optional[str], known: Optional[Meaning]) -> It
     if words is not None:
         by = "" if crash.python_error_basis == "recorded" else " (found by the texts that its stack points to)"
         yield f"it said: {words}{by}"
+    elif gave_up_unnamed(found):
+        yield "the interpreter called abort(), and no Python code had asked for it; stderr has the message"
     else:
         yield "its function for fatal errors stands below abort() on the thread's stack; stderr has the message"
     if known is not None:

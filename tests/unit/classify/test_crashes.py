@@ -225,6 +225,15 @@ def test_a_fatal_error_whose_message_is_lost() -> None:
     assert found.pattern == "fatal-python-error" and "could not be read" in found.summary
 
 
+def test_a_stripped_interpreter_that_gave_up() -> None:
+    """Without names: the interpreter called abort(), and no Python frame is there that could have asked for it."""
+    told = {"signal": signal.SIGABRT, "code_name": "SI_TKILL", "sender_pid": 1}
+    found = first(crashed((*ABORT, c(None, PYTHON)), **told))
+    assert (found.pattern, found.confidence) == ("fatal-python-error", "likely")
+    assert kind_of(crashed((*ABORT, c(None, UNITS)), **told)) == "itself"
+    assert kind_of(crashed((*ABORT, c(None, PYTHON), *CALLED), **told)) == "itself"
+
+
 def test_what_was_put_into_a_message_is_not_known() -> None:
     """Of a format the gaps are shown as gaps."""
     told = {"python_error": "could not acquire lock for %s at interpreter shutdown, possibly due to daemon threads"}
