@@ -112,6 +112,7 @@ def test_the_program_says_when_it_is_ready(case: Case) -> None:
 @each_case
 def test_the_recording_is_fit_to_be_published(case: Case) -> None:
     """Evidence is there, free of the labels and of the folders of whoever recorded it."""
+    assert case.evidence.exists(), f"no evidence.json yet: make corpora ARGS='--cases {case.name}'"
     text = case.evidence.read_text("utf-8")
     assert "CULPRIT" not in text
     assert not PRIVATE.findall(text)

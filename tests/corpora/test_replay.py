@@ -18,7 +18,9 @@ CONFUSION = ROOT / "confusion.md"
 
 @pytest.fixture(scope="module")
 def judgements() -> List[Judgement]:
-    return [judge(case, classify(ev.decode(case.evidence.read_bytes()))) for case in all_cases()]
+    """Of every case that is recorded; that one is not, test_cases.py says."""
+    recorded = [case for case in all_cases() if case.evidence.exists()]
+    return [judge(case, classify(ev.decode(case.evidence.read_bytes()))) for case in recorded]
 
 
 def test_the_confusion_matrix_is_the_committed_one(judgements: List[Judgement], update: bool) -> None:
