@@ -108,6 +108,19 @@ def kind(found: Crashed) -> Optional[str]:
     crash = found.crash
     if crash.signal in FAULTS and crash.code_name not in _SENT:
         return "overflow" if crash.stack == "guard" else "fault"
+    check = _failed_check(found)
+    if check is not None:
+        return check
+    if crash.code_name == "SI_KERNEL":
+        return "outside"
+    if crash.code_name not in _SENT or crash.sender_pid is None:
+        return None
+    return "outside" if crash.sender_pid != found.process.pid else _own(found)
+
+
+def _failed_check(found: Crashed) -> Optional[str]:
+    """Whose check it was that failed before abort() was called."""
+    crash = found.crash
     if crash.python_error is not None and _BLOCK.search(crash.python_error):
         return "allocator"
     if crash.python_error is not None or _in_fatal_error(found):
@@ -118,11 +131,7 @@ def kind(found: Crashed) -> Optional[str]:
         return "smashed" if _SMASHED.search(crash.message) else "assertion"
     if gave_up_unnamed(found):
         return "interpreter"
-    if crash.code_name == "SI_KERNEL":
-        return "outside"
-    if crash.code_name not in _SENT or crash.sender_pid is None:
-        return None
-    return "outside" if crash.sender_pid != found.process.pid else _own(found)
+    return None
 
 
 def _own(found: Crashed) -> Optional[str]:
