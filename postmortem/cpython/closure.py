@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..memory import Fault
+from .attributes import attribute
 from .frames import Frame
 from .holders import CALLBACK, WEAK, Holder
 from .interpreter import Python, ThreadState
@@ -34,6 +35,8 @@ _RUNNERS = (
 )
 #: What threading.Thread keeps for its own start (Lib/threading.py): nobody else takes it from there.
 _PRIVATE = ("_args", "_kwargs", "_target")
+#: Attributes of an event loop that its own code alone looks into (Lib/asyncio/base_events.py, selector_events.py).
+_QUEUES = {"_ready": "the ready queue", "_scheduled": "the timers", "_selector": "the selector"}
 #: Classes whose objects run code by themselves, and that are not read as tasks are.
 _ACTORS = ("_asyncio.Task", "Task", "greenlet.greenlet")
 
@@ -208,6 +211,9 @@ class Walk:
             return "asyncio's list of all tasks"
         if address in self._weak and reference.how == CALLBACK:
             return None
+        runner = self._by_loop(address, reference, holder)
+        if runner is not None:
+            return runner
         anybody = self._anybody(holder, reference)
         if anybody is not None:
             of_dict = reference.how in ("slot", "__dict__") and " → " in self._paths[address]
@@ -221,6 +227,21 @@ class Walk:
             self._add(namespace, self._at(address, reference.how))
         inside = f" of {reference.frame.function}" if reference.frame is not None else ""
         return f"{reference.how}{inside} of {self._called(holder.address)}"
+
+    def _by_loop(self, address: int, reference: Reference, holder: Holder) -> Optional[str]:
+        """What stands in the queues of an event loop: only the thread that runs it takes it from there."""
+        if not self._objects.is_instance(holder.address, "BaseEventLoop"):
+            return None
+        inside = reference.how in ("slot", "__dict__")
+        word, _, rest = self._paths[address].partition(" → ") if inside else (reference.how, "", "")
+        queue = _QUEUES.get(word.split(" ")[-1].strip("'"))
+        ident = self._objects.integer_or_none(attribute(self._objects, holder.address, "_thread_id"))
+        thread = next((t for t in self._around.of_threads.values() if t.ident == ident), None)
+        if queue is None or thread is None:
+            return None
+        at = f"{queue} of its event loop"
+        self._meet(Actor(f"{at} → {rest}" if inside else self._at(address, at), thread))
+        return f"{queue} of the event loop that {_thread(thread)} runs"
 
     def _anybody(self, holder: Holder, reference: Reference) -> Optional[str]:
         """What makes an object known to all code of the process, or to something that acts by itself."""

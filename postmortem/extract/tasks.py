@@ -142,7 +142,7 @@ class TaskBook:
         for state in states:
             if state.state == "done":
                 continue
-            target = futures.linked(state.address, "_call_set_state", "destination")
+            target = futures.linked(state.address, "_call_set_state", "destination") or self._of_portal(state)
             if target is not None and futures.kind(target) == CONCURRENT:
                 ident = ids[state.address]
                 name = f"task {state.name or ident}"
@@ -160,6 +160,13 @@ class TaskBook:
                         (Waker("runner", "memory", tid=tid),), True,
                         ("the callback that would begin the coroutine stands in the ready queue of the event loop",),
                     )  # fmt: skip
+
+    def _of_portal(self, state: TaskState) -> Optional[int]:
+        """The future that a task of an anyio portal finishes for another thread (anyio/from_thread.py, BlockingPortal:
+        2.0-4.12)."""
+        if not state.frames or not state.frames[-1].is_in("_call_func", "anyio/from_thread.py"):
+            return None
+        return self._python.frames.local(state.frames[-1], "future")
 
     def resources(self) -> Tuple[Resource, ...]:
         return self.awaits.resources()

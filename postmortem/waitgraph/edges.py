@@ -82,7 +82,7 @@ def _process_edges(place: Place) -> Iterator[Edge]:
 
 def _thread_edges(places: Places, place: Place, thread: Thread) -> Iterator[Edge]:
     wait, agent = thread.wait, Agent(place.pid, thread.tid)
-    if wait is None or wait.kind == "sleep":
+    if wait is None or wait.kind == "sleep" or wait.over:
         return
     if thread.state in ("T", "t"):
         yield Edge(agent, "is stopped", "until it is continued", "stopped", outside=("whoever stopped it",))

@@ -100,10 +100,9 @@ class WaitGraph:
         """May something end it that is no agent of the graph?"""
         if edge.outside or edge.endless is False:
             return True
-        if edge.everyone:
-            process = self.places.process(edge.waiter)
-            return handles(process) is True or self._wakes(edge.waiter)
-        return False
+        if (edge.everyone or edge.signals) and self._wakes(edge.waiter):
+            return True
+        return edge.everyone and handles(self.places.process(edge.waiter)) is True
 
     def _is_sure(self, edge: Edge) -> bool:
         place = self.places.by_pid.get(edge.waiter.pid)

@@ -8,9 +8,11 @@ strace, or on another machine: whatever makes a thread keep the lock a little lo
 
 **Why it hangs.** A thread that polls gives the GIL away at every turn and wants it back at once. On several cores each
 hand-over wakes a thread on another core and waits for it: the switch costs more than the turn. The thread with real
-work gets one turn among all the others.
+work gets one turn among all the others. Threads that all wait on one `Condition`, each for its own turn, do the same without
+polling: every `notify_all()` wakes them all, and all but one go back to wait.
 
-**Remedy.** Let the polling threads wait for what they poll; see `busy-event-loop` for the lines.
+**Remedy.** Let the polling threads wait for what they poll; see `busy-event-loop` for the lines. Wake only the thread that
+can go on: a Condition, Event or queue of its own for each.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import Iterator, List, Tuple
 
 from ...evidence import Process, Thread
 from ...findings import Culprit
+from ..crowds import WAKE_ONE, crowds
 from ..gil import RATIO, Rates, rates_of, runs_without
 from ..knowledge import short
 from ..pattern import Answer, CannotTell, Match, No, Pattern
@@ -36,12 +39,13 @@ PATTERN = Pattern(
     ),
     remedy="Let the threads that ask again and again wait for what they want: a blocking get(), an Event, a Condition.",
     needs=("window",),
-    outranks=("busy-event-loop", "gil-contention", "python-busy-loop", "sleeping", "network-wait", "child-wait"),
+    outranks=("busy-event-loop", "gil-contention", "lock-contention", "missed-wakeup", "python-busy-loop", "sleeping",
+              "network-wait", "child-wait"),
     references=(
         "https://docs.python.org/3/c-api/init.html#thread-state-and-the-global-interpreter-lock",
         "https://bugs.python.org/issue7946",
     ),
-)
+)  # fmt: skip
 
 #: Cores wanted. Below this the process has time to spare, and quick hand-overs harm nobody.
 MIN_CPU = 0.5
@@ -82,6 +86,7 @@ def _match(view: View, process: Process, threads: List[Thread], rates: Rates) ->
     competing = [t for t in threads if (view.switches(t) or 0) >= 1 or t.gil in ("waits", "holds")]
     waiting = [t for t in threads if t.gil == "waits"]
     found = pollers(process) or polling_threads(view, process)
+    woken = [] if found else crowds(view, process, rates.pace * rates.part)
     count = len(competing) or len(threads)
     cpu = view.cpu(process)
     facts = [
@@ -91,15 +96,17 @@ def _match(view: View, process: Process, threads: List[Thread], rates: Rates) ->
     ]
     if cpu is not None:
         facts.append(f"{cpu:.2f} cores of CPU used over {view.window or 0:.1f} s")
-    facts += [_polls(p) for p in found[:3]]
-    root = f": {_polls(found[0])}" if found else ""
+    facts += [_polls(p) for p in found[:3]] + [crowd.says for crowd in woken]
+    root = f": {_polls(found[0])}" if found else f": {woken[0].says}" if woken else ""
     return Match(
-        confidence="likely" if found else "possible",
+        confidence="likely" if found or woken else "possible",
         summary=f"{plural(count, 'thread')} hand the GIL to and fro {rates.most:,.0f} times a second{root}",
         evidence=tuple(facts),
-        culprits=_culprits(view, process, found) or _busiest(view, process, threads),
+        culprits=_culprits(view, process, found)
+        or tuple(view.culprit(process, f) for crowd in woken[:2] for f in crowd.places)
+        or _busiest(view, process, threads),
         victims=tuple(view.victim(process, t) for t in _victims(view, process, found)),
-        remedy=_remedy(found) if found else None,
+        remedy=_remedy(found) if found else WAKE_ONE if woken else None,
         because_of=("busy-event-loop",),
         pid=process.pid,
     )

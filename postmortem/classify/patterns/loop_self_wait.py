@@ -70,16 +70,19 @@ def _judge(view: View, process: Process, loop: Loop, thread: Thread, resource: O
         facts = (f"{label(thread)} waits for {resource.description}", *resource.because,
                  f"{label(thread)} is the thread of that event loop, so its ready queue stands still")  # fmt: skip
         yield _match(view, process, thread, resource.description, facts, endless)
-    elif (
-        resource is not None
-        and resource.kind in _SIGNALLED
-        and not resource.closed
-        and view.graph.stuck(agent)
-        and _has_work(process, loop)
-    ):
-        facts = (*view.graph.reasons(agent), f"{loop.ready or 0} callbacks are ready on its event loop, and it has "
-                 f"{sum(t.loop == loop.id and t.state == 'pending' for t in process.tasks)} tasks that wait")  # fmt: skip
-        yield _match(view, process, thread, resource.description if resource is not None else "a signal", facts, False)
+    elif view.graph.stuck(agent) and _has_work(process, loop):
+        awaited = _signalled(view, agent)
+        if awaited is not None:
+            facts = (*view.graph.reasons(agent), f"{loop.ready or 0} callbacks are ready on its event loop, and it has "
+                     f"{sum(t.loop == loop.id and t.state == 'pending' for t in process.tasks)} tasks that wait")  # fmt: skip
+            yield _match(view, process, thread, awaited.description, facts, False)
+
+
+def _signalled(view: View, agent: Agent) -> Optional[Resource]:
+    """What code of the loop might signal: for the thread itself, or for those for whom it waits, in turn."""
+    places = view.graph.places
+    found = (places.resource(edge.waiter.pid, edge.resource) for edge in view.graph.chain(agent).edges if not edge.outside)
+    return next((r for r in found if r is not None and r.kind in _SIGNALLED and not r.closed), None)
 
 
 def _through(process: Process, loop: Loop, cycle: Cycle) -> bool:

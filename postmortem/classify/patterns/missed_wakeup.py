@@ -16,11 +16,12 @@ more when the last producer ends (a sentinel, `Event.set`); wait with a time lim
 
 from __future__ import annotations
 
-from typing import FrozenSet, Iterator, List, Tuple
+from typing import Iterator, List, Tuple
 
 from ...evidence import Process, PythonFrame
-from ...waitgraph import Agent, Edge, WaitGraph
+from ...waitgraph import Edge, WaitGraph
 from ..knowledge import own_frame, short
+from ..othercauses import SIGNALLED, other_cause, signals_itself
 from ..oversleeping import overslept
 from ..pattern import Answer, Match, No, Pattern
 from ..view import View, do, plural
@@ -44,8 +45,6 @@ PATTERN = Pattern(
     ),
 )
 
-#: What is signalled by others, and held by nobody.
-_SIGNALLED = frozenset(("condition", "event", "semaphore", "barrier", "queue"))
 _JOIN_REMEDY = (
     "Queue.join waits until task_done() was called once for every item that was put. Call it in a `finally` clause, so that "
     "no exception, `continue` or `return` can skip it."
@@ -63,8 +62,8 @@ def match(view: View) -> Iterator[Answer]:
     roots = graph.roots()
     for process in view.pythons:
         edges = [e for a in roots if a.pid == process.pid and a.tid is not None for e in [graph.blocking(a)] if e]
-        waits = [e for e in edges if e.kind in _SIGNALLED]
-        if _other_cause(graph, process, roots):
+        waits = [e for e in edges if e.kind in SIGNALLED and not signals_itself(graph, e)]
+        if other_cause(graph, process, roots):
             waits = [e for e in waits if not e.everyone]  # the signal may be what somebody else is kept from
         busy = [e for e in waits if not _idle(view, e)]
         if busy:
@@ -79,20 +78,6 @@ def match(view: View) -> Iterator[Answer]:
 def _idle(view: View, edge: Edge) -> bool:
     thread = view.graph.places.thread(edge.waiter)
     return thread is not None and view.idle(thread)
-
-
-def _other_cause(graph: WaitGraph, process: Process, roots: Tuple[Agent, ...]) -> bool:
-    """Is somebody of the process stuck for another reason: in a circle, behind a lost lock, a pipe, a child?"""
-    circles: FrozenSet[Agent] = frozenset(a for cycle in graph.cycles for a in cycle.agents)
-    for agent in graph.stuck_agents:
-        edge = graph.blocking(agent) if agent.pid == process.pid else None
-        if edge is None:
-            continue
-        if agent in circles or edge.gone or edge.kind in ("pipe", "socket", "process", "shared-semaphore", "file-lock"):
-            return True
-        if agent in roots and edge.kind not in _SIGNALLED and edge.kind not in ("event-loop", "futex"):
-            return True
-    return False
 
 
 def _match(view: View, process: Process, busy: List[Edge], waits: List[Edge]) -> Match:

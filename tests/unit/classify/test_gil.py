@@ -7,7 +7,7 @@ from typing import Optional
 import pytest
 
 from postmortem.classify.engine import classify
-from postmortem.evidence import Gil, Interpreter, Process, PythonInfo
+from postmortem.evidence import Evidence, Gil, Interpreter, Process, PythonInfo, Resource, Wait
 from postmortem.evidence import replace as changed
 
 from .make import (
@@ -133,3 +133,29 @@ def test_a_free_threaded_program_has_no_gil_to_fight_for(handoffs: float) -> Non
     report = classify(evidence(busy))
     assert not {"gil-contention", "gil-thrash"} & {f.pattern for f in report.findings}
     assert {"gil-contention", "gil-thrash"} <= {r.pattern for r in report.ruled_out}
+
+
+def herd(count: int = 4, notify: str = "notify_all", switches: int = 30_000) -> Evidence:
+    """Threads that wait on one Condition for their turns, and wake all others when they have had it."""
+    waits = (*stack("threading.wait"), frame("pass_on", 16), frame("run", 30))
+    wakes = (*stack("threading.notify", f"threading.{notify}"), frame("pass_on", 19), frame("run", 30))
+    threads = [
+        thread(n + 2, waits, counters=counters(0.9 / count, switches), samples=samples((40, waits), (2, wakes)),
+               wait=Wait("condition", "futex", "c", endless=True))
+        for n in range(count)
+    ]  # fmt: skip
+    turns = Resource("c", "condition", "Condition Turns.changed", waiters=tuple(t.tid for t in threads))
+    main = thread(1, [frame("main", 45)], wait=Wait("lock", "futex", endless=True), joins=2, counters=counters())
+    return evidence(process([main, *threads], gil=Gil(False, None, 0.005, 100_000, 100_000.0), resources=(turns,)))
+
+
+def test_one_condition_for_all_is_thrash() -> None:
+    """Every notify_all wakes all of them: named are where they are woken and where they wait, not the condition's lock."""
+    report = classify(herd()).findings[0]
+    assert (report.pattern, report.confidence) == ("gil-thrash", "likely") and lines(herd()) == [19, 16]
+    assert "notify_all" in (report.remedy or "") and "missed-wakeup" not in found(herd())
+
+
+def test_two_that_take_turns_wake_nobody_in_vain() -> None:
+    """Nor is a crowd known to be woken whole of which nobody was seen to do it, or that wakes at the timer's pace."""
+    assert all(found(one).get("gil-thrash") != "likely" for one in (herd(2), herd(4, "notify"), herd(4, switches=150)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Sequence
 
 from postmortem.classify.engine import classify
-from postmortem.evidence import Resource, Thread, Wait, Waker
+from postmortem.evidence import Loop, Resource, Thread, Wait, Waker
 
 from .make import counters, evidence, found, frame, lines, lock, locked, process, stack, thread, verdict
 
@@ -108,3 +108,24 @@ def test_a_sender_who_sleeps_for_an_hour_is_possible_only() -> None:
 def test_a_sender_who_naps_is_nothing() -> None:
     """He is back before anybody worries."""
     assert "missed-wakeup" not in found(asleep(30.0))
+
+
+def test_who_waits_while_others_want_its_import_missed_nothing() -> None:
+    """The one who would signal wants a module that main is importing: import-deadlock says so, and alone."""
+    event = Resource("e", "event", "Event SERVER.listening (not set)")
+    module = Resource("m", "import-lock", "import of module hooks", 1, "recorded", waiters=(2,))
+    importing = thread(2, (frame("load", 9),), wait=locked("m"))
+    known = whole([waits(1, "e", 18, "threading.wait"), importing], resources=(event, module))
+    assert found(known) == {"import-deadlock": "proven"}
+
+
+def test_a_callback_that_a_blocked_loop_would_run_may_be_the_signal() -> None:
+    """Main runs an event loop and joins a worker, the worker waits for an item: the loop's own thread stands in the way."""
+    runs = (*stack("threading.join"), frame("leave", 40), *stack("asyncio.events._run", "asyncio.base_events._run_once"))
+    main = thread(1, runs, wait=Wait("lock", "futex", endless=True), joins=2)
+    loops = (Loop("loop-1", 1, ready=2, scheduled=0, watched=0, signals=()),)
+    known = whole([main, waits(2, "q", 30, *GET)], loops=loops, cancels=())
+    assert verdict(known) == "loop-self-wait" and lines(known) == [40]
+    assert "missed-wakeup" not in found(known)
+    free = whole([main, waits(2, "q", 30, *GET)], loops=(Loop("loop-1", 1, ready=0, scheduled=0, watched=0),))
+    assert "missed-wakeup" in found(free)

@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 import pytest
 
+from postmortem.cpython import closure
 from postmortem.cpython.closure import MAX_LEVELS, Reach, Surroundings, Walk, walk
 from postmortem.cpython.holders import CALLBACK, WEAK, Holder
 from postmortem.cpython.interpreter import ThreadState
@@ -170,3 +171,20 @@ def test_a_search_that_fails_says_why() -> None:
     walks: List[Walk] = [Walk(python, referrers, Surroundings({1}, set(), set()), {}, [LOCK])]
     walk(referrers, walks)
     assert walks[0].reach.obstacle == "no time" and not walks[0].reach.complete
+
+
+def test_what_stands_in_the_ready_queue_waits_for_the_thread_of_its_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else takes it from there. Of a loop that no thread runs, and of what the program keeps on it, anybody may."""
+    loop, running = 0x9000, {"_thread_id": 0xABC}
+    monkeypatch.setitem(NAMES, loop, "BaseEventLoop")
+    monkeypatch.setattr(closure, "attribute", lambda _objects, _address, name: running.get(name))
+    monkeypatch.setattr(Objects, "integer_or_none", lambda _self, at: STRANGER.ident if at else None, raising=False)
+    ready = {**own(), QUEUE: counted(held(loop, "attribute _ready"))}
+    reach = climbed(ready, of_threads={1: WAITER, 2: STRANGER})
+    assert reach.complete and reach.actors == [closure.Actor("the ready queue of its event loop → the Queue", STRANGER)]
+    inside = {**own(), QUEUE: counted(held(REGISTRY, "value of '_ready'")), REGISTRY: counted(held(loop, "__dict__"))}
+    reach = climbed(inside, of_threads={2: STRANGER})
+    assert [actor.thread for actor in reach.actors] == [STRANGER]
+    assert not climbed({**own(), QUEUE: counted(held(loop, "attribute app"))}, of_threads={2: STRANGER}).complete
+    running.clear()
+    assert not climbed(ready, of_threads={2: STRANGER}).complete

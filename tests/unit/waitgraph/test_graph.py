@@ -301,3 +301,20 @@ def test_a_task_may_be_cancelled_by_whoever_runs(cancels: object, expected: str)
     alone = graph(process([thread], [nobody], loops=(idle_loop(100),), tasks=(waits,), cancels=cancels))
     assert beside.stuck(t("1")) == expected
     assert alone.stuck(t("1")) == "proven"
+
+
+def test_who_was_notified_only_has_to_wake() -> None:
+    """Found in its wait, though the signal has come: it moves, and so does whom only it could signal."""
+    reach = Resource("c", "condition", "Condition turns", wakers=(Waker("reach", "memory", tid=102),), closed=True)
+    asleep = [waiting(100, "c", "condition"), waiting(101, "c", "condition")]
+    assert graph(process([*asleep, waiting(102, joins=101)], [reach])).stuck(T(100)) == "proven"
+    woken = [asleep[0], waiting(101, "c", "condition", wait={"over": True})]
+    made = graph(process([*woken, waiting(102, joins=101)], [reach]))
+    assert made.stuck(T(100)) is made.stuck(T(101)) is made.stuck(T(102)) is None
+
+
+def test_a_closed_object_whose_waiter_wakes_again_and_again_is_signalled() -> None:
+    """Memory shows nobody who could, yet somebody does."""
+    reach = Resource("c", "condition", "Condition turns", closed=True)
+    moving = waiting(100, "c", "condition", counters=Counters(1.0, 0.1, 30_000))
+    assert graph(process([moving, running(101)], [reach])).stuck(T(100)) is None
