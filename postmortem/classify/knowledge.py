@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from functools import lru_cache
 from typing import Optional, Sequence, Tuple
 
 from ..evidence import NativeFrame, PythonFrame, Thread
@@ -15,6 +16,7 @@ from ..evidence import NativeFrame, PythonFrame, Thread
 #: Paths of the standard library: .../lib/python3.12/threading.py, frozen modules, zipped libraries.
 _STDLIB = re.compile(r"(/lib(64)?/python3\.\d+t?/(?!site-packages/|dist-packages/))|^<frozen |/python3\d+\.zip/")
 _SITE = re.compile(r"/(site|dist)-packages/")
+_MOST_FILES = 8192
 
 #: Functions that give the loop one turn and wait for nothing: whoever awaits them in a loop polls.
 #: asyncio: Lib/asyncio/tasks.py; anyio: _backends/_asyncio.py, lowlevel.py; trio is told apart by its own hub.
@@ -118,13 +120,19 @@ NO_STORAGE = (
 )
 
 
+@lru_cache(maxsize=_MOST_FILES)
+def _of(file: str) -> str:
+    """Whose a file is: "stdlib" | "site" | "program". Deep stacks name the same few files over and over."""
+    return "stdlib" if _STDLIB.search(file) else "site" if _SITE.search(file) else "program"
+
+
 def is_stdlib(frame: PythonFrame) -> bool:
-    return bool(_STDLIB.search(frame.file))
+    return _of(frame.file) == "stdlib"
 
 
 def is_library(frame: PythonFrame) -> bool:
     """Standard library or an installed package."""
-    return is_stdlib(frame) or bool(_SITE.search(frame.file))
+    return _of(frame.file) != "program"
 
 
 def is_loop_turn(frame: PythonFrame) -> bool:

@@ -79,9 +79,16 @@ def holders(view: View, resource: Resource) -> Tuple[Holder, ...]:
     return tuple(found)
 
 
-def waiters(view: View, process: Process) -> Iterator[Waiter]:
+def waiters(view: View, process: Process) -> Tuple[Waiter, ...]:
     """Of one process: threads in a system call without a known time limit that rest there; the program's tasks that wait for a
-    child or a descriptor."""
+    child or a descriptor. Several patterns ask, and there may be thousands of tasks."""
+    key = ("waiters", process.pid)
+    if key not in view.remembered:
+        view.remembered[key] = tuple(_waiters(view, process))
+    return view.remembered[key]  # type: ignore[return-value]
+
+
+def _waiters(view: View, process: Process) -> Iterator[Waiter]:
     resources = {r.id: r for r in process.resources}
     for thread in process.threads:
         wait = thread.wait

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ..evidence import Evidence, Process, PythonFrame, Thread
@@ -80,6 +81,7 @@ def _stays(thread: Optional[Thread], culprit: Culprit, function: str) -> bool:
     return sum(s.count for s in thread.samples if any((f.file, f.function) in place for f in s.frames)) >= STAYS * looks
 
 
+@lru_cache(maxsize=8192)
 def stable_file(path: str) -> str:
     """A file's name without what differs between machines, releases of Python and runs."""
     path = path.replace("\\", "/")

@@ -25,6 +25,8 @@ class View:
         self.processes = evidence.processes
         self.by_pid: Dict[int, Process] = {p.pid: p for p in evidence.processes}
         self.window = evidence.window_s
+        #: What several patterns ask for, by whoever answers it.
+        self.remembered: Dict[object, object] = {}
 
     @property
     def graph(self) -> WaitGraph:
@@ -81,7 +83,9 @@ class View:
 
     @classmethod
     def moves(cls, thread: Thread) -> bool:
-        """Does it wake again and again? Then what it was found waiting for comes, and it goes on."""
+        """Does it wake again and again? Then what it was found waiting for comes, and it goes on; unless it only asks."""
+        if thread.wait is not None and thread.wait.polls_s is not None:
+            return False
         switches = cls.switches(thread)
         return switches is not None and switches >= WAKES
 

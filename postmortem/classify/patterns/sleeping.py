@@ -104,7 +104,8 @@ def _sleeping_tasks(view: View, process: Process, main: Thread) -> Iterator[Answ
     asleep = [
         t for t in tasks if t.stack and t.stack[0].function == "sleep" and t.stack[0].file.endswith("asyncio/tasks.py")
     ]
-    idle = all(t in asleep or _collects(t) for t in tasks)
+    sleepers = {t.id for t in asleep}
+    idle = all(t.id in sleepers or _collects(t) for t in tasks)
     wait = main.wait
     if (
         not asleep

@@ -16,6 +16,7 @@ bring thousands of modules; plug-ins that are found and loaded by themselves bri
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...evidence import Process, PythonFrame, Thread
@@ -97,8 +98,13 @@ def _inside(frames: Sequence[PythonFrame]) -> Optional[Import]:
     return Import(lines[0], tuple(lines[1:6]), module)
 
 
+@lru_cache(maxsize=8192)
+def _imports(file: str) -> bool:
+    return any(part in file for part in _MACHINERY)
+
+
 def _is_machinery(frame: PythonFrame) -> bool:
-    return any(part in frame.file for part in _MACHINERY)
+    return _imports(frame.file)
 
 
 def _match(
