@@ -33,6 +33,8 @@ class Outcome(NamedTuple):
     version: str
     judgement: Optional[Judgement]
     failure: Optional[str] = None
+    signature: Optional[str] = None
+    recorded: Optional[str] = None  # signature of the evidence beside the case
 
     @property
     def right(self) -> bool:
@@ -45,7 +47,8 @@ class Outcome(NamedTuple):
         verdict = self.judgement
         culprit = {True: "culprit found", False: "culprit missed", None: ""}[verdict.culprit]
         said = f"{verdict.verdict} ({verdict.confidence})" if verdict.verdict else "silent"
-        return f"{where}: {', '.join(part for part in (said, culprit, verdict.remarks) if part)}"
+        another = "another signature than recorded" if self.recorded not in (None, self.signature) else None
+        return f"{where}: {', '.join(part for part in (said, culprit, verdict.remarks, another) if part)}"
 
     def as_json(self) -> Dict[str, Any]:
         verdict = self.judgement
@@ -53,6 +56,7 @@ class Outcome(NamedTuple):
             "case": self.case.name, "kind": self.case.kind, "python": self.version, "failure": self.failure,
             "verdict": verdict and verdict.verdict, "confidence": verdict and verdict.confidence,
             "right": self.right, "culprit": verdict and verdict.culprit, "remarks": verdict and verdict.remarks,
+            "signature": self.signature, "recorded": self.recorded,
             "false_proofs": list(verdict.false_proofs) if verdict else [], "proof_due": verdict and verdict.proof_due,
         }  # fmt: skip
 
@@ -62,9 +66,11 @@ def run(case: Case, version: str, keep: bool) -> Outcome:
         recorded = record(case, version)
     except (NotRecorded, subprocess.TimeoutExpired) as exc:
         return Outcome(case, version, None, str(exc))
+    before = classify(ev.decode(case.evidence.read_bytes())).signature if case.evidence.exists() else None
     if keep:
         case.evidence.write_bytes(recorded)
-    return Outcome(case, version, judge(case, classify(ev.decode(recorded))))
+    diagnosis = classify(ev.decode(recorded))
+    return Outcome(case, version, judge(case, diagnosis), None, diagnosis.signature, before)
 
 
 def _wanted(globs: Sequence[str], pythons: Optional[str]) -> List[Tuple[Case, str]]:

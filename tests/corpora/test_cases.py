@@ -27,8 +27,8 @@ GIVEAWAY = re.compile(
     r"|(?<!serve_)(?<!run_)forever|spin(?!e|al|ach|dle)|busy|freeze|frozen|wake_?up|race_?condition|\bbug|faulty|postmortem",
     re.I,
 )
-# Places of the machine where a case was recorded.
-PRIVATE = re.compile(r"/(?:root|home|Users|tmp|var/tmp)/")
+# Places of the machine where a case was recorded; /tmp/build is where wheels were compiled, as their debug information says.
+PRIVATE = re.compile(r"/(?:root|home|Users|tmp(?!/build/)|var/tmp)/")
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
