@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Optional, Tuple
 
-from ..evidence import PythonFrame, Thread
+from ..evidence import Loop, Process, PythonFrame, Thread
 from . import knowledge
 from .view import View
 
@@ -49,3 +49,16 @@ def inside(view: View, thread: Thread) -> float:
     """Of all samples those inside a callback."""
     counted = [(count, step(frames) is not None) for count, frames in view.samples(thread)]
     return sum(count for count, is_inside in counted if is_inside) / max(1, sum(count for count, _is in counted))
+
+
+def fills(process: Process, thread: Thread) -> Optional[str]:
+    """A queue without a bound that grows, and that a line on the thread's stack puts into."""
+    lines = {(f.file, f.line) for f in thread.python}
+    growing = (b for b in process.backlogs if not b.limit and (b.growth or 0) > 0)
+    return next((b.name for b in growing if any((f.file, f.line) in lines for f in b.filled_at)), None)
+
+
+def is_coroutine(process: Process, loop: Optional[Loop], frame: PythonFrame) -> bool:
+    """Is it a frame of the running task's own chain of awaits?"""
+    running = [t for t in process.tasks if t.state == "running" and (loop is None or t.loop == loop.id)]
+    return any((f.file, f.function) == (frame.file, frame.function) for task in running for f in task.stack)

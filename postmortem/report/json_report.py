@@ -81,6 +81,8 @@ def _process(process: ev.Process) -> Json:
         "forked": process.forked,
         "cancels": _plain(process.cancels),
         "catches": _plain(process.catches),
+        "backlogs": [_backlog(backlog) for backlog in process.backlogs],
+        "kept_exceptions": [_kept(kept) for kept in process.kept_exceptions],
     }
 
 
@@ -105,6 +107,7 @@ def _thread(thread: ev.Thread) -> Json:
         "gc": thread.gc,
         "recursion": _recursion(thread.recursion) if thread.recursion else None,
         "left_out": _plain(thread.left_out),
+        "calling": _plain(thread.calling),
     }
 
 
@@ -157,6 +160,20 @@ def _held(held: ev.HeldLock) -> Json:
     }
 
 
+def _backlog(backlog: ev.Backlog) -> Json:
+    places = {name: _python_frames(getattr(backlog, name)) for name in ("made_at", "filled_at", "emptied_at")}
+    return {**_plain(backlog), **places, "growth_per_s": backlog.growth_per_s}
+
+
+def _kept(kept: ev.KeptException) -> Json:
+    return {
+        **_plain(kept),
+        "place": _python_frame(kept.place) if kept.place is not None else None,
+        "caught": _python_frame(kept.caught) if kept.caught is not None else None,
+        "stored_at": _python_frames(kept.stored_at),
+    }
+
+
 def _recursion(recursion: ev.Recursion) -> Json:
     return {
         "depth": recursion.depth,
@@ -177,6 +194,7 @@ def _task(task: ev.Task) -> Json:
         "wait": _plain(task.wait),
         "holds": [_held(held) for held in task.holds],
         "ready": task.ready,
+        "moved": task.moved,
     }
 
 

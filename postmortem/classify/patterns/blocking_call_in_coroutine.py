@@ -21,7 +21,7 @@ from ...evidence import Loop, Process, PythonFrame, Task, Thread
 from ...waitgraph import Agent
 from .. import knowledge
 from ..knowledge import short
-from ..loopsteps import computes, inside, kept_in, step
+from ..loopsteps import computes, fills, inside, is_coroutine, kept_in, step
 from ..pattern import Answer, CannotTell, Match, No, Pattern
 from ..view import View, label, plural
 
@@ -43,6 +43,8 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/asyncio-dev.html#running-blocking-code",),
 )  # fmt: skip
 
+#: Seconds: nobody means to keep an event loop for so long.
+LONG_S = 5.0
 #: Of the loop thread's samples: inside a callback or step.
 MIN_INSIDE = 0.9
 
@@ -82,9 +84,9 @@ def _why_not(
         return f"the loop of {label(thread)} turned during the window: its callbacks come back"
     if loop is not None and loop.turned is False and loop.callback_lasts_s is None:
         return f"the loop of {label(thread)} goes from callback to callback, though its turn is long"
-    if kept is not None and computes(view, thread) and _is_coroutine(process, loop, kept):
+    if kept is not None and computes(view, thread) and is_coroutine(process, loop, kept):
         return f"{label(thread)} computes in the coroutine {kept.function} itself, and does not await"
-    filled = _fills(process, thread)
+    filled = fills(process, thread)
     return (
         f"{label(thread)} fills {filled}, which never makes it wait, and so never gives the loop a turn"
         if filled
@@ -92,17 +94,9 @@ def _why_not(
     )
 
 
-def _fills(process: Process, thread: Thread) -> Optional[str]:
-    """A queue without a bound that grows, and that a line on the thread's stack puts into."""
-    lines = {(f.file, f.line) for f in thread.python}
-    growing = (b for b in process.backlogs if not b.limit and (b.growth or 0) > 0)
-    return next((b.name for b in growing if any((f.file, f.line) in lines for f in b.filled_at)), None)
-
-
-def _is_coroutine(process: Process, loop: Optional[Loop], frame: PythonFrame) -> bool:
-    """Is it a frame of the running task's own chain of awaits?"""
-    running = [t for t in process.tasks if t.state == "running" and (loop is None or t.loop == loop.id)]
-    return any((f.file, f.function) == (frame.file, frame.function) for task in running for f in task.stack)
+def _sleeps_long(thread: Thread) -> bool:
+    """How long it will last stands in the call itself: of this even one moment tells."""
+    return thread.wait is not None and thread.wait.kind == "sleep" and (thread.wait.timeout_s or 0.0) >= LONG_S
 
 
 def _match(view: View, process: Process, thread: Thread, here: PythonFrame, same: Optional[float]) -> Match:
@@ -126,7 +120,7 @@ def _match(view: View, process: Process, thread: Thread, here: PythonFrame, same
     facts += _kept(loop, others)
     frames = _frames(thread, here)
     return Match(
-        confidence="possible" if same is None else "likely",
+        confidence="possible" if same is None and not _sleeps_long(thread) else "likely",
         summary=f"{label(thread)} {does} at {short(here)}, inside its event loop: nothing else of the loop can run",
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(frames)),
