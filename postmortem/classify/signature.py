@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from functools import lru_cache
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
@@ -135,14 +136,19 @@ def _resting_places(processes: Iterable[Process]) -> Iterator[str]:
 
 
 def _resting_place(thread: Thread) -> Optional[str]:
-    """The functions that it never left while it was watched."""
-    stacks = [_functions(frames) for frames in (thread.python, *(s.frames for s in thread.samples)) if frames]
-    if not stacks:
-        return None
-    common = 0
-    while all(len(stack) > common for stack in stacks) and len({stack[common] for stack in stacks}) == 1:
-        common += 1
-    return _chain(stacks[0][:common])
+    """The functions that it is in most of the time that it was watched; from a lone core, those of that moment."""
+    looks = [(sample.count, _functions(sample.frames)) for sample in thread.samples if sample.frames]
+    looks = looks or [(1, _functions(thread.python))]
+    stays: List[str] = []
+    while True:
+        seen: Counter[str] = Counter()
+        for count, stack in looks:
+            if stack[: len(stays)] == stays:
+                seen[stack[len(stays)] if len(stack) > len(stays) else ""] += count
+        ((function, count),) = seen.most_common(1)
+        if not function or count < STAYS * sum(count for count, _stack in looks):
+            return _chain(stays) or None
+        stays.append(function)
 
 
 def _functions(frames: Sequence[PythonFrame]) -> List[str]:

@@ -155,11 +155,12 @@ def test_without_a_line_to_change_it_is_where_the_victims_are() -> None:
     assert of(known=one) == of(known=evidence(process([], argv=("/opt/python3.9", "-u", "/y/a.py"))))
 
 
-def test_the_unrecognised_goes_by_what_never_changes() -> None:
+def test_the_unrecognised_goes_by_what_stays() -> None:
     """The functions that stay on the stack over the window; what is called below differs from sample to sample."""
     seen = samples((3, stack("parse", "read", "main")), (2, stack("store", "read", "main")))
     moving = evidence(process([thread(1, stack("parse", "read", "main"), samples=seen)]))
-    again = evidence(process([thread(1, stack("store", "read", "main"), samples=seen[:1])]))
+    other = samples((1, stack("parse", "read", "main")), (4, stack("store", "index", "read", "main")), (1, stack("main")))
+    again = evidence(process([thread(1, stack("store", "index", "read", "main"), samples=(*seen, *other))]))
     resting = evidence(process([thread(1, stack("read", "main"))]))
     elsewhere = evidence(process([thread(1, stack("write", "main"))]))
     assert signature(moving, None) == signature(again, None) == signature(resting, None)
