@@ -105,7 +105,8 @@ def _match(view: View, process: Process, thread: Thread, here: PythonFrame, same
     others = [t for t in process.tasks if loop is not None and t.loop == loop.id and t.state == "pending"]
     does = "computes" if busy else _waiting(thread)
     facts = [f"{label(thread)} runs an event loop, and is inside a callback of it at {short(here)}: it {does}"]
-    if loop is not None and loop.callback_lasts_s is not None and loop.turn_s is not None:
+    lasts = loop is not None and loop.callback_lasts_s is not None
+    if loop is not None and lasts and loop.turn_s is not None:
         facts.append(f"the loop's present turn began {loop.turn_s:.1f} s ago, and it runs the same callback since")
     if loop is not None and loop.next_timer_s is not None and loop.next_timer_s < 0:
         facts.append(f"the loop's first timer is {-loop.next_timer_s:.1f} s late")
@@ -113,14 +114,13 @@ def _match(view: View, process: Process, thread: Thread, here: PythonFrame, same
         facts.append(f"it was inside this callback in {same:.0%} of the samples over {view.window or 0:.1f} s")
     else:
         facts.append("one moment only: capture the running process to see whether the call comes back")
-    if thread.calling is not None and thread.calling.lasts_s is not None:
-        facts.append(
-            f"it is in the same call of {thread.calling.function} since {thread.calling.lasts_s:.1f} s and more"
-        )
+    call = thread.calling
+    if call is not None and call.lasts_s is not None:
+        facts.append(f"it is in the same call of {call.function} since {call.lasts_s:.1f} s and more")
     facts += _kept(loop, others)
     frames = _frames(thread, here)
     return Match(
-        confidence="possible" if same is None and not _sleeps_long(thread) else "likely",
+        confidence="likely" if lasts or _sleeps_long(thread) or (same is not None and not busy) else "possible",
         summary=f"{label(thread)} {does} at {short(here)}, inside its event loop: nothing else of the loop can run",
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(frames)),
