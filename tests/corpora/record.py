@@ -1,29 +1,32 @@
 """Runs corpus cases for real and compares the diagnosis with their labels; records evidence.json beside them.
 
-    python -m tests.corpora.record [--cases GLOB]... [--python X.Y,X.Y] [--check] [--jobs N] [--results FILE]
+    python -m tests.corpora.record [--cases GLOB]... [--python X.Y,X.Y] [--check] [--jobs N] [--measure [--again]]
 
 Prints the verdict against the label, case by case. The exit status is 1 when a case could not be recorded or the
-diagnosis does not fit its label. With --check, or with several interpreters, nothing is written beside the cases;
---results writes one JSON object a run.
+diagnosis does not fit its label. With --check, or with several interpreters, nothing is written beside the cases.
+--measure keeps what came out in corpora/measured.json, from which corpora/measured.md is made; --again runs only what is
+not right there yet.
 """
 
 from __future__ import annotations
 
 import argparse
 import fnmatch
-import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from postmortem import evidence as ev
 from postmortem.classify.engine import classify
 
+from . import measured
 from .cases import Case, all_cases
 from .judge import Judgement, judge
 from .runs import NotRecorded, record
+
+#: Those on which the goal is to be reached, of the ones that a label names.
+PYTHONS = "3.8,3.11,3.13,3.14"
 
 
 class Outcome(NamedTuple):
@@ -53,7 +56,7 @@ class Outcome(NamedTuple):
     def as_json(self) -> Dict[str, Any]:
         verdict = self.judgement
         return {
-            "case": self.case.name, "kind": self.case.kind, "python": self.version, "failure": self.failure,
+            "kind": self.case.kind, "failure": self.failure,
             "verdict": verdict and verdict.verdict, "confidence": verdict and verdict.confidence,
             "right": self.right, "culprit": verdict and verdict.culprit, "remarks": verdict and verdict.remarks,
             "signature": self.signature, "recorded": self.recorded,
@@ -92,19 +95,23 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("--python", metavar="X.Y,…", help="instead of the version in case.toml")
     parser.add_argument("--check", action="store_true", help="compare with the labels, write nothing")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many cases side by side")
-    parser.add_argument("--results", metavar="FILE", help="write what came out, one JSON object a line")
+    parser.add_argument("--measure", action="store_true", help="keep the outcomes in corpora/measured.json")
+    parser.add_argument("--again", action="store_true", help="only what is not right there")
     options = parser.parse_args(argv)
-    wanted = _wanted(options.cases or ["*"], options.python)
+    wanted = _wanted(options.cases or ["*"], options.python or (PYTHONS if options.measure else None))
+    if options.again:
+        before = measured.read()
+        wanted = [(c, v) for c, v in wanted if not measured.is_right(before.get(measured.key(c.name, v)))]
     if not wanted:
-        parser.error(f"no case is named {options.cases}")
-    keep = not options.check and (options.python is None or "," not in options.python)
+        parser.error("nothing to run")
+    keep = not (options.check or options.measure) and (options.python is None or "," not in options.python)
     outcomes: List[Outcome] = []
     with ThreadPoolExecutor(options.jobs) as pool:
         for outcome in pool.map(lambda one: run(one[0], one[1], keep), wanted):
             print(outcome, flush=True)
             outcomes.append(outcome)
-            if options.results:
-                Path(options.results).write_text("".join(json.dumps(o.as_json()) + "\n" for o in outcomes), "utf-8")
+            if options.measure:
+                measured.note(measured.key(outcome.case.name, outcome.version), outcome.as_json())
     good = sum(outcome.right for outcome in outcomes)
     print(f"{good} of {len(outcomes)} as labelled")
     return 0 if good == len(outcomes) else 1
