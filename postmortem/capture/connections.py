@@ -31,7 +31,7 @@ def net_json(root: int, descriptors: Descriptors, attached: bool = False) -> Dic
     files = _files(named)
     pipes = _pipes(named, files)
     members = set(descriptors)
-    locks = filelocks.file_locks(members)
+    locks = filelocks.file_locks(members, {(file.major, file.minor, file.inode) for file in files.values()})
     locked = {target for target, file in files.items() for lock in locks if _is(file, lock)}
     return {
         "sockets": sockets,
@@ -44,7 +44,7 @@ def net_json(root: int, descriptors: Descriptors, attached: bool = False) -> Dic
         "inherited": sorted(_ours(named) | (_perhaps_inherited(root, named) if attached else set())),
         "in_flight": _in_flight(named, sockets),
         "locks": locks,
-        "locked_files": _locked_files(named, files, locks, locked),
+        "locked_files": _locked_files(named, files, locked),
         "beyond": _beyond(root, members, sockets, pipes, locked),
     }  # fmt: skip
 
@@ -187,15 +187,13 @@ def _is(file: filestat.File, lock: Mapping[str, Any]) -> bool:
 
 
 def _locked_files(
-    named: List[Tuple[int, str, str]], files: Dict[str, filestat.File], locks: List[Dict[str, Any]], locked: Set[str]
+    named: List[Tuple[int, str, str]], files: Dict[str, filestat.File], locked: Set[str]
 ) -> Dict[str, Dict[str, Any]]:
     """Path → its device and inode, and the descriptors through which it is locked: a flock outlives who took it."""
     found: Dict[str, Dict[str, Any]] = {
         path: {"device": [files[path].major, files[path].minor], "inode": files[path].inode, "through": []}
         for path in sorted(locked)
     }
-    if not any(lock["waits"] for lock in locks):
-        return found
     for pid, fd, target in named:
         if target in found:
             try:

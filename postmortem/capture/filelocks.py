@@ -7,23 +7,25 @@ holds it; an OFD lock's is -1.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Collection, Dict, List, Optional, Set, Tuple
 
 from . import procfs
 
 _MOST_GROUPS = 256
 
+FileId = Tuple[int, int, int]  # numbers of the device, inode
 
-def file_locks(members: Set[int]) -> List[Dict[str, Any]]:
-    """The locks that somebody of ``members`` holds or waits for, each with ``waits``: those who wait for it, and
-    ``alive``: does the process still live that took it? Empty where the table may not be read."""
-    found = parse(procfs.lines("/proc/locks") or [], members)
+
+def file_locks(members: Set[int], files: Collection[FileId] = ()) -> List[Dict[str, Any]]:
+    """The locks that somebody of ``members`` holds or waits for, or that lie on ``files``, each with ``waits``: those who wait
+    for it, and ``alive``: does the process still live that took it? Empty where the table may not be read."""
+    found = parse(procfs.lines("/proc/locks") or [], members, files)
     for lock in found:
         lock["alive"] = procfs.lines(f"/proc/{lock['pid']}/stat") is not None
     return found
 
 
-def parse(rows: List[str], members: Set[int]) -> List[Dict[str, Any]]:
+def parse(rows: List[str], members: Set[int], files: Collection[FileId] = ()) -> List[Dict[str, Any]]:
     groups: Dict[str, Dict[str, Any]] = {}
     for row in rows:
         number, _colon, rest = row.partition(":")
@@ -39,7 +41,9 @@ def parse(rows: List[str], members: Set[int]) -> List[Dict[str, Any]]:
     return [
         group
         for group in groups.values()
-        if group["pid"] in members or any(one["pid"] in members for one in group["waits"])
+        if group["pid"] in members
+        or any(one["pid"] in members for one in group["waits"])
+        or (*group["device"], group["inode"]) in files
     ][:_MOST_GROUPS]
 
 

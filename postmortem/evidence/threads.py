@@ -48,6 +48,7 @@ class Wait(msgspec.Struct, frozen=True):
     fd: Optional[int] = None
     pid: Optional[int] = None  # the child waited for
     detail: Optional[str] = None  # one phrase for people
+    polls_s: Optional[float] = None  # it does not wait, but asks again and again, and sleeps so long in between
     over: Optional[bool] = None  # True: it has been notified, and only has to wake. None: it was not, or is not known
 
 

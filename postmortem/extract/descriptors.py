@@ -54,6 +54,12 @@ class Descriptors:
         """TCP ports that the tree listens on."""
         return None if self._listening is None else tuple(sorted(self._listening))
 
+    @property
+    def files(self) -> Tuple[str, ...]:
+        """The paths of those that are open."""
+        paths = (target for target in self._fds.values() if isinstance(target, str) and target.startswith("/"))
+        return tuple(dict.fromkeys(paths))
+
     def get(self, fd: int) -> Optional[Descriptor]:
         target = self._fds.get(str(fd))
         if not isinstance(target, str):

@@ -11,7 +11,7 @@ from ..evidence import replace as changed
 from ..memory import Memory
 from .connections import Connections
 from .descriptors import Descriptor, Descriptors
-from .filelocks import file_lock
+from .filelocks import file_lock, polled_file
 from .waits import SystemCall, polled
 
 #: What one waits for to become ready, beside files, which always are.
@@ -78,6 +78,13 @@ class DescriptorBook:
         """A thread waits for a lock on the file of a descriptor."""
         return self._note("file-lock", fd, tid) if self._descriptors and self._descriptors.get(fd) else None
 
+    def note_polled_lock(self, paths: Sequence[str], sqlite: bool, tid: int) -> Optional[str]:
+        """A thread asks again and again for the lock on one of these files, or, with none, on one that the process has
+        open. None when none of them is locked."""
+        opened = tuple(self._descriptors.files) if self._descriptors and not paths else ()
+        path = polled_file(self._known, self._pid, paths or opened, sqlite)
+        return self._note("file-lock", path, tid) if path is not None else None
+
     def note_child(self, child: Optional[int], tid: int) -> Optional[str]:
         """A thread waits for the end of a child; None: of any. None as an answer when no children are known."""
         children = self._known.children(self._pid)
@@ -110,6 +117,8 @@ class DescriptorBook:
         waiters = tuple(self._waiters[ident])
         if isinstance(noted, tuple):
             return self._children(ident, noted[0], waiters)
+        if isinstance(noted, str):
+            return file_lock(self._known, self._pid, noted, ident, waiters, polled=True)
         fd = noted if isinstance(noted, int) else -1
         what = self._descriptors.get(fd) if self._descriptors else None
         assert what is not None  # noted only when it was there

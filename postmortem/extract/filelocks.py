@@ -6,12 +6,13 @@ descriptor of that can give the lock back (flock(2), LOCK_UN), be it the process
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..evidence import Resource, Waker
 from .connections import Connections
 
 _NAMES = {"FLOCK": "flock", "POSIX": "fcntl/lockf", "OFDLCK": "open file description lock"}
+_SQLITE_LOCKS = 0x40000000
 _MODES = {"WRITE": "exclusive", "READ": "shared"}
 
 
@@ -21,9 +22,11 @@ class _Lock(NamedTuple):
     through: List[Tuple[int, int]]  # (pid, descriptor) through which it is held
 
 
-def file_lock(known: Connections, pid: int, path: Optional[str], ident: str, waiters: Tuple[int, ...]) -> Resource:
-    """The lock on a file that threads of a process wait for."""
-    lock = _waited_for(known, pid, path)
+def file_lock(
+    known: Connections, pid: int, path: Optional[str], ident: str, waiters: Tuple[int, ...], polled: bool = False
+) -> Resource:
+    """The lock on a file that threads of a process wait for; ``polled``: of which the kernel does not know that they do."""
+    lock = _in_the_way(known, pid, path) if polled else _waited_for(known, pid, path)
     if lock is None:
         return Resource(id=ident, kind="file-lock", description=f"lock on {path or 'a file'}", waiters=waiters)
     row = lock.row
@@ -46,15 +49,48 @@ def file_lock(known: Connections, pid: int, path: Optional[str], ident: str, wai
     )  # fmt: skip
 
 
+def polled_file(known: Connections, pid: int, paths: Sequence[str], sqlite: bool = False) -> Optional[str]:
+    """Of the files at these paths the first one that is locked so that a process that asks for its lock is refused."""
+    rows = {path: [lock.row for lock in _locks(known) if lock.path == path] for path in paths}
+    refused = [path for path in paths if any(not sqlite or _is_sqlite(path, row) for row in rows[path])]
+    others = [path for path in refused if any(row.get("pid") != pid for row in rows[path])]
+    return next(iter(others or refused), None)
+
+
+def _is_sqlite(path: str, row: Dict[str, Any]) -> bool:
+    """Does it lie where SQLite locks: bytes 0x40000000 to 0x400001ff of a database (sqlite.org/fileformat2.html, the
+    lock-byte page), or those of the index of its write-ahead log (walformat.html: from 120 on)?"""
+    first = row.get("first")
+    if row.get("kind") not in ("POSIX", "OFDLCK") or not isinstance(first, int):
+        return False
+    return _SQLITE_LOCKS <= first < _SQLITE_LOCKS + 512 or (path.endswith("-shm") and 120 <= first < 128)
+
+
+def _in_the_way(known: Connections, pid: int, path: Optional[str]) -> Optional[_Lock]:
+    """The lock on a file that keeps others from theirs: an exclusive one before a shared one, another process's before
+    its own."""
+    locks = [lock for lock in _locks(known) if lock.path == path]
+    return min(locks, key=lambda lock: (lock.row.get("pid") == pid, lock.row.get("mode") != "WRITE"), default=None)
+
+
 def _waited_for(known: Connections, pid: int, path: Optional[str]) -> Optional[_Lock]:
     """Of several files that the process waits for, the one with this path."""
+    found = []
+    for lock in _locks(known, path):
+        waits = lock.row.get("waits")
+        if isinstance(waits, list) and any(isinstance(w, dict) and w.get("pid") in (pid, -1) for w in waits):
+            found.append(lock)
+    exact = [lock for lock in found if path is not None and lock.path == path]
+    return (exact or found or [None])[0]  # type: ignore[list-item]
+
+
+def _locks(known: Connections, path: Optional[str] = None) -> Iterator[_Lock]:
+    """All of the table; of a file with several paths under this one."""
     files = known.net.get("locked_files")
     files = files if isinstance(files, dict) else {}
-    found = []
     rows = known.net.get("locks")
     for row in rows if isinstance(rows, list) else ():
-        waits = row.get("waits") if isinstance(row, dict) else None
-        if not isinstance(waits, list) or not any(isinstance(w, dict) and w.get("pid") in (pid, -1) for w in waits):
+        if not isinstance(row, dict):
             continue
         same = {
             name: file
@@ -68,9 +104,7 @@ def _waited_for(known: Connections, pid: int, path: Optional[str]) -> Optional[_
             for one in file.get("through") or ()
             if isinstance(one, list) and len(one) == 3 and str(row.get("kind")) in str(one[2])
         ]
-        found.append(_Lock(row, path if path in same else next(iter(same), None), through))
-    exact = [lock for lock in found if path is not None and lock.path == path]
-    return (exact or found or [None])[0]  # type: ignore[list-item]
+        yield _Lock(row, path if path in same else next(iter(same), None), through)
 
 
 def _holders(known: Connections, lock: _Lock) -> Tuple[Tuple[int, ...], bool]:

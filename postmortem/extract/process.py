@@ -21,6 +21,7 @@ from .joins import joined_thread
 from .kinship import LockPlace, Trace
 from .locks import LockBook
 from .native_locks import NativeLocks
+from .polls import Polls
 from .pools import FutureFacts
 from .raw import Raw, comm, last_call
 from .sharedwork import SharedWork
@@ -62,6 +63,7 @@ class Reader:
         self.drafts: List[Tuple[Thread, Sequence[PyFrame]]] = []
         self.tasks = TaskBook(python, self, lines, self.gaps) if python else None
         self.descriptors = DescriptorBook(raw.descriptors)
+        self.polls = Polls(python, self.descriptors)
 
     # ------------------------------------------------------------------ threads
 
@@ -179,6 +181,9 @@ class Reader:
         if wait.resource is None and not (self.tasks and self.tasks.runs(tid)):
             wait = changed(wait, resource=self.descriptors.awaited(wait, call, self.core, tid))
         if wait.kind == "sleep" and self.python and frames:
+            asks = self.polls.told(wait, tid, frames)
+            if asks is not None:
+                return asks
             asked = first_number(self.python.frames, frames[0], "sleep")
             # the kernel overwrites select's timeout with what remains of it
             if asked is not None and asked >= (wait.timeout_s or 0.0):

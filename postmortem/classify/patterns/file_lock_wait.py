@@ -1,7 +1,7 @@
 """Waits for a lock on a file (flock, fcntl, lockf) that another process holds.
 
-**What it looks like.** A thread is in `flock` or `fcntl(F_SETLKW)`, without a time limit and at 0 % CPU; the kernel's table of
-locks shows who has the lock.
+**What it looks like.** A thread is in `flock` or `fcntl(F_SETLKW)`, without a time limit and at 0 % CPU; or it asks for the lock
+again and again and sleeps in between, as filelock, portalocker and SQLite do. The kernel's table of locks shows who has it.
 
 **Easily mistaken for** `disk-wait`: the file is not slow, it is locked; servers whose workers take turns to accept.
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Iterator, List, Optional
 
 from ...evidence import Process
+from ...waitgraph import Agent
 from ..knowledge import own_frame, short
 from ..pattern import Answer, CannotTell, Match, No, Pattern
 from ..pipes import Waiter, program, waiters
@@ -56,9 +57,18 @@ def match(view: View) -> Iterator[Answer]:
                 yield CannotTell(
                     ("which file it is, and who has locked it: only a capture of the running process knows",)
                 )
-        for waiter in waiters(view, process):
+        for waiter in (*waiters(view, process), *_polls(view, process)):
             if waiter.resource.kind == "file-lock":
                 yield _judge(view, waiter)
+
+
+def _polls(view: View, process: Process) -> Iterator[Waiter]:
+    """Who asks again and again, for some time at least."""
+    resources = {r.id: r for r in process.resources}
+    for thread in process.threads:
+        wait = thread.wait
+        if wait is not None and wait.polls_s is not None and wait.endless is False and wait.resource in resources:
+            yield Waiter(process, thread, None, resources[wait.resource])
 
 
 def _judge(view: View, waiter: Waiter) -> Answer:
@@ -70,16 +80,21 @@ def _judge(view: View, waiter: Waiter) -> Answer:
         )
     frame = own_frame(waiter.frames)
     at = f" at {short(frame)}" if frame else ""
-    facts: List[str] = [f"{waiter.who}{at} waits for {lock.description}", *lock.because]
+    wait = waiter.thread.wait
+    asks = wait.detail if wait is not None and wait.polls_s is not None else None
+    facts: List[str] = [f"{waiter.who}{at} {asks or 'waits'}: {lock.description}", *lock.because]
     if owner is not None and owner is not process:
         facts.append(f"{program(owner)} is of the same process tree{_doing(view, owner)}")
     stuck = view.graph.stuck(waiter.agent)
     if stuck == "proven":
         facts += [text for text in view.graph.reasons(waiter.agent) if text not in facts]
     holders = [view.by_pid[w.pid] for w in lock.wakers if w.pid in view.by_pid] or ([owner] if owner else [])
+    beside = {agent.pid for agent in view.graph.behind(frozenset((waiter.agent, Agent(process.pid)))) if agent.tid == agent.pid}
+    holders = [h for h in holders if h.pid not in beside]  # whose main thread waits for this one, whatever others do
     works = any(h is not process and any(view.moves(t) or not view.rests(t) for t in h.threads) for h in holders)
     sure = frame is not None and view.matters(process, waiter.thread) and not works
-    root = owner.pid if owner is not None and owner is not process and not _sleeps(view, owner) else -1
+    elsewhere = owner is not None and owner is not process and owner.pid not in beside and not _sleeps(view, owner)
+    root = owner.pid if owner is not None and elsewhere else -1
     return Match(
         confidence="proven" if stuck == "proven" else "likely" if sure else "possible",
         summary=f"{waiter.who} waits{at} for the {lock.description}, which {_holder(waiter, owner)} holds",

@@ -127,6 +127,13 @@ def test_the_table_of_locks() -> None:
     ]
 
 
+def test_locks_on_files_that_the_tree_has_open() -> None:
+    """Whoever holds them: who asks for one without waiting stands in no table."""
+    rows = ["1: POSIX  ADVISORY  WRITE 30 fd:00:99 0 EOF", "2: FLOCK  ADVISORY  WRITE 40 fd:00:98 0 EOF"]
+    (lock,) = filelocks.parse(rows, {31}, {(0xFD, 0, 98)})
+    assert (lock["pid"], lock["waits"]) == (40, [])
+
+
 def test_a_lock_that_a_thread_waits_for(tmp_path: Path) -> None:
     """The waiting row names this process, its path the file, and the descriptor through which it is held is found."""
     path = tmp_path / "state.lock"

@@ -36,6 +36,36 @@ def test_a_lock_whose_holder_works() -> None:
     assert found(lock_wait(None, works, wakers=both))["file-lock-wait"] == "possible"
 
 
+def asks(holder: Process, endless: bool = False, **lock: Any) -> Evidence:
+    """The child asks for a lock every 50 ms, and has only just been asleep again."""
+    known = Resource("file-lock-1", "file-lock", "lock on /tmp/a.lock", owner_basis="recorded", closed=True, **lock)
+    wait = Wait("file", "nanosleep", "file-lock-1", endless=endless, polls_s=0.05, detail="asks every 0.05 s for a lock")
+    main = thread(CHILD, stack("take"), wait=wait, counters=counters(switches=20), is_main=True)
+    return evidence(of(CHILD, (main,), (known,), signal_handlers=(), catches=()), holder)
+
+
+def test_a_lock_that_is_asked_for_again_and_again() -> None:
+    """Likely, for it may give up; that it wakes twenty times a second is no progress."""
+    first = classify(asks(daemon(PARENT), owner_pid=OTHER)).findings[0]
+    assert (first.pattern, first.confidence) == ("file-lock-wait", "likely")
+    assert "asks every 0.05 s" in first.evidence[0]
+    works = of(OTHER, (thread(OTHER, stack("count"), counters=counters(cpu=0.9), is_main=True),), ())
+    assert found(asks(works, owner_pid=OTHER))["file-lock-wait"] == "possible"
+
+
+def test_a_lock_whose_holder_waits_for_who_asks() -> None:
+    """Whatever the holder's other threads do: its main thread does not go on. Proven when nobody else can, and it never
+    gives up."""
+    awaited = child(CHILD)
+    main = waits(awaited, "wait4", PARENT, "prepare")
+    beats = thread(7, stack("beat"), wait=Wait("condition", "futex", endless=False), counters=counters(switches=2))
+    busy = of(PARENT, (main, beats), (awaited,), signal_handlers=(), catches=())
+    first = classify(asks(busy, owner_pid=PARENT)).findings[0]
+    assert (first.pattern, first.confidence, first.culprits[0].pid) == ("file-lock-wait", "likely", CHILD)
+    alone = of(PARENT, (main,), (awaited,), signal_handlers=(), catches=())
+    assert found(asks(alone, endless=True, owner_pid=PARENT))["file-lock-wait"] == "proven"
+
+
 def test_workers_that_take_turns_to_accept() -> None:
     """A sister that has the lock and waits for connections is a server at rest."""
     lock = Resource("file-lock-1", "file-lock", "lock", owner_pid=OTHER, owner_basis="recorded")

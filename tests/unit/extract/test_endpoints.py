@@ -252,6 +252,35 @@ def test_a_posix_lock_belongs_to_its_process() -> None:
     assert waited_lock({}).owner_pid is None
 
 
+def asked_for(net: Dict[str, Any], *paths: str, sqlite: bool = False) -> Optional[Resource]:
+    made = book(tree(net, parent={"3": "/tmp/a.lock"}))
+    ident = made.note_polled_lock(paths, sqlite, 10)
+    return None if ident is None else one(made)
+
+
+def unwaited(**more: Any) -> Dict[str, Any]:
+    return {**FILE, "locks": [{**row, "waits": []} for row in lock(**more)["locks"]]}
+
+
+def test_a_lock_that_is_asked_for_again_and_again() -> None:
+    """No row says so: the file is one that the function knows, or one that is open; its holder stands in the table."""
+    for paths in ((), ("/tmp/other", "/tmp/a.lock")):
+        found = asked_for(unwaited(), *paths)
+        assert found is not None
+        assert (found.kind, found.owner_pid, found.waiters) == ("file-lock", CHILD, (10,))
+    assert asked_for(unwaited(), "/tmp/other") is None
+    assert asked_for({}) is None
+
+
+def test_a_database_is_locked_at_places_of_its_own() -> None:
+    """SQLite's locks lie beyond a gigabyte; another lock on the same file is none of them."""
+    found = asked_for(unwaited(kind="POSIX", first=0x40000000, last=0x400001FF), sqlite=True)
+    assert found is not None
+    assert found.owner_pid == CHILD
+    assert asked_for(unwaited(kind="POSIX"), sqlite=True) is None
+    assert asked_for(unwaited(first=0x40000000), sqlite=True) is None
+
+
 def test_whose_terminal_it_is() -> None:
     """In the foreground of its controlling terminal, in the background, or somebody else's."""
     states = []
