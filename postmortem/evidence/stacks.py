@@ -99,6 +99,12 @@ class Sample(msgspec.Struct, frozen=True):
     first_s: float  # seconds since the window began
     last_s: float
     frames: Tuple[PythonFrame, ...]
+    left_out: Optional[LeftOut] = None  # of a deep stack
+
+    @property
+    def depth(self) -> int:
+        """Frames that it had."""
+        return len(self.frames) + (self.left_out.frames if self.left_out is not None else 0)
 
 
 class ThreadException(msgspec.Struct, frozen=True):

@@ -11,10 +11,12 @@ import re
 from pathlib import Path
 from typing import Any, Collection, Dict, List, NamedTuple, Optional, Tuple
 
-from ..evidence import Counters, PythonFrame, Sample
+from ..evidence import Counters, LeftOut, PythonFrame, Sample
 
 #: Distinct stacks kept per thread, most frequent first; the rest is noise for people and rules alike.
 MAX_STACKS = 40
+#: Frames kept of one that is deeper.
+_INNER, _OUTER = 60, 200
 #: Share of a thread's samples that must agree on the outermost function.
 _MOSTLY = 0.6
 #: A thread by its tid; where the interpreter's thread state has none (up to 3.10), by its pthread_t.
@@ -173,11 +175,17 @@ def _read_track(events: List[Dict[str, Any]], rate: float) -> Tuple[Optional[int
         else:
             stack.append(_frame(event))
     samples = [
-        Sample(max(1, round(total * rate)), round(first, 4), round(last, 4), frames)
+        Sample(max(1, round(total * rate)), round(first, 4), round(last, 4), *_shortened(frames))
         for frames, (total, first, last) in seen.items()
     ]
     samples.sort(key=lambda s: (-s.count, s.first_s))
     return tid, tuple(_whole(samples)[:MAX_STACKS])
+
+
+def _shortened(frames: Tuple[PythonFrame, ...]) -> Tuple[Tuple[PythonFrame, ...], Optional[LeftOut]]:
+    """A deep stack without its middle: forty of a recursion would be megabytes of the same lines."""
+    left = len(frames) - _INNER - _OUTER
+    return (frames, None) if left <= 0 else ((*frames[:_INNER], *frames[-_OUTER:]), LeftOut(_INNER, left))
 
 
 def _whole(samples: List[Sample]) -> List[Sample]:

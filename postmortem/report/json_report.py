@@ -147,6 +147,7 @@ def _sample(sample: ev.Sample) -> Json:
         "count": sample.count,
         "first_s": sample.first_s,
         "last_s": sample.last_s,
+        "left_out": _plain(sample.left_out),
         "frames": _python_frames(sample.frames),
     }
 

@@ -106,11 +106,12 @@ def _stays(view: View, thread: Thread, turn: Turn) -> int:
     functions = {(f.file, f.function) for f in turn.frames}
     size = max(1, len(functions))
 
-    def turns(frames: Sequence[PythonFrame]) -> int:
-        return sum((f.file, f.function) in functions for f in frames) // size
+    def turns(frames: Sequence[PythonFrame]) -> float:
+        return sum((f.file, f.function) in functions for f in frames) / size
 
-    depths = sorted(depth for count, frames in view.samples(thread) for depth in [turns(frames)] * count)
-    return max(turns(first[:shared]), depths[len(depths) // NEARLY])
+    depths = [(turns(one.frames) * one.depth / len(one.frames), one.count) for one in thread.samples if one.frames]
+    each = sorted(depth for depth, count in depths for _ in range(count))
+    return int(max(turns(first[:shared]), each[len(each) // NEARLY]))
 
 
 def _alike(one: PythonFrame, other: PythonFrame) -> bool:
