@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from dataclasses import replace
-from typing import Dict, List, Mapping, Optional
+from typing import Dict, List, Mapping, Optional, Sequence
 
 from ..cpython.chains import Chain, joined
 from ..cpython.interpreter import Python, ThreadState
@@ -37,6 +37,7 @@ def match_states(python: Python, core: ElfCore) -> Dict[int, ThreadState]:
         states = by_ident.get(thread.regs.get("fs_base", -1)) or by_native.get(thread.tid)
         if states:
             own[thread.tid] = [*states]
+    _pair_untold(core, own, [state for states in by_ident.values() for state in states])
     if len(python.interpreters) > 1:
         _give_back(core, own)
     return {tid: _nested(states) for tid, states in own.items()}
@@ -48,6 +49,23 @@ def idents(core: ElfCore, states: Mapping[int, ThreadState]) -> Dict[int, int]:
     found = {thread.regs["fs_base"]: thread.tid for thread in core.threads if thread.regs.get("fs_base")}
     found.update((state.ident, tid) for tid, state in states.items())
     return found
+
+
+def _pair_untold(core: ElfCore, own: Dict[int, List[ThreadState]], states: Sequence[ThreadState]) -> None:
+    """Threads that could not be stopped (frozen, uninterruptible) have no thread pointer in the core, and up to 3.10 states have
+    no id of the kernel's: told by their C stacks, or paired when one of either is left."""
+    threads = [t for t in core.threads[:_MOST_THREADS] if not t.regs.get("fs_base") and t.tid not in own]
+    taken = {id(state) for several in own.values() for state in several}
+    left = [state for state in states if id(state) not in taken][:_MOST_THREADS] if threads else []
+    if len(threads) == len(left) == 1 == len(core.threads) - len(own):
+        own[threads[0].tid] = left
+        return
+    stacks = {thread.tid: _stack(core, thread) for thread in threads} if left else {}
+    for state in left:
+        needle = struct.pack("<Q", state.frames[0].address) if state.frames else b""
+        found = [tid for tid, stack in stacks.items() if needle and needle in stack]
+        if len(found) == 1:
+            own.setdefault(found[0], []).append(state)
 
 
 def _give_back(core: ElfCore, own: Dict[int, List[ThreadState]]) -> None:

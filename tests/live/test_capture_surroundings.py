@@ -16,7 +16,7 @@ from postmortem.capture import cgroups, procfs
 from postmortem.evidence import ControlGroup
 from postmortem.extract.surroundings import Surroundings
 
-from .capturing import finished, start, wait_until
+from .capturing import finished, start, state, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -139,3 +139,24 @@ def test_calls_and_faults_are_counted_per_thread(tmp_path: Path) -> None:
     assert idle["read_calls"] == 0 and idle["minor_faults"] == 0
     assert window["minor_faults"] >= busy["minor_faults"]
     assert window["cpu_s"] + 0.001 >= busy["cpu_s"] > 0  # they are rounded to different digits
+
+
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGTSTP])
+def test_the_signal_that_stopped_it_is_told(tmp_path: Path, number: signal.Signals) -> None:
+    """The kernel tells it to a tracer; it stays stopped when it is let go. Whoever runs has no such signal."""
+    code = "import signal, time; signal.signal(signal.SIGTSTP, signal.SIG_DFL); print('up', flush=True); time.sleep(600)"
+    with target(code) as process:
+        before = _told(tmp_path / "before", process.pid)
+        process.send_signal(number)
+        wait_until(lambda: state(process.pid) == "T", "it is stopped")
+        after = _told(tmp_path / "after", process.pid)
+        assert state(process.pid) == "T"
+    assert "stopped_by" not in before
+    assert (after["stopped_by"], after["state"]) == (number, "T")
+
+
+def _told(tmp_path: Path, pid: int) -> Any:
+    bundle = tmp_path / "bundle"
+    done = finished(start("--pid", str(pid), "-o", str(bundle), "--observe", "0.1"), bundle)
+    assert done.status == 0, done.stderr
+    return done.raw(f"proc/{pid}/process.json")

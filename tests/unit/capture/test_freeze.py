@@ -22,6 +22,7 @@ class Kernel:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, threads: Dict[int, List[int]]) -> None:
         self.threads = threads
         self.deaf: Dict[int, str] = {}  # tid → its state letter; it does not stop
+        self.stopped_by: Dict[int, int] = {}  # tid → signal
         self.forbidden: List[int] = []
         self.frozen: List[int] = []
         self.children: Dict[int, List[int]] = {}
@@ -61,7 +62,7 @@ class Kernel:
 
     def poll_stop(self, tid: int) -> Optional[ptrace.Stop]:
         assert tid in self.seized, "a child of ours that is not traced would be collected"
-        return None if tid in self.deaf else ptrace.Stop(0, False)
+        return None if tid in self.deaf else ptrace.Stop(0, False, self.stopped_by.get(tid, 0))
 
     def register_set(self, tid: int, kind: int) -> bytes:
         return bytes(27 * 8)
@@ -97,6 +98,15 @@ def test_a_busy_thread_gets_all_patience_and_no_more(monkeypatch: pytest.MonkeyP
     assert freeze.PATIENCE_S < stopped(freezer, 10) < freeze.PATIENCE_S * 3
     assert [each.tid for each in freezer.registers(10)] == [10]
     assert freezer.unstoppable(10) == [11]
+
+
+def test_who_was_stopped_before_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By which signal; of the others there is nothing to tell."""
+    kernel = Kernel(monkeypatch, {10: [10], 20: [20]})
+    kernel.stopped_by = {20: 19}
+    freezer = freeze.Freezer(MACHINE)
+    stopped(freezer, 10, 20)
+    assert freezer.stopped_by == {20: 19}
 
 
 def test_a_frozen_group_is_asked_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,3 +151,28 @@ def test_damaged_files_say_nothing(tmp_path: Path, text: str) -> None:
     machine, mine = around.machine(), around.control_group(7)
     assert machine is None or (machine.load, machine.memory, machine.steal) == (None, None, None)
     assert mine is None or (mine.frozen, mine.cpu_quota, mine.throttled) == (None, None, None)
+
+
+def test_what_was_pushed_out_and_read_again(tmp_path: Path) -> None:
+    """Pages of the process's own group: the sums of version 1, the counters of version 2, before Linux 5.9 one and since two."""
+    old = "workingset_refault_file 1\ntotal_workingset_refault_anon 0\ntotal_workingset_refault_file {}"
+    found = group(
+        tmp_path,
+        {"memory": "/job"},
+        {"memory": {"/job": ends({"memory.stat": old.format(5)}, {"memory.stat": old.format(8)}),
+                    "/": ends({"memory.stat": old.format(5)}, {"memory.stat": old.format(900)})}},
+    )  # fmt: skip
+    assert found is not None and found.refaulted == 3 * 4096
+    for rows in ("workingset_refault {0}", "workingset_refault_anon {0}\nworkingset_refault_file {0}"):
+        stat = ends({"memory.stat": rows.format(1)}, {"memory.stat": rows.format(3)})
+        found = group(tmp_path, {"": "/a"}, {"": {"/a": stat}})
+        assert found is not None and found.refaulted == 2 * 4096 * len(rows.splitlines())
+    found = group(tmp_path, {"": "/a"}, {"": {"/a": ends({"memory.current": "1"})}})
+    assert found is not None and found.refaulted is None
+
+
+def test_above_high_a_group_is_made_to_wait(tmp_path: Path) -> None:
+    """memory.high is the limit that is felt, when it is below memory.max."""
+    files = {"memory.max": "2000", "memory.high": "1000", "memory.current": "990"}
+    found = group(tmp_path, {"": "/a"}, {"": {"/a": ends(files)}})
+    assert found is not None and (found.memory_limit, found.memory_used) == (1000, 990)

@@ -102,6 +102,13 @@ def test_children() -> None:
     assert wait("waitid", 1, 99).pid == 99
 
 
+@pytest.mark.parametrize("call", ["vfork", "clone", "clone3"])
+def test_a_parent_that_lends_its_memory(call: str) -> None:
+    """In state D until its child has run another program: a wait for a process, not for a disk."""
+    known = wait(call)
+    assert (known.kind, known.endless, known.pid) == ("process", True, None)
+
+
 def test_futexes() -> None:
     """A shared futex is a semaphore between processes; a wake is no wait; a known word is what the owner says. The timer
     in a wait for the GIL ends nothing: the thread asks, and goes on waiting; that of a lock does."""
