@@ -150,7 +150,7 @@ class Reader:
             return False
 
     def inside(self, value: int) -> Iterable[int]:
-        """Items of a container, or attributes. Raises Fault or NotThat."""
+        """The first items of a container, or attributes. Raises Fault or NotThat."""
         objects = self._objects
         kind = objects.type_name(value)
         if kind == "dict":
@@ -160,7 +160,7 @@ class Reader:
         if kind == "collections.deque":
             return list(objects.deque_items(value, _MOST_INSIDE))
         if kind in CONTAINERS:
-            return objects.items(value, _MOST_INSIDE)
+            return objects.first_items(value, _MOST_INSIDE)
         return list(attributes(objects, value).values())[:_MOST_INSIDE]
 
     def _size(self, value: int, depth: int) -> int:

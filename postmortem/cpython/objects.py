@@ -191,10 +191,15 @@ class Objects:
 
     def items(self, address: int, limit: int = MAX_ITEMS) -> Tuple[int, ...]:
         """Addresses of the items of a tuple or list; one of more than ``limit`` is NotThat."""
-        flags = self.type_of(address).flags
         count = self.memory.u64(address + self.layout.ob_size)
         if count > limit:
             raise NotThat("longer than can be believed")
+        return self.first_items(address, count)
+
+    def first_items(self, address: int, most: int) -> Tuple[int, ...]:
+        """Of a tuple or list, however long it is."""
+        flags = self.type_of(address).flags
+        count = min(most, self.memory.u64(address + self.layout.ob_size))
         if flags & L.FLAG_TUPLE:
             return self.memory.words(address + self.layout.tuple_items, count)
         if flags & L.FLAG_LIST:

@@ -54,6 +54,26 @@ def test_a_search_ends_when_its_time_is_up() -> None:
         search(Segments({BASE: b"\0" * 4096}), 4096, seconds=-1).places([1 << 40])
 
 
+def test_some_places_of_a_word_will_do() -> None:
+    """As many as were asked for, the first ones; all of them where there are fewer; aligned ones only."""
+    word = 0x7F1234567890
+    memory = Segments({BASE: b"\0" * 8192})
+    memory.put_words(BASE + 8, word, word, word)
+    memory.put(BASE + 204, struct.pack("<Q", word))
+    assert search(memory, 8192).some(word, 2) == [BASE + 8, BASE + 16]
+    assert search(memory, 8192).some(word, 50) == [BASE + 8, BASE + 16, BASE + 24]
+    assert search(memory, 8192).some(word + 8, 50) == []
+
+
+def test_what_is_found_in_time_is_kept() -> None:
+    """Where some places will do, the end of the time is no failure: each word has its answer, though it be an empty one."""
+    word = 0x7F1234567890
+    memory = Segments({BASE: struct.pack("<Q", word) * 512})
+    assert search(memory, 4096).places_in_time([word, word + 8]) == {word: list(range(BASE, BASE + 4096, 8)), word + 8: []}
+    assert search(memory, 4096, seconds=-1).places_in_time([word]) == {word: []}
+    assert search(memory, 4096, seconds=-1).some(word, 5) == []
+
+
 def test_what_lies_near_some_addresses() -> None:
     """Parts of the ranges within a megabyte or two, joined where they touch; nothing of a range that is far away."""
     mega = 1 << 20
