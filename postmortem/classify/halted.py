@@ -23,6 +23,8 @@ VICTIMS = (
 )  # fmt: skip
 #: Patterns of processes that are held.
 HOLDS = ("stopped", "frozen")
+#: Of the looks at a process.
+HELD = 0.6
 _MOST, _CALLERS = 6, 3
 
 
@@ -130,19 +132,19 @@ def stands_at(process: Process) -> List[str]:
 
 
 def unless_held(view: View, pattern: str, match: Match) -> Match:
-    """What a process waits for, or seems to, that did not run for an instant is only where it was held: not above *possible*.
-    What is proven of it is true all the same."""
+    """What a process waits for that is held most of the time is only where it was held: not above *possible*. What is
+    proven of it is true all the same."""
     process = view.by_pid.get(match.pid) if match.pid is not None else None
     if pattern in HOLDS or match.confidence != "likely" or process is None or not is_held(process):
         return match
-    because = f"{named(process)} was held from outside in every look, so this is no more than where it stands"
+    because = f"{named(process)} was held from outside nearly all the time, so this is no more than where it stands"
     return replace(match, confidence="possible", evidence=(*match.evidence, because))
 
 
 def is_held(process: Process) -> bool:
-    """Stopped in every look, or frozen."""
-    looks = states(process.threads, "Tt")
-    return bool(looks.all and looks.found == looks.all) or bool(process.cgroup is not None and process.cgroup.frozen)
+    """Stopped in most looks, or frozen."""
+    held = states(process.threads, "Tt").share >= HELD
+    return held or bool(process.cgroup is not None and process.cgroup.frozen)
 
 
 def named(process: Process) -> str:

@@ -49,12 +49,13 @@ PATTERN = Pattern(
 #: Of the quota's periods. One loop under a quota of 0.1 CPUs used it up in every period, beside other work on two CPUs (load 6)
 #: too; under 0.5 and 0.9 in none as long as that load left it less than the quota.
 OFTEN = 0.5
+#: Of the window, in which it stopped what wanted to run on some CPU: 0.6 to 1.5 where it was the reason, 0.08 where not.
+HELD = 0.25
 #: Of what it wanted, it got at most so much: a loop under 0.1 gets 0.10. Above, the quota costs less than half of the time.
 GOT = 0.6
 #: Of a core, wanted by all in the group: whoever wants less has nothing to be held up in.
 WANTS = 0.2
-#: Of a thread's samples, as in python-busy-loop.
-STABLE, _CALLERS = 0.9, 3
+STABLE, _CALLERS = 0.9, 3  # of a thread's samples
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -82,7 +83,8 @@ def _match(view: View, several: List[Tuple[Process, ControlGroup, float, float]]
     process, group, _got, _wanted = several[0]
     got, wanted = sum(one[2] for one in several), sum(one[3] for one in several)
     throttled = group.throttled or 0.0
-    sure = throttled >= OFTEN and got <= GOT * wanted
+    held = group.throttled_s is None or group.throttled_s >= HELD * (view.window or 1.0)
+    sure = throttled >= OFTEN and held and got <= GOT * wanted
     lost = f"; its threads were held back for {group.throttled_s:.2f} s in all" if group.throttled_s else ""
     facts = [
         f"in {throttled:.0%} of the periods of the window the quota of {group.cpu_quota:g} CPUs of {group.path} was used up early"
@@ -92,7 +94,7 @@ def _match(view: View, several: List[Tuple[Process, ControlGroup, float, float]]
         *(fact for one in several[:4] for fact in _busiest(view, one[0])),
     ]
     if not sure:
-        facts.append("that costs less than half of the time, or not in most periods: it is slowed down, not held up")
+        facts.append("that is not where most of the time goes: it is slowed down, not held up")
     frames = [(p, t, f) for p, _g, _got, _w in several[:4] for t, f in _hot(view, p)]
     places = ", ".join(list(dict.fromkeys(short(f) for _p, _t, f in frames))[:3])
     places_of = {(at.file, at.line): (p, t, at) for p, t, f in reversed(frames) for at in reversed(view.loops_around([f]))}
@@ -112,8 +114,7 @@ def _match(view: View, several: List[Tuple[Process, ControlGroup, float, float]]
 
 
 def _hot(view: View, process: Process) -> List[Tuple[Thread, PythonFrame]]:
-    """Where it wants to compute: of the threads that want most, the innermost line, and those of the callers that were on the
-    stack all the time, which keep it going."""
+    """Of the threads that want most, the innermost line, and those of callers that were on the stack all the time."""
     threads = sorted(process.threads, key=lambda t: -(view.wanted_share(t) or 0.0))
     wanting = [t for t in threads if (view.wanted_share(t) or 0.0) >= WANTS / 2][:4]
     return [(t, f) for t in wanting for f in dict.fromkeys((view.hot_frame(t), *_kept(view, t))) if f is not None]

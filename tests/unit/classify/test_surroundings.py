@@ -173,8 +173,8 @@ def test_one_that_ran_in_the_window_was_frozen_during_it() -> None:
 # ---------------------------------------------------------------------- throttled
 
 
-def limited(throttled: float, cpu: float, delay: float, quota: Optional[float] = 0.1) -> Evidence:
-    group = ControlGroup("/app", cpu_quota=quota, throttled=throttled, throttled_s=0.8)
+def limited(throttled: float, cpu: float, delay: float, held: float = 0.8) -> Evidence:
+    group = ControlGroup("/app", cpu_quota=0.1, throttled=throttled, throttled_s=held)
     return evidence(process([thread(1, stack("price", "main"), counters=counted({"R": 16}, {}, {}, cpu, delay))], cgroup=group))
 
 
@@ -196,6 +196,11 @@ def test_the_quota_is_used_up() -> None:
 def test_what_is_no_throttling(throttled: float, cpu: float, delay: float, said: Optional[str]) -> None:
     """A share of the periods and a share of what was wanted, both."""
     assert found(limited(throttled, cpu, delay)).get("throttled") == said
+
+
+def test_a_busy_machine_beside_the_quota() -> None:
+    """It was used up in half of the periods, at their very end: what was waited for was a CPU."""
+    assert found(limited(0.5, 0.4, 0.45, held=0.08))["throttled"] == "possible"
 
 
 def test_many_workers_share_a_quota() -> None:
