@@ -53,6 +53,14 @@ def apart(view: View, several: List[StuckTask]) -> List[StuckTask]:
     return found
 
 
+def alike(several: List[StuckTask], view: View) -> bool:
+    """Do all wait at the same line, come the same way, for things of which it is not known who reaches them? They may as well
+    queue for one thing: that each is what another waits for, nothing says."""
+    resources = [view.graph.places.resource(t.agent.pid, t.edge.resource) for t in several]
+    known = all(resource is not None and resource.closed for resource in resources)
+    return not known and len({view.graph.places.stack(t.agent) for t in several}) == 1
+
+
 def _wanted(view: View, process: Process, agent: Agent, edge: Edge, confidence: str) -> str:
     """Who parks on purpose is waited for by nobody, while the loop goes on with other things."""
     loop = _loop(view, agent)

@@ -2,7 +2,8 @@
 
 All are written in Python and keep their state in attributes (Lib/asyncio/locks.py and queues.py of 3.8-3.15; barriers
 since 3.11). A class is told by the module of its bases: threading's and multiprocessing's are called alike. anyio's Lock
-keeps its state in slots, and says who holds it: ``_owner_task`` (anyio 4.5-4.16, _backends/_asyncio.py).
+says who holds it: ``_owner_task``, a task (anyio 4.5-4.16, _backends/_asyncio.py, in slots), or before that a TaskInfo with
+the task's address and its coroutine (anyio 2.0-4.4, _core/_synchronization.py and _core/_testing.py).
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ _MODULES = ("asyncio.locks", "asyncio.queues")
 #: Whose primitives have slots: module → the same.
 _ANYIO = "anyio._backends._asyncio"
 _SLOTTED: Dict[str, Tuple[str, str]] = {"Lock": ("lock", "_waiters")}
+#: anyio/__init__.py says of its public classes that they are its own.
+_ANYIO_BEFORE = ("anyio", "anyio._core._synchronization")
 _MAX_BASES = 32
 
 
@@ -36,6 +39,7 @@ class Primitive(NamedTuple):
     unfinished: Optional[int] = None  # items of a queue that are not done
     inner: Optional[int] = None  # the lock of a condition, the condition of a barrier
     owner: Optional[int] = None  # the task that holds a lock, where the lock says so
+    owner_runs: Optional[int] = None  # the coroutine of that task, where the lock says that, too
     library: str = "asyncio"
 
 
@@ -71,12 +75,25 @@ class Primitives:
         """One of anyio's."""
         info = self._objects.type_of(address)
         kind, mark = _SLOTTED.get(info.name.split(".")[-1], ("", ""))
-        if not kind or self._module(info.address) != _ANYIO or self._slots.get(address, mark) is None:
+        module = self._module(info.address) if kind else None
+        if module in _ANYIO_BEFORE:
+            return self._before(address, kind)
+        if module != _ANYIO or self._slots.get(address, mark) is None:
             return None
         owner = self._slots.get(address, "_owner_task")
         if owner is not None and self._objects.type_name(owner) == "NoneType":
             owner = None
         return Primitive(address, kind, owner is not None, owner=owner, library="anyio")
+
+    def _before(self, address: int, kind: str) -> Optional[Primitive]:
+        """A lock that refers to a description of its owner."""
+        values = attributes(self._objects, address)
+        if "_waiters" not in values:
+            return None
+        info = values.get("_owner_task")
+        owner = self._objects.integer_or_none(self._slots.get(info, "id")) if info else None
+        runs = self._slots.get(info, "coro") if info else None
+        return Primitive(address, kind, info is not None, owner=owner, owner_runs=runs, library="anyio")
 
     def _class(self, address: int) -> Optional[Tuple[str, str]]:
         objects = self._objects

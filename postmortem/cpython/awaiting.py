@@ -269,7 +269,7 @@ class Awaiting:
 
 _A = Awaiting
 #: What a frame further out says counts more than what one further in did: (inner kind, outer kind).
-_CONTAINERS = {("event", "queue"), ("condition", "barrier"), ("queue", "tasks")}
+_CONTAINERS = {("event", "lock"), ("event", "queue"), ("condition", "barrier"), ("queue", "tasks")}
 _RULES: Dict[Tuple[str, str], _Rule] = {
     ("locks.py", "acquire"): _A._primitive, ("locks.py", "wait"): _A._primitive, ("queues.py", "get"): _A._primitive,
     ("queues.py", "put"): _A._primitive, ("queues.py", "join"): _A._primitive,
@@ -277,6 +277,7 @@ _RULES: Dict[Tuple[str, str], _Rule] = {
     ("tasks.py", "_cancel_and_wait"): _A._cancelling, ("tasks.py", "_wait_for_one"): _A._completed,
     ("taskgroups.py", "__aexit__"): _A._group, ("taskgroups.py", "_aexit"): _A._group,
     ("_asyncio.py", "acquire"): _A._primitive, ("_asyncio.py", "__aexit__"): _A._group,  # anyio's
+    ("_synchronization.py", "acquire"): _A._primitive,
     ("streams.py", "_wait_for_data"): _A._stream, ("streams.py", "_drain_helper"): _A._stream,
     ("streams.py", "drain"): _A._stream, ("streams.py", "wait_closed"): _A._stream,
     ("selector_events.py", "sock_recv"): _A._socket, ("selector_events.py", "sock_recv_into"): _A._socket,

@@ -10,7 +10,7 @@ or, where a lock is a byte in its object (``PyMutex``: 3.14, and late releases o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..memory import Fault
@@ -33,6 +33,7 @@ _SELF, _FUNC = 24, 16
 _MOST_NAMELESS, _USERS = 50, 8
 _MOST_LOCALS = 50
 _MOST_WAITERS = 10_000
+_PURE_RLOCK = "_RLock"
 _EXITS = ("__exit__", "__aexit__")
 _C_EXITS = tuple(name.encode() for name in _EXITS)
 #: PyDescrObject.d_name (Include/cpython/descrobject.h)
@@ -100,6 +101,8 @@ class Locks:
                 return self.at(objects.field(address, _SELF))
             if name in _READERS:
                 return _READERS[name](objects, address)
+            if objects.is_instance(address, _PURE_RLOCK):
+                return self._pure(address)
             if objects.is_instance(address, "Condition"):
                 inner = attribute(objects, address, "_lock")
                 found = self.at(inner) if inner else None
@@ -109,6 +112,16 @@ class Locks:
         except (Fault, NotThat):
             pass
         return None
+
+    def _pure(self, address: int) -> Optional[LockState]:
+        """threading._RLock, from which programs derive their own (Lib/threading.py: _block, _owner, _count: 3.8-3.15): known
+        by the lock inside, whose record is its own."""
+        values = attributes(self._objects, address)
+        found = self.at(values["_block"]) if "_block" in values else None
+        if found is None or found.kind != "lock":
+            return None
+        owner = self._objects.integer_or_none(values.get("_owner")) if found.locked else None
+        return replace(found, kind="rlock", owner_ident=owner)
 
     # ------------------------------------------------------------------ holders
 
@@ -264,6 +277,10 @@ class Locks:
         says itself for which byte it waits, and the lock is the object around it."""
         parked = parked_on(self._objects.memory, word)
         word = word if parked is None else parked
+        if frames and frames[0].is_in("acquire", "/threading.py"):
+            around = self.at(self._frames.local(frames[0], "self") or 0)
+            if around is not None and around.word == word:
+                return around
         for frame in frames[:3]:
             candidates = list(self._frames.value_stack(frame))
             candidates += [value for _name, value in self._frames.locals(frame)]
@@ -327,7 +344,7 @@ class Locks:
     def _same(self, value: int, lock: int) -> bool:
         if value == lock:
             return True
-        if self._objects.type_name(value) != "Condition":
+        if self._objects.type_name(value) != "Condition" and not self._objects.is_instance(value, _PURE_RLOCK):
             return False
         found = self.at(value)
         return found is not None and found.address == lock

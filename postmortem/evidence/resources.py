@@ -13,11 +13,12 @@ class Waker(msgspec.Struct, frozen=True):
     """Somebody who could end a wait: by giving back what he holds, by doing the work, or by signalling the object.
 
     A thread, a task, a whole process, or (with only a ``name``) something else, such as a timer or a signal handler.
-    role: holder: has it; runner: does the work that is waited for; reach: refers to the object; end: has the other end of
-    it; before-fork: had it in the process from which this one was forked.
+    role: holder: has it; runner: does the work that is waited for; callback: at its end a function is called that was handed
+    the object; reach: refers to the object; end: has the other end of it; before-fork: had it in the process from which this
+    one was forked.
     """
 
-    role: str  # "holder" | "runner" | "reach" | "end" | "before-fork"
+    role: str  # "holder" | "runner" | "callback" | "reach" | "end" | "before-fork"
     basis: str  # "recorded" | "with-slot" | "inferred" | "kernel" | "memory"
     pid: Optional[int] = None  # None: the process that the resource belongs to
     tid: Optional[int] = None

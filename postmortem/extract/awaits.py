@@ -9,12 +9,16 @@ from ..cpython.awaiting import Awaited, Awaiting
 from ..cpython.deadlines import Deadlines
 from ..cpython.eventloops import LoopState
 from ..cpython.frames import Frame
+from ..cpython.futures import Futures
 from ..cpython.interpreter import Python
 from ..cpython.names import Names
+from ..cpython.objects import NotThat
 from ..cpython.tasks import Asyncio, TaskState
 from ..evidence import HeldLock, PythonFrame, Resource, TaskWait, Waker
 from ..evidence import replace as changed
+from ..memory import Fault
 from .asyncholders import Holders
+from .callbacks import called_back
 from .pools import FutureFacts
 
 #: What asyncio calls them.
@@ -64,12 +68,15 @@ class Awaits:
         self._ids: Dict[int, str] = {}
         self._searched: Dict[Tuple[int, int], int] = {}  # place in the code → names looked for there
         self._others: List[Resource] = []
+        self._futures: Optional[Futures] = None
+        self._called_back: Dict[int, List[Waker]] = {}  # future → tasks at whose end somebody is called with it
 
     def read(
         self, asyncio: Asyncio, states: Sequence[TaskState], loops: Sequence[LoopState], ids: Dict[int, str]
     ) -> None:
         """The tasks of one interpreter. ``ids``: address of a task → its id."""
         self._ids.update(ids)
+        self._futures = asyncio.futures
         awaiting = Awaiting(self._python, asyncio.futures)
         found = {
             state.address: awaiting.of(state.frames, state.waiter)
@@ -82,6 +89,7 @@ class Awaits:
         bounded = _bounded(found, ended, by_future)
         clocks = {loop.address: loop.timers is not None for loop in loops}
         self._holders.read(states, awaiting)
+        self._called_back.update(called_back(asyncio, states, ids))
         for state in states:
             awaited = found.get(state.address)
             if awaited is not None:
@@ -176,6 +184,7 @@ class Awaits:
         found = Resource(draft.ident, draft.kind, _description(draft, name or None), waiting_tasks=tuple(draft.waiters),
                          named=None if name is None else bool(name))  # fmt: skip
         if primitive is None:
+            found = changed(found, wakers=tuple(self._called_back.get(address, ())))
             return self._with_runner(found, draft.awaited)
         part_of = self._drafts.get(primitive.inner) if primitive.inner is not None else None
         found = changed(found, locked=primitive.locked, value=primitive.value, limit=primitive.limit,
@@ -193,6 +202,9 @@ class Awaits:
 
     def _with_owner(self, found: Resource, name: Optional[str], draft: Draft, lock: Primitive) -> Resource:
         if lock.owner is not None:  # by its own record; a task that was not read is nobody that is known
+            if self._has_ended(lock):
+                ended = (f"{found.description} records a task that has ended",)
+                return changed(found, owner_gone=True, owner_basis="recorded", because=ended)
             return changed(found, owner_task=self._ids.get(lock.owner), owner_basis="recorded")
         because = self._holders.nobody(lock)
         if because:
@@ -202,6 +214,20 @@ class Awaits:
         if owner is None:
             return found
         return changed(found, owner_task=self._ids.get(owner.task), owner_basis=owner.basis)
+
+    def _has_ended(self, lock: Primitive) -> bool:
+        """Is the owner that a lock records no more? A task that has not ended keeps its address, and its coroutine."""
+        futures, owner = self._futures, lock.owner
+        if futures is None or owner is None:
+            return False
+        try:
+            if not futures.is_task(owner):
+                return lock.owner_runs is not None  # what is there now is another object
+            if futures.state(owner) == "done":
+                return True
+            return lock.owner_runs is not None and futures.coroutine(owner) != lock.owner_runs
+        except (Fault, NotThat):
+            return False
 
     def _with_runner(self, resource: Resource, awaited: Awaited) -> Resource:
         """Of a future that follows a thread's work: whoever does that work."""

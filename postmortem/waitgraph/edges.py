@@ -17,6 +17,8 @@ IN_PROCESS = frozenset((
 _IN_PROCESS_WAITS = frozenset(("lock", "rlock", "condition", "futex", "mutex", "gil"))
 #: What is held by one, and given back by nobody else.
 _HELD = frozenset(("lock", "rlock", "import-lock", "async-lock", "mutex", "rwlock", "gil", "file-lock"))
+#: Roles of those who could signal it, and need not.
+_REACHES = ("reach", "callback")
 _VERBS = {
     "lock": "wants", "rlock": "wants", "import-lock": "wants", "async-lock": "wants", "mutex": "wants", "rwlock": "wants",
     "gil": "wants", "file-lock": "wants", "shared-semaphore": "wants", "thread": "joins", "process": "waits for",
@@ -248,7 +250,7 @@ def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Opti
         return Edge(agent, verb, resource.description, resource.kind, resource.id, basis=basis, endless=endless, gone=True,
                     because=resource.because)  # fmt: skip
     wakers, named = [], []
-    for waker in sorted(resource.wakers, key=lambda w: w.role == "reach"):  # who has it before who merely knows it
+    for waker in sorted(resource.wakers, key=lambda w: w.role in _REACHES):  # who has it before who merely knows it
         who = _agent(place, waker)
         if who is None:
             named.append(waker.name or waker.role)  # a global, a timer, …: whoever still runs may use it
@@ -258,7 +260,7 @@ def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Opti
     everyone = inside and (resource.closed is not True or bool(named))
     outside = () if inside or resource.closed is True else (resource.description,)
     guessed = any(w.basis == "inferred" for w in resource.wakers)
-    signals = inside and resource.kind not in _HELD and all(w.role == "reach" for w in resource.wakers)
+    signals = inside and resource.kind not in _HELD and all(w.role in _REACHES for w in resource.wakers)
     return Edge(
         agent, verb, resource.description, resource.kind, resource.id, tuple(dict.fromkeys(wakers)),
         everyone=everyone, outside=outside,

@@ -167,6 +167,27 @@ def check_locks_of_tasks(objects):
         ("lock", False, None, "asyncio"), ("lock", False, None, "anyio"), ("lock", True, id(objects), "anyio"),
     ]  # fmt: skip
     assert Primitives(objects).at(id(other)) is None
+    info = type("TaskInfo", (), {"__slots__": ("_name", "id", "coro")})()
+    info.id, info.coro = id(objects), objects
+    older = type("Lock", (), {"__module__": "anyio"})
+    before, taken = older(), older()
+    before._waiters, taken._waiters, taken._owner_task = [], [], info
+    found = [Primitives(objects).at(id(one)) for one in (before, taken, older())]
+    assert [p and (p.locked, p.owner, p.owner_runs) for p in found] == [
+        (False, None, None), (True, id(objects), id(objects)), None,
+    ]  # fmt: skip
+
+
+def check_locks_in_python(python):
+    """threading._RLock records its owner, as the one in C does; a program's own class derived from it, too."""
+    own = type("StrictLock", (threading._RLock,), {})
+    for one in (threading._RLock(), own()):
+        free = python.locks.at(id(one))
+        assert (free.kind, free.locked, free.owner_ident) == ("rlock", False, None)
+        with one:
+            taken = python.locks.at(id(one))
+            assert (taken.kind, taken.locked, taken.owner_ident) == ("rlock", True, threading.get_ident())
+            assert taken.word == python.locks.at(id(one._block)).word
 
 
 def check_leases(objects):
@@ -220,6 +241,7 @@ def main():
     check_callables(python)
     check_futures(python)
     check_locks_of_tasks(python.objects)
+    check_locks_in_python(python)
     check_leases(python.objects)
     check_lines(python.objects)
     print("ok")

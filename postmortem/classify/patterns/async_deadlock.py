@@ -22,7 +22,8 @@ from ...findings import Culprit
 from ...waitgraph import Agent, Cycle, Edge
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, Pattern
-from ..stucktasks import StuckTask, apart, stuck_tasks
+from ..sharedresults import AWAITS_REMEDY, circle_of, circles
+from ..stucktasks import StuckTask, alike, apart, stuck_tasks
 from ..view import View, do, plural
 
 PATTERN = Pattern(
@@ -43,21 +44,19 @@ PATTERN = Pattern(
 
 
 _MOST = 50
-_AWAITS_REMEDY = (
-    "Break the circle of awaits: let one of these tasks not await the next one, but hand it what it needs; where tasks stand for "
-    "things that depend on each other, look for a circle among them before awaiting any."
-)
 
 
 def match(view: View) -> Iterator[Answer]:
-    circles = [cycle for cycle in view.graph.cycles if _is_of_tasks(cycle)]
-    for cycle in circles:
+    cycles = [cycle for cycle in view.graph.cycles if _is_of_tasks(cycle)]
+    for cycle in cycles:
         yield _circle(view, cycle)
-    inside = {agent for cycle in circles for agent in cycle.agents}
+    inside = {agent for cycle in cycles for agent in cycle.agents}
     for process in view.pythons:
+        for circle in circles(view, process):
+            yield circle_of(view, process, circle)
         waiting = [t for t in stuck_tasks(view, process) if t.confidence != "parked" and t.agent not in inside]
         several = len({t.edge.resource for t in waiting}) > 1 and all(t.edge.kind != "async-future" for t in waiting)
-        if several and not circles:
+        if several and not cycles and not alike(waiting, view):
             yield _each_other(view, process, apart(view, waiting[:_MOST]))
 
 
@@ -80,7 +79,7 @@ def _circle(view: View, cycle: Cycle) -> Match:
     names = " → ".join(view.graph.label(agent) for agent in cycle.agents[:6])
     return Match(
         confidence=view.certainty(cycle),
-        remedy=_AWAITS_REMEDY if all(edge.kind == "task" for edge in cycle.edges) else None,
+        remedy=AWAITS_REMEDY if all(edge.kind == "task" for edge in cycle.edges) else None,
         summary=f"{_these(cycle)} wait for each other in a circle ({names} → back): "
         + " and ".join(dict.fromkeys(edge.what for edge in cycle.edges[:3])),
         evidence=tuple(facts),

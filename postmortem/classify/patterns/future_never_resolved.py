@@ -21,7 +21,8 @@ from typing import Iterator, List
 from ...evidence import Process
 from ..knowledge import short
 from ..pattern import Answer, Match, No, Pattern
-from ..stucktasks import StuckTask, stuck_tasks
+from ..sharedresults import circles
+from ..stucktasks import StuckTask, alike, stuck_tasks
 from ..view import View, do, plural
 
 PATTERN = Pattern(
@@ -51,7 +52,8 @@ def match(view: View) -> Iterator[Answer]:
         parked = [t for t in found if t.confidence == "parked"]
         waiting = [t for t in found if t.confidence != "parked"]
         objects = {t.edge.resource for t in waiting}
-        if waiting and (len(objects) == 1 or any(t.edge.kind == "async-future" for t in waiting)):
+        one_thing = len(objects) == 1 or any(t.edge.kind == "async-future" for t in waiting) or alike(waiting, view)
+        if waiting and one_thing and not circles(view, process):
             yield _match(view, process, waiting)
         elif parked:
             yield No(f"{view.graph.label(parked[0].agent)} of process {process.pid} is parked for ever, on purpose: "

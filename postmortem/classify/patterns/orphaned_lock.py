@@ -14,11 +14,11 @@ lock stays locked for ever: nothing releases it on behalf of a thread that ends.
 
 from __future__ import annotations
 
-from typing import Iterator, List
+from typing import Iterator, List, Tuple
 
-from ...evidence import Process, Resource, Thread
+from ...evidence import Process, PythonFrame, Resource, Thread
 from ...waitgraph import Agent
-from ..knowledge import own_frame, short
+from ..knowledge import is_library, is_stdlib, own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..view import View, do, label, plural
 
@@ -34,21 +34,15 @@ PATTERN = Pattern(
         "must stand alone, put release() into a `finally` clause. Look for the exception that came in between in the log."
     ),
     needs=("python",),
-    outranks=(
-        "missed-wakeup",
-        "future-never-resolved",
-        "shutdown-join",
-        "child-wait",
-        "network-wait",
-        "sleeping",
-        "python-busy-loop",
-    ),
+    outranks=("missed-wakeup", "future-never-resolved", "shutdown-join", "child-wait", "network-wait",
+              "sleeping", "python-busy-loop"),
     references=(
         "https://docs.python.org/3/library/threading.html#using-locks-conditions-and-semaphores-in-the-with-statement",
         "https://github.com/python/cpython/issues/74956",
     ),
-)
+)  # fmt: skip
 
+_TAKES = ("acquire", "__enter__")
 _LOCKS = frozenset(("lock", "rlock", "import-lock", "mutex", "rwlock"))
 
 
@@ -72,7 +66,8 @@ def match(view: View) -> Iterator[Answer]:
 def _tasks(view: View, process: Process) -> Iterator[Answer]:
     """The same of asyncio's locks."""
     for resource in process.resources:
-        if resource.kind != "async-lock" or not (resource.because and resource.taken_at) or resource.owner_task:
+        lost = resource.owner_gone or (resource.because and resource.taken_at and not resource.owner_task)
+        if resource.kind != "async-lock" or not lost:
             continue
         waiting = [
             t for t in process.tasks if t.id in resource.waiting_tasks and t.wait and t.wait.endless is not False
@@ -81,17 +76,19 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
             continue
         agents = [Agent(process.pid, task=t.id) for t in waiting]
         taken = resource.taken_at
+        places = taken or tuple(f for t in waiting for f in [own_frame(t.stack)] if f is not None)
+        at = f", taken at {short(taken[0])} and never given back" if taken else ""
         certain = all(view.graph.stuck(agent) == "proven" for agent in agents)  # nobody can release it
         yield Match(
             confidence="proven" if certain else "likely",
-            summary=f"{plural(len(waiting), 'task')} {do(len(waiting), 'wait')} for {resource.description}, taken at "
-            f"{short(taken[0])} and never given back: no task that is there holds it",
+            summary=f"{plural(len(waiting), 'task')} {do(len(waiting), 'wait')} for {resource.description}{at}: "
+            "no task that is there holds it",
             evidence=(
                 *(f"{view.graph.label(a)} wants {resource.description}, without a time limit" for a in agents[:4]),
                 *resource.because,
                 *(f"{short(frame)} takes it by hand, and may be left without giving it back" for frame in taken),
             ),
-            culprits=tuple(dict.fromkeys(view.culprit(process, frame) for frame in taken)),
+            culprits=tuple(dict.fromkeys(view.culprit(process, frame) for frame in places)),
             victims=tuple(view.victim_of(a) for a in (*agents, *view.graph.behind(frozenset(agents)))),
             pid=process.pid,
         )
@@ -113,7 +110,9 @@ def _match(view: View, process: Process, resource: Resource, waiters: List[Threa
         facts.append(f"{resource.description} records a holder that is not among the {len(process.threads)} threads")
     facts += resource.because
     facts += [f"{short(frame)} takes it by hand, and may be left without giving it back" for frame in taken]
-    culprits = [view.culprit(process, frame) for frame in taken]
+    callers = [frame for t in waiters[:4] for frame in _callers(t, taken)]
+    facts += [f"{short(frame)} takes it through that" for frame in dict.fromkeys(callers)]
+    culprits = [view.culprit(process, frame) for frame in (*taken, *callers)]
     if not culprits and wants is not None:
         culprits = [view.culprit(process, wants, waiters[0])]
     opener = next(iter(resource.released_at), None)
@@ -130,6 +129,19 @@ def _match(view: View, process: Process, resource: Resource, waiters: List[Threa
         victims=tuple(view.victim(process, t) for t in waiters),
         pid=process.pid,
     )
+
+
+def _callers(thread: Thread, taken: Tuple[PythonFrame, ...]) -> Iterator[PythonFrame]:
+    """Who takes the lock through one of these functions that do nothing else, as this thread wants to just now: up to the
+    program's own line. Who left it locked came the same way."""
+    frames = thread.python
+    places = {(f.file, f.function) for f in taken if f.function in _TAKES}
+    at = next((i for i, f in enumerate(frames) if (f.file, f.function) in places), len(frames))
+    for frame in frames[at + 1 :]:
+        if not is_stdlib(frame):
+            yield frame
+        if not is_library(frame):
+            return
 
 
 def _at(thread: Thread) -> str:

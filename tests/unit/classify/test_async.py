@@ -244,3 +244,43 @@ def test_a_loop_that_waits_for_another_one_that_waits_for_itself() -> None:
     known = evidence(replace(first, resources=(*first.resources, own)))
     blamed = [f.culprits[0].tid for f in classify(known).findings if f.pattern == "loop-self-wait"]
     assert blamed == [2]
+
+
+def test_a_lock_that_records_a_task_that_has_ended() -> None:
+    """anyio's Lock says who holds it: nobody who is there, so it is lost, and no circle of those who queue for it."""
+    lost = Resource("lock-1", "async-lock", "anyio.Lock Pump.lock", owner_gone=True, owner_basis="recorded", locked=True,
+                    waiting_tasks=("a", "b"), because=("it records a task that has ended",))  # fmt: skip
+    known = resting([task(n, "anyio.acquire", "water", wait=awaits("lock-1", "lock")) for n in ("a", "b")], [lost])
+    assert classify(known).verdict == "orphaned-lock" and found(known)["orphaned-lock"] == "proven"
+    assert "async-deadlock" not in found(known) and lines(known) == [2]
+
+
+def test_tasks_that_queue_at_one_line_do_not_wait_for_each_other() -> None:
+    """Each for an event of its own, inside a lock of some library, say: who should set them is not known."""
+    events = [Resource(f"event-{n}", "async-event", f"asyncio.Event {n}") for n in ("a", "b")]
+    known = resting([task(n, "locks.wait", "acquire", wait=awaits(f"event-{n}", "event")) for n in ("a", "b")], events)
+    assert set(found(known)) == {"future-never-resolved"}
+
+
+def shared(*asks: Tuple[str, str]) -> Evidence:
+    """Tasks that each await the future that a callback of another one is to set: (task, that other one)."""
+    tasks = [task(n, "cached", f"load_{n}", wait=awaits(f"future-{n}", "future")) for n, _of in asks]
+    resources = [
+        Resource(f"future-{n}", "async-future", f"Future {n}", waiting_tasks=(n,),
+                 wakers=(Waker("callback", "memory", task=of or None), Waker("reach", "memory", name="global CACHE")))
+        for n, of in asks
+    ]  # fmt: skip
+    return resting(tasks, resources)
+
+
+def test_results_that_wait_for_each_other() -> None:
+    """A cache that awaits its own pending entry over two others: the circle leads, and who waits behind it is no part."""
+    known = shared(("a", "b"), ("b", "c"), ("c", "b"))
+    finding = classify(known).findings[0]
+    assert (finding.pattern, finding.confidence) == ("async-deadlock", "proven")
+    assert "task b → task c → back" in finding.summary and "future-never-resolved" not in found(known)
+
+
+def test_a_row_of_shared_results_is_no_circle() -> None:
+    """Its last one waits for what nobody sets."""
+    assert set(found(shared(("a", "b"), ("b", "")))) == {"future-never-resolved"}

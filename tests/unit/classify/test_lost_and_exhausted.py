@@ -35,6 +35,7 @@ def lost(**known: Any) -> Resource:
     return replace(plain, **known)
 
 
+LAB = "/v/site-packages/lab/lock.py"
 WANTING = [waits(1, "lock-1", 40, "lock"), waits(2, "lock-1", 41, "lock"), runs(3)]
 
 
@@ -43,6 +44,16 @@ def test_a_recorded_holder_who_is_gone_is_proof() -> None:
     gone = Resource("rlock-1", "rlock", "RLock Ledger.guard", waiters=(1,), locked=True, owner_gone=True)
     known = whole([waits(1, "rlock-1", 12, "rlock"), runs(2)], gone)
     assert (verdict(known), found(known)["orphaned-lock"], lines(known)) == ("orphaned-lock", "proven", [12])
+
+
+def test_a_wrapper_that_only_takes_it_is_not_all_to_blame() -> None:
+    """Who left the lock locked came through it as the waiter does: named is its caller, up to the program's line."""
+    wrapper, manager = frame("acquire", 79, LAB), frame("__call__", 55, LAB)
+    inner = (*stack("threading.acquire"), wrapper, manager, *stack("contextlib.__enter__"))
+    stacked = (*inner, frame("move", 26), frame("main", 66))
+    wants = thread(1, stacked, wait=Wait("rlock", "futex", "rlock-1", endless=True))
+    gone = Resource("rlock-1", "rlock", "RLock StrictLock._lock", waiters=(1,), locked=True, owner_gone=True, taken_at=(wrapper,))
+    assert lines(whole([wants, runs(2)], gone)) == [79, 55, 26]
 
 
 def test_a_plain_lock_that_nobody_can_hold_is_likely_lost() -> None:
