@@ -62,17 +62,17 @@ def match(view: View) -> Iterator[Answer]:
             if turn is None or turn.times < DEEP or thread.wait is not None:
                 continue
             computes = view.computes(thread)
-            if computes is None:
-                if turn.times >= STAYS and thread.gil == "holds":
-                    yield _match(view, process, thread, turn, None)
-                continue
+            if computes is None and turn.times >= STAYS and thread.gil == "holds":
+                yield _match(view, process, thread, turn, None)
             if not computes:
+                continue
+            if _stands(thread, turn):
+                yield No(f"{label(thread)} is deep in {turn.frames[0].function}, and works there without recursing further")
                 continue
             stays = _stays(view, thread, turn)
             if stays < MAY_STAY:
-                yield No(
-                    f"{label(thread)} recurses in {turn.frames[0].function}, but comes back: its stack is shallow at times"
-                )
+                who = f"{label(thread)} recurses in {turn.frames[0].function}"
+                yield No(f"{who}, but comes back: its stack is shallow at times")
                 continue
             yield _match(view, process, thread, turn, stays)
 
@@ -112,6 +112,14 @@ def _stays(view: View, thread: Thread, turn: Turn) -> int:
     depths = [(turns(one.frames) * one.depth / len(one.frames), one.count) for one in thread.samples if one.frames]
     each = sorted(depth for depth, count in depths for _ in range(count))
     return int(max(turns(first[:shared]), each[len(each) // NEARLY]))
+
+
+def _stands(thread: Thread, turn: Turn) -> bool:
+    """Was no turn begun or left in any sample? Then the work is at the bottom, as of a loop in the innermost call."""
+    functions = {(f.file, f.function) for f in turn.frames}
+    inside = [[(f.file, f.function) in functions for f in one.frames] for one in thread.samples]
+    depths = [one.depth - at.index(True) if True in at else 0 for one, at in zip(thread.samples, inside)]
+    return bool(depths) and max(depths) - min(depths) < len(turn.frames)
 
 
 def _alike(one: PythonFrame, other: PythonFrame) -> bool:

@@ -46,7 +46,19 @@ def test_how_many_turns_have_to_stay(least: int, expected: Optional[str]) -> Non
 @pytest.mark.parametrize(("now", "expected"), [(12, "possible"), (11, None)])
 def test_how_deep_it_is_now(now: int, expected: Optional[str]) -> None:
     """Nobody calls a dozen frames deep."""
-    assert found(recursing(now, now)).get("runaway-recursion") == expected
+    assert found(recursing(now, now, now + 1)).get("runaway-recursion") == expected
+
+
+def test_who_works_at_the_bottom_does_not_recurse() -> None:
+    """Hundreds of turns, and none begins or ends during the window: a loop in the innermost call, or in what it calls."""
+    known = recursing(300, 300)
+    ruled = {r.pattern: r.because for r in classify(known).ruled_out}
+    assert "without recursing further" in ruled["runaway-recursion"] and "runaway-recursion" not in found(known)
+    leaf = samples((30, deep(300)), (30, [frame("parse", 3), frame("scan", 4), *deep(300)]))
+    stuck = changed(known.processes[0].threads[0], samples=leaf)
+    known = changed(known, processes=(changed(known.processes[0], threads=(stuck,)),))
+    assert "runaway-recursion" not in found(known)
+    assert found(recursing(300, 300, 301))["runaway-recursion"] == "likely"
 
 
 def test_one_look_may_have_missed() -> None:
@@ -69,15 +81,15 @@ def test_one_moment_is_possible() -> None:
 
 def test_who_rests_deep_down_does_not_recurse() -> None:
     """It waits at the bottom, or uses little CPU: the wait is the thing."""
-    assert "runaway-recursion" not in found(recursing(300, 300, wait=Wait("socket", "recvfrom", endless=True)))
-    assert "runaway-recursion" not in found(recursing(300, 300, cpu=0.5))
+    assert "runaway-recursion" not in found(recursing(300, 290, 300, wait=Wait("socket", "recvfrom", endless=True)))
+    assert "runaway-recursion" not in found(recursing(300, 290, 300, cpu=0.5))
 
 
 def test_a_turn_through_several_functions() -> None:
     """As the extraction found it, where evidence does not keep all frames; each of them is named."""
     turn = (frame("visit", 7), frame("children", 9))
     known = [frame("visit", 7), frame("children", 9)] * 60 + [MAIN]
-    stuck = thread(1, known, gil="holds", counters=counters(1.0), samples=samples((90, known)),
+    stuck = thread(1, known, gil="holds", counters=counters(1.0), samples=samples((80, known), (9, known[2:])),
                    recursion=Recursion(900, 450, turn))  # fmt: skip
     report = classify(evidence(process([stuck]))).findings[0]
     assert (report.pattern, report.confidence) == ("runaway-recursion", "likely")
