@@ -148,7 +148,8 @@ class _Interpreter:
                 found = find(self._python, self._memory, source.look().pages.touched, until)
             finally:
                 source.close()
-            self._exceptions = {"addresses": found.exceptions, "tracebacks": found.tracebacks}
+            if time.monotonic() < until:  # else the core, which stands still, is looked through instead
+                self._exceptions = {"addresses": found.exceptions, "tracebacks": found.tracebacks}
 
     def _measure(self) -> Dict[int, Dict[str, int]]:
         found = {}

@@ -16,7 +16,7 @@ from ..memory import ElfCore, Fault
 from .usages import Usages
 from .window import Window, integer
 
-_SECONDS = 0.4  # to look through a core that no probe has told the exceptions of
+_SECONDS = 1.0  # to look through a core that no probe has told the exceptions of: a gigabyte, where others work a third
 _SEARCH_S = 0.2
 #: Fewer, that keep less, are in every program.
 _LEAST_COUNT, _LEAST_BYTES = 20, 1 << 20
