@@ -8,7 +8,7 @@ from ..evidence import Process, PythonFrame, Resource, Task, Thread
 from ..findings import Culprit
 from ..waitgraph import Agent
 from ..waitgraph import program as program_name
-from .knowledge import multiprocessing, own_frame
+from .knowledge import is_library, multiprocessing, own_frame
 from .view import View, label
 
 WRITES = frozenset(("write", "writev", "pwrite64", "sendto", "sendmsg", "sendmmsg", "sendfile", "splice"))
@@ -200,6 +200,28 @@ def ancestors(view: View, process: Process) -> Tuple[int, ...]:
         found.append(current.ppid)
         current = view.by_pid.get(current.ppid)
     return tuple(found)
+
+
+def culprits_of(view: View, waiter: Waiter) -> Tuple[Culprit, ...]:
+    """Its line; before it, where it is a library's thread that reads for the program, the program's lines that wait for it."""
+    found: List[Culprit] = []
+    for thread in view.waits_on(waiter.process, waiter.thread.tid) if all(map(is_library, waiter.frames)) else ():
+        frame = own_frame(thread.python)
+        if frame is not None and not is_library(frame):
+            found.append(view.culprit(waiter.process, frame, thread))
+    return (*found, *waiter.culprits(view))
+
+
+def left_behind(view: View, end: Holder) -> bool:
+    """Is it a server that has lost its parent, and has this as its own output? It serves on, and looks at its socket now
+    and then, but nobody is to read what it has to say."""
+    process = view.by_pid.get(end.pid)
+    if process is None or process.ppid in view.by_pid or not end.standard:
+        return False
+    sockets = {r.id for r in process.resources if r.listening}
+    sockets |= {r.part_of for r in process.resources if r.listening and r.part_of}
+    rests = [t.wait.resource in sockets or t.wait.endless is True if t.wait else False for t in process.threads]
+    return bool(sockets) and all(rests) and all(map(view.rests, process.threads))
 
 
 def only_reads(view: View, end: Holder) -> bool:

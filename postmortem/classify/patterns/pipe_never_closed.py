@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ...evidence import Process, Resource
+from .. import pipes
 from ..conversations import caught
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
@@ -52,12 +53,12 @@ def match(view: View) -> Iterator[Answer]:
     talking = caught(view)
     for process in view.processes:
         for waiter in (w for w in waiters(view, process) if w.agent not in talking):
-            pipes = read_ends(waiter)
-            if any((pipe.key or "").startswith("fifo:") for pipe in pipes):
+            ends = read_ends(waiter)
+            if any((pipe.key or "").startswith("fifo:") for pipe in ends):
                 yield No(f"{waiter.who} reads a FIFO, which anybody may open to send something")
-            elif pipes and not view.idle(waiter.thread) and all(pipe.wakers for pipe in pipes):
-                yield next(filter(None, (_healthy(view, waiter, p) for p in pipes)), None) or _match(
-                    view, waiter, pipes
+            elif ends and not view.idle(waiter.thread) and all(pipe.wakers for pipe in ends):
+                yield next(filter(None, (_healthy(view, waiter, p) for p in ends)), None) or _match(
+                    view, waiter, ends
                 )
 
 
@@ -73,7 +74,8 @@ def _healthy(view: View, waiter: Waiter, pipe: Resource) -> Optional[No]:
     feeding = next((other for other in others if _may_write(view, waiter.process, pipe, other)), None)
     if feeding is not None:
         return No(f"{waiter.who} reads a pipe that {feeding.name} may still write to")
-    if any(view.moves(t) for other in others if other.pid in view.by_pid for t in view.by_pid[other.pid].threads):
+    held = [view.by_pid[other.pid] for other in others if other.pid in view.by_pid and not pipes.left_behind(view, other)]
+    if any(view.moves(thread) for process in held for thread in process.threads):
         return No(f"{waiter.who} reads a pipe of which another holder is at work")
     return None
 
@@ -91,18 +93,18 @@ def _may_write(view: View, reader: Process, pipe: Resource, other: Holder) -> bo
     return reader.pid in ancestors(view, process)
 
 
-def _match(view: View, waiter: Waiter, pipes: List[Resource]) -> Match:
+def _match(view: View, waiter: Waiter, ends: List[Resource]) -> Match:
     process, stuck = waiter.process, view.graph.stuck(waiter.agent)
     told = waiter if own_frame(waiter.frames) else behind(view, process) or waiter  # another program has no lines
     frame = own_frame(told.frames)
     at = f" at {short(frame)}" if frame and told is waiter else ""
-    others = tuple(other for pipe in pipes for other in _others(view, waiter, pipe))
+    others = tuple(other for pipe in ends for other in _others(view, waiter, pipe))
     blamed: Dict[str, List[str]] = {}
-    for other in others or [h for pipe in pipes for h in holders(view, pipe)]:
+    for other in others or [h for pipe in ends for h in holders(view, pipe)]:
         name = "that process itself" if other.pid == process.pid else other.name
         blamed.setdefault(name, []).append(other.how)
     names = [f"{name}, as {' and '.join(how[:3])}" for name, how in blamed.items()]
-    facts = [text for pipe in pipes for text in (f"{waiter.who} waits to read{at}: {pipe.description}", *pipe.because)]
+    facts = [text for pipe in ends for text in (f"{waiter.who} waits to read{at}: {pipe.description}", *pipe.because)]
     facts += [
         f"{program(orphan)} has lost its parent: whoever started it has ended" for orphan in _orphans(view, others)
     ]
@@ -118,7 +120,7 @@ def _match(view: View, waiter: Waiter, pipes: List[Resource]) -> Match:
         confidence="proven" if sure and not unknown else "likely" if matters and doubt is None else "possible",
         summary=f"{waiter.who} waits{at} for the end of a pipe, which is still open for writing in {'; '.join(names[:3])}",
         evidence=tuple(dict.fromkeys(facts)),
-        culprits=told.culprits(view),
+        culprits=pipes.culprits_of(view, told),
         remedy=_OTHERS if others else None,
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, waiter.thread.tid)),
         pid=process.pid,

@@ -226,6 +226,29 @@ def test_a_daemon_that_has_the_output_of_who_started_it() -> None:
     assert "pipe-never-closed" not in found(evidence(reader(PARENT, ((OTHER, 1, "w"),)), daemon(4711, switches=50)))
 
 
+def test_a_server_that_was_left_behind() -> None:
+    """Its parent is gone, the pipe is its own output, and it looks at its listening socket now and then: it says nothing
+    more. Who does so as the child of a living parent may yet."""
+    end = pipe(OUTPUT, PARENT, ((PARENT, 5, "r"), (OTHER, 1, "w")))
+    listens = Resource("socket-1", "socket", "socket", listening=True)
+    polls = Wait("socket", "poll", "socket-1", timeout_s=0.5, endless=False)
+    frames = tuple(frame("read", 3, file="/venv/lib/python3.12/site-packages/invoke/runners.py") for _ in range(1))
+    reads = thread(7, frames, wait=Wait("pipe", "read", end.id, endless=True, fd=5), counters=counters())
+    joins = thread(PARENT, stack("preview"), joins=7, is_main=True, counters=counters(),
+                   wait=Wait("lock", "futex", "thread-7", endless=True))  # fmt: skip
+    joined = Resource("thread-7", "thread", "thread T-7", owner_tid=7, owner_basis="recorded", waiters=(PARENT,))
+
+    def told(ppid: int) -> Any:
+        serves = thread(OTHER, stack("serve"), wait=polls, counters=counters(switches=2), is_main=True)
+        server = of(OTHER, (serves,), (listens,), ppid=ppid)
+        return classify(evidence(of(PARENT, (joins, reads), (end, joined)), server))
+
+    first = told(900).findings[0]
+    assert (first.pattern, first.confidence) == ("pipe-never-closed", "likely")
+    assert [c.function for c in first.culprits] == ["preview", "read"]
+    assert "pipe-never-closed" not in [f.pattern for f in told(PARENT).findings]
+
+
 def test_a_neighbour_of_a_pipeline_and_one_that_inherited() -> None:
     """A sister's stdout is a pipeline; the same pipe as some high descriptor of another program was inherited."""
     parent = of(PARENT, (waits(child(CHILD), "wait4", PARENT, "run"),), (child(CHILD),))
