@@ -41,7 +41,8 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/threading.html#lock-objects",),
 )  # fmt: skip
 
-_LOCKS = frozenset(("lock", "rlock", "condition", "mutex", "shared-semaphore", "rwlock", "file-lock"))
+#: Who waits on a condition waits to be told, as idle workers do; the lock inside of it is one of these.
+_LOCKS = frozenset(("lock", "rlock", "mutex", "shared-semaphore", "rwlock", "file-lock"))
 #: Waiters at the moment of capture, and on average over the window. Workers that hold a lock for a thousandth of their time
 #: measure 0-0.1; where each holds it for most of its turn nearly all but one of them.
 MIN_WAITERS, MIN_AVERAGE = 2, 1.5

@@ -71,6 +71,15 @@ def _is_queue(backlog: Backlog) -> bool:
     return bool(backlog.emptied_at) if bare else True
 
 
+def _alone(backlog: Backlog) -> bool:
+    """Does one thread, or one function, both fill and empty it? So a search keeps what it has still to visit, or somebody
+    the newest of something, and nobody is ahead of anybody."""
+    if backlog.kind not in ("collections.deque", "list"):
+        return False
+    filling, emptying = ({(f.file, f.function) for f in frames} for frames in (backlog.filled_at, backlog.emptied_at))
+    return len({(user.tid, user.task) for user in backlog.users}) == 1 or filling == emptying
+
+
 def _match(view: View, process: Process, backlog: Backlog, several: List[Backlog]) -> Match:
     rate, seconds = backlog.growth_per_s or 0.0, backlog.seconds or 0.0
     users = _users(view, process, backlog)
@@ -89,11 +98,13 @@ def _match(view: View, process: Process, backlog: Backlog, several: List[Backlog
     facts += [f"{other.name} grows as well: {other.items:,} items" for other in others[:3]]
     consumer = _consumer(process, backlog)
     facts += [f"a thread that takes from it is at {short(consumer)}"] if consumer is not None and not taking else []
+    alone = _alone(backlog)
+    facts += ["one thread, or one function, both fills and empties it: it may be a list of its own"] if alone else []
     places = [*_near(backlog.filled_at)[:3], *_near(backlog.made_at)[:2]]
     filled_here = any(not is_library(f) for f in backlog.filled_at)
     places += [consumer] if consumer is not None and not filled_here else []
     return Match(
-        confidence="likely",
+        confidence="possible" if alone else "likely",
         summary=f"the {kind} {backlog.name} has no bound and grows ahead of its consumer: {backlog.items:,} items, "
         f"{rate:,.0f} more each second" + (f", put in at {putting}" if putting else ""),
         evidence=tuple(facts),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import List, Optional
 
 import pytest
 
@@ -16,7 +16,7 @@ MAIN = frame("main", 50)
 WALK = frame("walk", 12)
 
 
-def deep(times: int) -> "list[PythonFrame]":
+def deep(times: int) -> List[PythonFrame]:
     return [WALK] * times + [MAIN]
 
 
