@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional
+from typing import List, NamedTuple, Optional
 
-from ..evidence import Process
+from ..evidence import Process, Thread
 from .view import View
 
 #: The interpreter's default (sys.setswitchinterval), seconds: a waiter asks for the GIL after waiting this long.
@@ -13,6 +13,10 @@ SWITCH_INTERVAL = 0.005
 #: A forced switch comes at most once per switch interval, however many threads compete: 100-200/s measured. Polling
 #: loops measure 5,000-24,000/s. Ten times the forced pace lies well between.
 RATIO = 10
+
+#: Of a core each, wanted; and of what all of them got: what is below is housekeeping.
+MIN_SHARE = 0.1
+_LOCKS = ("lock", "rlock", "mutex", "semaphore")
 
 
 class Rates(NamedTuple):
@@ -50,3 +54,22 @@ def rates_of(view: View, process: Process) -> Optional[Rates]:
         return None
     wakes = sum(view.switches(t) or 0 for t in process.threads if t.python)
     return Rates(gil.handoffs_per_s, wakes, 1 / (gil.switch_interval or SWITCH_INTERVAL), view.cpu(process))
+
+
+def computing(view: View, threads: List[Thread]) -> List[Thread]:
+    """Who wants to compute: on a loaded machine each gets less of a core, and has to be measured by what all get."""
+    part = min(1.0, sum(view.cpu_share(t) or 0 for t in threads))
+    return [
+        t for t in threads
+        if (view.wanted_share(t) or 0) >= MIN_SHARE and (view.cpu_share(t) or 0) >= MIN_SHARE * part
+    ]  # fmt: skip
+
+
+def behind_a_lock(hot: List[Thread]) -> Optional[str]:
+    """Do most of them wait for a lock of the program? Then that is what lets one go on at a time."""
+    waiting = [t for t in hot if t.wait is not None and t.wait.kind in _LOCKS and t.wait.resource is not None]
+    return (
+        f"{len(waiting)} of {len(hot)} busy threads wait for a lock, not for the GIL"
+        if len(waiting) * 2 > len(hot)
+        else None
+    )

@@ -178,7 +178,7 @@ class Reader:
         wait = self.shared.told(wait, frames)
         if wait.kind in ("futex", "semaphore") and wait.resource is None:
             self.native_locks.note(tid, call.args)
-        if wait.resource is None and not (self.tasks and self.tasks.runs(tid)):
+        if wait.resource is None and not (self.tasks and self.tasks.runs(tid) and wait.kind == "event-loop"):
             wait = changed(wait, resource=self.descriptors.awaited(wait, call, self.core, tid))
         if wait.kind == "sleep" and self.python and frames:
             asks = self.polls.told(wait, tid, frames)

@@ -17,8 +17,8 @@ from typing import Iterator, List, Optional, Set, Tuple
 
 from ...evidence import Process, PythonFrame, Thread
 from ...findings import Culprit
-from ..gil import rates_of, runs_without
-from ..knowledge import is_library, short
+from ..gil import behind_a_lock, computing, rates_of, runs_without
+from ..knowledge import is_library, own_frame, short
 from ..pattern import Answer, CannotTell, Match, No, Pattern
 from ..view import View, label, plural
 
@@ -35,8 +35,6 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/sys.html#sys.setswitchinterval",),
 )
 
-#: Of a core each: what is below is housekeeping.
-MIN_SHARE = 0.1
 #: Cores together: under one GIL Python threads cannot use more than one; a little kernel time comes on top.
 LOW, HIGH = 0.7, 1.5
 #: Who waits for the GIL sleeps on a futex; who waits for a CPU is runnable. Where the machine's cores are taken both happen: of
@@ -58,15 +56,15 @@ def match(view: View) -> Iterator[Answer]:
             if sum(t.gil == "waits" for t in threads) >= 2:
                 yield CannotTell(("an observation window: who used the CPU while others waited for the GIL",))
             continue
-        hot = [t for t in threads if (view.cpu_share(t) or 0) >= MIN_SHARE]
+        hot = computing(view, threads)
         if len(hot) < 2:
             continue
         total, wanted = sum(view.cpu_share(t) or 0 for t in hot), sum(view.wanted_share(t) or 0 for t in hot)
-        why_not = _why_not(view, process, total, wanted)
+        why_not = _why_not(view, process, total, wanted) or behind_a_lock(hot)
         if why_not:
             yield No(why_not)
             continue
-        if wanted > HIGH and _asleep(hot) < ASLEEP:
+        if wanted > HIGH and _asleep(hot) < ASLEEP and not _starves(process, threads, hot):
             yield CannotTell(
                 (f"a machine with a free core: {plural(len(hot), 'thread')} had to wait for the CPU itself",)
             )
@@ -83,6 +81,12 @@ def _why_not(view: View, process: Process, total: float, wanted: float) -> Optio
     return None
 
 
+def _starves(process: Process, threads: List[Thread], hot: List[Thread]) -> bool:
+    """Does a thread with little to compute queue for the GIL, while one of the computing ones has it?"""
+    holder = process.gil.holder_tid if process.gil is not None else None
+    return any(t.gil == "waits" for t in threads if t not in hot) and any(t.tid == holder for t in hot)
+
+
 def _asleep(threads: List[Thread]) -> float:
     """The share of looks that found them on a futex."""
     seen = [t.counters for t in threads if t.counters]
@@ -96,11 +100,26 @@ def _culprits(view: View, process: Process, frames: List[Tuple[Thread, PythonFra
     for thread, hot in frames:
         if hot in told or len(told) > 8:
             continue
-        callers = [f for f in thread.python if not is_library(f) and f.function != hot.function][:1]
+        callers = [f for f in _stack(view, thread, hot) if not is_library(f) and f.function != hot.function][:1]
         for frame in view.loops_around([hot, *callers]):
             if frame not in told:
                 told.add(frame)
                 yield view.culprit(process, frame, thread)
+
+
+def _collects(view: View, process: Process, hot: List[Thread]) -> Iterator[Culprit]:
+    """Where the main thread waits for a result of one of them: there the pool of threads is used."""
+    main = view.main(process)
+    waits = [e for e in view.edges(process, main) if e.kind == "future"] if main is not None else []
+    frame = own_frame(main.python) if main is not None else None
+    if main is not None and frame is not None and any(w.tid in {t.tid for t in hot} for e in waits for w in e.wakers):
+        yield view.culprit(process, frame, main)
+
+
+def _stack(view: View, thread: Thread, hot: PythonFrame) -> Tuple[PythonFrame, ...]:
+    """With that frame, from it outwards."""
+    seen = [frames for _count, frames in view.samples(thread) if hot in frames] or [thread.python]
+    return seen[0][seen[0].index(hot) :] if hot in seen[0] else seen[0]
 
 
 def _match(view: View, process: Process, threads: List[Thread], hot: List[Thread], total: float) -> Match:
@@ -123,7 +142,7 @@ def _match(view: View, process: Process, threads: List[Thread], hot: List[Thread
         confidence="likely",
         summary=f"{plural(len(hot), 'thread')} compute at {places} and share one core: the GIL lets one run at a time",
         evidence=tuple(facts),
-        culprits=tuple(_culprits(view, process, frames)),
+        culprits=(*_culprits(view, process, frames), *_collects(view, process, hot)),
         victims=tuple(view.victim(process, t) for t in victims),
         pid=process.pid,
     )

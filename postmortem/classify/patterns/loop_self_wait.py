@@ -8,10 +8,12 @@ or among its tasks. No task of the loop moves.
 thread runs no loop.
 
 **Why it hangs.** A loop runs one thing at a time on its thread. As long as a callback blocks there, nothing that it waits for
-can begin: not the coroutine given to `run_coroutine_threadsafe`, not the callback given to `call_soon_threadsafe`.
+can begin: not the coroutine given to `run_coroutine_threadsafe`, not the callback given to `call_soon_threadsafe`, not the
+connection that this server accepts, when the thread waits for an answer of the server itself.
 
 **Remedy.** Await it (`await coroutine`, `await asyncio.wrap_future(future)`), or do the waiting on another thread
-(`asyncio.to_thread`). Code that may be called on either side has to ask which thread it is on.
+(`asyncio.to_thread`). Code that may be called on either side has to ask which thread it is on. A server that asks itself
+over the network calls its own function instead, or does the asking on another thread, with a time limit.
 """
 
 from __future__ import annotations
@@ -36,14 +38,16 @@ PATTERN = Pattern(
         "block to another thread with `asyncio.to_thread` or `run_in_executor`."
     ),
     needs=("python",),
-    outranks=("async-deadlock", "future-never-resolved", "missed-wakeup", "network-wait", "sleeping", "shutdown-join",
-              "child-wait"),
+    outranks=("async-deadlock", "future-never-resolved", "missed-wakeup", "blocking-call-in-coroutine", "network-wait",
+              "sleeping", "shutdown-join", "child-wait"),
     references=(
         "https://docs.python.org/3/library/asyncio-task.html#asyncio.run_coroutine_threadsafe",
         "https://docs.python.org/3/library/asyncio-dev.html#running-blocking-code",
     ),
 )  # fmt: skip
 
+#: Of a listening socket: every address of the machine.
+_ANY = ("0.0.0.0", "::", "[::]")  # noqa: S104 - compared with, not bound to
 #: What code on the same loop might have signalled.
 _SIGNALLED = ("event", "condition", "queue", "semaphore", "barrier", "future")
 
@@ -56,7 +60,37 @@ def match(view: View) -> Iterator[Answer]:
             if thread is None or wait is None or wait.kind in ("event-loop", "sleep", "gil") or wait.endless is False:
                 continue
             resource = next((r for r in process.resources if r.id == wait.resource), None)
-            yield from _judge(view, process, loop, thread, resource)
+            if resource is not None and resource.kind == "socket":
+                yield from _own_server(view, process, loop, thread, resource)
+            else:
+                yield from _judge(view, process, loop, thread, resource)
+
+
+def _own_server(view: View, process: Process, loop: Loop, thread: Thread, socket: Resource) -> Iterator[Answer]:
+    """It waits for the answer of a server whose connections this very loop accepts, or reads."""
+    watched = [r for r in process.resources if r.id in loop.sockets]
+    for other in watched:
+        if _is_peer(socket, other):
+            what = f"it watches {other.description}, the other end of that connection"
+        elif other.listening and _listens_for(other, socket) and {end.pid for end in other.ends} == {process.pid}:
+            what = f"it accepts the connections to {other.local}, and nobody else has that socket"
+            what += f": {other.received} of them wait to be accepted" if other.received else ""
+        else:
+            continue
+        who = label(thread)
+        facts = (f"{who} waits for {socket.description}, without a time limit", f"{who} runs an event loop: {what}")
+        yield _match(view, process, thread, f"an answer over {socket.description}", facts, False)
+        return
+
+
+def _is_peer(one: Resource, other: Resource) -> bool:
+    return one.remote is not None and (one.local, one.remote) == (other.remote, other.local)
+
+
+def _listens_for(listener: Resource, socket: Resource) -> bool:
+    """Does a socket accept what connects to the address to which the other one is connected?"""
+    (host, _, port), (at, _, number) = ((r or "").rpartition(":") for r in (listener.local, socket.remote))
+    return bool(port) and port == number and (host == at or host in _ANY)
 
 
 def _judge(view: View, process: Process, loop: Loop, thread: Thread, resource: Optional[Resource]) -> Iterator[Answer]:

@@ -8,6 +8,7 @@ import pytest
 
 from postmortem.classify.engine import classify
 from postmortem.evidence import (
+    End,
     Evidence,
     HeldLock,
     Loop,
@@ -284,3 +285,41 @@ def test_results_that_wait_for_each_other() -> None:
 def test_a_row_of_shared_results_is_no_circle() -> None:
     """Its last one waits for what nobody sets."""
     assert set(found(shared(("a", "b"), ("b", "")))) == {"future-never-resolved"}
+
+
+def asking(*sockets: Resource, endless: bool = True, watches: Tuple[str, ...] = ("socket-1",)) -> Evidence:
+    """The thread of a loop in recv, and what that loop watches."""
+    answer = Resource("socket-9", "socket", "socket 127.0.0.1:5000 → 127.0.0.1:80", waiters=(1,), local="127.0.0.1:5000",
+                      remote="127.0.0.1:80")  # fmt: skip
+    wait = Wait("socket", "recvfrom", "socket-9", endless=endless, timeout_s=None if endless else 5.0)
+    called = (*stack("socket.readinto"), frame("owner", 28), *stack("asyncio.events._run", "asyncio.base_events._run_once"))
+    main = thread(1, called, wait=wait, counters=counters())
+    loop = replace(running("loop-1", 1), sockets=watches, watched=len(watches))
+    return evidence(process([main], loops=(loop,), resources=(answer, *sockets), signal_handlers=(), cancels=()))
+
+
+def listens(local: str = "127.0.0.1:80", *pids: int) -> Resource:
+    ends = tuple(End(pid, 6, "rw") for pid in (pids or (1,)))
+    return Resource("socket-1", "socket", f"socket {local}", local=local, listening=True, ends=ends, received=1)
+
+
+@pytest.mark.parametrize("local", ["127.0.0.1:80", "0.0.0.0:80"])
+def test_a_server_that_asks_itself(local: str) -> None:
+    """Its loop would have to accept the connection over which its thread waits for an answer."""
+    known = asking(listens(local))
+    assert classify(known).verdict == "loop-self-wait" and lines(known) == [28]
+    assert found(known)["loop-self-wait"] == "likely"
+
+
+def test_a_connection_that_the_loop_has_accepted() -> None:
+    """It watches the other end of it."""
+    other = Resource("socket-1", "socket", "socket 80 → 5000", local="127.0.0.1:80", remote="127.0.0.1:5000")
+    assert found(asking(other))["loop-self-wait"] == "likely"
+
+
+@pytest.mark.parametrize("listener", [listens("127.0.0.1:81"), listens("10.0.0.7:80"), listens("127.0.0.1:80", 1, 200)])
+def test_another_server_may_answer(listener: Resource) -> None:
+    """At another port or address, or in another process that has the same socket."""
+    assert "loop-self-wait" not in found(asking(listener))
+    assert "loop-self-wait" not in found(asking(listens(), endless=False))
+    assert "loop-self-wait" not in found(asking(listens(), watches=()))

@@ -7,7 +7,7 @@ from typing import Optional
 import pytest
 
 from postmortem.classify.engine import classify
-from postmortem.evidence import Evidence, Gil, Interpreter, Process, PythonInfo, Resource, Wait
+from postmortem.evidence import Evidence, Gil, Interpreter, Process, PythonInfo, Resource, Wait, Waker
 from postmortem.evidence import replace as changed
 
 from .make import (
@@ -159,3 +159,44 @@ def test_one_condition_for_all_is_thrash() -> None:
 def test_two_that_take_turns_wake_nobody_in_vain() -> None:
     """Nor is a crowd known to be woken whole of which nobody was seen to do it, or that wakes at the timer's pace."""
     assert all(found(one).get("gil-thrash") != "likely" for one in (herd(2), herd(4, "notify"), herd(4, switches=150)))
+
+
+def crowded(cpu: float, delay: float, asleep: int, **known: object) -> Process:
+    """Two computing threads on a loaded machine."""
+    made = computing(2, 90)
+    looks = changed(counters(cpu, 90, delay=delay), states={"R": 15 - asleep, "S": asleep}, syscalls={"futex": asleep})
+    return changed(made, threads=tuple(changed(t, counters=looks) if t.tid > 1 else t for t in made.threads), **known)
+
+
+def test_where_there_is_little_cpu_contention_is_little_cpu_each() -> None:
+    """8 % of a core, because there is no more to be had: housekeeping on an idle machine, computing here."""
+    assert found(evidence(crowded(0.08, 0.6, 7)))["gil-contention"] == "likely"
+
+
+def test_who_queues_for_the_gil_with_nothing_to_compute_tells_contention() -> None:
+    """Runnable threads may want a CPU only; one that is found waiting for the GIL that one of them holds decides it, and is
+    the victim."""
+    made = crowded(0.2, 0.7, 1)
+    serves = changed(thread(1, [frame("answer", 31)], gil="waits", counters=counters(0.007, 1100, delay=0.5)), is_main=True)
+    report = classify(evidence(changed(made, threads=(serves, *made.threads[1:]))))
+    assert report.verdict == "gil-contention" and [v.tid for v in report.findings[0].victims] == [1]
+    assert "gil-contention" not in found(evidence(crowded(0.2, 0.7, 1)))
+
+
+def test_threads_behind_a_lock_do_not_fight_for_the_gil() -> None:
+    """Each computes in turn, while it has the lock of the program."""
+    made = computing(4, 150)
+    behind = tuple(changed(t, wait=Wait("rlock", "futex", "rlock-1", endless=True)) if t.tid > 2 else t for t in made.threads)
+    assert "gil-contention" not in found(evidence(changed(made, threads=behind)))
+
+
+def test_where_the_results_of_a_pool_are_collected_is_named_too() -> None:
+    """There the threads are chosen; and callers are those of the samples, not of the moment."""
+    made = computing(2, 150)
+    main = thread(1, (*stack("threading.wait", "concurrent.futures._base.result"), frame("build", 29)),
+                  wait=Wait("condition", "futex", "future-1", endless=True), counters=counters())  # fmt: skip
+    runner = Waker("runner", "memory", tid=2)
+    result = Resource("future-1", "future", "Future of crunch", waiters=(1,), wakers=(runner,), closed=True)
+    elsewhere = tuple(changed(t, stack=(frame("offer", 11),)) for t in made.threads[1:])
+    known = evidence(changed(made, threads=(main, *elsewhere), resources=(result,)))
+    assert lines(known) == [7, 3, 29]
