@@ -46,11 +46,11 @@ PATTERN = Pattern(
     ),
 )  # fmt: skip
 
-#: Of the quota's periods. One loop under a quota of 0.1 CPUs used it up in every period, beside other work on two CPUs (load 6)
-#: too; under 0.5 and 0.9 in none as long as that load left it less than the quota.
+#: Of the quota's periods. One loop under a quota of 0.1 CPUs used it up in every one, at a load of 6 on two CPUs too; under 0.5 and
+#: 0.9 in none to half as long as that load left it less than the quota.
 OFTEN = 0.5
-#: Of the window, in which it stopped what wanted to run on some CPU: 0.6 to 1.5 where it was the reason, 0.08 where not.
-HELD = 0.25
+#: Of the quota, that the processes used: 1.0 where it is the limit (at load 8 too), 0.78 where the machine was; or of the periods.
+USED, ALWAYS = 0.9, 0.9
 #: Of what it wanted, it got at most so much: a loop under 0.1 gets 0.10. Above, the quota costs less than half of the time.
 GOT = 0.6
 #: Of a core, wanted by all in the group: whoever wants less has nothing to be held up in.
@@ -83,8 +83,8 @@ def _match(view: View, several: List[Tuple[Process, ControlGroup, float, float]]
     process, group, _got, _wanted = several[0]
     got, wanted = sum(one[2] for one in several), sum(one[3] for one in several)
     throttled = group.throttled or 0.0
-    held = group.throttled_s is None or group.throttled_s >= HELD * (view.window or 1.0)
-    sure = throttled >= OFTEN and held and got <= GOT * wanted
+    binds = throttled >= ALWAYS or (throttled >= OFTEN and got >= USED * (group.cpu_quota or 0.0))
+    sure = binds and got <= GOT * wanted
     lost = f"; its threads were held back for {group.throttled_s:.2f} s in all" if group.throttled_s else ""
     facts = [
         f"in {throttled:.0%} of the periods of the window the quota of {group.cpu_quota:g} CPUs of {group.path} was used up early"
@@ -114,13 +114,13 @@ def _match(view: View, several: List[Tuple[Process, ControlGroup, float, float]]
 
 
 def _hot(view: View, process: Process) -> List[Tuple[Thread, PythonFrame]]:
-    """Of the threads that want most, the innermost line, and those of callers that were on the stack all the time."""
+    """Of the threads that want most, the lines that were on the stack all the time; without any the innermost one."""
     threads = sorted(process.threads, key=lambda t: -(view.wanted_share(t) or 0.0))
     wanting = [t for t in threads if (view.wanted_share(t) or 0.0) >= WANTS / 2][:4]
-    return [(t, f) for t in wanting for f in dict.fromkeys((view.hot_frame(t), *_kept(view, t))) if f is not None]
+    return [(t, f) for t in wanting for f in _kept(view, t) or (view.hot_frame(t),) if f is not None]
 
 
-def _kept(view: View, thread: Thread) -> List[PythonFrame]:
+def _kept(view: View, thread: Thread) -> Tuple[PythonFrame, ...]:
     """Its own functions that were seen in nearly every sample, innermost first, each at the line where it was most often."""
     seen: Dict[Tuple[str, str], Counter[PythonFrame]] = {}
     total = 0
@@ -130,7 +130,7 @@ def _kept(view: View, thread: Thread) -> List[PythonFrame]:
         for place, frame in reversed(list(own.items())):
             seen.setdefault(place, Counter())[frame] += count
     kept = [lines for lines in seen.values() if sum(lines.values()) >= STABLE * total]
-    return [lines.most_common(1)[0][0] for lines in kept[:_CALLERS]]
+    return tuple(lines.most_common(1)[0][0] for lines in kept[:_CALLERS])
 
 
 def _busiest(view: View, process: Process) -> List[str]:

@@ -173,8 +173,8 @@ def test_one_that_ran_in_the_window_was_frozen_during_it() -> None:
 # ---------------------------------------------------------------------- throttled
 
 
-def limited(throttled: float, cpu: float, delay: float, held: float = 0.8) -> Evidence:
-    group = ControlGroup("/app", cpu_quota=0.1, throttled=throttled, throttled_s=held)
+def limited(throttled: float, cpu: float, delay: float, quota: float = 0.1) -> Evidence:
+    group = ControlGroup("/app", cpu_quota=quota, throttled=throttled, throttled_s=0.8)
     return evidence(process([thread(1, stack("price", "main"), counters=counted({"R": 16}, {}, {}, cpu, delay))], cgroup=group))
 
 
@@ -199,8 +199,9 @@ def test_what_is_no_throttling(throttled: float, cpu: float, delay: float, said:
 
 
 def test_a_busy_machine_beside_the_quota() -> None:
-    """It was used up in half of the periods, at their very end: what was waited for was a CPU."""
-    assert found(limited(0.5, 0.4, 0.45, held=0.08))["throttled"] == "possible"
+    """It was used up in half of the periods, at their very end, and not in all of the window: what was waited for was a CPU."""
+    assert found(limited(0.5, 0.39, 0.45, quota=0.5))["throttled"] == "possible"
+    assert found(limited(0.5, 0.49, 0.45, quota=0.5))["throttled"] == "likely"
 
 
 def test_many_workers_share_a_quota() -> None:
