@@ -32,6 +32,10 @@ class Waiter(NamedTuple):
         return self.task.stack if self.task is not None else self.thread.python
 
     @property
+    def call(self) -> str:
+        return (self.thread.wait.syscall if self.thread.wait is not None else None) or "write"
+
+    @property
     def agent(self) -> Agent:
         if self.task is not None:
             return Agent(self.process.pid, task=self.task.id)
@@ -139,7 +143,7 @@ def writes(waiter: Waiter) -> bool:
         waiter.task is None
         and wait is not None
         and wait.syscall in WRITES
-        and waiter.resource.kind in ("pipe", "socket")
+        and (waiter.resource.kind in ("pipe", "socket") or (waiter.resource.kind == "terminal" and bool(waiter.resource.wakers)))
     )
 
 

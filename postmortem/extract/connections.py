@@ -78,6 +78,16 @@ class Connections:
 
     # ------------------------------------------------------------------ ends
 
+    def emulators(self, number: str) -> Tuple[End, ...]:
+        """Who of the tree has the other end of the pseudo-terminal /dev/pts/NUMBER."""
+        found = []
+        for pid, table in _dict(self.net.get("special")).items():
+            for fd, told in _dict(table).items():
+                known = _dict(told)
+                if known.get("kind") == "pty" and str(known.get("index")) == number and pid.isdigit() and fd.isdigit():
+                    found.append(End(int(pid), int(fd), "rw"))
+        return tuple(found)
+
     def ends_of_pipe(self, name: str) -> Tuple[End, ...]:
         """``name``: its inode, or a FIFO's path."""
         rows = _dict(self.net.get("pipes")).get(name)

@@ -176,7 +176,11 @@ class DescriptorBook:
             state = self._on_terminal(what.target)
             more = {"foreground": ", which it has in the foreground", "background": ", in whose background it is"}
             text = f"{name}the terminal {what.target}{more.get(state or '', '')} (descriptor {fd})"
-            return changed(plain, description=text, key=what.key, state=state, ends=(End(self._pid, fd, "rw"),))
+            others = self._known.emulators(what.target.rpartition("/")[2]) if what.target.startswith("/dev/pts/") else ()
+            wakers = tuple(Waker("end", "kernel", pid=end.pid, name=f"descriptor {end.fd}") for end in others)
+            because = tuple(f"{self._known.called(e.pid)} has its other end, as descriptor {e.fd}" for e in others)
+            ends = (End(self._pid, fd, "rw"), *others)
+            return changed(plain, description=text, key=what.key, state=state, ends=ends, wakers=wakers, because=because)
         return changed(plain, description=f"{name}{what.kind} (descriptor {fd})", key=what.key, value=what.number)
 
     def _on_terminal(self, target: str) -> Optional[str]:

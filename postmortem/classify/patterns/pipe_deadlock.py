@@ -128,8 +128,7 @@ def _match(view: View, writer: Waiter, back: Waiter) -> Match:
     frame, writes_at = own_frame(back.frames), own_frame(writer.frames)
     at = f" at {short(frame)}" if frame else ""
     full = f", which holds {pipe.value} of {pipe.limit} bytes" if pipe.value is not None and pipe.limit else ""
-    call = writer.thread.wait.syscall if writer.thread.wait else "write"
-    facts = [f"{writer.who} is in {call} on {pipe.description}{full}", *pipe.because]
+    facts = [f"{writer.who} is in {writer.call} on {pipe.description}{full}", *pipe.because]
     if stuck == "proven":
         facts += view.graph.reasons(writer.agent)
     else:
@@ -138,8 +137,9 @@ def _match(view: View, writer: Waiter, back: Waiter) -> Match:
         facts.append("its event loop does not watch that pipe: it stops reading when nobody takes what it has read")
     elif stuck != "proven" and len(back.process.threads) > 1:
         facts.append(f"none of the {len(back.process.threads) - 1} other threads of {program(back.process)} reads it")
+    what = "its full pipe" if pipe.kind != "terminal" else "what it has written to its terminal"
     own, both = back is writer, back.task is None and writes(back) and back is not writer
-    summary = f"{back.who} waits{at} for {program(writer.process)}, which cannot go on before that process reads its full pipe"
+    summary = f"{back.who} waits{at} for {program(writer.process)}, which cannot go on before that process reads {what}"
     return Match(
         confidence="proven" if stuck == "proven" else "likely",
         summary=f"{writer.who} writes into a full pipe that only it could read" if own else summary,

@@ -21,7 +21,7 @@ from typing import Iterator, List, Optional
 from ...evidence import PythonFrame, Resource
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
-from ..pipes import WRITES, Waiter, ancestors, holders, read_ends, waiters, waiters_of_unknown
+from ..pipes import WRITES, Waiter, ancestors, behind, holders, read_ends, waiters, waiters_of_unknown
 from ..view import View
 
 PATTERN = Pattern(
@@ -56,6 +56,7 @@ def match(view: View) -> Iterator[Answer]:
                 continue
             senders = {other.pid for other in holders(view, stdin) if other.pid in view.by_pid}
             sends = bool(senders & {process.pid, *ancestors(view, process)})
+            sends = sends and not (stdin.kind == "terminal" and behind(view, process))  # who waits for it types nothing
             if sends and not (view.graph.stuck(waiter.agent) and _asks(view, waiter, own_frame(waiter.frames))):
                 yield No(f"{waiter.who} reads what another process of the tree sends: {stdin.description}")
             elif stdin.kind == "pipe" and own_frame(waiter.frames) is None and not _writers_ask(view, stdin):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pty
 import select
 import socket
 import struct
@@ -107,6 +108,17 @@ def test_special_descriptors() -> None:
     assert (info.mode, info.values["eventfd-count"], len(info.locks)) == ("rw", "a", 1)
     assert fdinfo._armed("(0, 0)") is False
     assert fdinfo._armed("(1, 20)") is True
+
+
+def test_which_terminal_an_emulator_has() -> None:
+    """The kernel says the number of the other end's name."""
+    ours, theirs = pty.openpty()
+    try:
+        told = fdinfo.special(ME, str(ours), os.readlink(f"/proc/self/fd/{ours}"))
+        assert told == {"kind": "pty", "index": int(os.ttyname(theirs).rpartition("/")[2])}
+    finally:
+        os.close(ours)
+        os.close(theirs)
 
 
 def test_the_table_of_locks() -> None:

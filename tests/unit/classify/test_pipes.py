@@ -17,6 +17,7 @@ from postmortem.evidence import (
     Wait,
     Waker,
 )
+from postmortem.evidence import replace as changed
 
 from .make import counters, evidence, found, frame, process, stack, thread
 
@@ -71,6 +72,29 @@ def test_the_reader_of_a_full_pipe_waits_for_the_writer() -> None:
     assert [(c.pid, c.function) for c in first.culprits] == [(PARENT, "fetch")]
     assert [v.pid for v in first.victims] == [CHILD]
     assert "child-wait" not in [f.pattern for f in diagnosis.findings]
+
+
+def test_a_terminal_that_its_emulator_does_not_read() -> None:
+    """Likely: others might have its other end. What the parent has not got may be a question, too, but it is not read."""
+    full = Resource("terminal-1", "terminal", "stdout, the terminal", wakers=(Waker("end", "kernel", pid=PARENT),),
+                    ends=(End(CHILD, 1, "rw"), End(PARENT, 5, "rw")))  # fmt: skip
+    writes = of(CHILD, (waits(full, "write", CHILD, "report", fd=1),), (full,))
+    diagnosis = classify(evidence(waiting_parent(), writes))
+    first = diagnosis.findings[0]
+    assert (first.pattern, first.confidence, first.culprits[0].function) == ("pipe-deadlock", "likely", "fetch")
+    assert "written to its terminal" in first.summary
+    stranger = of(CHILD, (waits(changed(full, wakers=()), "write", CHILD, "report", fd=1),), (changed(full, wakers=()),))
+    assert "pipe-deadlock" not in found(evidence(waiting_parent(), stranger))
+
+
+def test_a_question_on_a_terminal_that_the_parent_has() -> None:
+    """A parent that waits for the child types nothing; one that goes on may."""
+    asked = Resource("terminal-1", "terminal", "stdin, the terminal", wakers=(Waker("end", "kernel", pid=PARENT),),
+                     ends=(End(CHILD, 0, "rw"), End(PARENT, 5, "rw")))  # fmt: skip
+    asks = of(CHILD, (waits(asked, "read", CHILD, "ask", fd=0),), (asked,))
+    assert found(evidence(waiting_parent(), asks))["stdin-wait"] == "likely"
+    expects = of(PARENT, (thread(PARENT, stack("expect"), wait=Wait("other", "poll", endless=False), is_main=True),), ())
+    assert "stdin-wait" not in found(evidence(expects, asks))
 
 
 def test_a_full_pipe_is_no_proof_when_others_may_hold_its_end() -> None:

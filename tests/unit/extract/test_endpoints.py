@@ -281,6 +281,18 @@ def test_a_database_is_locked_at_places_of_its_own() -> None:
     assert asked_for(unwaited(first=0x40000000), sqlite=True) is None
 
 
+def test_who_has_the_other_end_of_a_terminal() -> None:
+    """A process of the tree, as with pexpect; any other terminal's other end is a stranger's."""
+    special = {str(PARENT): {"5": {"kind": "pty", "index": 3}, "6": {"kind": "pty", "index": 4}}}
+    made = book(tree({"special": special}, parent={"5": "/dev/ptmx"}, child={"1": "/dev/pts/3", "2": "/dev/pts/7"}), CHILD)
+    made.note(1, 11)
+    made.note(2, 11)
+    ours, other = made.resources()
+    assert ([(w.pid, w.name) for w in ours.wakers], ours.closed) == ([(PARENT, "descriptor 5")], None)
+    assert ours.because == ("PID 10 (export.py) has its other end, as descriptor 5",)
+    assert other.wakers == ()
+
+
 def test_whose_terminal_it_is() -> None:
     """In the foreground of its controlling terminal, in the background, or somebody else's."""
     states = []
