@@ -46,10 +46,10 @@ PATTERN = Pattern(
     ),
 )  # fmt: skip
 
-#: Of the quota's periods. One loop under a quota of 0.1 CPUs used it up in every one, at a load of 6 on two CPUs too; under 0.5 and
-#: 0.9 in none to half as long as that load left it less than the quota.
+#: Of the quota's periods. One loop under a quota of 0.1 CPUs used it up in every one, at a load of 6 on two CPUs too; under 0.5
+#: and 0.9 in none to half as long as that load left it less than the quota.
 OFTEN = 0.5
-#: Of the quota, that the processes used: 1.0 where it is the limit (at load 8 too), 0.78 where the machine was; or of the periods.
+#: Of the quota, that the processes used: 1.0 where it is the limit (at load 8 too), 0.78 where the machine is; or of periods.
 USED, ALWAYS = 0.9, 0.9
 #: Of what it wanted, it got at most so much: a loop under 0.1 gets 0.10. Above, the quota costs less than half of the time.
 GOT = 0.6
