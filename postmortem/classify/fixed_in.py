@@ -39,7 +39,7 @@ TABLE = (
         "https://github.com/agronholm/anyio/issues/398",
     ),
     Fixed(
-        ("executor-self-deadlock", "loop-self-wait"), "asgiref/sync.py", (), "asgiref", "3.4.0",
+        ("executor-self-deadlock",), "asgiref/sync.py", (), "asgiref", "3.4.0",
         "raises an error where sync_to_async is called from within itself, instead of waiting for ever",
         "https://github.com/django/asgiref/issues/249",
     ),
