@@ -79,10 +79,13 @@ def _match(view: View, ranks: List[Rank], of: int, moving: bool, differ: bool) -
         facts.append(
             f"the way there depends on {', '.join(short(f) for f in decided[:3])}: compare what it said on each rank"
         )
+    sure = any(r.sure for r in ranks)
+    if not sure:
+        facts.append("these are functions of the program, known by their names alone: they may be something else")
     said = " and ".join(f"{len(several)} in {operation}" for (operation, _site), several in ordered[:3])
     first = ordered[0][1][0]
     return Match(
-        confidence="likely" if differ and not moving else "possible",
+        confidence="likely" if differ and not moving and sure else "possible",
         summary=f"of {plural(of, 'rank')} {said} wait for each other: {label(first.thread)} of process {first.process.pid} "
         + (f"took another way, to {short(first.site)}" if first.site is not None else "took another way"),
         evidence=tuple(facts),
