@@ -103,7 +103,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         before = measured.read()
         wanted = [(c, v) for c, v in wanted if not measured.is_right(before.get(measured.key(c.name, v)))]
     if not wanted:
-        parser.error("nothing to run")
+        parser.error(f"no case is named {', '.join(options.cases or ['*'])}, or nothing of it is left to run")
     keep = not (options.check or options.measure) and (options.python is None or "," not in options.python)
     outcomes: List[Outcome] = []
     with ThreadPoolExecutor(options.jobs) as pool:

@@ -56,8 +56,8 @@ PATTERN = Pattern(
     ),
 )
 
-#: Of the looks. No process that nobody stopped was ever seen in state T; supervisors that stop a process for 95 %, 50 % and 20 %
-#: of the time were seen at 0.88, 0.41 and 0.18 with 17 looks. Below it the time lost is not what hangs.
+#: Of the looks. In the corpus no process that nobody stopped was seen in state T; supervisors that stop a process for 95 % and
+#: 50 % of the time were seen at 0.88 and 0.41 with 17 looks. Below it the time lost is not what hangs.
 OFTEN = 0.3
 
 
