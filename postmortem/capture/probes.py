@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from ..cpython.backlogs import Backlogs, length
 from ..cpython.interpreter import Python, switch_counter
@@ -25,6 +25,8 @@ from ..memory.procmem import ProcMem
 from .image import Source
 
 _WORD = 1 << 64
+#: Bytes of a frame's instruction: a number up to 3.10, later the lower half of a pointer, which is enough.
+_INSTRUCTION = 4
 #: For the words of all processes together: one takes a millisecond or two. For the search for queues: it reads the stacks.
 _MOST_S, _MOST_QUEUES_S = 0.25, 0.2
 #: To look through memory for exceptions, a gigabyte a second.
@@ -32,6 +34,8 @@ _MOST_MEMORY_S = 0.3
 #: Seconds between two looks at the collectors' flags: 2 µs each.
 _STEP_S = 0.01
 _MOST_COLLECTORS = 64
+#: Calls in C, of all threads of a process, of which it is looked each time whether they go on.
+_MOST_CALLS = 32
 _MOST_TASKS = 5000
 _FAILED = (NoInterpreter, Fault, NotThat, OSError, ValueError)
 
@@ -87,6 +91,7 @@ class _Interpreter:
         self._waits: Optional[Dict[str, int]] = None  # address of a task → of the future that it awaits
         self._turns: Dict[str, List[float]] = {}  # address of an event loop → when its turn began, and its callback
         self._calls: Dict[str, List[int]] = {}  # address of a thread state → the call in C that it is in
+        self._instructions: Dict[str, Tuple[int, bytes]] = {}  # likewise → where its frame keeps its instruction, and that
         try:
             self._runtime = find_runtime(self._memory)
             self._switches = self._first_switches()
@@ -134,6 +139,8 @@ class _Interpreter:
             call = native_call(python.frames, state.frames[0]) if state.frames else None
             if call is not None:
                 self._calls[str(state.address)] = list(call.key)
+                if len(self._instructions) < _MOST_CALLS:
+                    self._watch(str(state.address), state.frames[0].address + python.layout.fr_instr)
         self._lengths = [(python.objects, queue) for queue in found]
         self._queues_began = time.monotonic()
         self._queues = self._measure()
@@ -158,12 +165,22 @@ class _Interpreter:
                 found[queue.address] = {"items": length(objects, queue)}
         return found
 
-    def look(self) -> None:
-        if self._flag is None:
-            return
+    def _watch(self, state: str, at: int) -> None:
         with contextlib.suppress(Fault, OSError):
-            self._busy += bool(self._memory.u32(self._flag))
-            self._looks += 1
+            self._instructions[state] = (at, self._memory.read(at, _INSTRUCTION))
+
+    def look(self) -> None:
+        if self._flag is not None:
+            with contextlib.suppress(Fault, OSError):
+                self._busy += bool(self._memory.u32(self._flag))
+                self._looks += 1
+        for state, (at, first) in list(self._instructions.items()):
+            with contextlib.suppress(Fault, OSError):
+                if self._memory.read(at, _INSTRUCTION) == first:
+                    continue
+            # a loop that calls the same with the same is at the same instruction most of the time, and not always
+            del self._instructions[state]
+            self._calls.pop(state, None)
 
     def finish(self) -> Dict[str, Any]:
         try:

@@ -25,6 +25,7 @@ _FUNCTIONS = ("builtin_function_or_method", "builtin_method")
 _DESCRIPTORS = ("method_descriptor", "classmethod_descriptor")
 _CALLS_AGAIN, _CALLED = "callable_iterator", 16  # calliterobject (Objects/iterobject.c)
 _SCANNED = 16  # ScannerObject.pattern
+_SCANS = 56  # ScannerObject.state.string, behind four pointers
 _PATTERN = 48  # PatternObject.pattern
 _MOST_TEXT = 160
 _MOST_GIVEN = 5
@@ -51,7 +52,16 @@ def native_call(frames: Frames, frame: Frame) -> Optional[NativeCall]:
     index, name, self = found[-1]
     given = slots[index : index + _MOST_GIVEN]
     key = (frame.address, frame.code.address, frame.lasti, *given)
-    return NativeCall(name, _detail(frames.objects, name, self), _longest(frames.objects, given), key)
+    texts = (*given, *_scanned(frames.objects, name, self))
+    return NativeCall(name, _detail(frames.objects, name, self), _longest(frames.objects, texts), key)
+
+
+def _scanned(objects: Objects, name: str, self: int) -> Tuple[int, ...]:
+    """The text that a scanner, re's finditer for instance, goes through."""
+    try:
+        return (objects.field(self, _SCANS),) if self and name.startswith("_sre.SRE_Scanner.") else ()
+    except (Fault, NotThat):
+        return ()
 
 
 def _longest(objects: Objects, values: Sequence[int]) -> Optional[int]:

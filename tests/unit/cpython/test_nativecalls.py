@@ -146,3 +146,18 @@ def test_garbage_is_passed_over(stack: Stack) -> None:
     call = called(stack, 0, 0x99999, broken, stack.function("collect", stack.module("gc")))
     assert call is not None
     assert call.function == "gc.collect"
+
+
+def test_of_a_scanner_the_text_is_told(stack: Stack) -> None:
+    """What re's finditer gives is called without arguments: the text that it goes through is its own. Where that is garbage
+    the rest is told."""
+    scanner, again = stack.make("_sre.SRE_Scanner"), stack.make("callable_iterator")
+    text, pattern = stack.make("str", "b" * 70), stack.pattern("a|b")
+    stack.words.update({(again, 16): stack.function("search", scanner), (scanner, 16): pattern, (scanner, 56): text})
+    call = called(stack, again, used=1)
+    assert call is not None
+    assert (call.function, call.detail, call.text) == ("_sre.SRE_Scanner.search", "pattern 'a|b'", 70)
+    del stack.words[scanner, 56]
+    call = called(stack, again, used=1)
+    assert call is not None
+    assert (call.detail, call.text) == ("pattern 'a|b'", None)
