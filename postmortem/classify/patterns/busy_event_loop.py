@@ -1,8 +1,8 @@
 """An event loop spins: it turns as fast as it can, and every turn finds nothing to do.
 
 **What it looks like.** The loop's thread uses all the CPU it gets; its `select` is called with a timeout of zero, because
-something always stands in the ready queue: a task that awaits `sleep(0)` in a loop, or a descriptor that is always
-ready (a socket at its end of file that nobody removed).
+something always stands in the ready queue: a task that awaits `sleep(0)` in a loop, a descriptor that is always ready (a
+socket at its end of file that nobody removed), or a cancelled scope of anyio that some task does not leave.
 
 **Easily mistaken for** `event-loop-starvation`, where many tasks have real work; for a computation that yields with
 `sleep(0)` now and then, whose samples lie in the computation, not in the loop.
@@ -21,6 +21,7 @@ from typing import Iterator, List, Optional, Tuple
 
 from ...evidence import Loop, Process, PythonFrame, Thread
 from .. import knowledge
+from ..cancelling import undelivered
 from ..pattern import Answer, CannotTell, Match, No, Pattern
 from ..polling import Poller, pollers, spin_share
 from ..view import View, do, label, plural
@@ -47,10 +48,8 @@ MIN_SPIN = 0.4
 def match(view: View) -> Iterator[Answer]:
     for process in view.pythons:
         found = [p for p in pollers(process) if not _crowded(process, p)]
-        if found:
-            yield _polling(view, process, found)
-        else:
-            yield from _always_ready(view, process)
+        cancelled = list(undelivered(view, process, MIN_CPU, MIN_SPIN))
+        yield from [_polling(view, process, found)] if found else cancelled or _always_ready(view, process)
 
 
 def _crowded(process: Process, poller: Poller) -> bool:

@@ -4,7 +4,8 @@
 what lies above it moves.
 
 **Easily mistaken for** a long but healthy computation: from outside the two look alike. Progress cannot be seen, so this
-is *possible*, and *likely* only when other threads wait for something that this one holds.
+is *possible*, and *likely* only when others wait meanwhile: threads for a lock that this one holds, or the timers and tasks
+of an event loop for a coroutine that computes without an `await`.
 
 **Why it hangs.** A condition that never comes true: a search without a bound, a retry without a limit, a cursor that does
 not move.
@@ -19,6 +20,7 @@ from typing import Iterator, List, Optional, Tuple
 
 from ...evidence import Process, PythonFrame, Thread
 from .. import knowledge
+from ..keptloops import keeps_its_loop
 from ..knowledge import short
 from ..pattern import Answer, CannotTell, Match, No, Pattern
 from ..view import View, do, label, plural
@@ -61,19 +63,19 @@ def _busy(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
         yield No(f"{label(thread)} is busy, but moves between functions")
         return
     lines = _lines(view, thread, stable)
-    moving = len(set(s.frames for s in thread.samples)) > 1
     held = [t for t in view.waits_on(process, thread.tid) if any(e.verb == "wants" for e in view.edges(process, t))]
-    share = view.cpu_share(thread) or 0
+    moves = ", what it calls moves" if len({s.frames for s in thread.samples}) > 1 else ""
     facts = [
-        f"{label(thread)} used {share:.0%} of a core over {view.window or 0:.1f} s",
-        f"{stable.function} is on its stack in {part:.0%} of the samples" + (", what it calls moves" if moving else ""),
+        f"{label(thread)} used {view.cpu_share(thread) or 0:.0%} of a core over {view.window or 0:.1f} s",
+        f"{stable.function} is on its stack in {part:.0%} of the samples{moves}",
+        *(kept := keeps_its_loop(process, thread, stable)),
     ]
     if held:
         facts.append(f"{plural(len(held), 'thread')} {do(len(held), 'wait')} for a lock that it holds meanwhile")
     if process.io is not None and not process.io.get("wchar") and not process.io.get("rchar"):
         facts.append("the process read and wrote nothing during the window")
     yield Match(
-        confidence="likely" if held else "possible",
+        confidence="likely" if held or kept else "possible",
         summary=f"{label(thread)} uses a whole core in {short(lines[0])} and was inside it in every sample",
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(lines)),
@@ -84,9 +86,8 @@ def _busy(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
 
 def _inside_step(thread: Thread) -> bool:
     """Does the loop's thread run a callback or a task step in which the program has frames of its own?"""
-    frames = thread.python
-    at = next((i for i, f in enumerate(frames) if knowledge.in_table(f, (knowledge.LOOP_STEP,))), 0)
-    return any(not knowledge.is_loop_machinery(f) for f in frames[:at])
+    at = next((i for i, f in enumerate(thread.python) if knowledge.in_table(f, (knowledge.LOOP_STEP,))), 0)
+    return any(not knowledge.is_loop_machinery(f) for f in thread.python[:at])
 
 
 def _stable(view: View, thread: Thread) -> Tuple[Optional[PythonFrame], float]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Tuple
+from typing import Any, Dict, Tuple
+
+import pytest
 
 from postmortem.classify.engine import classify
-from postmortem.evidence import Process, PythonFrame, Task
+from postmortem.evidence import Evidence, Loop, Process, PythonFrame, Task
 from postmortem.evidence import replace as changed
 
 from .make import (
@@ -80,3 +82,27 @@ def test_a_watched_descriptor_that_no_sample_caught() -> None:
     watching = changed(loop("loop-1", 1), watchers=(frame("on_readable", 17),))
     known = evidence(process([main], loops=(watching,)))
     assert (found(known), lines(known)) == ({"busy-event-loop": "likely"}, [17])
+
+
+def computing_coroutine(**known: Any) -> Evidence:
+    """A thread whose loop runs one step of a coroutine, in which the same line computes all the time."""
+    own = (frame("take_due", 16), frame("run", 35), frame("main", 47))
+    frames = (*own, *stack("asyncio.events._run", "asyncio.base_events._run_once"))
+    main = thread(1, frames, gil="holds", counters=counters(0.99), samples=samples((25, frames), (25, frames[1:])))
+    loop = Loop("loop-1", 1, **{"ready": 0, "scheduled": 1, "turned": False, "callback_lasts_s": 1.1, "next_timer_s": -2.2,
+                                **known})  # fmt: skip
+    step = Task("task-1", "reader", "running", "loop-1", (frame("run", 35), frame("main", 47)))
+    return evidence(process([main], loops=(loop,), tasks=(step, Task("task-2", "beat", "pending", "loop-1"))))
+
+
+def test_a_coroutine_that_computes_for_ever_while_a_timer_is_late() -> None:
+    """Its loop did not turn: others wait for it, which tells it from a computation that nobody minds."""
+    report = classify(computing_coroutine()).findings[0]
+    assert (report.pattern, report.confidence) == ("python-busy-loop", "likely")
+    assert any("2.2 s late" in fact for fact in report.evidence)
+
+
+@pytest.mark.parametrize("known", [{"next_timer_s": 0.5}, {"turned": None}, {"callback_lasts_s": None}])
+def test_a_coroutine_that_keeps_nobody_waiting_is_only_possible(known: Dict[str, Any]) -> None:
+    """Or one of which it is not known that it was the same step."""
+    assert found(computing_coroutine(**known)).get("python-busy-loop") in (None, "possible")
