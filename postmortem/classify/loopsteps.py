@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Optional, Tuple
+from typing import List, Optional, Tuple
 
-from ..evidence import Loop, Process, PythonFrame, Thread
+from ..evidence import Loop, Process, PythonFrame, Task, Thread
 from . import knowledge
 from .view import View
 
@@ -62,3 +62,15 @@ def is_coroutine(process: Process, loop: Optional[Loop], frame: PythonFrame) -> 
     """Is it a frame of the running task's own chain of awaits?"""
     running = [t for t in process.tasks if t.state == "running" and (loop is None or t.loop == loop.id)]
     return any((f.file, f.function) == (frame.file, frame.function) for task in running for f in task.stack)
+
+
+def others(process: Process, loop: Optional[Loop]) -> List[Task]:
+    """Tasks of the loop that wait while one runs."""
+    return [t for t in process.tasks if loop is not None and t.loop == loop.id and t.state == "pending"]
+
+
+def is_alone(process: Process, loop: Optional[Loop]) -> bool:
+    """Has the loop nothing to do but what runs, as of a script that is one coroutine? Then it keeps nobody waiting."""
+    if loop is None or others(process, loop):
+        return False
+    return (loop.ready, loop.scheduled, loop.watched) == (0, 0, 0)

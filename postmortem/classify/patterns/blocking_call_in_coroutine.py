@@ -21,7 +21,7 @@ from ...evidence import Loop, Process, PythonFrame, Task, Thread
 from ...waitgraph import Agent
 from .. import knowledge
 from ..knowledge import short
-from ..loopsteps import computes, fills, inside, is_coroutine, kept_in, step
+from ..loopsteps import computes, fills, inside, is_alone, is_coroutine, kept_in, others, step
 from ..pattern import Answer, CannotTell, Match, No, Pattern
 from ..view import View, label, plural
 
@@ -102,7 +102,7 @@ def _sleeps_long(thread: Thread) -> bool:
 def _match(view: View, process: Process, thread: Thread, here: PythonFrame, same: Optional[float]) -> Match:
     busy = computes(view, thread)
     loop = next((one for one in process.loops if one.tid == thread.tid), None)
-    others = [t for t in process.tasks if loop is not None and t.loop == loop.id and t.state == "pending"]
+    alone, waiting = is_alone(process, loop), others(process, loop)
     does = "computes" if busy else _waiting(thread)
     facts = [f"{label(thread)} runs an event loop, and is inside a callback of it at {short(here)}: it {does}"]
     lasts = loop is not None and loop.callback_lasts_s is not None
@@ -117,14 +117,14 @@ def _match(view: View, process: Process, thread: Thread, here: PythonFrame, same
     call = thread.calling
     if call is not None and call.lasts_s is not None:
         facts.append(f"it is in the same call of {call.function} since {call.lasts_s:.1f} s and more")
-    facts += _kept(loop, others)
-    frames = _frames(thread, here)
+    facts += _kept(loop, waiting) if not alone else ["the loop has nothing else to do: it keeps nobody waiting but itself"]
+    sure = lasts or _sleeps_long(thread) or (same is not None and not busy)
     return Match(
-        confidence="likely" if lasts or _sleeps_long(thread) or (same is not None and not busy) else "possible",
+        confidence="likely" if sure and not alone else "possible",
         summary=f"{label(thread)} {does} at {short(here)}, inside its event loop: nothing else of the loop can run",
         evidence=tuple(facts),
-        culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(frames)),
-        victims=tuple(view.victim_of(Agent(process.pid, task=task.id)) for task in others[:20]),
+        culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(_frames(thread, here))),
+        victims=tuple(view.victim_of(Agent(process.pid, task=task.id)) for task in waiting[:20]),
         pid=process.pid,
     )
 
@@ -136,9 +136,9 @@ def _waiting(thread: Thread) -> str:
     return wait.detail if wait.detail and wait.detail.startswith("waits") else f"waits ({wait.detail or wait.kind})"
 
 
-def _kept(loop: Optional[Loop], others: List[Task]) -> Iterator[str]:
-    if others:
-        yield f"{plural(len(others), 'other task')} of this loop cannot run meanwhile"
+def _kept(loop: Optional[Loop], waiting: List[Task]) -> Iterator[str]:
+    if waiting:
+        yield f"{plural(len(waiting), 'other task')} of this loop cannot run meanwhile"
     if loop is not None and loop.ready:
         yield f"{plural(loop.ready, 'callback')} of the loop {'stands' if loop.ready == 1 else 'stand'} ready"
 
