@@ -25,7 +25,7 @@ class Hall:
         self.full = threading.Event()
 
     def visit(self, visitor):
-        self.turnstile.enter()
+        self.turnstile.enter()  # CULPRIT
         self.inside.append(visitor)
         if len(self.inside) == 3:
             self.full.set()
