@@ -60,9 +60,12 @@ class Holders:
         """A coroutine that waits on a thread's event loop: what it holds, that thread holds."""
         self._suspended.append((tid, frames))
 
-    def settle(self, states: Mapping[int, LockState], wanted: Set[int], permits: Set[int]) -> None:
+    def settle(
+        self, states: Mapping[int, LockState], wanted: Set[int], permits: Set[int], conditions: Set[int]
+    ) -> None:
         """``states``: the locks that are known so far, to which those are added that `with` statements keep; ``wanted``:
-        those of them that somebody waits for; ``permits``: semaphores and queues that somebody waits for."""
+        those of them that somebody waits for; ``permits`` and ``conditions``: semaphores and queues, and conditions, that
+        somebody waits for."""
         self._acquires.consider(f.code.filename for t in self._threads.values() for f in t.frames)
         for tid in sorted(self._threads):
             self._claim(tid, self._threads[tid].frames[:_MAX_SEARCHED], permits)
@@ -75,7 +78,9 @@ class Holders:
         for address, claims in doubted.items():
             if address not in self.owners and not self._others_may({claim.tid for claim in claims}):
                 self._own(address, claims, "inferred")
-        self._settle_permits(permits)
+        for claim in self._lent(conditions) if conditions else ():
+            self._claims.setdefault(claim.what, []).append(claim)
+        self._settle_permits(permits | {what for what in conditions if what in self._claims})
 
     # ------------------------------------------------------------------ what is certain
 
@@ -248,6 +253,27 @@ class Holders:
                     if lease.address not in told:
                         told.add(lease.address)
                         yield Claim(tid, frame, depth, line, lease.queue, "recorded")
+
+    def _lent(self, conditions: Set[int]) -> List[Claim]:
+        """What threads have of pools with a condition, each thing in the outermost function that has it: those of one class
+        that no two threads share, when they are as many as their pool lends. Inferred: users of it may be as many by chance;
+        those that only know it as its users do, in methods of their own, are left out."""
+        found: Dict[Tuple[int, int, int], Dict[int, Dict[int, Claim]]] = {}  # by class and pool: thing → thread → claim
+        for tid in sorted(self._threads):
+            for depth, frame in reversed(list(enumerate(self._threads[tid].frames[:_MAX_SEARCHED]))):
+                for name, value in list(self._python.frames.locals(frame))[:_MAX_LOCALS]:
+                    loan = self._leases.loan(value, conditions) if name != "self" else None
+                    if loan is not None:
+                        claim = Claim(tid, frame, depth, None, loan.condition, "inferred")
+                        several = found.setdefault((loan.kind, loan.pool, loan.condition), {})
+                        several.setdefault(loan.address, {}).setdefault(tid, claim)
+        lent: List[Claim] = []
+        for (_kind, pool, _condition), things in found.items():
+            out = self._leases.out(things)
+            claims = [next(iter(users.values())) for thing, users in things.items() if len(users) == 1 and thing in out]
+            if len(claims) > 1 and self._leases.lends_at_most(pool, len(claims)):
+                lent += claims
+        return lent
 
     # ------------------------------------------------------------------ what it comes to
 

@@ -148,7 +148,8 @@ class LockBook:
     def settle(self) -> None:
         """Finds who holds what."""
         permits = set(self._primitives.wanted("semaphore", "queue"))
-        self._holders.settle(self._states, {a for a, waiters in self._waiters.items() if waiters}, permits)
+        conditions = set(self._primitives.wanted("condition"))
+        self._holders.settle(self._states, {a for a, waiters in self._waiters.items() if waiters}, permits, conditions)
         self._held = self._primitives.imports()
         for claim in self._holders.held:
             ident = self._ids.get(claim.what) or self._primitives.ident(claim.what)

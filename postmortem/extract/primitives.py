@@ -124,7 +124,9 @@ class Primitives:
         return self._objects.integer_or_none(attribute(self._objects, draft.address, attribute_name))
 
     def _condition(self, draft: Draft, blank: Resource) -> Resource:
-        return changed(blank, description=self._called(self._type(draft), draft))
+        lent = len(blank.wakers)  # by the pool whose condition it is
+        more = f" (all {lent} that it guards are lent)" if lent else ""
+        return changed(blank, description=self._called(self._type(draft), draft) + more, limit=lent or None)
 
     def _event(self, draft: Draft, blank: Resource) -> Resource:
         flag = self._integer(draft, "_flag")

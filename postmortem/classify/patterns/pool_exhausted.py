@@ -54,7 +54,7 @@ PATTERN = Pattern(
 )
 
 Holder = Tuple[Agent, Waker]
-_POOLS = ("semaphore", "queue", "async-semaphore")
+_POOLS = ("semaphore", "queue", "condition", "async-semaphore")
 
 
 def match(view: View) -> Iterator[Answer]:

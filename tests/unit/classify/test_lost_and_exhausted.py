@@ -211,6 +211,14 @@ def test_inferred_holders_make_it_likely() -> None:
     assert found(whole(STARVING, permits(closed=None, basis="inferred")))["pool-exhausted"] == "likely"
 
 
+def test_a_pool_that_guards_itself_by_a_condition() -> None:
+    """What its users have of it was inferred: likely. Without any known user it is a missed wake-up."""
+    pool = replace(permits(basis="inferred"), id="condition-1", kind="condition", value=None)
+    starving = [runs(1), *(waits(tid, "condition-1", 50, "condition") for tid in (2, 3, 4))]
+    assert found(whole(starving, pool))["pool-exhausted"] == "likely"
+    assert "pool-exhausted" not in found(whole(starving, replace(pool, wakers=())))
+
+
 def test_a_holder_at_work_gives_it_back() -> None:
     """Nor is a pool exhausted of which a part is left, or of which a part is with nobody knows whom."""
     working = [runs(1), waits(2, "semaphore-1", 50, "semaphore"), runs(3), waits(4, "semaphore-1", 50, "semaphore")]
