@@ -16,6 +16,7 @@ engine that does not backtrack.
 
 from __future__ import annotations
 
+import itertools
 from typing import Iterator, Optional
 
 from ...evidence import Process, PythonFrame, Thread
@@ -52,6 +53,8 @@ _VERBS = ("match", "search", "fullmatch", "sub", "subn", "split", "findall", "fi
 _CALLS = frozenset(f"{cls}.{verb}" for cls in ("re.Pattern", "_sre.SRE_Pattern", "_sre.SRE_Scanner") for verb in _VERBS)
 #: Modules/_sre.c; Modules/_sre/sre_lib.h since 3.11.
 _ENGINE = ("sre_", "_sre_", "pattern_")
+#: Below the call, and alone where none goes on (Python/ceval.c). A stripped interpreter has names for these and not for those.
+_INTERPRETER = ("_PyEval_", "PyEval_")
 #: re.match(pattern, text) and the like: their own frame is the innermost one.
 _MODULE = tuple((file, verb) for file in ("/re.py", "/re/__init__.py") for verb in _VERBS)
 
@@ -72,8 +75,9 @@ def _matches(thread: Thread) -> bool:
     called = thread.calling is not None and thread.calling.function in _CALLS
     if not called and not any(in_table(frame, _MODULE) for frame in frames):
         return False
-    names = [frame.function for frame in thread.native[:8] if frame.function]
-    return not names or any(name.startswith(_ENGINE) for name in names)
+    native = [frame.function for frame in thread.native[:8]]
+    above = list(itertools.takewhile(lambda name: not (name or "").startswith(_INTERPRETER), native))
+    return not native or None in above or any(name.startswith(_ENGINE) for name in above if name)
 
 
 def _answer(view: View, process: Process, thread: Thread, share: Optional[float]) -> Answer:

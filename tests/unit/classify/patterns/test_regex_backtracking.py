@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, List, Optional
 
 import pytest
 
@@ -73,9 +73,24 @@ def test_who_does_not_match_is_not_meant(known: Any) -> None:
     assert "regex-backtracking" not in found(matching(**known))
 
 
-def test_native_frames_may_agree() -> None:
-    """The engine's own name on the native stack; and the module's functions, where the call itself is not known."""
-    native = NativeFrame("sre_ucs1_match", "libpython3.12.so", 1)
-    assert found(matching(frames=[native, *CALLER]))["regex-backtracking"] == "likely"
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["sre_ucs1_match", "pattern_match", "_PyEval_EvalFrameDefault"], "likely"),
+        ([None, None, "_PyEval_EvalFrameDefault.cold", "PyEval_EvalCode"], "likely"),
+        (["__memchr_avx2", "_sre_SRE_Pattern_search", "_PyEval_EvalFrameDefault"], "likely"),
+        (["_PyEval_EvalFrameDefault", "sre_ucs1_match"], None),
+        (["PyLong_Add", "_PyEval_EvalFrameDefault"], None),
+    ],
+)
+def test_native_frames_may_agree(names: List[Optional[str]], expected: Optional[str]) -> None:
+    """The engine's own name above the interpreter's; where a stripped build has no names, nothing speaks against it. What runs
+    Python code itself, or another function, has left the call."""
+    native = [NativeFrame(name, "libpython3.12.so", 1) for name in names]
+    assert found(matching(frames=[*native, *CALLER])).get("regex-backtracking") == expected
+
+
+def test_the_modules_functions_do_too() -> None:
+    """Where the call itself is not known: re.match is the innermost frame."""
     module = changed(frame("match"), file=f"{LIB}/re/__init__.py")
     assert found(matching(None, frames=[module, *CALLER]))["regex-backtracking"] == "possible"
