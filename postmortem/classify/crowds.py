@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, NamedTuple, Tuple
+from typing import List, NamedTuple, Optional, Tuple
 
 from ..evidence import Process, PythonFrame, Resource, Thread
 from .knowledge import own_frame, short
@@ -37,19 +37,27 @@ class Crowd(NamedTuple):
 
 
 def crowds(view: View, process: Process, pace: float) -> List[Crowd]:
-    """Of the Conditions of the program whose waiters each wake more often than ``pace`` times a second, and of which one was
-    seen to wake all: the largest first."""
+    """Of the Conditions of the program at whose lines threads wait that each wake more often than ``pace`` times a second, and
+    of which one was seen to wake all: the largest first. Just now some may be on their way."""
     found = []
     for resource in process.resources:
-        waiting = [t for t in process.threads if t.tid in resource.waiters and (view.switches(t) or 0.0) > pace]
-        if resource.kind != "condition" or len(waiting) < _MANY:
+        if resource.kind != "condition":
             continue
-        waits = [f for t in waiting for f in [own_frame(t.python)] if f is not None]
+        waits = [f for t in process.threads if t.tid in resource.waiters for f in [own_frame(t.python)] if f is not None]
+        places = {_place(f) for f in waits}
+        moving = [(t, view.hot_frame(t)) for t in process.threads if (view.switches(t) or 0.0) > pace]
+        waiting = [t for t, hot in moving if hot is not None and _place(hot) in places]
+        if len(waiting) < _MANY:
+            continue
         notifies = _notifies(view, waiting)
         if waits and notifies:
             wakes = sum(view.switches(t) or 0.0 for t in waiting)
             found.append(Crowd(resource, tuple(waiting), wakes, tuple(dict.fromkeys(waits)), notifies))
     return sorted(found, key=lambda crowd: -len(crowd.threads))
+
+
+def _place(frame: PythonFrame) -> Tuple[str, Optional[int], str]:
+    return frame.file, frame.line, frame.function
 
 
 def _notifies(view: View, threads: List[Thread]) -> Tuple[PythonFrame, ...]:
