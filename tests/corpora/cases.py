@@ -104,7 +104,8 @@ def load(path: Path) -> Case:
     if unknown:
         raise ValueError(f"{path}: unknown keys {sorted(unknown)}")
     for key, value in table.items():
-        if not isinstance(value, _TYPES.get(str(known[key].type), (list,))):
+        words = not isinstance(value, list) or all(isinstance(item, str) for item in value)  # 3.10 is no number
+        if not words or not isinstance(value, _TYPES.get(str(known[key].type), (list,))):
             raise ValueError(f"{path}: {key} is a {type(value).__name__}")
     values: Dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
     pythons = values.get("pythons", ())
