@@ -23,7 +23,7 @@ from postmortem.classify.engine import classify
 from . import measured
 from .cases import Case, all_cases
 from .judge import Judgement, judge
-from .runs import NotRecorded, record
+from .runs import NotRecorded, parsing, record
 
 #: Those on which the goal is to be reached, of the ones that a label names.
 PYTHONS = "3.8,3.11,3.13,3.14"
@@ -73,7 +73,9 @@ def run(case: Case, version: str, keep: bool) -> Outcome:
     if keep:
         case.evidence.write_bytes(recorded)
     diagnosis = classify(ev.decode(recorded))
-    return Outcome(case, version, judge(case, diagnosis), None, diagnosis.signature, before)
+    with parsing:
+        judgement = judge(case, diagnosis)
+    return Outcome(case, version, judgement, None, diagnosis.signature, before)
 
 
 def _wanted(globs: Sequence[str], pythons: Optional[str]) -> List[Tuple[Case, str]]:

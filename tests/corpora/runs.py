@@ -33,6 +33,8 @@ TIMED_OUT = 124  # capture's status when the timeout struck
 CAPTURE_S = 180  # a capture takes seconds; this one never ends
 INSTALL_S = 900
 _making = threading.Lock()
+#: ast.parse in two threads may fail in both: python/cpython#106905, in 3.11 and 3.12.
+parsing = threading.Lock()
 
 
 class NotRecorded(Exception):
@@ -178,7 +180,8 @@ def _left(case: Case, stage: Stage, outer: Path, program: List[str]) -> bytes:
     if not cores:
         raise NotRecorded(f"the program ended with {process.returncode} and left no core")
     try:
-        found, _diagnosis = analyze_target(str(cores[-1]))
+        with parsing:
+            found, _diagnosis = analyze_target(str(cores[-1]))
     except PostmortemError as exc:
         raise NotRecorded(str(exc)) from exc
     return ev.encode(found)
