@@ -40,17 +40,17 @@ PATTERN = Pattern(
     ),
     needs=("window",),
     outranks=("python-busy-loop", "gil-contention", "sleeping", "network-wait"),
-    references=(
-        "https://docs.python.org/3/library/asyncio-queue.html",
-        "https://docs.python.org/3/library/asyncio-dev.html#concurrency-and-multithreading",
-    ),
-)
+    references=("https://docs.python.org/3/library/asyncio-queue.html",
+                "https://docs.python.org/3/library/asyncio-dev.html#concurrency-and-multithreading"),
+)  # fmt: skip
 
 #: Callbacks in the ready queue. Servers under full load measure 0-6, and tasks that yield once in a while as many as there
 #: are of them.
 MIN_READY, MANY_READY = 8, 20
 #: Seconds: a turn that is over sooner keeps nobody waiting. Servers under full load measure 0.001-0.03.
 LONG_TURN = 0.1
+#: Callbacks that are over, below which they tell nothing of the others: the first may be the only slow one.
+FEW = 5
 #: Of the loop thread's samples: inside a callback or step, rather than in `select`.
 MIN_INSIDE = 0.7
 
@@ -61,12 +61,11 @@ def match(view: View) -> Iterator[Answer]:
             thread = view.thread(process, loop.tid)
             if thread is None or _queued(loop) < MIN_READY:
                 continue
-            if not thread.samples:
-                yield CannotTell(
-                    (f"an observation window: do the {_queued(loop)} callbacks of the event loop get their turns?",)
-                )
-                continue
-            yield _answer(view, process, loop, thread)
+            if thread.samples:
+                yield _answer(view, process, loop, thread)
+            else:
+                what = f"the {_queued(loop)} callbacks of the event loop"
+                yield CannotTell((f"an observation window: do {what} get their turns?",))
 
 
 def _queued(loop: Loop) -> int:
@@ -75,18 +74,23 @@ def _queued(loop: Loop) -> int:
 
 
 def _turn_s(loop: Loop) -> Optional[float]:
-    """How long the present turn takes in all, by what of it is done."""
+    """How long the present turn takes in all, by what of it is done; at least what it took until now."""
     if loop.turn_s is None or not loop.turn_callbacks or loop.turn_done is None:
         return None
-    return loop.turn_s * loop.turn_callbacks / max(1, loop.turn_done)
+    return loop.turn_s * (loop.turn_callbacks / loop.turn_done if loop.turn_done >= FEW else 1.0)
+
+
+def _is_long(loop: Loop) -> bool:
+    """By its turn, or else by a timer that is late."""
+    turn = _turn_s(loop)
+    return (-(loop.next_timer_s or 0.0) if turn is None else turn) >= LONG_TURN
 
 
 def _answer(view: View, process: Process, loop: Loop, thread: Thread) -> Answer:
     inside, places = _work(view, thread)
     if inside < MIN_INSIDE:
-        return No(
-            f"{loop.ready} callbacks stood ready, but {1 - inside:.0%} of the samples of {label(thread)} were no work"
-        )
+        rest = f"{1 - inside:.0%} of the samples of {label(thread)} were no work"
+        return No(f"{loop.ready} callbacks stood ready, but {rest}")
     tasks = [t for t in process.tasks if t.loop == loop.id and t.state == "pending" and t.ready]
     if sum(len(p.tasks) for p in pollers(process)) > len(tasks) // 2 and not places:
         return No(f"what stands ready in the loop of {label(thread)} only polls")
@@ -111,14 +115,13 @@ def _work(view: View, thread: Thread) -> Tuple[float, List[PythonFrame]]:
 def _match(
     view: View, process: Process, loop: Loop, thread: Thread, tasks: List[Task], inside: float, places: List[PythonFrame]
 ) -> Match:  # fmt: skip
-    ready, turn = _queued(loop), _turn_s(loop)
+    ready, turn, late = _queued(loop), _turn_s(loop), loop.next_timer_s
     at = f", most of them at {short(places[0])}" if places else ""
     facts = [f"{plural(ready, 'callback')} stand in the ready queue of the loop of {label(thread)}"]
     if tasks:
         facts.append(f"{plural(len(tasks), 'task')} {'waits' if len(tasks) == 1 else 'wait'} for nothing but a turn")
     facts.append(f"the loop's thread was at work in {inside:.0%} of the samples over {view.window or 0:.1f} s")
-    late = loop.next_timer_s
-    if turn is not None:
+    if turn is not None and (loop.turn_done or 0) >= FEW:
         facts.append(f"{loop.turn_done} of the {loop.turn_callbacks} callbacks of the present turn took {loop.turn_s:.3f} s: "
                      f"the whole turn takes about {turn:.2g} s, and whoever becomes ready now waits for that long")  # fmt: skip
     if late is not None and late < 0:
@@ -129,7 +132,7 @@ def _match(
         facts.append(f"tasks and callbacks are made in numbers at {', '.join(map(short, spawned[:3]))}")
     frames = list(dict.fromkeys([*places[:2], *_callers(view, thread, places), *spawned[:3]]))
     return Match(
-        confidence="likely" if ready >= MANY_READY and (turn is None or turn >= LONG_TURN) else "possible",
+        confidence="likely" if ready >= MANY_READY and _is_long(loop) else "possible",
         summary=f"{plural(ready, 'callback')} wait for their turn in the event loop of {label(thread)}{at}",
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, frame, thread) for frame in view.loops_around(frames[:6])),

@@ -68,7 +68,8 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _answer(view: View, process: Process, main: Thread) -> Iterator[Answer]:
-    total, seen = 0, Counter[Import]()
+    total = 0
+    seen: Counter[Import] = Counter()
     for count, frames in view.samples(main):
         total += count
         found = _inside(frames)

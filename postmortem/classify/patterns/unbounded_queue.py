@@ -45,6 +45,7 @@ PATTERN = Pattern(
 #: Items, and how many more a second, compared with what is there: a queue that holds thousands and gains a few is steady.
 MANY, HUGE = 200, 5000
 MIN_GROWTH, GROWTH_SHARE = 20, 0.01
+_BARE = ("collections.deque", "list")
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -67,17 +68,16 @@ def match(view: View) -> Iterator[Answer]:
 
 def _is_queue(backlog: Backlog) -> bool:
     """Is something taken out again? What is only added to is a history."""
-    bare = backlog.kind in ("collections.deque", "list")
-    return bool(backlog.emptied_at) if bare else True
+    return bool(backlog.emptied_at) if backlog.kind in _BARE else True
 
 
 def _alone(backlog: Backlog) -> bool:
-    """Does one thread, or one function, both fill and empty it? So a search keeps what it has still to visit, or somebody
-    the newest of something, and nobody is ahead of anybody."""
-    if backlog.kind not in ("collections.deque", "list"):
-        return False
+    """Does one function, or of a bare deque or list one thread, both fill and empty it? So a search keeps what it has still
+    to visit, or somebody the newest of something: nobody is ahead of anybody, and with a bound they may block each other."""
     filling, emptying = ({(f.file, f.function) for f in frames} for frames in (backlog.filled_at, backlog.emptied_at))
-    return len({(user.tid, user.task) for user in backlog.users}) == 1 or filling == emptying
+    if filling and filling == emptying:
+        return True
+    return backlog.kind in _BARE and len({(user.tid, user.task) for user in backlog.users}) == 1
 
 
 def _match(view: View, process: Process, backlog: Backlog, several: List[Backlog]) -> Match:

@@ -17,6 +17,10 @@ SELECT = stack("selectors.select", "asyncio.base_events._run_once", "asyncio.bas
 WORK = (frame("score", 8), frame("serve", 20), *TURN)
 
 
+#: Half a second for all of them.
+TURNS = {"turn_s": 0.25, "turn_callbacks": 200, "turn_done": 100}
+
+
 def crowded(ready: int = 200, inside: int = 90, window: bool = True, **known: Any) -> Evidence:
     tasks = tuple(Task(f"t{n}", f"T{n}", "pending", "loop-1", (frame("serve", 20),), ready=True) for n in range(ready))
     measured = {"counters": counters(1.0), "samples": samples((inside, WORK), (100 - inside, SELECT))} if window else {}
@@ -36,7 +40,15 @@ def test_a_starved_loop_says_where_the_time_goes() -> None:
 @pytest.mark.parametrize(("ready", "expected"), [(20, "likely"), (19, "possible"), (8, "possible"), (7, None)])
 def test_how_many_stand_ready(ready: int, expected: Optional[str]) -> None:
     """Servers under load have a handful."""
-    assert found(crowded(ready)).get("event-loop-starvation") == expected
+    turn = {**TURNS, "turn_callbacks": ready, "turn_done": ready // 2}
+    assert found(crowded(ready, **turn)).get("event-loop-starvation") == expected
+
+
+def test_how_long_a_turn_takes_has_to_be_known() -> None:
+    """Between two callbacks nothing tells it, and a healthy loop may have as many; a timer that is late does."""
+    assert found(crowded())["event-loop-starvation"] == "possible"
+    assert found(crowded(next_timer_s=-0.1))["event-loop-starvation"] == "likely"
+    assert found(crowded(next_timer_s=-0.09))["event-loop-starvation"] == "possible"
 
 
 def test_callbacks_of_the_present_turn_count() -> None:
@@ -44,9 +56,10 @@ def test_callbacks_of_the_present_turn_count() -> None:
     assert found(crowded(0, turn_s=1.0, turn_callbacks=50, turn_done=1))["event-loop-starvation"] == "likely"
 
 
-@pytest.mark.parametrize(("done", "expected"), [(100, "likely"), (101, "possible"), (0, "likely")])
+@pytest.mark.parametrize(("done", "expected"), [(100, "likely"), (101, "possible"), (5, "likely"), (4, "possible")])
 def test_a_turn_that_is_soon_over_keeps_nobody(done: int, expected: str) -> None:
-    """Two hundred callbacks that take a twentieth of a second for a hundred: a tenth in all, and less is short."""
+    """Two hundred callbacks that take a twentieth of a second for a hundred: a tenth in all, and less is short. A handful tells
+    nothing of the others."""
     known = crowded(turn_s=0.05, turn_callbacks=200, turn_done=done)
     assert found(known)["event-loop-starvation"] == expected
 
@@ -54,7 +67,7 @@ def test_a_turn_that_is_soon_over_keeps_nobody(done: int, expected: str) -> None
 @pytest.mark.parametrize(("inside", "expected"), [(70, "likely"), (69, None)])
 def test_a_loop_that_rests_is_not_starved(inside: int, expected: Optional[str]) -> None:
     """Much was ready at that moment, but the samples show it in select."""
-    known = crowded(inside=inside)
+    known = crowded(inside=inside, **TURNS)
     assert found(known).get("event-loop-starvation") == expected
     ruled = {r.pattern: r.because for r in classify(known).ruled_out}
     assert ("were no work" in ruled.get("event-loop-starvation", "")) == (expected is None)

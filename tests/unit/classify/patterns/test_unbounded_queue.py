@@ -71,10 +71,12 @@ def test_what_is_only_added_to_is_a_history() -> None:
 
 def test_ones_own_list_of_work_is_only_possible() -> None:
     """One thread alone both fills and empties a deque, as a search does with its frontier, or one function does, that keeps
-    the newest of something: nobody is ahead of anybody."""
+    the newest of something: nobody is ahead of anybody. Workers that put back into their queue what they have found would
+    block each other with a bound."""
     alone = changed(DEQUE, users=USERS[:1])
     trimmed = changed(DEQUE, filled_at=(frame("note", 12),), emptied_at=(frame("note", 14),))
-    for backlog in (alone, trimmed):
+    crawls = changed(QUEUE, filled_at=(frame("crawl", 12),), emptied_at=(frame("crawl", 10),))
+    for backlog in (alone, trimmed, crawls):
         assert found(filled(backlog))["unbounded-queue"] == "possible"
     assert found(filled(changed(QUEUE, users=USERS[:1])))["unbounded-queue"] == "likely"
 
