@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, NamedTuple, Optional, Tuple
+from typing import Collection, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..evidence import HeldLock, Process, PythonFrame, Resource, Thread
 from . import knowledge
@@ -37,17 +37,37 @@ class LockQueue(NamedTuple):
         return list(dict.fromkeys(f for f in seen if not knowledge.is_stdlib(f)))[:2]
 
 
-def queue_of(view: View, process: Process, lock: Resource, waiters: List[Thread]) -> LockQueue:
+def wanted(view: View, kinds: Collection[str]) -> Iterator[Tuple[Process, Resource, List[Thread], List[Process]]]:
+    """Locks that somebody wants: (a process that has it, the lock, who wants it, all processes that have it)."""
+    shared: Dict[str, List[Tuple[Process, Resource]]] = {}
+    for process in view.pythons:
+        for lock in process.resources:
+            if lock.kind == "shared-semaphore" and lock.key and lock.kind in kinds:
+                shared.setdefault(lock.key, []).append((process, lock))
+            elif lock.kind in kinds and lock.waiters:
+                yield process, lock, [t for t in process.threads if t.tid in lock.waiters], [process]
+    for several in shared.values():
+        if all(lock.owner_pid is None and lock.owner_tid is None for _process, lock in several):
+            continue  # nobody holds it: a semaphore that a Condition or a Barrier is made of
+        waiters = [t for process, lock in several for t in process.threads if t.tid in lock.waiters]
+        yield (*several[0], waiters, [process for process, _lock in several])
+
+
+def queue_of(
+    view: View, process: Process, lock: Resource, waiters: List[Thread], crowd: Sequence[Process] = ()
+) -> LockQueue:  # fmt: skip
+    """``crowd``: the processes that share it."""
     places = {_key(frame) for t in waiters for frame in [own_frame(t.python)] if frame is not None}
     average, moved = 0.0, 0
-    for thread in process.threads:
+    for thread in (t for one in crowd or (process,) for t in one.threads):
         total = sum(count for count, _frames in view.samples(thread))
         inside = sum(n for n, frames in view.samples(thread) for f in [own_frame(frames)] if f and _key(f) in places)
         average += inside / total if total else 0.0
     for thread in waiters:
         keys = {_key(f) for _n, frames in view.samples(thread) for f in [own_frame(frames)] if f is not None}
         moved += bool(keys - places) or view.moves(thread)
-    holder = view.thread(process, lock.owner_tid)
+    holders = (view.thread(one, lock.owner_tid) for one in crowd or (process,))
+    holder = next((one for one in holders if one is not None), None)
     held = next((h for h in holder.holds if h.resource == lock.id), None) if holder is not None else None
     return LockQueue(lock, waiters, holder, held, average, moved)
 

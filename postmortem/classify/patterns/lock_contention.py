@@ -20,7 +20,7 @@ from typing import Iterator, List
 from ...evidence import Process, PythonFrame, Resource, Thread
 from ...waitgraph import Agent
 from ..knowledge import own_frame, short
-from ..lockqueues import LockQueue, queue_of
+from ..lockqueues import LockQueue, queue_of, wanted
 from ..pattern import Answer, CannotTell, Match, No, Pattern
 from ..view import View, label, plural
 
@@ -55,13 +55,13 @@ def match(view: View) -> Iterator[Answer]:
         for lock in process.resources:
             if lock.kind == "async-lock" and len(lock.waiting_tasks) >= MIN_WAITERS:
                 yield _of_tasks(view, process, lock)
-            if lock.kind not in _LOCKS or len(lock.waiters) < MIN_WAITERS:
-                continue
-            waiters = [t for t in process.threads if t.tid in lock.waiters]
-            if not any(t.samples for t in waiters):
-                yield CannotTell((f"an observation window: does {lock.description} move?",))
-                continue
-            yield _answer(view, process, queue_of(view, process, lock, waiters))
+    for process, lock, waiters, crowd in wanted(view, _LOCKS):
+        if len(waiters) < MIN_WAITERS:
+            continue
+        if not any(t.samples for t in waiters):
+            yield CannotTell((f"an observation window: does {lock.description} move?",))
+            continue
+        yield _answer(view, process, queue_of(view, process, lock, waiters, crowd))
 
 
 def _answer(view: View, process: Process, queue: LockQueue) -> Answer:
