@@ -34,6 +34,8 @@ _MOST_MEMORY_S = 0.3
 #: Seconds between two looks at the collectors' flags: 2 µs each.
 _STEP_S = 0.01
 _MOST_COLLECTORS = 64
+#: Processes that are searched, of many the first ones: the root is among them.
+_MOST_SEARCHED = 8
 #: Calls in C, of all threads of a process, of which it is looked each time whether they go on.
 _MOST_CALLS = 32
 _MOST_TASKS = 5000
@@ -55,17 +57,19 @@ class Probes:
         self._over = threading.Event()
         self._looking = threading.Thread(target=self._look, name="collectors", daemon=True)
         if watch:
+            searched = list(self._interpreters.values())[:_MOST_SEARCHED]
             until = time.monotonic() + _MOST_QUEUES_S
-            for known in self._interpreters.values():
+            for known in searched:
                 known.find_queues(until)
             until = time.monotonic() + _MOST_MEMORY_S
-            for known in self._interpreters.values():
+            for known in searched:
                 known.find_exceptions(until)
             self._looking.start()
 
     def _look(self) -> None:
         watched = list(self._interpreters.values())[:_MOST_COLLECTORS]
-        while not self._over.wait(_STEP_S):
+        step = _STEP_S * max(1.0, len(watched) / _MOST_SEARCHED)
+        while not self._over.wait(step):
             for known in watched:
                 known.look()
 
