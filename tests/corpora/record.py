@@ -4,8 +4,8 @@
 
 Prints the verdict against the label, case by case. The exit status is 1 when a case could not be recorded or the
 diagnosis does not fit its label. With --check, or with several interpreters, nothing is written beside the cases.
---measure keeps what came out in corpora/measured.json, from which corpora/measured.md is made; --again runs only what is
-not right there yet.
+--measure keeps what came out in corpora/measured.json, from which corpora/measured.md is made, and the evidence of the
+version that the label names; --again runs only what is not right there yet.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     keep = not (options.check or options.measure) and (options.python is None or "," not in options.python)
     outcomes: List[Outcome] = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(lambda one: run(one[0], one[1], keep), wanted):
+        for outcome in pool.map(lambda one: run(*one, keep or (options.measure and one[1] == one[0].recorded_with)), wanted):
             print(outcome, flush=True)
             outcomes.append(outcome)
             if options.measure:

@@ -11,7 +11,7 @@ class Catalogue:
         self.approved = threading.Event()
 
     def load(self):
-        self.approved.wait()
+        self.approved.wait()  # CULPRIT
         return len(self.path)
 
 
