@@ -161,7 +161,8 @@ def _left(case: Case, stage: Stage, outer: Path, program: List[str]) -> bytes:
     if "/" in pattern or pattern.startswith("|"):
         raise NotRecorded(f"the kernel's core_pattern is {pattern!r}: cores do not land in the working directory")
 
-    unlimited = ["/bin/sh", "-c", 'ulimit -c unlimited; exec "$@"', "sh"]
+    # a run in the background has SIGQUIT and SIGINT ignored, and so would the program
+    unlimited = ["env", "--default-signal", "/bin/sh", "-c", 'ulimit -c unlimited; exec "$@"', "sh"]
     process = subprocess.Popen(
         [*unlimited, *program], cwd=app, env=_surroundings(stage, outer), stdin=stage.stdin, start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

@@ -101,8 +101,8 @@ def _match(
     )
 
 
-#: Seconds: a child that began just before the window is one of many, not one that hangs.
-YOUNG_S = 0.5
+#: Seconds. A child that began just before the window is one of many, and a Python that sleeps for less than that paces itself.
+YOUNG_S, SHORT_S = 0.5, 10.0
 
 
 def _at_work(view: View, child: Process) -> bool:
@@ -115,7 +115,8 @@ def _at_work(view: View, child: Process) -> bool:
     if main is None or main.wait is None:
         return False
     rests = main.wait.kind == "event-loop" or main.wait.endless is False
-    return main.wait.syscall in ("accept", "accept4") or (bool(child.listening) and rests)
+    paces = bool(main.python) and main.wait.endless is False and 0 < (main.wait.timeout_s or 0.0) < SHORT_S
+    return paces or main.wait.syscall in ("accept", "accept4") or (bool(child.listening) and rests)
 
 
 def _child(view: View, process: Process, thread: Thread) -> Optional[Process]:
@@ -138,10 +139,8 @@ def _name(child: Optional[Process], thread: Thread) -> str:
 
 
 def _doing(child: Process) -> str:
-    main = next((t for t in child.threads if t.is_main), None)
-    if main is None or main.wait is None:
-        return "running"
-    return main.wait.detail or f"in {main.wait.syscall}"
+    main = View.main(child)
+    return (main.wait.detail or f"in {main.wait.syscall}") if main is not None and main.wait is not None else "running"
 
 
 def _writes_to_pipe(child: Process) -> bool:

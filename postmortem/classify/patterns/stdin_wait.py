@@ -55,9 +55,10 @@ def match(view: View) -> Iterator[Answer]:
             if stdin is None:
                 continue
             senders = {other.pid for other in holders(view, stdin) if other.pid in view.by_pid}
-            sends = bool(senders & {process.pid, *ancestors(view, process)})
-            sends = sends and not (stdin.kind == "terminal" and behind(view, process))  # who waits for it types nothing
-            if sends and not (view.graph.stuck(waiter.agent) and _asks(view, waiter, own_frame(waiter.frames))):
+            waits = stdin.kind == "terminal" and behind(view, process)  # who waits for it types nothing
+            sends = bool(senders & {process.pid, *ancestors(view, process)}) and not waits
+            asked = sends and _asks(view, waiter, own_frame(waiter.frames))
+            if sends and not (asked and (view.graph.stuck(waiter.agent) or all(_only_reads(view, pid) for pid in senders))):
                 yield No(f"{waiter.who} reads what another process of the tree sends: {stdin.description}")
             elif stdin.kind == "pipe" and own_frame(waiter.frames) is None and not _writers_ask(view, stdin):
                 yield No(f"{waiter.who} reads a pipe, as such programs do: {stdin.description}")
@@ -65,10 +66,16 @@ def match(view: View) -> Iterator[Answer]:
                 yield _match(view, waiter, stdin)
 
 
+def _only_reads(view: View, pid: int) -> bool:
+    """Does all of a process rest in a read without a time limit? Then it waits for an answer itself, and types none."""
+    threads = [(thread, thread.wait) for thread in view.by_pid[pid].threads if thread.python]
+    return bool(threads) and all(w and w.syscall == "read" and w.endless and not view.moves(t) for t, w in threads)
+
+
 def _reads_stdin(waiter: Waiter) -> bool:
     """Of a core alone: descriptor 0 is the standard input, whatever that was."""
-    wait = waiter.thread.wait
-    return wait is not None and wait.fd == 0 and wait.syscall == "read" and own_frame(waiter.frames) is not None
+    wait, frame = waiter.thread.wait, own_frame(waiter.frames)
+    return wait is not None and wait.fd == 0 and wait.syscall == "read" and frame is not None
 
 
 def _stdin(waiter: Waiter) -> Optional[Resource]:
@@ -76,9 +83,8 @@ def _stdin(waiter: Waiter) -> Optional[Resource]:
     wait, resource = waiter.thread.wait, waiter.resource
     if resource.kind == "terminal" and (waiter.task is not None or (wait is not None and wait.syscall not in WRITES)):
         return resource  # be it /dev/tty, where getpass asks
-    if not any(end.pid == waiter.process.pid and end.fd == 0 for end in resource.ends):
-        return None
-    return next(iter(read_ends(waiter)), None)
+    own = any(end.pid == waiter.process.pid and end.fd == 0 for end in resource.ends)
+    return next(iter(read_ends(waiter)), None) if own else None
 
 
 def _match(view: View, waiter: Waiter, stdin: Resource) -> Match:
@@ -90,11 +96,8 @@ def _match(view: View, waiter: Waiter, stdin: Resource) -> Match:
     if asks:
         facts.append(f"it asks a person: {asks}")
     elif stdin.kind != "terminal" and not idle:
-        facts.append(
-            "a program that takes its orders from another one, as a worker or a language server, rests like this"
-        )
-    if attended:
-        facts.append(attended)
+        facts.append("a program that takes its orders from another one, as a worker or a language server, rests so")
+    facts += [attended] if attended else []
     stuck = view.graph.stuck(waiter.agent) if stdin.kind == "pipe" and asks else None
     facts += view.graph.reasons(waiter.agent) if stuck == "proven" else ()
     sure = not attended and (bool(asks) or stdin.kind == "terminal" or idle)
@@ -124,11 +127,10 @@ def _attended(view: View, waiter: Waiter, stdin: Resource) -> Optional[str]:
 
 def _writers_ask(view: View, stdin: Resource) -> bool:
     """Do those who could write wait for a person themselves? (``cat | program``)"""
-    if stdin.state == _WRITER_ASKS:
-        return True
     mains = [view.main(view.by_pid[other.pid]) for other in holders(view, stdin) if other.pid in view.by_pid]
     waits = [main.wait if main is not None else None for main in mains]
-    return bool(waits) and all(w is not None and w.fd == 0 and w.syscall == "read" and w.kind == "file" for w in waits)
+    asking = (w is not None and w.fd == 0 and w.syscall == "read" and w.kind == "file" for w in waits)
+    return stdin.state == _WRITER_ASKS or (bool(waits) and all(asking))
 
 
 def _asks(view: View, waiter: Waiter, frame: Optional[PythonFrame]) -> Optional[str]:

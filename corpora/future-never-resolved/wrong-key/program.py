@@ -10,7 +10,7 @@ class Matcher:
         future = asyncio.get_running_loop().create_future()
         self.pending[number] = future
         try:
-            return await future
+            return await future  # CULPRIT
         finally:
             self.pending.pop(number, None)
 
@@ -21,7 +21,7 @@ class Matcher:
 
 
 async def answers(matcher):
-    for number in ("1", "2", "3"):
+    for number in ("1", "2", "3"):  # CULPRIT
         await asyncio.sleep(0.05)
         matcher.answer(number, "done")
 
