@@ -30,7 +30,7 @@ _INSTRUCTION = 4
 #: For the words of all processes together: one takes a millisecond or two. For the search for queues: it reads the stacks.
 _MOST_S, _MOST_QUEUES_S = 0.25, 0.2
 #: To look through memory for exceptions, a gigabyte a second.
-_MOST_MEMORY_S = 0.3
+_MOST_MEMORY_S = 1.0
 #: Seconds between two looks at the collectors' flags: 2 µs each.
 _STEP_S = 0.01
 _MOST_COLLECTORS = 64
@@ -159,7 +159,8 @@ class _Interpreter:
                 found = find(self._python, self._memory, source.look().pages.touched, until)
             finally:
                 source.close()
-            if time.monotonic() < until:  # else the core, which stands still, is looked through instead
+            # some stand for all of them; with none in time the core, which stands still, is looked through instead
+            if found.exceptions or time.monotonic() < until:
                 self._exceptions = {"addresses": found.exceptions, "tracebacks": found.tracebacks}
 
     def _measure(self) -> Dict[int, Dict[str, int]]:
