@@ -73,6 +73,8 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _why_not(view: View, process: Process, total: float, wanted: float) -> Optional[str]:
+    if process.gil is not None and process.gil.locked is False and not any(t.gil == "waits" for t in process.threads):
+        return f"the GIL of process {process.pid} was free at the moment of capture, and nobody waited for it"
     if wanted < LOW or total > HIGH:
         return f"the busy threads of process {process.pid} use {total:.2f} cores together, not one"
     rates = rates_of(view, process)
