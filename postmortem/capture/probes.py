@@ -1,5 +1,6 @@
 """Words of the interpreter itself, read over the window without stopping it: how often the GIL changed hands, how much of
-the time the garbage collector was at work, how fast queues grow. Measured, not estimated.
+the time the garbage collector was at work, how fast queues grow; and what threads, tasks and event loops were at when it
+began, so that the core tells whether they still are. Measured, not estimated.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Probes:
             searched = list(self._interpreters.values())[:_MOST_SEARCHED]
             until = time.monotonic() + _MOST_QUEUES_S
             for known in searched:
-                known.find_queues(until)
+                known.look_around(until)
             until = time.monotonic() + _MOST_MEMORY_S
             for known in searched:
                 known.find_exceptions(until)
@@ -120,8 +121,9 @@ class _Interpreter:
     def _collections(self) -> Any:
         return collections(self._memory, self._runtime, self._flag) if self._flag is not None else None
 
-    def find_queues(self, until: float) -> None:
-        """Not after ``until`` (time.monotonic())."""
+    def look_around(self, until: float) -> None:
+        """What its frames lead to, the queues, and what its threads, tasks and loops are at. Not after ``until``
+        (time.monotonic())."""
         if time.monotonic() > until:
             return
         self._memory.until = until

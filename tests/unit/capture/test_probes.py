@@ -33,7 +33,7 @@ class Made:
 
     asked: List[str]
 
-    def find_queues(self, until: float) -> None:
+    def look_around(self, until: float) -> None:
         self.asked.append("queues")
 
     def find_exceptions(self, until: float) -> None:
