@@ -65,7 +65,8 @@ class Probes:
             until = time.monotonic() + _MOST_MEMORY_S
             for known in searched:
                 known.find_exceptions(until)
-            self._looking.start()
+            with contextlib.suppress(RuntimeError):  # no thread may be begun: then nothing is known between the two ends
+                self._looking.start()
 
     def _look(self) -> None:
         watched = list(self._interpreters.values())[:_MOST_COLLECTORS]
