@@ -65,8 +65,11 @@ class Probes:
             until = time.monotonic() + _MOST_MEMORY_S
             for known in searched:
                 known.find_exceptions(until)
-            with contextlib.suppress(RuntimeError):  # no thread may be begun: then nothing is known between the two ends
+            try:
                 self._looking.start()
+            except RuntimeError:  # no thread may be begun: nothing is known of what lies between the two ends
+                for known in searched:
+                    known.calls.clear()
 
     def _look(self) -> None:
         watched = list(self._interpreters.values())[:_MOST_COLLECTORS]
@@ -96,7 +99,7 @@ class _Interpreter:
         self._exceptions: Optional[Dict[str, Any]] = None
         self._waits: Optional[Dict[str, int]] = None  # address of a task → of the future that it awaits
         self._turns: Dict[str, List[float]] = {}  # address of an event loop → when its turn began, and its callback
-        self._calls: Dict[str, List[int]] = {}  # address of a thread state → the call in C that it is in
+        self.calls: Dict[str, List[int]] = {}  # address of a thread state → the call in C that it is in
         self._instructions: Dict[str, Tuple[int, bytes]] = {}  # likewise → where its frame keeps its instruction, and that
         try:
             self._runtime = find_runtime(self._memory)
@@ -145,7 +148,7 @@ class _Interpreter:
                 self._turns[str(turn.loop)] = [turn.began, turn.handle]
             call = native_call(python.frames, state.frames[0]) if state.frames else None
             if call is not None:
-                self._calls[str(state.address)] = list(call.key)
+                self.calls[str(state.address)] = list(call.key)
                 if len(self._instructions) < _MOST_CALLS:
                     self._watch(str(state.address), state.frames[0].address + python.layout.fr_instr)
         self._lengths = [(python.objects, queue) for queue in found]
@@ -188,7 +191,7 @@ class _Interpreter:
                     continue
             # a loop that calls the same with the same is at the same instruction most of the time, and not always
             del self._instructions[state]
-            self._calls.pop(state, None)
+            self.calls.pop(state, None)
 
     def finish(self) -> Dict[str, Any]:
         try:
@@ -197,7 +200,7 @@ class _Interpreter:
                 "collector": self._collector(),
                 "queues": self._growth(),
                 "exceptions": self._exceptions,
-                "calls": self._calls,
+                "calls": self.calls,
                 "turns": self._told_turns(),
                 "waits": self._waits,
             }
