@@ -123,14 +123,14 @@ def test_a_call_lasts_only_while_its_instruction_does() -> None:
     at some look between; a frame that is gone has left its call as well."""
     known: Any = probes._Interpreter.__new__(probes._Interpreter)
     known._flag, known._memory = None, Words(a1=b"same", a2=b"here", a3=b"gone")
-    known._calls, known._instructions = {"1": [1], "2": [2], "3": [3], "4": [4]}, {}
+    known.calls, known._instructions = {"1": [1], "2": [2], "3": [3], "4": [4]}, {}
     for state, at in (("1", 1), ("2", 2), ("3", 3), ("4", 4)):
         known._watch(state, at)
     known.look()
-    assert set(known._calls) == {"1", "2", "3", "4"}  # the fourth could not be looked at, and is known by its key alone
+    assert set(known.calls) == {"1", "2", "3", "4"}  # the fourth could not be looked at, and is known by its key alone
     known._memory.words.update({2: b"away"})
     del known._memory.words[3]
     known.look()
     known._memory.words.update({2: b"here", 3: b"gone"})
     known.look()
-    assert set(known._calls) == {"1", "4"}
+    assert set(known.calls) == {"1", "4"}
