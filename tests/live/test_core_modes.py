@@ -72,6 +72,15 @@ def taken(program: Program, folder: Path, mode: str) -> Captured:
     return done
 
 
+#: What the window measured: part of a process → keys.
+_TIMED = {
+    "interpreters": ("collections",),
+    "loops": ("next_timer_s", "turn_s", "turned", "callback_lasts_s"),
+    "tasks": ("moved",),
+    "backlogs": ("growth", "seconds", "least"),
+}
+
+
 def said(evidence: Evidence) -> Dict[str, Any]:
     """All that is said of the process, without what time or the counters change, and without who could still reach an
     object: that is searched for in all of the memory, for a limited time."""
@@ -88,6 +97,12 @@ def said(evidence: Evidence) -> Dict[str, Any]:
             thread.pop(key, None)
         if thread.get("wait"):
             thread["wait"].pop("timeout_s", None)
+        if thread.get("calling"):
+            thread["calling"].pop("lasts_s", None)
+    for part, keys in _TIMED.items():
+        for one in found[part]:
+            for key in keys:
+                one.pop(key, None)
     return found
 
 
