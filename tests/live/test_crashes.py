@@ -137,7 +137,7 @@ def test_a_fault_in_a_thread(python: Interpreter, tmp_path: Path) -> None:
     assert [gap for gap in found.gaps if "crash" in gap.subject] == []
 
 
-@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("python", kinds())
 def test_a_fatal_error_of_python_s(python: Interpreter, tmp_path: Path) -> None:
     """What it said, of which function: recorded where there is debug information, else from the stack's words."""
     found = crash(python, "without_gil", tmp_path)

@@ -121,7 +121,7 @@ with lock:
 """
 
 
-@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("python", kinds())
 def test_python_frames_stand_at_the_loop_that_runs_them(python: str, tmp_path: Path) -> None:
     """Through calls from C back into Python: each native interpreter loop is right behind the Python frames that it runs,
     stripped or not, and all of them belong to one."""

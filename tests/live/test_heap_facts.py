@@ -12,7 +12,7 @@ import pytest
 
 from postmortem.evidence import Evidence, Process, Thread, decode
 
-from .interpreters import Program, matrix
+from .interpreters import Program, kinds, matrix
 
 pytestmark = pytest.mark.live
 
@@ -142,7 +142,7 @@ def test_a_call_in_c_that_lasts(python: Any, tmp_path: Path) -> None:
         assert calling.lasts_s > 0
 
 
-@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("python", kinds())
 def test_the_collectors_share(python: Any, tmp_path: Path) -> None:
     """In most looks it was at work, and its own counters moved; a program at rest collects nothing."""
     for _program, known in captured(COLLECTS, python, tmp_path):

@@ -10,7 +10,7 @@ from typing import Any, Dict
 
 import pytest
 
-from .interpreters import Program, kinds, matrix
+from .interpreters import Program, kinds
 
 pytestmark = pytest.mark.live
 
@@ -69,7 +69,7 @@ def capture(program: Program, folder: Path) -> Dict[str, Any]:
     return loaded
 
 
-@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("python", kinds())
 def test_who_asks_is_told_from_who_sleeps(python: str, tmp_path: Path) -> None:
     """The function that sleeps asks for the lock through a method of its own; one that sleeps likewise, and knows the same
     path, does not."""

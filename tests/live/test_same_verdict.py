@@ -26,7 +26,6 @@ TOLD_BY_A_CORE = (
     "self-deadlock/session-table",
     "async-deadlock/account-transfers",
     "missed-wakeup/sales-report",
-    "executor-self-deadlock/page-tree",
     "loop-self-wait/price-facade",
 )
 CASES = [case for case in all_cases() if case.name in TOLD_BY_A_CORE]

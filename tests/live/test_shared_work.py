@@ -14,7 +14,7 @@ from postmortem.extract.bundles import from_bundle
 from postmortem.findings import Finding
 
 from .capturing import finished, start
-from .interpreters import Program, matrix
+from .interpreters import Program, kinds
 
 pytestmark = pytest.mark.live
 
@@ -164,7 +164,7 @@ def by_pid(known: Evidence) -> Dict[int, Process]:
     return {p.pid: p for p in known.processes}
 
 
-@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("python", kinds())
 def test_what_processes_share_is_told_apart(python: str, tmp_path: Path) -> None:
     """A lock whose holder was killed, one that a fork took along, a result whose worker was killed, a join before the queue
     is drained: each at its line, in its process; and a pool at rest, of which nothing is said."""
