@@ -92,8 +92,9 @@ def _judge(view: View, waiter: Waiter) -> Answer:
     beside = {agent.pid for agent in view.graph.behind(frozenset((waiter.agent, Agent(process.pid)))) if agent.tid == agent.pid}
     holders = [h for h in holders if h.pid not in beside]  # whose main thread waits for this one, whatever others do
     works = any(h is not process and any(view.moves(t) or not view.rests(t) for t in h.threads) for h in holders)
-    # who asks now and then, and has it himself, may just as well hold it where he sleeps
-    holds = asks is not None and lock.owner_pid == process.pid
+    # who asks now and then, alone or beside others that work, and has it himself, may just as well hold it where he sleeps
+    beside_him = [t for t in process.threads if t is not waiter.thread and t.python]
+    holds = asks is not None and lock.owner_pid == process.pid and (not beside_him or any(map(view.moves, beside_him)))
     sure = frame is not None and view.matters(process, waiter.thread) and not works and not holds
     elsewhere = owner is not None and owner is not process and owner.pid not in beside and not _sleeps(view, owner)
     root = owner.pid if owner is not None and elsewhere else -1
