@@ -144,7 +144,11 @@ def test_calls_and_faults_are_counted_per_thread(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGTSTP])
 def test_the_signal_that_stopped_it_is_told(tmp_path: Path, number: signal.Signals) -> None:
     """The kernel tells it to a tracer; it stays stopped when it is let go. Whoever runs has no such signal."""
-    code = "import signal, time; signal.signal(signal.SIGTSTP, signal.SIG_DFL); print('up', flush=True); time.sleep(600)"
+    # in a group of its own: one without a parent in its session, as a runner's may be, is not stopped by SIGTSTP
+    code = (
+        "import os, signal, time; os.setpgid(0, 0); signal.signal(signal.SIGTSTP, signal.SIG_DFL); "
+        "print('up', flush=True); time.sleep(600)"
+    )
     with target(code) as process:
         before = _told(tmp_path / "before", process.pid)
         process.send_signal(number)
