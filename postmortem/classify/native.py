@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import List, Optional, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 from ..evidence import NativeFrame, Process, PythonFrame, Thread, Wait
 from ..findings import Culprit
@@ -30,6 +30,8 @@ _WITHOUT_GIL = frozenset((
 ))  # fmt: skip
 #: The same of a pipe or socket, but not of a file, the interpreter's source for one.
 _READS = frozenset(("read", "readv"))
+#: A turn of native frames tells how somebody came here; more of them is for `postmortem debug`.
+_SHOWN = 4
 
 
 def is_program(frame: NativeFrame) -> bool:
@@ -93,6 +95,12 @@ def where(frame: NativeFrame) -> str:
     """``smooth of _smooth.so``"""
     module = (frame.module or "?").rsplit("/", 1)[-1]
     return f"{frame.function} of {module}" if frame.function else module
+
+
+def led_there(frames: Sequence[NativeFrame]) -> Optional[str]:
+    """The functions of extensions, and of libraries that they use, most recent call first: ``a of _x.so called by …``."""
+    names = list(dict.fromkeys(where(f) for f in frames if is_program(f)))
+    return " called by ".join(names[:_SHOWN]) if names else None
 
 
 def culprit(process: Process, thread: Thread, frame: NativeFrame) -> Optional[Culprit]:

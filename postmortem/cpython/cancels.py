@@ -15,10 +15,10 @@ from .code import Code
 from .frames import Frame, Frames
 from .interpreter import Python
 from .objects import NotThat
+from .origins import is_program
 
 #: What ends the waits of other tasks.
 _NAMES = frozenset(("cancel", "all_tasks", "TaskGroup", "create_task_group", "CancelScope", "cancel_scope"))
-_LIBRARY = ("/site-packages/", "/dist-packages/", "/lib/python3.", "/lib64/python3.", "<frozen ")
 _MOST_MODULES, _MOST_CODES, _MOST_VALUES, _DEPTH = 200, 10_000, 5_000, 4
 #: co_consts stands before co_names in PyCodeObject (Include/cpython/code.h of 3.8-3.15).
 _CONSTS = -8
@@ -35,10 +35,6 @@ def cancels(python: Python, frames: Iterable[Frame]) -> Optional[Tuple[str, ...]
     except (Fault, NotThat):
         return None
     return None if search.cut else tuple(sorted(search.found))
-
-
-def is_program(file: str) -> bool:
-    return not any(part in file for part in _LIBRARY)
 
 
 class _Search:

@@ -16,6 +16,7 @@ from .frames import Frame
 from .interpreter import Python, ThreadState
 from .names import MACHINERY
 from .objects import NotThat
+from .origins import is_program
 from .tasks import TaskState
 
 _MOST_ITEMS = 32  # of a container that is looked into
@@ -102,7 +103,7 @@ class VariableSearch:
         frames = self.python.frames
         self._search(list(itertools.islice(frames.locals(user.frame), 200)), user)
         namespace = frames.globals(user.frame)
-        if not namespace or namespace in self._modules or "/lib/python3." in user.frame.code.filename:
+        if not namespace or namespace in self._modules or not is_program(user.frame.code.filename):
             return
         self._modules.add(namespace)
         try:

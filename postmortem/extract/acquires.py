@@ -29,6 +29,7 @@ from ..cpython.attributes import attribute, class_value
 from ..cpython.frames import Frame, Frames
 from ..cpython.names import MACHINERY
 from ..cpython.objects import NotThat
+from ..cpython.origins import is_stdlib
 from ..memory import Fault
 from .callsites import (
     CallSite,
@@ -54,8 +55,6 @@ LOCKS: Verbs = {"acquire": True, "release": False}
 QUEUES: Verbs = {"get": True, "get_nowait": True, "put": False, "put_nowait": False}
 #: Methods of contextlib.ExitStack by which it takes what is its argument, and gives back all that it has.
 _STACKS: Verbs = {"enter_context": True, "close": False, "pop_all": False}
-#: Part of the paths of the standard library, whose helpers guard what is theirs.
-_LIBRARY = "/lib/python3."
 _MOST_FILES = 300
 #: Functions called by a function that called …
 _DEPTH = 4
@@ -126,8 +125,9 @@ class Acquires:
         self._files: Tuple[str, ...] = ()
 
     def consider(self, files: Iterable[str]) -> None:
-        """The files of the program, in which functions that acquire on behalf of their callers are looked for."""
-        self._files = tuple(f for f in dict.fromkeys(files) if _LIBRARY not in f or "-packages/" in f)[:_MOST_FILES]
+        """The files of the program, in which functions that acquire on behalf of their callers are looked for: not those of the
+        standard library, whose helpers guard what is theirs."""
+        self._files = tuple(f for f in dict.fromkeys(files) if not is_stdlib(f))[:_MOST_FILES]
         self._helpers.clear()
 
     def source(self, file: str) -> Source:

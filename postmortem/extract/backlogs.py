@@ -20,12 +20,6 @@ from .window import Window, number
 _LEAST, _GREW = 64, 16
 _MOST_TOLD = 12
 _SECONDS = 0.5
-_MOST_FILES, _MOST_PLACES = 40, 8
-_FILLS = frozenset(
-    ("put", "put_nowait", "append", "appendleft", "extend", "send", "send_nowait", "push", "submit", "write")
-)
-_EMPTIES = frozenset(("get", "get_nowait", "pop", "popleft", "receive", "receive_nowait", "read"))
-_LIBRARY = "/lib/python3."
 
 
 class BacklogBook:

@@ -10,6 +10,7 @@ from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
 from ..cpython.keptexceptions import Kept, Reader, find
 from ..cpython.objects import NotThat
+from ..cpython.origins import is_program
 from ..cpython.variablesearch import CONTAINERS, Named, User, VariableSearch
 from ..evidence import KeptException, PythonFrame
 from ..memory import ElfCore, Fault
@@ -21,7 +22,6 @@ _SEARCH_S = 0.2
 #: Fewer, that keep less, are in every program.
 _LEAST_COUNT, _LEAST_BYTES = 20, 1 << 20
 _MOST_TOLD, _MOST_KEEPERS = 5, 4
-_LIBRARY = "/lib/python3."
 
 
 class _Group(NamedTuple):
@@ -107,7 +107,7 @@ class KeptBook:
 
 def _caught(kept: Kept) -> Tuple[Frame, int]:
     """The outermost frame of the program itself."""
-    own = (one for one in kept.frames if _LIBRARY not in one[0].code.filename)
+    own = (one for one in kept.frames if is_program(one[0].code.filename))
     return next(own, kept.frames[0])
 
 

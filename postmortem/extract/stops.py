@@ -8,9 +8,9 @@ import ast
 from typing import Iterable, Iterator, List, Optional, Set, Tuple
 
 from ..cpython import layouts as L
-from ..cpython.cancels import is_program
 from ..cpython.interpreter import Python
 from ..cpython.objects import NotThat
+from ..cpython.origins import is_program
 from ..evidence import PythonFrame
 from ..memory import Fault
 from .scripts import import_path

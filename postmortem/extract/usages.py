@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
+from ..cpython.origins import is_program, is_stdlib
 from ..evidence import PythonFrame
 from .acquires import Lines
 
@@ -14,10 +15,7 @@ _FILLS = frozenset((
     "setdefault", "update", "insert",
 ))  # fmt: skip
 _EMPTIES = frozenset(("get", "get_nowait", "pop", "popleft", "receive", "receive_nowait", "read"))
-_LIBRARY = "/lib/python3."
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-
-
 _REPEATS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 #: asyncio's, anyio's and trio's ways to have something run by the event loop.
 _SPAWNS = frozenset((
@@ -43,7 +41,7 @@ class Usages:
         """What is done in these files, the standard library's left out, with a variable or an attribute of this name."""
         found: Dict[str, List[PythonFrame]] = {"made": [], "filled": [], "emptied": []}
         noted: Set[Tuple[str, int]] = set()
-        for file in [file for file in files if _LIBRARY not in file or "-packages/" in file][:_MOST_FILES]:
+        for file in [file for file in files if not is_stdlib(file)][:_MOST_FILES]:
             tree = self.tree(file)
             for node, function in nodes(tree) if tree is not None else ():
                 what = _use(node, name)
@@ -56,7 +54,7 @@ class Usages:
     def making(self, cls: str, files: Iterable[str]) -> Tuple[PythonFrame, ...]:
         """Where the program makes objects of a class of this name."""
         found: List[PythonFrame] = []
-        for file in [file for file in dict.fromkeys(files) if _LIBRARY not in file][:_MOST_FILES]:
+        for file in [file for file in dict.fromkeys(files) if is_program(file)][:_MOST_FILES]:
             tree = self.tree(file)
             for node, function in nodes(tree) if tree is not None else ():
                 if isinstance(node, ast.Call) and _is_called(node.func, cls):
@@ -66,7 +64,7 @@ class Usages:
     def spawning(self, files: Iterable[str]) -> Tuple[PythonFrame, ...]:
         """Where tasks and callbacks are made in numbers: in a loop or a comprehension."""
         found: List[PythonFrame] = []
-        for file in [file for file in dict.fromkeys(files) if _LIBRARY not in file][:_MOST_FILES]:
+        for file in [file for file in dict.fromkeys(files) if is_program(file)][:_MOST_FILES]:
             tree = self.tree(file)
             for node, function in nodes(tree) if tree is not None else ():
                 if isinstance(node, _REPEATS) or _is_of_many(node):

@@ -28,7 +28,7 @@ from .reach import Books, Reaches
 from .serving import with_servers
 from .signals import caught, signal_handlers
 from .stops import stops
-from .window import number
+from .window import integer, number
 
 if TYPE_CHECKING:
     from .process import Reader
@@ -49,7 +49,7 @@ def process_of(reader: Reader, native: Mapping[int, Tuple[NativeFrame, ...]]) ->
     catches = caught(raw.get("signals_caught"))
     return Process(
         pid=reader.pid,
-        ppid=_integer(raw.get("ppid")) if raw else reader.core.ppid,
+        ppid=integer(raw.get("ppid")) if raw else reader.core.ppid,
         argv=_words(raw.get("argv")) or tuple(reader.core.argv.split()),
         exe=raw.get("exe") if isinstance(raw.get("exe"), str) else None,
         state=raw.get("state") if isinstance(raw.get("state"), str) else None,
@@ -145,10 +145,6 @@ def _info(python: Python) -> PythonInfo:
 
 def _words(value: Any) -> Tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list) else ()
-
-
-def _integer(value: Any) -> Optional[int]:
-    return value if isinstance(value, int) else None
 
 
 def _cpus(value: Any) -> Optional[int]:

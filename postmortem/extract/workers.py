@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..cpython.cancels import is_program
 from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
 from ..cpython.names import Names
+from ..cpython.origins import is_program
 from ..cpython.workers import (
     EXECUTOR,
     POOL,

@@ -14,7 +14,7 @@ API, such as to hold the GIL around each call.
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional
+from typing import Iterator, Optional
 
 from .. import native
 from ..crashing import Crashed, crashes, gave_up_unnamed, kind, lines, said, whereabouts
@@ -83,9 +83,9 @@ def _facts(found: Crashed, words: Optional[str], known: Optional[Meaning]) -> It
         yield f"which means that {known.words}"
     if crash.holds_gil is not None:
         yield f"{found.who} {'held' if crash.holds_gil else 'did not hold'} the GIL"
-    frames: List[str] = [native.where(f) for f in found.natives if native.is_program(f)]
-    if frames:
-        yield f"native code that led there: {' called by '.join(list(dict.fromkeys(frames))[:4])}"
+    calls = native.led_there(found.natives)
+    if calls is not None:
+        yield f"native code that led there: {calls}"
     if not found.below:
         yield f"{found.who} has no Python frame: it was started by native code, or its state was being taken down"
     recursion = found.thread.recursion if found.thread is not None else None

@@ -78,9 +78,9 @@ def _match(view: View, found: Crashed) -> Match:
     facts = [f'{who} said before it ended the process: "{text}"', *([f"which means that {means}"] if means else [])]
     if crash.python_error_basis == "inferred" and crash.message is None:
         facts.append("the message was found by the texts that the thread's stack points to")
-    frames = [native.where(f) for f in found.natives if native.is_program(f)]
-    if frames:
-        facts.append(f"native code that called the allocator: {' called by '.join(list(dict.fromkeys(frames))[:4])}")
+    calls = native.led_there(found.natives)
+    if calls is not None:
+        facts.append(f"native code that called the allocator: {calls}")
     facts += [whereabouts(found)] if whereabouts(found) else []
     if not _AT_ONCE.search(text):
         facts.append("the damage is older than this call: whoever called the allocator next was bound to meet it")

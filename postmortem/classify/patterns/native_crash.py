@@ -17,7 +17,7 @@ maintainers the rest.
 from __future__ import annotations
 
 import signal
-from typing import Iterator, List, Optional
+from typing import Iterator, Optional
 
 from .. import native
 from ..crashing import Crashed, crashes, instruction, kind, lines, whereabouts
@@ -46,9 +46,6 @@ PATTERN = Pattern(
         "https://man7.org/linux/man-pages/man2/sigaction.2.html",
     ),
 )
-
-#: A turn of native frames tells how somebody came here; more of them is for `postmortem debug`.
-_SHOWN = 4
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -108,9 +105,9 @@ def _checked(view: View, found: Crashed) -> Match:
 
 def _came_from(found: Crashed) -> Iterator[str]:
     """The extension, or what it has called."""
-    frames: List[str] = [native.where(f) for f in found.natives if native.is_program(f)]
-    if frames:
-        yield f"native code that led there: {' called by '.join(list(dict.fromkeys(frames))[:_SHOWN])}"
+    calls = native.led_there(found.natives)
+    if calls is not None:
+        yield f"native code that led there: {calls}"
     own: Optional[str] = next((short(f) for f in found.below), None)
     if own is None:
         yield f"no Python code is below it: {found.who} was started by native code, or its Python stack could not be read"
