@@ -247,6 +247,11 @@ def said(text: str) -> str:
     return re.sub(r"%[-+ #0-9.]*(l|ll|z)?[sRSUVpdiuxc]", "…", text)
 
 
+def without_gil(found: Crashed) -> bool:
+    """Did it run code of the interpreter, which is for those alone that hold the GIL?"""
+    return found.crash.holds_gil is False and any(native.is_interpreter(f) for f in found.natives[:2])
+
+
 def whereabouts(found: Crashed) -> str:
     """What the thread did at the place, where that says how far the place is to be trusted."""
     if found.thread is not None and found.thread.gc:
@@ -256,6 +261,6 @@ def whereabouts(found: Crashed) -> str:
         )
     if found.below and any(f.function and _LEAVING.match(f.function) for f in _above_python(found)):
         return "a function that this line called was returning, and gave back what its variables held"
-    if found.crash.holds_gil is False and any(native.is_interpreter(f) for f in found.natives[:2]):
+    if without_gil(found):
         return "it ran code of the interpreter without holding the GIL, which is for those alone that hold it"
     return ""

@@ -6,7 +6,7 @@ import signal
 from typing import Callable, Optional, Tuple
 
 from . import native
-from .crashing import Crashed
+from .crashing import Crashed, without_gil
 
 #: mmap_min_addr is 64 kB: nobody has memory below, and a field of an object at NULL lies there.
 _NULL = 0x10000
@@ -87,10 +87,6 @@ def advice(found: Crashed) -> Optional[str]:
     return next((text for asked, text in _ADVICE if asked(found)), None)
 
 
-def _without_gil(found: Crashed) -> bool:
-    return found.crash.holds_gil is False and any(native.is_interpreter(f) for f in found.natives[:2])
-
-
 def _freed(found: Crashed) -> bool:
     return found.crash.address is not None and filling(found.crash.address) is not None
 
@@ -104,7 +100,7 @@ _ADVICE: Tuple[Tuple[Callable[[Crashed], bool], str], ...] = (
     (cut,
      "Declare restype and argtypes of the functions called through ctypes: a result without a restype is a C int of 32 bits, "
      "which cuts pointers in half (ctypes.c_void_p keeps them whole)."),
-    (_without_gil,
+    (without_gil,
      "Call functions of Python's C API with the GIL held: PyGILState_Ensure around them in C, ctypes.PyDLL or ctypes.pythonapi "
      "in place of CDLL."),
     (lambda found: found.crash.access == "execute",

@@ -13,7 +13,7 @@ from ..cpython.tasks import TaskState
 from ..cpython.variablesearch import User, users_of
 from ..evidence import Backlog, PythonFrame, Waker, replace
 from ..memory import Fault
-from .usages import Usages
+from .usages import Usages, last_name
 from .window import Window, number
 
 #: Shorter ones are told only when they grew.
@@ -68,9 +68,9 @@ class BacklogBook:
 
     def _told(self, queue: Queue, draft: Backlog) -> Backlog:
         files = dict.fromkeys(user.frame.code.filename for user in queue.users)
-        places = self._usages.of(_last(queue.name), files)
+        places = self._usages.of(last_name(queue.name), files)
         for name in queue.through if not places.filled else ():  # an executor's queue is filled through the executor
-            outer = self._usages.of(_last(name), files)
+            outer = self._usages.of(last_name(name), files)
             places = places._replace(filled=places.filled or outer.filled)
         if not places.made:
             places = places._replace(made=self._usages.making(queue.kind.rsplit(".", 1)[-1], files))
@@ -86,8 +86,3 @@ class BacklogBook:
         tid = self._tid_of.get(user.thread) if user.thread is not None else None
         task = self._task_of.get(user.task) if user.task is not None else None
         return Waker("reach", "memory", tid=tid, task=task, frame=self._shown(user.frame))
-
-
-def _last(name: str) -> str:
-    """``jobs`` of ``Intake.jobs[…]``"""
-    return name.replace("[…]", "").rsplit(".", 1)[-1]

@@ -14,7 +14,7 @@ from ..cpython.origins import is_program
 from ..cpython.variablesearch import CONTAINERS, Named, User, VariableSearch
 from ..evidence import KeptException, PythonFrame
 from ..memory import ElfCore, Fault
-from .usages import Usages
+from .usages import Usages, last_name
 from .window import Window, integer
 
 _SECONDS = 1.0  # to look through a core that no probe has told the exceptions of: a gigabyte, where others work a third
@@ -90,7 +90,7 @@ class KeptBook:
         files += [state_frame.code.filename for state in self._threads.values() for state_frame in state.frames[:60]]
         stored = list(self._usages.handlers(caught.code.filename, caught_line))
         for name in names:
-            stored += self._usages.of(name.replace("[…]", "").rsplit(".", 1)[-1], dict.fromkeys(files)).filled
+            stored += self._usages.of(last_name(name), dict.fromkeys(files)).filled
         return KeptException(
             type=largest.type,
             count=round(len(group.kept) * share),

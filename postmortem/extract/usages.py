@@ -114,6 +114,11 @@ def _parsed(texts: Optional[List[str]]) -> Optional[ast.Module]:
         return None
 
 
+def last_name(way: str) -> str:
+    """``jobs`` of ``Intake.jobs[…]``"""
+    return way.replace("[…]", "").rsplit(".", 1)[-1]
+
+
 def nodes(tree: ast.Module) -> Iterator[Tuple[ast.AST, str]]:
     """Each node with the name of the function, or class, that it stands in; outer ones first."""
     waiting: List[Tuple[ast.AST, str]] = [(tree, "<module>")]
