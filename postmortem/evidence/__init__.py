@@ -22,13 +22,13 @@ from .processes import Process, SignalHandler
 from .resources import End, Resource, Waker
 from .stacks import Calling, Frame, LeftOut, Local, NativeFrame, PythonFrame, Recursion, Sample, ThreadException
 from .structs import replace
-from .threads import Counters, HeldLock, Thread, Wait
+from .threads import Counters, HeldLock, Stretch, Thread, Wait
 from .whole import SCHEMA, Evidence, Gap, Timings, Trigger
 
 __all__ = [
     "SCHEMA", "Backlog", "Calling", "Collections", "ControlGroup", "Counters", "Crash", "End", "Evidence", "Frame",
     "Gap", "Gil", "HeldLock", "Interpreter", "KeptException", "LeftOut", "Local", "Loop", "Machine", "NativeFrame",
     "Pool", "Process", "PythonFrame", "PythonInfo", "Recursion", "Resource", "Sample", "SignalHandler", "StopTheWorld",
-    "Task", "TaskWait", "Thread", "ThreadException", "Timings", "Trigger", "Wait", "Waker", "decode", "encode",
+    "Stretch", "Task", "TaskWait", "Thread", "ThreadException", "Timings", "Trigger", "Wait", "Waker", "decode", "encode",
     "json_bytes", "replace",
 ]  # fmt: skip

@@ -61,6 +61,18 @@ class HeldLock(msgspec.Struct, frozen=True):
     basis: str  # "recorded" | "with-slot" | "inferred"
 
 
+class Stretch(msgspec.Struct, frozen=True):
+    """What a thread was at from one look of the window to the next that differs.
+
+    doing: "holds" (the GIL) "waits" (for the GIL) "runs" (on a CPU, or ready to; the GIL is not known to be its own)
+    "blocked" (in a system call, not for the GIL) "unknown"
+    """
+
+    first_s: float  # since the window began
+    last_s: float
+    doing: str
+
+
 class Thread(msgspec.Struct, frozen=True):
     tid: int
     name: Optional[str] = None
@@ -70,6 +82,7 @@ class Thread(msgspec.Struct, frozen=True):
     stack: Tuple[Frame, ...] = ()  # merged, most recent call first
     counters: Optional[Counters] = None
     samples: Tuple[Sample, ...] = ()
+    timeline: Tuple[Stretch, ...] = ()  # over the observation window, without gaps; () when there was none
     holds: Tuple[HeldLock, ...] = ()
     is_main: bool = False
     daemon: Optional[bool] = None

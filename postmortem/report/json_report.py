@@ -102,6 +102,7 @@ def _thread(thread: ev.Thread) -> Json:
         "stack": [_frame(frame) for frame in thread.stack],
         "counters": _plain(thread.counters),
         "samples": [_sample(sample) for sample in thread.samples],
+        "timeline": _plain(thread.timeline),
         "holds": [_held(held) for held in thread.holds],
         "exceptions": [_plain(raised) for raised in thread.exceptions],
         "gc": thread.gc,
