@@ -24,6 +24,10 @@ from .signature import signature
 from .view import View
 
 
+#: Reasons kept of one pattern that is ruled out.
+_RULED_OUT = 3
+
+
 @dataclass(frozen=True)
 class Rule:
     """A pattern with its matcher and its page."""
@@ -76,8 +80,22 @@ def classify(evidence: Evidence) -> Diagnosis:
         signature=signature(evidence, leading),
         findings=tuple(findings),
         abstained=tuple(dict.fromkeys(abstained)),
-        ruled_out=tuple(dict.fromkeys(ruled_out)),
+        ruled_out=_few_of_each(ruled_out),
     )
+
+
+def _few_of_each(ruled_out: List[RuledOut]) -> Tuple[RuledOut, ...]:
+    """A process with a hundred pools rules the same out a hundred times: who reads that no longer sees the rest."""
+    alike: Dict[str, List[RuledOut]] = {}
+    for item in dict.fromkeys(ruled_out):
+        alike.setdefault(item.pattern, []).append(item)
+    kept: List[RuledOut] = []
+    for pattern, items in alike.items():
+        shown = items if len(items) <= _RULED_OUT + 1 else items[:_RULED_OUT]
+        kept += shown
+        if len(shown) < len(items):
+            kept.append(RuledOut(pattern, f"likewise {len(items) - len(shown)} times more"))
+    return tuple(kept)
 
 
 def _finding(evidence: Evidence, pattern: Pattern, match: Match, others: List[Tuple[Pattern, Match]]) -> Finding:

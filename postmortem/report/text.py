@@ -21,6 +21,7 @@ _DOINGS = 6
 _FACTS = 12
 _OTHERS = 5
 _GAPS = 8
+_RULED_OUT = 12
 
 _CONFIDENCE = {
     "proven": "the evidence admits no other reading",
@@ -181,8 +182,10 @@ def _summary(page: Page, process: Process, term: wording.Glossary) -> None:
 def _undecided(page: Page, diagnosis: Diagnosis) -> None:
     if diagnosis.ruled_out:
         page.heading("Ruled out")
-        for item in diagnosis.ruled_out:
+        for item in diagnosis.ruled_out[:_RULED_OUT]:
             page.text(f"{item.pattern}: {item.because}", 2, first="- ")
+        if len(diagnosis.ruled_out) > _RULED_OUT:
+            page.text(f"{len(diagnosis.ruled_out) - _RULED_OUT} more: `-f json` shows all.", 2, first="- ")
     if diagnosis.abstained:
         page.heading("Could not be decided")
         for absent in diagnosis.abstained:
