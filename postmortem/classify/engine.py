@@ -23,7 +23,6 @@ from .pattern import ANYTHING, CannotTell, Match, Matcher, No, Pattern
 from .signature import signature
 from .view import View
 
-
 #: Reasons kept of one pattern that is ruled out.
 _RULED_OUT = 3
 
