@@ -11,7 +11,7 @@ import time
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from ..cpython.backlogs import Backlogs, length
-from ..cpython.interpreter import Python, switch_counter
+from ..cpython.interpreter import Python, holder_of, switch_counter
 from ..cpython.keptexceptions import find
 from ..cpython.loopturns import turn_of
 from ..cpython.nativecalls import native_call
@@ -40,6 +40,8 @@ _MOST_SEARCHED = 8
 #: Calls in C, of all threads of a process, of which it is looked each time whether they go on.
 _MOST_CALLS = 32
 _MOST_TASKS = 5000
+#: Changes of the GIL's holder that are kept; a window of seconds sees some hundreds.
+_MOST_HOLDERS = 1000
 _FAILED = (NoInterpreter, Fault, NotThat, OSError, ValueError)
 
 
@@ -95,6 +97,7 @@ class _Interpreter:
         self._queues_began = 0.0
         self._lengths: List[Any] = []
         self._looks = self._busy = 0
+        self._holders: List[List[float]] = []  # [time.monotonic(), address of the thread state, 0 for nobody]
         self._python: Optional[Python] = None
         self._exceptions: Optional[Dict[str, Any]] = None
         self._waits: Optional[Dict[str, int]] = None  # address of a task → of the future that it awaits
@@ -185,6 +188,7 @@ class _Interpreter:
             with contextlib.suppress(Fault, OSError):
                 self._busy += bool(self._memory.u32(self._flag))
                 self._looks += 1
+        self._note_holder()
         for state, (at, first) in list(self._instructions.items()):
             with contextlib.suppress(Fault, OSError):
                 if self._memory.read(at, _INSTRUCTION) == first:
@@ -192,6 +196,14 @@ class _Interpreter:
             # a loop that calls the same with the same is at the same instruction most of the time, and not always
             del self._instructions[state]
             self.calls.pop(state, None)
+
+    def _note_holder(self) -> None:
+        if self._switches is None or len(self._holders) >= _MOST_HOLDERS:
+            return
+        with contextlib.suppress(Fault, OSError):
+            holder = holder_of(self._memory, self._switches["address"])
+            if not self._holders or self._holders[-1][1] != holder:
+                self._holders.append([round(time.monotonic(), 4), holder])
 
     def finish(self) -> Dict[str, Any]:
         try:
@@ -219,6 +231,7 @@ class _Interpreter:
             "switches": (last - known["first"]) % _WORD,
             "seconds": round(time.monotonic() - self._began, 6),
             "switch_interval_s": known["interval"],
+            "holders": self._holders,
         }
 
     def _collector(self) -> Optional[Dict[str, Any]]:

@@ -292,3 +292,10 @@ def switch_counter(memory: Memory, runtime: Runtime) -> Tuple[int, float]:
     if not 0 < interval < 1 << 40:
         raise Fault(address, 8, "the interpreter lock's record is damaged")
     return address + L.GIL_SWITCH_NUMBER, interval / 1e6
+
+
+def holder_of(memory: Memory, counter: int) -> int:
+    """The address of the thread state that holds the GIL now, 0 when nobody does; ``counter``: of :func:`switch_counter`.
+    For an observer of a running process: one read. Raises Fault."""
+    _interval, holder, locked = memory.words(counter - L.GIL_SWITCH_NUMBER, 3)
+    return holder if locked & 0xFFFFFFFF == 1 else 0

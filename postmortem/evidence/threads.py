@@ -65,7 +65,7 @@ class Stretch(msgspec.Struct, frozen=True):
     """What a thread was at from one look of the window to the next that differs.
 
     doing: "holds" (the GIL) "waits" (for the GIL) "runs" (on a CPU, or ready to; the GIL is not known to be its own)
-    "blocked" (in a system call, not for the GIL) "unknown"
+    "blocked" (in a system call, not for the GIL) "unknown" (also: in a futex of which nobody knows whether it is the GIL's)
     """
 
     first_s: float  # since the window began

@@ -11,6 +11,7 @@ from . import waits
 from .endpoints import DescriptorBook
 from .raw import Raw, comm, last_call
 from .signals import caught
+from .timelines import timeline
 from .window import assigned, counters, number
 
 
@@ -66,4 +67,5 @@ def _bare_thread(tid: int, pid: int, raw: Raw, book: DescriptorBook) -> Thread:
         tid=tid, name=name if isinstance(name, str) else None,
         state=facts.get("state") if isinstance(facts.get("state"), str) else None,
         wait=wait, stack=stack, counters=counters(raw.window, tid), samples=samples, is_main=tid == pid,
+        timeline=timeline(raw.window, tid, None, (), lambda _word: None),  # which word is the GIL's, a core tells
     )  # fmt: skip

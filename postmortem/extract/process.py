@@ -28,6 +28,7 @@ from .sharedwork import SharedWork
 from .stacks import Stacks
 from .states import idents, match_states
 from .tasks import TaskBook
+from .timelines import holders, timeline
 from .usages import Usages
 from .variables import Variables, thread_exceptions
 from .whole import process_of
@@ -64,6 +65,7 @@ class Reader:
         self.tasks = TaskBook(python, self, lines, self.gaps) if python else None
         self.descriptors = DescriptorBook(raw.descriptors)
         self.polls = Polls(python, self.descriptors)
+        self._holders = holders(raw.window)
 
     # ------------------------------------------------------------------ threads
 
@@ -137,6 +139,9 @@ class Reader:
             wait=wait,
             counters=counters(self.raw.window, thread.tid),
             samples=self.raw.samples.get(thread.tid) or (self.raw.samples.get(state.ident, ()) if state else ()),
+            timeline=timeline(
+                self.raw.window, thread.tid, state.address if state else None, self._holders, self._wants_gil
+            ),
             is_main=thread.tid == self.pid,
             daemon=state.daemon if state else None,
             ident=state.ident if state else None,
@@ -193,15 +198,17 @@ class Reader:
     def _futex(self, word: int, tid: int, frames: Sequence[PyFrame]) -> Optional[waits.FutexFacts]:
         if self.python is None:
             return None
-        for interpreter in self.python.interpreters:
-            gil = interpreter.gil
-            if gil and gil.word_is_wait(word):
-                return waits.FutexFacts("gil", gil_id(interpreter.id), "wants the interpreter lock (GIL)")
+        wanted = next((i for i in self.python.interpreters if i.gil and i.gil.word_is_wait(word)), None)
+        if wanted is not None:
+            return waits.FutexFacts("gil", gil_id(wanted.id), "wants the interpreter lock (GIL)")
         shared = self.shared.futex(word, tid, frames)
         if shared is not None:
             return shared
         known = self.locks.wait(word, tid, frames) if self.locks is not None and frames else None
         return known or (self.buffers.futex(word, tid) if frames else None)
+
+    def _wants_gil(self, word: int) -> bool:
+        return self.python is not None and any(i.gil and i.gil.word_is_wait(word) for i in self.python.interpreters)
 
     def _gil(self, state: Optional[ThreadState], wait: Optional[Wait], native: Sequence[NativeFrame]) -> str:
         if self.python is None:

@@ -36,6 +36,7 @@ class Window(NamedTuple):
     cpu_s: Optional[float] = None
     minor_faults: Optional[int] = None
     major_faults: Optional[int] = None
+    began: Optional[float] = None  # time.monotonic() of the machine of the capture
 
 
 NO_WINDOW = Window(None, {}, None, None, {})
@@ -66,6 +67,7 @@ def read_window(path: Path) -> Window:
         number(data.get("cpu_s")),
         integer(data.get("minor_faults")),
         integer(data.get("major_faults")),
+        number(data.get("began")),
     )
 
 
