@@ -59,6 +59,7 @@ def render_many(results: Sequence[Tuple[str, Evidence, Diagnosis]], *, color: bo
 
 def _verdict(page: Page, evidence: Evidence, finding: Finding) -> None:
     page.line(f"Verdict: {finding.pattern}, {finding.confidence}", 0, "bold", _COLORS.get(finding.confidence, "cyan"))
+    page.text(f"{finding.confidence.capitalize()}: {_CONFIDENCE.get(finding.confidence, 'unknown')}.", 0, "dim")
     page.blank()
     page.text(finding.summary)
     chains.show(page, evidence, finding)
@@ -76,7 +77,6 @@ def _verdict(page: Page, evidence: Evidence, finding: Finding) -> None:
         page.text(fact, 2, first="- ")
     if len(finding.evidence) > _FACTS:
         page.text(f"{len(finding.evidence) - _FACTS} more: `-f json` shows all.", 2, first="- ")
-    page.text(f"{finding.confidence}: {_CONFIDENCE.get(finding.confidence, 'unknown')}.", 2, "dim", first="- ")
     for reference in finding.references:
         page.text(f"See {reference}", 2, "dim")
     if finding.victims:

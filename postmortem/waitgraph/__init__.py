@@ -20,6 +20,7 @@ from .chains import Chain
 from .cycles import Cycle
 from .edges import Edge
 from .graph import WAKES, WaitGraph, graph_of
+from .reasons import known_from
 
 __all__ = [
     "WAKES",
@@ -31,6 +32,7 @@ __all__ = [
     "Places",
     "WaitGraph",
     "graph_of",
+    "known_from",
     "program",
     "thread_label",
 ]

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Dict, Iterable, List, Mapping, Sequence, Set, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from .agents import Agent, Places
 from .edges import Edge
 
 _STEPS, _NAMED = 12, 4
+_BASES = {
+    "recorded": "as the lock itself records",
+    "with-slot": "as its `with` statement in progress shows",
+    "inferred": "inferred from the source code",
+    "kernel": "as the kernel records",
+    "memory": "found in memory",
+}
 #: Agents that are walked over: the sentences end long before.
 _WALKED = 5_000
 
@@ -64,7 +71,7 @@ def _step(agent: Agent, edge: Edge, places: Places) -> str:
     if edge.wakers and edge.resource is not None:
         names = _names(edge.wakers, places)
         if edge.verb == "wants":
-            text += f", held by {names} (known: {edge.basis})"
+            text += f", held by {names} ({known_from(edge.basis)})"
         elif not edge.everyone:
             text += f", which only {names} could end"
     elif not edge.wakers and not edge.everyone:
@@ -87,3 +94,8 @@ def _nobody(pid: int, places: Places) -> str:
         f"only code of process {pid} could signal these, and none can run: {all_threads} without a time limit{and_tasks}; no "
         f"timer is set, and no descriptor or process outside can wake one{handlers}"
     )
+
+
+def known_from(basis: Optional[str]) -> str:
+    """How it is known who holds something, in words."""
+    return _BASES.get(basis or "", "it is not known from where")

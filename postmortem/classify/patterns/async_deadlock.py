@@ -19,7 +19,7 @@ from typing import Iterator, List, Tuple
 
 from ...evidence import Process, PythonFrame
 from ...findings import Culprit
-from ...waitgraph import Agent, Cycle, Edge
+from ...waitgraph import Agent, Cycle, Edge, known_from
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, Pattern
 from ..sharedresults import AWAITS_REMEDY, circle_of, circles
@@ -109,7 +109,7 @@ def _link(view: View, edge: Edge, after: Edge) -> Tuple[str, List[Culprit]]:
     lines: List[Tuple[Agent, PythonFrame]] = [(edge.waiter, frame)] if frame else []
     if held:
         lines.append((after.waiter, held.frame))
-    verb = f"{edge.verb} {edge.what}, held by {who}{since} (known: {edge.basis})" if edge.verb == "wants" else (
+    verb = f"{edge.verb} {edge.what}, held by {who}{since} ({known_from(edge.basis)})" if edge.verb == "wants" else (
         f"{edge.verb} {edge.what}" + (f", which only {who} could end" if edge.resource else "")
     )  # fmt: skip
     facts = "; ".join(edge.because)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Iterator
 
 from ...evidence import PythonFrame
+from ...waitgraph import known_from
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, Pattern
 from ..reentry import Reentry, reentries
@@ -51,7 +52,7 @@ def _match(view: View, found: Reentry, finalizer: PythonFrame) -> Match:
         confidence="proven" if found.sure else "likely",
         summary=f"{short(finalizer)} ran while {label(thread)} held {resource.description}, and wants the same lock",
         evidence=(
-            f"{label(thread)} took {resource.description} at {short(held.frame)} (known: {held.basis})",
+            f"{label(thread)} took {resource.description} at {short(held.frame)} ({known_from(held.basis)})",
             f"below {short(own_frame(below) or dropped)} an object went away, and {short(finalizer)} began to run",
             f"it waits for the same lock at {short(again)}" if again else "it waits for the same lock",
         ),

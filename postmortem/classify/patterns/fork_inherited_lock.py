@@ -18,7 +18,7 @@ from typing import Iterator, Optional, Tuple
 
 from ...evidence import Process, PythonFrame, Resource, Thread, Waker
 from ...findings import Culprit
-from ...waitgraph import Agent
+from ...waitgraph import Agent, known_from
 from ..knowledge import multiprocessing, own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..view import View, label, plural
@@ -92,7 +92,7 @@ def _own(view: View, process: Process, thread: Thread, resource: Resource, held:
         evidence=(
             f"{label(thread)} waits{at} for {resource.description}",
             f"it was taken{since}, in the part of the stack that is the parent's: the process was made by fork further in, "
-            f"and ends without ever returning there (known: {resource.owner_basis})",
+            f"and ends without ever returning there ({known_from(resource.owner_basis)})",
         ),
         culprits=tuple(dict.fromkeys(view.culprit(process, f, thread) for f in frames)),
         victims=(view.victim(process, thread),),

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Iterator, List, Optional, Tuple
 
 from ...findings import Culprit
-from ...waitgraph import Cycle, Edge
+from ...waitgraph import Cycle, Edge, known_from
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..view import View, do, plural
@@ -118,7 +118,7 @@ def _link(view: View, edge: Edge, after: Edge) -> Tuple[str, List[Culprit]]:
     wants = f"{edge.verb} {edge.what}, held by {who}{since}" if edge.verb == "wants" else (
         f"{edge.verb} {edge.what}, which only {who} could end{since}"
     )  # fmt: skip
-    return f"{graph.label(edge.waiter)}{at} {wants} (known: {edge.basis})", found
+    return f"{graph.label(edge.waiter)}{at} {wants} ({known_from(edge.basis)})", found
 
 
 def _remedy(view: View, cycle: Cycle) -> Optional[str]:

@@ -19,7 +19,7 @@ from typing import Iterator, List, Optional, Tuple
 
 from ...evidence import NativeFrame, Process, Thread
 from ...findings import Culprit
-from ...waitgraph import Cycle, Edge
+from ...waitgraph import Cycle, Edge, known_from
 from .. import native
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
@@ -81,7 +81,7 @@ def _match(view: View, process: Process, cycle: Cycle) -> Match:
     for edge, after in zip(cycle.edges, [*cycle.edges[1:], cycle.edges[0]]):
         thread = graph.places.thread(edge.waiter)
         at, found = _place(view, process, thread, module) if thread is not None else ("", [])
-        how = f" (known: {edge.basis})" if edge.kind != "thread" else ""
+        how = f" ({known_from(edge.basis)})" if edge.kind != "thread" else ""
         facts.append(f"{graph.label(edge.waiter)}{at} {_wants(edge, graph.label(after.waiter))}{how}")
         # whoever holds the GIL first: that is where it can be released
         culprits = [*found, *culprits] if edge.kind != "gil" else [*culprits, *found]

@@ -19,7 +19,7 @@ from typing import Dict, Iterator, List, Optional, Tuple
 
 from ...evidence import Process, PythonFrame, Resource, Waker
 from ...findings import Culprit
-from ...waitgraph import Agent
+from ...waitgraph import Agent, known_from
 from ..knowledge import is_library, own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..view import View, do, plural
@@ -105,7 +105,7 @@ def _match(view: View, process: Process, resource: Resource, holders: List[Holde
         what = (
             "another" if wants else "those who want one" if view.graph.needs(agent, resource.id) else "something else"
         )
-        since = f"{_at(' since', waker.frame)} (known: {waker.basis})"
+        since = f"{_at(' since', waker.frame)} ({known_from(waker.basis)})"
         facts.append(f"{graph.label(agent)} has one{since} and waits{_at('', frame)} for {what}")
     facts += resource.because
     behind = [Agent(process.pid, tid) for tid in resource.waiters] + [

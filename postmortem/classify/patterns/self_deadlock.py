@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import Iterator
 
+from ...waitgraph import known_from
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, No, Pattern
 from ..reentry import Reentry, reentries
@@ -62,7 +63,7 @@ def _match(view: View, found: Reentry) -> Match:
     queue = [t for tid in resource.waiters if tid != thread.tid for t in [view.thread(process, tid)] if t]
     at = f" at {short(again)}" if again else ""
     facts = [
-        f"{label(thread)} took {resource.description} at {short(held.frame)} (known: {held.basis})",
+        f"{label(thread)} took {resource.description} at {short(held.frame)} ({known_from(held.basis)})",
         f"the same thread waits for the same lock{at}, {plural(held.depth, 'call')} further in",
     ]
     if queue:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Iterator
 
 from ...evidence import PythonFrame
+from ...waitgraph import known_from
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, Pattern
 from ..reentry import Reentry, reentries
@@ -48,7 +49,7 @@ def _match(view: View, found: Reentry, handler: PythonFrame) -> Match:
         confidence="proven" if found.sure else "likely",
         summary=f"the signal handler {short(handler)} wants {resource.description}, which the code below it holds",
         evidence=(
-            f"{label(thread)} took {resource.description} at {short(held.frame)} (known: {held.basis})",
+            f"{label(thread)} took {resource.description} at {short(held.frame)} ({known_from(held.basis)})",
             f"a signal came, and {short(handler)} began to run on top of it",
             f"it waits for the same lock at {short(again)}" if again else "it waits for the same lock",
         ),
