@@ -163,7 +163,7 @@ def _frames(
         return
     above = _above(stack)
     if above:
-        page.line(f"native: {' < '.join(above[:_FEW_FRAMES])}", 6, "dim")
+        page.line(f"in native code: {' < '.join(above[:_FEW_FRAMES])}", 6, "dim")
     own = next((f for f in python[:limit] if wording.short_path(f.file) == f.file), None)
     for number, frame in enumerate(python[:limit]):
         _frame(page, frame.function, f"{wording.short_path(frame.file)}:{_number(frame.line)}")

@@ -93,7 +93,7 @@ def said(evidence: Evidence) -> Dict[str, Any]:
         for key in ("closed", "because", "wakers") if reaches or resource["closed"] or not resource["wakers"] else ():
             resource.pop(key)
     for thread in found["threads"]:
-        for key in ("counters", "samples", "state"):
+        for key in ("counters", "samples", "timeline", "state"):
             thread.pop(key, None)
         if thread.get("wait"):
             thread["wait"].pop("timeout_s", None)

@@ -118,7 +118,7 @@ def test_the_c_librarys_inner_frames_are_left_out() -> None:
     stack = (native("__futex_abstimed_wait_common64"), native("pthread_cond_timedwait"), native("take_gil"), py("f"))
     process = ev.Process(1, python=ev.PythonInfo("3.12.1"), threads=(ev.Thread(1, stack=stack),))
     report = text.render(ev.Evidence(ev.Trigger("pid"), (process,)), fi.Diagnosis(None, "n"), color=False)
-    assert "native: pthread_cond_timedwait < take_gil\n" in report
+    assert "in native code: pthread_cond_timedwait < take_gil\n" in report
 
 
 def test_idle_threads_are_shown_when_nothing_was_found() -> None:
