@@ -200,14 +200,20 @@ def _above_python(found: Crashed) -> List[NativeFrame]:
 # ---------------------------------------------------------------------- where
 
 
-def instruction(crash: Crash) -> Optional[str]:
-    """``strlen of libc.so.6 (`mov (%rdi),%rax`)``; None without a place."""
+def place(crash: Crash) -> Optional[str]:
+    """``strlen of libc.so.6``; None where it is not known."""
     if crash.pc is None:
         return None
     module = crash.module.rsplit("/", 1)[-1] if crash.module else None
-    place = f"{crash.function} of {module}" if crash.function and module else crash.function or module
+    known = f"{crash.function} of {module}" if crash.function and module else crash.function or module
+    return known or "code that lies in no file"
+
+
+def instruction(crash: Crash) -> Optional[str]:
+    """``strlen of libc.so.6 (`mov (%rdi),%rax`)``; None without a place."""
     text = f" (`{crash.instruction}`)" if crash.instruction else ""
-    return f"{place or 'code that lies in no file'}{text}"
+    known = place(crash)
+    return None if known is None else f"{known}{text}"
 
 
 def lines(view: View, found: Crashed, frames: Optional[Tuple[PythonFrame, ...]] = None) -> Tuple[Culprit, ...]:

@@ -65,7 +65,7 @@ def _kind(found: Crashed) -> Optional[str]:
     if crash.code_name == "SI_KERNEL":
         return "which no program can have: whatever was read as a pointer is none"
     if cut(found):
-        return "which is one cut to 32 bits, to judge by its size: where there is no memory"
+        return "which looks like a pointer cut to 32 bits"
     return None
 
 

@@ -85,7 +85,7 @@ def _chain(page: Page, graph: WaitGraph, chain: Chain) -> None:
             first="→ ",
         )
     if len(chain.edges) > _LINKS:
-        page.text(f"{len(chain.edges) - _LINKS} more links: `-f json` shows all.", 4)
+        page.text(wording.more(len(chain.edges) - _LINKS, "links"), 4)
 
 
 def _where(frames: Sequence[PythonFrame]) -> str:
@@ -110,8 +110,8 @@ def _link(graph: WaitGraph, edge: Edge, following: Optional[Agent]) -> str:
     if edge.kind in ("thread", "turn", "task"):
         return f"{text}{where}"
     if edge.signals:
-        more = f" and {len(edge.wakers) - 1} more refer" if len(edge.wakers) > 1 else " refers"
-        return f"{text}, to which {graph.label(following)}{more}{where}"
+        more = f" or {len(edge.wakers) - 1} more" if len(edge.wakers) > 1 else ""
+        return f"{text}, which only {graph.label(following)}{more} could signal{where.replace(', at', ', now at', 1)}"
     others = len(edge.wakers) - 1
     more = f" (or {others} more)" if others else ""
     if edge.verb != "wants":
@@ -132,7 +132,7 @@ def _held(graph: WaitGraph, edge: Edge, owner: Agent) -> Optional[HeldLock]:
 def _end(graph: WaitGraph, chain: Chain) -> str:
     edge = chain.edges[-1]
     if chain.end == "circle":
-        return ": the circle is closed"
+        return ": back at the start, in a circle"
     if chain.end == "gone":
         return ", whose holder is no more"
     if chain.end == "nobody":

@@ -30,7 +30,7 @@ def exceptions(page: Page, threads: Sequence[Thread], indent: int) -> None:
     for found in first[:_EXCEPTIONS]:
         page.text(_exception(found), indent)
     if len(first) > _EXCEPTIONS:
-        page.text(f"… and {len(first) - _EXCEPTIONS} more around it: `-f json` shows all.", indent)
+        page.text(f"… and {len(first) - _EXCEPTIONS} more around it: the JSON report (`-f json`) has all.", indent)
 
 
 def _raised(found: Tuple[ThreadException, ...]) -> object:
@@ -112,7 +112,7 @@ def variables(page: Page, found: Optional[Tuple[Local, ...]], indent: int) -> No
     for local in (found or ())[:_VARIABLES]:
         page.line(f"{local.name} = {local.text}", indent, "dim")
     if found and len(found) > _VARIABLES:
-        page.line(f"… {len(found) - _VARIABLES} more: `-f json` shows all", indent, "dim")
+        page.line(f"… {len(found) - _VARIABLES} more: the JSON report (`-f json`) has all", indent, "dim")
 
 
 def source(page: Page, evidence: Evidence, frame: PythonFrame, indent: int) -> None:

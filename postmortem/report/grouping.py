@@ -82,12 +82,16 @@ def threads(process: Process, diagnosis: Diagnosis) -> List[ThreadGroup]:
 def tasks(process: Process, diagnosis: Diagnosis) -> List[TaskGroup]:
     """Groups of unfinished tasks by stack and what they await: those with a culprit first, then the largest."""
     culprits = {(c.file, c.line, c.function) for finding in diagnosis.findings for c in finding.culprits}
+    named = {c.task for finding in diagnosis.findings for c in finding.culprits if c.pid == process.pid}
     found: Dict[Hashable, List[Task]] = {}
     for task in process.tasks:
         if task.state != "done":
             found.setdefault((task.state, task.awaiting, _places(task.stack)), []).append(task)
     groups = [
-        TaskGroup(tuple(members), any((f.file, f.line, f.function) in culprits for f in members[0].stack))
+        TaskGroup(
+            tuple(sorted(members, key=lambda task: task.name not in named and task.id not in named)),
+            any((f.file, f.line, f.function) in culprits for f in members[0].stack),
+        )
         for members in found.values()
     ]
     return sorted(groups, key=lambda g: (not g.cited, -len(g.tasks)))

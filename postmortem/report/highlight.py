@@ -22,7 +22,7 @@ def source_lines(evidence: Evidence, file: str, line: Optional[int], known: Opti
         return []
     around = range(line - _CONTEXT, line + _CONTEXT + 1)
     texts = {**held, line: middle}
-    return [(number, texts[number]) for number in around if number in texts]
+    return [(number, texts[number]) for number in around if number in texts and (number == line or texts[number].strip())]
 
 
 def show(page: Page, lines: List[Tuple[int, str]], marked: int, indent: int, span: Optional[Span] = None) -> None:

@@ -18,7 +18,7 @@ _FRAMES = 10
 _FEW_FRAMES = 4
 _PROCESSES = 8
 
-_MORE = "`-f json` shows all"
+_MORE = "the JSON report (`-f json`) has all"
 
 
 def show(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: wording.Glossary) -> None:
@@ -26,8 +26,8 @@ def show(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: wording.Glo
     groups = grouping.processes(evidence, diagnosis)
     for group in groups[:_PROCESSES]:
         process = group.first
-        _header(page, group, evidence)
-        if process.gil is not None:
+        _header(page, group, evidence, first=group is groups[0])
+        if process.gil is not None and wording.gil_tells(process.gil, process):
             page.text(wording.gil_line(process.gil, process, term), 2)
         page.text(details.collecting(process), 2)
         page.text(details.stopped_world(process), 2)
@@ -61,15 +61,16 @@ def command(process: Process) -> str:
     return " ".join(process.argv) or process.exe or (f"[{name}]" if name else "command unknown")
 
 
-def _header(page: Page, group: grouping.ProcessGroup, evidence: Evidence) -> None:
+def _header(page: Page, group: grouping.ProcessGroup, evidence: Evidence, first: bool) -> None:
     process, alike = group.first, len(group.processes) - 1
     label = f"Process {process.pid}" + (f" and {alike:,} more like it" if alike else "")
     page.heading(f"{label}: {escape.cut(escape.clean(command(process)), page.width - len(label) - 2)}")
-    parts = [kind_of(process), wording.plural(len(process.threads), "thread") + (" each" if alike else "")]
+    number = wording.plural(len(process.threads), "thread") + (" each" if alike else "")
+    parts = [kind_of(process), f"{number} (stacks: most recent call first)" if first else number]
     if any(p.pid == process.ppid for p in evidence.processes):
         parts.append(f"{'children' if alike else 'child'} of {process.ppid}")
     if process.fatal_signal:
-        parts.append(f"ended by signal {process.fatal_signal}")
+        parts.append(f"ended by {crashes.signal_name(process.fatal_signal)}")
     page.text(", ".join(parts), 2)
     page.text(details.held_up(process), 2)
     crashes.show(page, process, 2)
@@ -106,6 +107,8 @@ def _group(
     page.blank()
     page.line(_who(group), 2, "bold" if group.cited or thread.is_main else "cyan")
     state = wording.doing(wording.common_wait(group.threads), process, term)
+    if process.crash is not None and process.crash.tid == thread.tid:
+        state = "crashed here"
     if thread.gil == "holds" and thread.wait is not None:
         state += f"; holds the {term('GIL')}"
     work = wording.work(group.threads)
@@ -125,7 +128,7 @@ def _group(
 
 def _who(group: grouping.ThreadGroup) -> str:
     thread = group.first
-    main = " (main)" if thread.is_main else ""
+    main = " (main)" if thread.is_main and thread.name != "MainThread" else ""
     if len(group.threads) == 1:
         return f"{wording.thread_label(thread)}{main}"
     names = list(dict.fromkeys(t.name for t in group.threads if t.name))
@@ -162,7 +165,7 @@ def _frames(
         _native(page, [frame for frame in stack if isinstance(frame, NativeFrame)], limit)
         return
     above = _above(stack)
-    if above:
+    if above and (thread is None or _native_tells(thread)):
         page.line(f"in native code: {' < '.join(above[:_FEW_FRAMES])}", 6, "dim")
     own = next((f for f in python[:limit] if wording.short_path(f.file) == f.file), None)
     for number, frame in enumerate(python[:limit]):
@@ -174,6 +177,11 @@ def _frames(
         details.recursion(page, thread, limit, 6)
     elif len(python) > limit:
         page.text(f"… {wording.plural(len(python) - limit, 'older frame')}", 6, "dim")
+
+
+def _native_tells(thread: Thread) -> bool:
+    """What a wait for a lock, a child or a socket is, has been said in words: the C functions of it say no more."""
+    return thread.wait is None or thread.wait.kind in ("futex", "mutex", "other") or thread.gil in ("holds", "unknown")
 
 
 def _above(stack: Sequence[Frame]) -> List[str]:

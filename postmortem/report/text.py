@@ -11,7 +11,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 from ..evidence import Evidence, Gap, Process, Thread
 from ..findings import Culprit, Diagnosis, Finding, Victim
-from . import chains, highlight, stacks, wording
+from . import chains, highlight, roles, stacks, wording
 from .page import Page
 from .underline import Span
 
@@ -68,7 +68,7 @@ def _verdict(page: Page, evidence: Evidence, finding: Finding) -> None:
         _culprits(page, evidence, finding.culprits)
     page.heading("What to do")
     page.text(finding.remedy, 2)
-    page.heading("Why it hangs")
+    page.heading("Why")
     page.text(finding.explanation, 2)
     if finding.because_of:
         page.text(f"Caused by: {', '.join(finding.because_of)} (below).", 2)
@@ -76,12 +76,14 @@ def _verdict(page: Page, evidence: Evidence, finding: Finding) -> None:
     for fact in finding.evidence[:_FACTS]:
         page.text(fact, 2, first="- ")
     if len(finding.evidence) > _FACTS:
-        page.text(f"{len(finding.evidence) - _FACTS} more: `-f json` shows all.", 2, first="- ")
+        page.text(wording.more(len(finding.evidence) - _FACTS), 2, first="- ")
     for reference in finding.references:
         page.text(f"See {reference}", 2, "dim")
-    if finding.victims:
+    blamed = {(c.pid, c.tid, c.task) for c in finding.culprits}
+    victims = tuple(v for v in finding.victims if (v.pid, v.tid, v.task) not in blamed)
+    if victims:
         page.heading("Who suffers from it")
-        _victims(page, evidence, finding.victims)
+        _victims(page, evidence, victims)
 
 
 def _victims(page: Page, evidence: Evidence, victims: Tuple[Victim, ...]) -> None:
@@ -96,7 +98,7 @@ def _victims(page: Page, evidence: Evidence, victims: Tuple[Victim, ...]) -> Non
         )
         page.text(f"{label} of process {victim.pid}{place}", 2, first="- ")
     if len(victims) > _VICTIMS:
-        page.text(f"{len(victims) - _VICTIMS} more: `-f json` shows all.", 2, first="- ")
+        page.text(wording.more(len(victims) - _VICTIMS), 2, first="- ")
 
 
 def _culprits(page: Page, evidence: Evidence, culprits: Tuple[Culprit, ...]) -> None:
@@ -108,10 +110,11 @@ def _culprits(page: Page, evidence: Evidence, culprits: Tuple[Culprit, ...]) -> 
         number = "" if culprit.line is None else f":{culprit.line}"
         page.text(f"{culprit.file}{number}", 2, "bold")
         page.text(f"in {culprit.function}, {_doers(members)}", 4)
+        page.text(roles.of(evidence, culprit), 4)
         lines = highlight.source_lines(evidence, culprit.file, culprit.line, culprit.source)
         highlight.show(page, lines, culprit.line or 0, 4, _span(culprit))
     if len(places) > _CULPRITS:
-        page.text(f"{wording.plural(len(places) - _CULPRITS, 'more place')}: `-f json` shows all.", 2)
+        page.text(wording.more(len(places) - _CULPRITS, "such lines"), 2)
 
 
 def _span(culprit: Culprit) -> Span:
@@ -142,9 +145,10 @@ def _others(page: Page, findings: Tuple[Finding, ...]) -> None:
     for finding in findings[:_OTHERS]:
         page.text(f"{finding.pattern}, {finding.confidence}: {finding.summary}", 2, first="- ")
         for culprit in finding.culprits[:1]:
-            page.text(f"at {culprit.file}:{culprit.line} in {culprit.function}", 4)
+            if f"{culprit.file.rsplit('/', 1)[-1]}:{culprit.line}" not in finding.summary:
+                page.text(f"at {culprit.file}:{culprit.line} in {culprit.function}", 4)
     if len(findings) > _OTHERS:
-        page.text(f"{len(findings) - _OTHERS} more: `-f json` shows all.", 2, first="- ")
+        page.text(wording.more(len(findings) - _OTHERS), 2, first="- ")
 
 
 def _nothing(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: wording.Glossary) -> None:
@@ -185,7 +189,7 @@ def _undecided(page: Page, diagnosis: Diagnosis) -> None:
         for item in diagnosis.ruled_out[:_RULED_OUT]:
             page.text(f"{item.pattern}: {item.because}", 2, first="- ")
         if len(diagnosis.ruled_out) > _RULED_OUT:
-            page.text(f"{len(diagnosis.ruled_out) - _RULED_OUT} more: `-f json` shows all.", 2, first="- ")
+            page.text(wording.more(len(diagnosis.ruled_out) - _RULED_OUT), 2, first="- ")
     if diagnosis.abstained:
         page.heading("Could not be decided")
         for absent in diagnosis.abstained:
@@ -206,7 +210,7 @@ def _gaps(page: Page, gaps: Tuple[Gap, ...]) -> None:
         if gap.remedy:
             page.text(f"next time: {gap.remedy}", 4)
     if len(alike) > _GAPS:
-        page.text(f"{len(alike) - _GAPS} more: `-f json` shows all.", 2, first="- ")
+        page.text(wording.more(len(alike) - _GAPS), 2, first="- ")
 
 
 def _cause(gap: Gap) -> Tuple[str, str, object]:
@@ -219,15 +223,19 @@ def _cause(gap: Gap) -> Tuple[str, str, object]:
 def _closing(page: Page, evidence: Evidence, diagnosis: Diagnosis) -> None:
     timings = evidence.timings
     named = (
-        ("observed", timings.observe_s),
-        ("stopped for", timings.pause_s),
-        ("extracted in", timings.extract_s),
-        ("classified in", timings.classify_s),
+        ("watched for", timings.observe_s),
+        ("held still to be copied for", timings.pause_s),
+        ("analysed in", _sum(timings.extract_s, timings.classify_s)),
     )
     parts = [f"{name} {wording.seconds(value)}" for name, value in named if value is not None]
     page.blank()
     page.text(_trigger(evidence) + (f" {', '.join(parts).capitalize()}." if parts else ""), 0, "dim")
-    page.text(f"Signature {diagnosis.signature} (the same hang has the same one elsewhere).", 0, "dim")
+    page.text(f"Signature of this diagnosis: {diagnosis.signature}", 0, "dim")
+
+
+def _sum(*parts: Optional[float]) -> Optional[float]:
+    known = [part for part in parts if part is not None]
+    return sum(known) if known else None
 
 
 def _trigger(evidence: Evidence) -> str:

@@ -48,6 +48,8 @@ _STATES = {
 }
 
 
+#: Of CPython, in seconds (sys.getswitchinterval()).
+_USUAL_INTERVAL = 0.005
 _LIBRARY = re.compile(r"^.*/(?:site-packages|dist-packages|lib/python3\.\d+t?)/")
 
 
@@ -96,6 +98,11 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'es' if noun.endswith('s') else 's'}"
 
 
+def more(number: int, noun: str = "") -> str:
+    """That something was left out, and where it is."""
+    return f"{number:,} more{f' {noun}' if noun else ''}: the JSON report (`-f json`) has all."
+
+
 def thread_label(thread: Thread) -> str:
     if thread.name:
         return f'thread {thread.tid} "{thread.name}"'
@@ -123,11 +130,11 @@ def waiting(wait: Wait, process: Process, term: Glossary) -> str:
         phrase += f" in {wait.syscall}"
     if wait.fd is not None and "descriptor" not in detail:
         phrase += f" on descriptor {wait.fd}"
-    if wait.pid is not None:
+    resource = find_resource(process, wait.resource)
+    if wait.pid is not None and resource is None:
         phrase += f": process {wait.pid}"
     if detail:
         phrase += f": {detail}"
-    resource = find_resource(process, wait.resource)
     if resource is not None:
         phrase += f": {resource.description}{_addresses(resource)}{_holder(resource, process)}"
     return phrase + _limit(wait)
@@ -213,6 +220,12 @@ def work(threads: Sequence[Thread]) -> str:
     return " and ".join(parts)
 
 
+def gil_tells(gil: Gil, process: Process) -> bool:
+    """Is there anything to say of it? A lock that is free, and that nobody passes on, explains nothing."""
+    waited = any(thread.gil == "waits" for thread in process.threads)
+    return bool(gil.locked) or waited or (gil.handoffs_per_s or 0) >= 1
+
+
 def gil_line(gil: Gil, process: Process, term: Glossary) -> str:
     """Who holds the GIL, and how often it changed hands; "" when nothing is known."""
     parts: List[str] = []
@@ -226,6 +239,6 @@ def gil_line(gil: Gil, process: Process, term: Glossary) -> str:
     if gil.handoffs_per_s is not None:
         times = count(gil.handoffs_per_s)
         parts.append("changed hands once a second" if times == "1" else f"changed hands {times} times a second")
-    if gil.switch_interval is not None:
-        parts.append(f"switch interval {seconds(gil.switch_interval)}")
+    if gil.switch_interval is not None and parts and gil.switch_interval != _USUAL_INTERVAL:
+        parts.append(f"who wants it waits {seconds(gil.switch_interval)} before it asks the holder to let go")
     return f"{term('GIL')}: {', '.join(parts)}" if parts else ""

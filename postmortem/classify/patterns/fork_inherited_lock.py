@@ -66,7 +66,7 @@ def match(view: View) -> Iterator[Answer]:
                 yield _own(view, process, thread, resource, held)
     forked = [p for p in view.pythons if p.forked]
     if forked and not found:
-        yield No(f"no lock of {plural(len(forked), 'forked process')} is held by a thread that was left behind")
+        yield No(f"no lock of {plural(len(forked), 'fork')} is held by a thread that was left behind")
 
 
 def _below_fork(view: View, process: Process, thread: Thread, resource: Optional[Resource]) -> Optional[PythonFrame]:

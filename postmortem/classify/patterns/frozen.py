@@ -42,7 +42,7 @@ _RAN = 0.001
 def match(view: View) -> Iterator[Answer]:
     frozen = {p.pid: p for p in view.processes if p.cgroup is not None and p.cgroup.frozen}
     if not frozen and any(p.cgroup is not None and p.cgroup.frozen is False for p in view.processes):
-        yield No("no control group of these processes is frozen")
+        yield No("nobody has frozen their control group (a container, a systemd unit)")
     for process, others in outermost(frozen):
         yield _match(view, process, others)
 

@@ -65,7 +65,7 @@ def match(view: View) -> Iterator[Answer]:
             continue
         if not rates.fast and not _wakes_in_vain(process, threads, rates):
             rate = f"{rates.handoffs:.0f} GIL hand-overs a second in process {process.pid}"
-            yield No(f"{rate}; the timer alone allows {rates.pace:.0f}")
+            yield No(f"{rate}, no more than its timer makes: {rates.pace:.0f}")
             continue
         wanted = view.demand(process)
         if wanted is not None and wanted < MIN_CPU:

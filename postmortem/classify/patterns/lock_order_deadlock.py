@@ -64,8 +64,7 @@ def match(view: View) -> Iterator[Answer]:
     for process in view.pythons if not view.graph.cycles else ():
         waits = sum(e.resource is not None and bool(e.named) for t in process.threads for e in view.edges(process, t))
         if waits:
-            yield No(f"no cycle among {plural(len(process.threads), 'thread')} of process {process.pid} "
-                     f"and {plural(waits, 'wait')} whose other side is known")  # fmt: skip
+            yield No(f"no circle of locks among {plural(len(process.threads), 'thread')} of process {process.pid}")
 
 
 def _is_of_locks(cycle: Cycle) -> bool:

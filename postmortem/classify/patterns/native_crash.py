@@ -20,7 +20,7 @@ import signal
 from typing import Iterator, Optional
 
 from .. import native
-from ..crashing import Crashed, crashes, instruction, kind, lines, whereabouts
+from ..crashing import Crashed, crashes, instruction, kind, lines, place, whereabouts
 from ..faults import address_of, advice
 from ..knowledge import own_frame, short
 from ..pattern import ANYTHING, Answer, CannotTell, Match, No, Pattern
@@ -67,20 +67,21 @@ _HARD = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 def _fault(view: View, found: Crashed) -> Match:
     crash = found.crash
     own = own_frame(found.below)
-    place = instruction(crash)
+    failed = instruction(crash)
     did = address_of(found)
     facts = [f"{found.who} got {found.signal}{f' ({crash.code_name})' if crash.code_name else ''}: {did}"]
-    if place is not None:
-        facts.append(f"the instruction that failed is in {place}")
+    if failed is not None:
+        facts.append(f"the instruction that failed is in {failed}")
     if crash.handler:
         facts.append(
             "a signal handler of the program's own ran for it, and ended the process then: this is what it ran for"
         )
+    facts.append("the instruction tells where the mistake was noticed, not who made it: that may be any of its callers")
     return Match(
         confidence="proven" if crash.code_name is not None else "likely",
-        summary=f"{found.who} was ended by {found.signal} in {place or 'code that is not known'}: {did}"
-        + (f"; {short(own)} led there" if own else "")
-        + ". Whose mistake it is, the instruction alone does not tell",
+        summary=f"{found.who} was ended by {found.signal} in {place(crash) or 'code that is not known'}"
+        + (f", called at {short(own)}" if own else "")
+        + f": {did}",
         evidence=(*facts, *_came_from(found), *_state(found)),
         culprits=lines(view, found),
         remedy=advice(found),

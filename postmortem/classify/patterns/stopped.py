@@ -74,7 +74,7 @@ def match(view: View) -> Iterator[Answer]:
         key = (tuple((c.file, c.line) for c in lines) or process.pid, process.ppid)
         found.append((not agents, Alike(key, named(process), match)))
     if not found and view.window is not None:
-        yield No(f"none of the {len(view.processes)} processes was seen stopped")
+        yield No("no process was seen stopped by a signal, its terminal or a debugger")
     yield from told_once((alike for _alone, alike in sorted(found, key=lambda one: one[0])), "process", ("is", "are"))
 
 

@@ -28,7 +28,7 @@ def shown(*processes: Process, blamed: int = 2) -> str:
 
 
 def test_a_chain_leads_from_the_main_thread_into_the_circle() -> None:
-    """Each link says what is wanted, who has it and since which line; the last one that the circle is closed."""
+    """Each link says what is wanted, who has it and since which line; the last one that back at the start, in a circle."""
     held = HeldLock("b", PythonFrame("/app/cache.py", 30, "put"), 1, "with-slot")
     main = Thread(1, "MainThread", is_main=True, wait=Wait("lock", "futex", endless=True), joins=2)
     text = shown(
@@ -44,7 +44,7 @@ def test_a_chain_leads_from_the_main_thread_into_the_circle() -> None:
     assert lines[2] == "    → joins worker-2 (2), at cache.py:41 in step2"
     assert "wants Lock a, held by worker-3 (3) (read from its `with`), now at" in lines[3]
     assert "held by worker-2 (2) since cache.py:30 in put" in text
-    assert text.rstrip().endswith("the circle is closed")
+    assert text.rstrip().endswith("back at the start, in a circle")
 
 
 def test_a_chain_crosses_processes() -> None:

@@ -46,7 +46,7 @@ def test_the_place_to_change_comes_before_the_threads() -> None:
         "Ruled out",
         "Could not be decided",
         "What could not be read",
-        "Observed 1 s",
+        "Watched for 1 s",
     ]
     positions = [report.index(part) for part in order]
     assert positions == sorted(positions)
@@ -185,7 +185,7 @@ def test_two_thousand_different_threads_stay_readable() -> None:
     evidence = ev.Evidence(ev.Trigger("timeout", 2.0), different, gaps=tuple(_gaps(500)))
     report = text.render(evidence, fi.Diagnosis(None, "n"), color=False)
     assert len(report.splitlines()) < 1500
-    assert "1,988 more stacks (1,988 threads) left out: `-f json` shows all" in flat(report)
+    assert "1,988 more stacks (1,988 threads) left out: the JSON report (`-f json`) has all" in flat(report)
     assert "22 more processes left out" in flat(report)
 
 

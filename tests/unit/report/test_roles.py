@@ -1,0 +1,51 @@
+"""What is said of the lines to change: which lock is taken there, and which is waited for."""
+
+from __future__ import annotations
+
+from postmortem.evidence import (
+    Evidence,
+    HeldLock,
+    Process,
+    PythonFrame,
+    Resource,
+    Task,
+    TaskWait,
+    Thread,
+    Trigger,
+    Wait,
+)
+from postmortem.findings import Culprit
+from postmortem.report import roles
+
+OUTER, INNER = PythonFrame("/app/a.py", 3, "pay"), PythonFrame("/app/a.py", 5, "pay")
+LOCKS = tuple(Resource(name, "lock", f"Lock {name}", None, None) for name in ("journal", "accounts"))
+
+
+def known() -> Evidence:
+    waiter = Thread(7, "payer", wait=Wait("lock", "futex", "accounts"), stack=(INNER,),
+                    holds=(HeldLock("journal", OUTER, 0, "with-slot"),))  # fmt: skip
+    task = Task("t1", "Task-1", "pending", "loop-1", (INNER,), "Lock", wait=TaskWait("lock", "accounts"))
+    return Evidence(Trigger("core"), (Process(1, threads=(waiter,), resources=LOCKS, tasks=(task,)),))
+
+
+def culprit(frame: PythonFrame, tid: object = 7, task: object = None, pid: int = 1) -> Culprit:
+    return Culprit(pid, tid, task, frame.file, frame.line, frame.function)  # type: ignore[arg-type]
+
+
+def test_the_lock_that_a_line_takes_and_the_one_that_it_wants() -> None:
+    """Two lines of one thread are told apart by what happens there."""
+    assert roles.of(known(), culprit(OUTER)) == "Takes Lock journal here, and holds it."
+    assert roles.of(known(), culprit(INNER)) == "Waits here for Lock accounts."
+
+
+def test_a_task_waits_as_a_thread_does() -> None:
+    """By its name or its id."""
+    for name in ("Task-1", "t1"):
+        assert roles.of(known(), culprit(INNER, None, name)) == "Waits here for Lock accounts."
+
+
+def test_nothing_is_said_of_other_lines() -> None:
+    """Of a line that neither takes nor waits, of somebody unknown, of no line."""
+    assert roles.of(known(), culprit(PythonFrame("/app/a.py", 9, "main"))) == ""
+    assert roles.of(known(), culprit(OUTER, 8)) == roles.of(known(), culprit(OUTER, 7, None, 2)) == ""
+    assert roles.of(known(), culprit(PythonFrame("/app/a.py", None, "pay"))) == ""
