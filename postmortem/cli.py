@@ -9,7 +9,7 @@ import difflib
 import os
 import sys
 from pathlib import Path
-from typing import List, NoReturn, Optional, Tuple
+from typing import Any, List, NoReturn, Optional, Tuple
 
 import click
 
@@ -68,6 +68,8 @@ def capture(arguments: Tuple[str, ...]) -> int:
     is_flag=True,
     help="Show local variables and exceptions' messages too; what names call a secret is masked.",
 )
+@click.option("--since", metavar="TIME", help="coredumpctl: no older cores than that, as journalctl takes it.")
+@click.option("-D", "--directory", type=click.Path(path_type=Path), help="coredumpctl: the journal in this folder.")
 @_COLOR
 def analyze(
     targets: Tuple[str, ...],
@@ -77,15 +79,18 @@ def analyze(
     sysroot: Optional[Path],
     with_locals: bool,
     color: str,
+    **journal: Any,
 ) -> int:
-    """Diagnose core files and bundles."""
+    """Diagnose core files, bundles, coredumpctl:MATCH, crash reports of apport and abrt."""
     from . import pipeline  # noqa: PLC0415 - readers and patterns are not needed to print a help
+    from .cores.journal import where  # noqa: PLC0415
 
+    journal = {"where": where(targets, **journal)}
     with Progress() as progress:
         return each(
             targets,
             lambda target: pipeline.analyze_target(
-                target, exe=exe, sysroot=sysroot, progress=progress, with_locals=with_locals
+                target, exe=exe, sysroot=sysroot, progress=progress, with_locals=with_locals, **journal
             ),
             publish.plan(format_, reports),
             color,

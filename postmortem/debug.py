@@ -12,6 +12,7 @@ from typing import BinaryIO, Callable, Dict, Iterator, NamedTuple, Optional, Seq
 
 from . import report
 from .bundle import Bundle
+from .cores import stores
 from .cores.executable import find_executable
 from .cores.unpacked import compressed, unpacked
 from .errors import NotACore, PostmortemError, UsageError
@@ -33,6 +34,7 @@ class _Found(NamedTuple):
     core: Path
     name: str  # as the user knows it
     diagnose: Callable[[], Tuple[Evidence, Diagnosis]]
+    root: Optional[Path] = None  # of the container that it ran in
 
 
 def run(
@@ -49,6 +51,7 @@ def run(
     target, gdb_arguments = arguments[0], arguments[1:]
     batch = any(argument in _BATCH for argument in gdb_arguments)
     with _found(target, exe, sysroot, pid, progress, say) as found:
+        sysroot = sysroot or found.root
         core = open_core(found.core, sysroot)
         program, doubt = (exe, None) if exe is not None else find_executable(core)
         core.close()
@@ -70,9 +73,12 @@ def _found(
     say: Callable[[str], None],
 ) -> Iterator[_Found]:  # fmt: skip
     """The core that is meant, plain, for as long as the block runs."""
+    kept = stores.opened(target, stores.Where())
+    if kept is not None:
+        with kept as stored, _found(str(stored.path), exe, sysroot or stored.root, pid, progress, say) as found:
+            yield found._replace(name=target, root=stored.root)
+        return
     path = Path(target)
-    if target.startswith("coredumpctl:"):
-        raise UsageError("coredumpctl: targets are not read by this version", "run `coredumpctl dump -o core` first")
     if path.is_dir() or path.suffix == ".zip":
         with Bundle.open(path) as bundle:
             yield _Found(_chosen(bundle, path, pid, say), target, lambda: load_bundle(path))

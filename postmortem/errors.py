@@ -6,6 +6,8 @@ that helps. Only ``cli`` and ``__main__`` turn these into output and exit status
 
 from __future__ import annotations
 
+from typing import Sequence
+
 
 class PostmortemError(Exception):
     """Base of all. ``slug`` is stable, for scripts and tests."""
@@ -57,6 +59,17 @@ class NotABundle(PostmortemError):
 
 class TargetNotFound(PostmortemError):
     slug = "target-not-found"
+
+
+class CoreGone(PostmortemError):
+    """A store of cores (systemd's, apport's, abrt's) knows of a core and has it no more, or never kept it. ``known``:
+    lines that tell what the store still has of it."""
+
+    slug = "core-gone"
+
+    def __init__(self, message: str, next: str = "", known: Sequence[str] = ()) -> None:
+        super().__init__(message, next)
+        self.known = tuple(known)
 
 
 class ToolMissing(PostmortemError):

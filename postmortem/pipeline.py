@@ -8,11 +8,13 @@ from typing import Any, Callable, Dict, Iterator, Optional, Sequence, TextIO, Tu
 
 from . import __version__, evidence, publish, report
 from .bundle import Bundle
+from .cores import stores
 from .cores.executable import take_executable
 from .cores.unpacked import compressed, unpacked
-from .errors import CaptureFailed, PostmortemError, UsageError
+from .errors import CaptureFailed, PostmortemError
 from .evidence import Evidence, Gap
 from .extract.cores import from_core, open_core
+from .extract.origins import named_as, with_origin
 from .findings import Diagnosis
 
 Progress = Callable[[str], None]
@@ -29,24 +31,30 @@ def analyze_target(
     sysroot: Optional[Path] = None,
     progress: Progress = _silent,
     with_locals: bool = False,
+    where: stores.Where = stores.Where(),  # noqa: B008 - a tuple
 ) -> Tuple[Evidence, Diagnosis]:
-    """A core file or a bundle; local variables and the messages of exceptions only ``with_locals``. Raises
-    PostmortemError."""
-    if target.startswith("coredumpctl:"):
-        raise UsageError(
-            "coredumpctl: targets are not read by this version",
-            "run `coredumpctl dump -o core`, then analyze that file",
-        )
+    """A core file, a bundle, or what a store of cores keeps; local variables and the messages of exceptions only
+    ``with_locals``. ``where``: the journal of ``coredumpctl:`` targets. Raises PostmortemError."""
+    kept = stores.opened(target, where)
+    if kept is not None:
+        with kept as stored, named_as(stored):
+            found = _from_file(stored.path, exe, sysroot or stored.root, progress, with_locals)
+            return _classified(with_origin(found, stored))
     path = Path(target)
     if path.is_dir() or path.suffix == ".zip":
         return _analyze_bundle(path, exe, sysroot, progress, with_locals)
+    return _classified(_from_file(path, exe, sysroot, progress, with_locals))
+
+
+def _from_file(
+    path: Path, exe: Optional[Path], sysroot: Optional[Path], progress: Progress, with_locals: bool
+) -> Evidence:
     if compressed(path):
-        return _classified(_from_compressed(path, exe, sysroot, progress, with_locals))
-    found = from_core(
+        return _from_compressed(path, exe, sysroot, progress, with_locals)
+    return from_core(
         path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress, with_locals=with_locals,
         meanwhile=_get_ready,
     )  # fmt: skip
-    return _classified(found)
 
 
 def _from_compressed(

@@ -16,20 +16,24 @@ Analyse = Callable[[str], Tuple[Evidence, Diagnosis]]
 
 
 def each(targets: Sequence[str], analyse: Analyse, plan: publish.Plan, color: str, progress: Progress) -> int:
-    """Analyses every target, whatever happens to the others; 1 when one could not be."""
-    results = []
+    """Analyses every target, whatever happens to the others; 1 when one could not be, 2 when that was wrong usage."""
+    results, status = [], 0
     for target in targets:
         try:
             results.append((target, *analyse(target)))
         except errors.PostmortemError as exc:
             progress.clear()
             complain(exc.sentence(), target if len(targets) > 1 else "")
+            for line in exc.known if isinstance(exc, errors.CoreGone) else ():
+                print(f"  {clean(line)}", file=sys.stderr)
+            status = max(status, exc.status)
         except Exception as exc:  # a core is hostile input: one that finds a defect must not stop the others
             progress.clear()
             complain(defect(exc), target if len(targets) > 1 else "")
+            status = max(status, 1)
     progress.clear()
     publish.emit(plan, results, sys.stdout, color=color, many=len(targets) > 1)
-    return 0 if len(results) == len(targets) else 1
+    return status
 
 
 def complain(sentence: str, about: str = "") -> None:

@@ -14,7 +14,7 @@ import re
 import stat
 import tempfile
 from pathlib import Path
-from typing import BinaryIO, Callable, Iterator, NamedTuple, Optional, Tuple, cast
+from typing import BinaryIO, Callable, Iterable, Iterator, NamedTuple, Optional, Tuple, cast
 
 from ..errors import NotACore, PostmortemError, UsageError
 from .codecs import Codec, Damaged, pieces, recognise
@@ -77,6 +77,24 @@ def unpacked(path: Path, progress: Progress) -> Iterator[Unpacked]:
         yield Unpacked(Path(f"/proc/{os.getpid()}/fd/{plain}"), codec.name, sink.size, short)
 
 
+@contextlib.contextmanager
+def spooled(pieces: Iterable[bytes], named: str, *, core: bool = True) -> Iterator[Path]:
+    """What a stream holds, in such a file of no name, which is good as long as the block runs.
+
+    core: it has to be an ELF file. Raises NotACore as ``unpacked`` does, also for an empty stream, and UsageError.
+    """
+    limit = most()
+    with contextlib.ExitStack() as files:
+        folder, plain = _unnamed(files)
+        sink = _Sparse(plain, Path(named), folder, limit, core)
+        for piece in pieces:
+            sink.write(piece)
+        sink.finish()
+        if not sink.size:
+            raise NotACore(f"{named} is empty", "take it again from where it came")
+        yield Path(f"/proc/{os.getpid()}/fd/{plain}")
+
+
 def _unnamed(files: contextlib.ExitStack) -> Tuple[str, int]:
     """(the temporary folder, a descriptor of a new file in it that has no name)."""
     try:
@@ -103,8 +121,8 @@ def most() -> int:
 class _Sparse:
     """Writes pages that hold something, skips the others."""
 
-    def __init__(self, fd: int, path: Path, folder: str, limit: int) -> None:
-        self._fd, self._path, self._folder, self._limit = fd, path, folder, limit
+    def __init__(self, fd: int, path: Path, folder: str, limit: int, elf: bool = True) -> None:
+        self._fd, self._path, self._folder, self._limit, self._elf = fd, path, folder, limit, elf
         place = os.statvfs(folder)
         self._room = place.f_bavail * place.f_frsize - SPARE
         self.size = 0
@@ -112,7 +130,7 @@ class _Sparse:
         self._rest = b""  # less than a page, so that pages stay aligned
 
     def write(self, data: bytes) -> None:
-        if not self.size and not self._rest and data[:4] != b"\x7fELF"[: len(data)]:
+        if self._elf and not self.size and not self._rest and data[:4] != b"\x7fELF"[: len(data)]:
             raise NotACore(f"{self._path} holds no ELF file, so no core", "name a core file or a bundle")
         if self.size + len(data) > self._limit:
             raise NotACore(

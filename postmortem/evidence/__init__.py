@@ -18,6 +18,7 @@ from .heap import Backlog, KeptException
 from .interpreters import Collections, Gil, Interpreter, PythonInfo, StopTheWorld
 from .loops import Loop, Pool, Task, TaskWait
 from .machine import ControlGroup, Machine
+from .origin import Origin
 from .processes import Process, SignalHandler
 from .resources import End, Resource, Waker
 from .stacks import Calling, Frame, LeftOut, Local, NativeFrame, PythonFrame, Recursion, Sample, ThreadException
@@ -28,7 +29,7 @@ from .whole import SCHEMA, Evidence, Gap, Timings, Trigger
 __all__ = [
     "SCHEMA", "Backlog", "Calling", "Collections", "ControlGroup", "Counters", "Crash", "End", "Evidence", "Frame",
     "Gap", "Gil", "HeldLock", "Interpreter", "KeptException", "LeftOut", "Local", "Loop", "Machine", "NativeFrame",
-    "Pool", "Process", "PythonFrame", "PythonInfo", "Recursion", "Resource", "Sample", "SignalHandler", "StopTheWorld",
-    "Stretch", "Task", "TaskWait", "Thread", "ThreadException", "Timings", "Trigger", "Wait", "Waker", "decode", "encode",
-    "json_bytes", "replace",
+    "Origin", "Pool", "Process", "PythonFrame", "PythonInfo", "Recursion", "Resource", "Sample", "SignalHandler",
+    "StopTheWorld", "Stretch", "Task", "TaskWait", "Thread", "ThreadException", "Timings", "Trigger", "Wait", "Waker",
+    "decode", "encode", "json_bytes", "replace",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Dict, Optional, Tuple
 import msgspec
 
 from .machine import Machine
+from .origin import Origin
 from .processes import Process
 
 SCHEMA = "postmortem.evidence/1"
@@ -45,6 +46,7 @@ class Evidence(msgspec.Struct, frozen=True):
     timings: Timings = Timings()
     window_s: Optional[float] = None  # length of the observation window, None when there was none
     machine: Optional[Machine] = None
+    origin: Optional[Origin] = None  # of a core that a store kept
     schema: str = SCHEMA
     tool_version: str = ""
 

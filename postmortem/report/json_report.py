@@ -43,6 +43,7 @@ def document(evidence: ev.Evidence, diagnosis: fi.Diagnosis) -> Json:
         "timings": _plain(evidence.timings),
         "window_s": evidence.window_s,
         "machine": _plain(evidence.machine),
+        "origin": _plain(evidence.origin),
     }
 
 

@@ -11,7 +11,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 from ..evidence import Evidence, Gap, Process, Thread
 from ..findings import Culprit, Diagnosis, Finding, Victim
-from . import chains, highlight, roles, stacks, wording
+from . import chains, highlight, origins, roles, stacks, wording
 from .page import Page
 from .underline import Span
 
@@ -239,6 +239,8 @@ def _sum(*parts: Optional[float]) -> Optional[float]:
 
 
 def _trigger(evidence: Evidence) -> str:
+    if evidence.origin is not None:
+        return origins.sentence(evidence.origin)
     trigger = evidence.trigger
     seconds = None if trigger.seconds is None else wording.seconds(trigger.seconds)
     after = "" if seconds is None else f" after {seconds}"

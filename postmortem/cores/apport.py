@@ -1,0 +1,163 @@
+"""Ubuntu's crash reports (``/var/crash/*.crash``) → the core inside.
+
+Format: apport's problem_report.py (2.20 to 2.33), ProblemReport.write: ``Key: value`` lines, whose further lines begin
+with a space; of a binary value ``Key: base64``, and each further line is one piece in base64 of a gzip stream, from
+2.28 on also of a zstd stream. The core is taken out line by line into a file without a name; ``ProcEnviron`` is never kept.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import re
+import time
+from pathlib import Path
+from typing import BinaryIO, Dict, Iterator, List, Optional, cast
+
+from ..errors import CoreGone, NotACore, PermissionRefused
+from ..evidence import Gap, Origin
+from .store import Stored, signal_name, whose, words
+from .unpacked import spooled
+
+SUFFIX = ".crash"
+_KEPT = ("ProblemType", "ExecutablePath", "ProcCmdline", "Signal", "Date", "Traceback")
+_KEY = re.compile(rb"([A-Za-z0-9._-]{1,100}):[ \n]")
+#: apport packs a megabyte at a time; what does not shrink becomes a third longer in base64.
+_LONGEST_LINE = 16 << 20
+_LONGEST_VALUE = 4 << 10
+
+
+def is_report(path: Path) -> bool:
+    """Does a file begin as apport's reports do?"""
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as stream:
+            head = stream.read(200)
+    except OSError:
+        return path.suffix == SUFFIX
+    return (path.suffix == SUFFIX and _KEY.match(head) is not None) or head.startswith(b"ProblemType:")
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[Stored]:
+    """The core inside, for as long as the block runs. Raises CoreGone for a report without one, NotACore,
+    PermissionRefused."""
+    try:
+        stream = path.open("rb")
+    except PermissionError:
+        raise PermissionRefused(f"{path} may not be read by this user", "run as root, or as the crash's user") from None
+    except OSError as exc:
+        raise NotACore(f"{path} cannot be read: {exc.strerror}", "check the path") from None
+    with contextlib.ExitStack() as files:
+        report = _Report(cast(BinaryIO, files.enter_context(stream)))
+        core: Optional[Path] = None
+        if report.to_core():
+            with contextlib.suppress(_Empty):
+                core = files.enter_context(spooled(_not_empty(report.core()), str(path), core=False))
+        report.to_end()
+        origin = _origin(path, report.values)
+        if core is None:
+            raise _without_core(path, origin, report.values)
+        gaps = [Gap("core", str(path), reason, "copy it again from the machine that wrote it") for reason in report.damage]
+        exe = report.values.get("ExecutablePath")
+        yield Stored(core, str(path), origin, words(report.values.get("ProcCmdline")), exe, None, tuple(gaps))
+
+
+class _Empty(Exception):
+    """There is a field for the core, and nothing in it."""
+
+
+def _not_empty(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    first = next(pieces, None)
+    if first is None:
+        raise _Empty
+    yield first
+    yield from pieces
+
+
+class _Report:
+    """Reads on through a report; ``values`` are the fields that are of use, as far as it was read."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._line = stream, b""
+        self.values: Dict[str, str] = {}
+        self.damage: List[str] = []
+        self._advance()
+
+    def _advance(self) -> None:
+        self._line = self._stream.readline(_LONGEST_LINE)
+        if len(self._line) == _LONGEST_LINE and not self._line.endswith(b"\n"):
+            raise NotACore(f"{self._stream.name} has a line of more than {_LONGEST_LINE >> 20} MB", "it is no crash report")
+
+    def to_core(self) -> bool:
+        """Reads up to the core; False when there is none."""
+        while self._line:
+            if self._line.startswith(b"CoreDump:"):
+                self._advance()
+                return True
+            self._field()
+        return False
+
+    def to_end(self) -> None:
+        while self._line:
+            self._field()
+
+    def core(self) -> Iterator[bytes]:
+        """The compressed core. What is damaged ends it, with a reason in ``damage``."""
+        while self._line.startswith(b" "):
+            if not self._line.endswith(b"\n"):
+                self.damage.append("the report ends in the middle of the core")
+            try:
+                piece = base64.b64decode(self._line.strip(), validate=True)
+            except (binascii.Error, ValueError) as exc:
+                self.damage.append(f"the core's text in the report is damaged: {exc}")
+                return
+            if piece:
+                yield piece
+            self._advance()
+
+    def _field(self) -> None:
+        """One field: its first line, and those that belong to it."""
+        found = _KEY.match(self._line)
+        name = found[1].decode("ascii") if found else ""
+        kept = [self._line[found.end() :]] if found and name in _KEPT else []
+        self._advance()
+        while self._line.startswith(b" "):
+            if kept and sum(map(len, kept)) < _LONGEST_VALUE:
+                kept.append(self._line[1:])
+            self._advance()
+        if kept:
+            self.values.setdefault(name, b"".join(kept)[:_LONGEST_VALUE].decode("utf-8", "replace").strip())
+
+
+def _origin(path: Path, values: Dict[str, str]) -> Origin:
+    exe, number = values.get("ExecutablePath"), values.get("Signal", "")
+    return Origin(
+        store="apport",
+        core=str(path),
+        command=Path(exe).name if exe else None,
+        signal=signal_name(int(number)) if re.fullmatch(r"\d{1,3}", number) else None,
+        time=_moment(values.get("Date", "")),
+    )
+
+
+def _moment(text: str) -> Optional[float]:
+    """apport writes ctime(3): the machine's local time, taken for that of this one."""
+    try:
+        return time.mktime(time.strptime(text, "%a %b %d %H:%M:%S %Y"))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _without_core(path: Path, origin: Origin, values: Dict[str, str]) -> CoreGone:
+    if "Traceback" in values:
+        return CoreGone(
+            f"{path} is about a Python exception that nobody caught: it holds a traceback and no core",
+            "`apport-unpack` shows its Traceback; there is nothing in it that waits",
+        )
+    return CoreGone(
+        f"{path} holds no core: {whose(origin)} was too large, or was removed when the report was sent",
+        "raise the limit on core size, or take the core before it is sent",
+    )

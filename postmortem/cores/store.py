@@ -1,0 +1,72 @@
+"""What the stores of cores have in common: a core with what was noted beside it."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+from pathlib import Path
+from typing import NamedTuple, Optional, Sequence, Tuple
+
+from ..errors import CoreGone, NotACore, PermissionRefused
+from ..evidence import Gap, Origin
+
+
+class Stored(NamedTuple):
+    """``path`` may be compressed, and may be of a file without a name: ``named`` is what a user knows it by."""
+
+    path: Path
+    named: str
+    origin: Origin
+    argv: Tuple[str, ...] = ()
+    exe: Optional[str] = None
+    root: Optional[Path] = None  # of the container that it ran in, where that can still be looked into
+    gaps: Tuple[Gap, ...] = ()
+
+
+def readable(path: Path, whose: str, keeps: str) -> None:
+    """Raises CoreGone, PermissionRefused or NotACore when a file that a store names cannot be read as one. whose:
+    ``the core of PID 7``. keeps: what the store removes by."""
+    try:
+        if not path.is_file():  # neither a directory nor a FIFO, which would never end
+            path.stat()
+            raise NotACore(f"{whose} is said to be {path}, which is no file", "name a core file")
+        with path.open("rb"):
+            return
+    except FileNotFoundError:
+        raise CoreGone(f"{whose} is gone: {path} was removed", keeps) from None
+    except PermissionError:
+        raise PermissionRefused(f"{whose}, {path}, may not be read by this user", "run as root, or as its user") from None
+    except OSError as exc:
+        raise NotACore(f"{path} cannot be read: {exc.strerror}", "name a core file") from None
+
+
+def words(command: Optional[str]) -> Tuple[str, ...]:
+    """A command line that a store keeps as one text: quoted by systemd from 251 on, else joined by spaces."""
+    if command is None:
+        return ()
+    try:
+        return tuple(shlex.split(command.replace("$'", "'")))
+    except ValueError:
+        return tuple(command.split())
+
+
+def signal_name(number: Optional[int]) -> Optional[str]:
+    """``SIGSEGV`` for 11; None where there is no such signal."""
+    try:
+        return signal.Signals(number).name if number is not None else None
+    except ValueError:
+        return None
+
+
+def whose(origin: Origin) -> str:
+    """``the core of PID 4711 (python3, SIGSEGV, 2026-01-31 12:00:00 UTC)``, of what is known."""
+    known = (origin.command, origin.signal, origin.when)
+    told = ", ".join(text for text in known if text)
+    pid = f" of PID {origin.pid}" if origin.pid is not None else ""
+    return f"the core{pid}{f' ({told})' if told else ''}"
+
+
+def shortened(texts: Sequence[str], most: int) -> str:
+    """The first of several, and how many more there are."""
+    more = len(texts) - most
+    return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")

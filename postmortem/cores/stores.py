@@ -1,0 +1,27 @@
+"""Which store a target belongs to: systemd's journal, apport's or abrt's reports, a directory with cores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ContextManager, Optional
+
+from . import abrt, apport, coredumpctl, folder
+from .journal import PREFIX, Where
+from .store import Stored
+
+__all__ = ["Stored", "Where", "opened"]
+
+_BUNDLE = ("manifest.json", "evidence.json", "raw")
+
+
+def opened(target: str, where: Where) -> Optional[ContextManager[Stored]]:
+    """The core that a target of a store stands for; None for a plain file or a bundle. ``where`` is for the journal.
+    Entering it raises PostmortemError."""
+    if target.startswith(PREFIX):
+        return coredumpctl.opened(target[len(PREFIX) :], where)
+    path = Path(target)
+    if path.is_dir():
+        if any((path / name).exists() for name in _BUNDLE):
+            return None
+        return abrt.opened(path) if abrt.is_problem(path) else folder.opened(path)
+    return apport.opened(path) if apport.is_report(path) else None

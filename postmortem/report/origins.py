@@ -1,0 +1,28 @@
+"""Where a core came from, in a sentence."""
+
+from __future__ import annotations
+
+from ..evidence import Origin
+
+_STORES = {
+    "systemd": "as systemd's journal has it",
+    "apport": "from a report of apport's",
+    "abrt": "from a problem directory of abrt's",
+    "directory": "the newest in its directory",
+}
+
+
+def sentence(origin: Origin) -> str:
+    """``Core of PID 4711 (python3), unit web.service, SIGSEGV at 2026-01-31 12:00:00 UTC, …``, of what is known."""
+    pid = f" of PID {origin.pid}" if origin.pid is not None else ""
+    command = f" ({origin.command})" if origin.command else ""
+    facts = [
+        f"unit {origin.unit}" if origin.unit else "",
+        f"in container {origin.container}" if origin.container else "",
+        f"on {origin.hostname}" if origin.hostname else "",
+        " at ".join(text for text in (origin.signal, origin.when) if text),
+        _STORES.get(origin.store, ""),
+    ]
+    plural = "s" if origin.others != 1 else ""
+    more = f"; {origin.others} older one{plural} {'are' if plural else 'is'} left out" if origin.others else ""
+    return f"{', '.join(filter(None, [f'Core{pid}{command}', *facts]))}{more}."
