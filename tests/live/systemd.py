@@ -28,10 +28,18 @@ _PACKAGES = ("systemd-coredump",)
 _WAIT_S = 20.0
 _MOUNTS = """
 mount -t tmpfs none /run
-mkdir -p /run/systemd/journal /run/systemd/journald.conf.d /run/systemd/coredump.conf.d /var/lib
+mkdir -p /run/packages /run/systemd/journal /run/systemd/journald.conf.d /run/systemd/coredump.conf.d /var/lib
 mount -t tmpfs none /var/lib
 mkdir -p /var/lib/systemd/coredump
-printf '[Journal]\\nStorage=volatile\\nAudit=no\\nReadKMsg=no\\nRateLimitBurst=0\\nRuntimeMaxUse=1G\\nRuntimeMaxFileSize=1G\\n' > /run/systemd/journald.conf.d/test.conf
+{
+    echo '[Journal]'
+    echo Storage=volatile
+    echo Audit=no
+    echo ReadKMsg=no
+    echo RuntimeMaxUse=1G
+    echo RuntimeMaxFileSize=1G
+} > /run/systemd/journald.conf.d/test.conf
+mount --bind {packages} /run/packages
 """
 
 
@@ -90,25 +98,29 @@ class Crashed(NamedTuple):
 
 
 class Systemd:
-    """``inside`` makes words run where journal and cores are; ``path`` has journalctl and coredumpctl in front."""
+    """``inside`` makes words run where journal and cores are. With ``path`` as PATH, journalctl and coredumpctl are the
+    ones there, wherever they are called; with ``strangers_path`` journalctl is run as somebody without any rights."""
 
     def __init__(self, packages: Path, mounts: Mounts, folder: Path) -> None:
         self._packages, self._mounts, self._folder = packages, mounts, folder
-        libraries = [str(packages / name) for name in ("usr/lib/x86_64-linux-gnu/systemd", "usr/lib/x86_64-linux-gnu",
-                                                       "lib/x86_64-linux-gnu")]  # fmt: skip
-        self._libraries = f"LD_LIBRARY_PATH={':'.join(libraries)}"
-        self._bin = folder / "bin"
-        self._bin.mkdir()
-        for name in ("journalctl", "coredumpctl"):
-            script = self._bin / name
-            script.write_text(f'#!/bin/sh\n{self._libraries} exec {self.program("usr/bin/" + name)} "$@"\n')
-            script.chmod(0o755)
-        self.path = f"{self._bin}:{os.environ['PATH']}"
+        names = ("usr/lib/x86_64-linux-gnu/systemd", "usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu")
+        self._libraries = f"LD_LIBRARY_PATH={':'.join(f'/run/packages/{name}' for name in names)}"
+        self.path = self._tools("root", [])
+        self.strangers_path = self._tools("stranger", ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
+
+    def _tools(self, name: str, rights: List[str]) -> str:
+        """A PATH that begins with a folder of scripts, which go into the namespace."""
+        folder = self._folder / name
+        folder.mkdir()
+        for tool in ("journalctl", "coredumpctl"):
+            words = self.inside([*rights, "env", self._libraries, self.program(f"usr/bin/{tool}")])
+            (folder / tool).write_text(f'#!/bin/sh\nexec {" ".join(words)} "$@"\n')
+            (folder / tool).chmod(0o755)
+        return f"{folder}:{os.environ['PATH']}"
 
     def program(self, name: str) -> str:
         """Of the packages; of the machine where apt found that it has the same already."""
-        inside = self._packages / name
-        return str(inside) if inside.exists() else f"/{name}"
+        return f"/run/packages/{name}" if (self._packages / name).exists() else f"/{name}"
 
     def inside(self, words: List[str]) -> List[str]:
         return self._mounts.inside(words)
@@ -156,7 +168,8 @@ class Systemd:
         for command in take:
             words += ["-ex", command]
         done = subprocess.run(
-            [*words, "--args", python, str(program)], cwd=program.parent, capture_output=True, text=True, timeout=60, check=False
+            [*words, "--args", python, str(program)], cwd=program.parent, capture_output=True, text=True, timeout=60,
+            check=False, env={**os.environ, "MALLOC_ARENA_MAX": "1"},  # gcore writes what others only reserve
         )  # fmt: skip
         core.unlink()
         pids = [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("PID ")]
@@ -166,7 +179,7 @@ class Systemd:
 
     def _await_entry(self, pid: int) -> None:
         until = time.monotonic() + _WAIT_S
-        while str(pid) not in self.run(["journalctl", "-q", "-o", "cat", "--output-fields=COREDUMP_PID", f"COREDUMP_PID={pid}"]).stdout:
+        while not self.run(["journalctl", "-q", "-o", "cat", f"COREDUMP_PID={pid}"]).stdout:
             assert time.monotonic() < until, "systemd-coredump wrote nothing into the journal"
             time.sleep(0.02)
 
@@ -188,7 +201,7 @@ def running(folder: Path) -> Iterator[Systemd]:
     packages = set_up()
     with contextlib.ExitStack() as started:
         try:
-            mounts = started.enter_context(mounted(_MOUNTS))
+            mounts = started.enter_context(mounted(_MOUNTS.replace("{packages}", str(packages))))
         except OSError as exc:
             raise Unavailable(str(exc)) from None
         systemd = Systemd(packages, mounts, folder)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict, Iterator, NamedTuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
 import pytest
+
+from postmortem.cores import coredumpctl
+from postmortem.cores.journal import Where
+from postmortem.errors import PermissionRefused, TargetNotFound, UsageError
 
 from . import systemd
 from .systemd import Systemd
@@ -42,8 +47,8 @@ class Kept(NamedTuple):
     systemd: Systemd
     locked: int  # of tide.service, the oldest
     fault: int
-    inside: int  # the journal itself holds its core
-    nothing: int  # Storage=none, the newest
+    inside: int  # the journal itself holds its core, the newest
+    python: str  # the executable, as systemd knows it
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +64,10 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
         fault = run.crash(python, programs["look.py"], signal.SIGSEGV)
         run.configure("Storage=journal")
         inside = run.crash(python, programs["tide.py"], signal.SIGABRT)
-        run.configure("Storage=none")
-        nothing = run.crash(python, programs["look.py"], signal.SIGSEGV)
-        yield Kept(run, locked.pid, fault.pid, inside.pid, nothing.pid)
+        yield Kept(run, locked.pid, fault.pid, inside.pid, os.path.realpath(python))
 
 
-def analyze(kept: Kept, *words: str, status: int = 0) -> "subprocess.CompletedProcess[str]":
+def analyze(kept: Kept, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
     done = kept.systemd.run([sys.executable, "-m", "postmortem", "analyze", *words])
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr
@@ -74,3 +77,126 @@ def analyze(kept: Kept, *words: str, status: int = 0) -> "subprocess.CompletedPr
 def report(kept: Kept, *words: str) -> Dict[str, Any]:
     document: Dict[str, Any] = json.loads(analyze(kept, "-f", "json", *words).stdout)
     return document
+
+
+def test_coredumpctl_lists_them(kept: Kept) -> None:
+    """The stage is real: coredumpctl itself knows the three, where their cores are, and the unit."""
+    listed = kept.systemd.run(["coredumpctl", "list", "--no-legend", "--no-pager"]).stdout
+    rows = {int(line.split()[4]): line for line in listed.splitlines()}
+    assert list(rows) == [kept.locked, kept.fault, kept.inside]
+    assert ["present" in rows[kept.locked], "present" in rows[kept.fault], "journal" in rows[kept.inside]] == [True] * 3
+    assert "tide.service" in kept.systemd.run(["coredumpctl", "info", str(kept.locked)]).stdout
+
+
+def test_a_deadlock_in_a_service(kept: Kept) -> None:
+    """The verdict, the whole command line, and what systemd noted; nothing is missing."""
+    found = report(kept, "coredumpctl:tide.service")
+    origin, process = found["origin"], found["processes"][0]
+    assert found["verdict"] == "lock-order-deadlock"
+    assert (found["trigger"]["kind"], found["trigger"]["signal"]) == ("core", "SIGABRT")
+    assert (origin["store"], origin["pid"], origin["unit"], origin["others"]) == ("systemd", kept.locked, "tide.service", 0)
+    assert (origin["hostname"], origin["container"]) == ("ada", None)
+    assert origin["core"].endswith(".zst")
+    assert process["pid"] == kept.locked
+    assert [Path(word).name for word in process["argv"]] == [Path(sys.executable).name, "tide.py"]
+    assert [gap for gap in found["gaps"] if gap["source"] == "core"] == []
+
+
+def test_last_is_the_newest_and_may_lie_in_the_journal(kept: Kept, tmp_path: Path) -> None:
+    """:last is what `coredumpctl info` shows; its core comes out of the journal itself; no path of ours is told."""
+    said = analyze(kept, "coredumpctl:last", "--report", str(tmp_path / "report.json")).stdout
+    found = json.loads((tmp_path / "report.json").read_text())
+    assert found["verdict"] == "lock-order-deadlock"
+    assert (found["origin"]["pid"], found["origin"]["core"], found["origin"]["others"]) == (kept.inside, None, 2)
+    assert "/proc/" not in json.dumps(found["gaps"])
+    assert " ".join(said.split()).count(f"Core of PID {kept.inside}") == 1
+    assert "2 older ones are left out" in " ".join(said.split())
+
+
+def test_which_cores_a_match_means(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By executable, command, unit, PID, field, and time: the newest first."""
+    monkeypatch.setenv("PATH", kept.systemd.path)
+
+    def pids(match: str, since: Optional[str] = None) -> List[Optional[int]]:
+        return [entry.number("COREDUMP_PID") for entry in coredumpctl.choose(match, Where(None, since))]
+
+    everything = [kept.inside, kept.fault, kept.locked]
+    for match in ("last", kept.python, sys.executable, Path(kept.python).name, Path(sys.executable).name):
+        assert pids(match) == everything
+    for match in (str(kept.locked), "tide.service", "tide", "COREDUMP_UNIT=tide.service"):
+        assert pids(match) == [kept.locked]
+    assert pids("last", "-1h") == everything
+
+
+def test_a_journal_from_elsewhere(kept: Kept, tmp_path: Path) -> None:
+    """-D reads a copied journal: what lies in it is analysed, what lay beside it is gone, which is said with what the
+    journal still knows; status 1."""
+    shutil.copytree(str(kept.systemd.seen("/run/log/journal")), str(tmp_path / "journal"))
+    environment = {**os.environ, "PATH": kept.systemd.path}
+    words = [sys.executable, "-m", "postmortem", "analyze", "-D", str(next((tmp_path / "journal").iterdir()))]
+    done = subprocess.run([*words, "coredumpctl:last"], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Verdict: lock-order-deadlock")
+    done = subprocess.run(
+        [*words, f"coredumpctl:{kept.fault}"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert f"the core of PID {kept.fault} (" in done.stderr
+    assert "is gone: /var/lib/systemd/coredump/" in done.stderr
+
+
+def test_what_is_not_there(kept: Kept) -> None:
+    """Nothing matches, or no time is given where one should be: a sentence each, and its status."""
+    said = analyze(kept, "coredumpctl:nobody", status=1).stderr
+    assert f"the journal has no core of 'nobody'; the newest there are: PID {kept.inside} (" in said
+    said = analyze(kept, "--since", "soon", "coredumpctl:last", status=2).stderr
+    assert "'soon' is no time that journalctl understands; say " in said
+
+
+@pytest.mark.parametrize(
+    ("match", "where", "error", "sentence"),
+    [
+        ("last", Where(None, "2100-01-01"), TargetNotFound, "the journal has no core since 2100-01-01; "),
+        ("last", Where(Path("/nowhere"), None), TargetNotFound, "there is no directory /nowhere; "),
+        ("=", Where(None, None), TargetNotFound, "the journal has no core of '='; the newest there are: "),
+        ("", Where(None, None), UsageError, "coredumpctl: wants to know which core; coredumpctl:last"),
+    ],
+)
+def test_what_no_core_matches(
+    kept: Kept, match: str, where: Where, error: type, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real journalctl's answers, each turned into a sentence."""
+    monkeypatch.setenv("PATH", kept.systemd.path)
+    with pytest.raises(error) as raised:
+        coredumpctl.choose(match, where)
+    assert raised.value.sentence().startswith(sentence)
+
+
+def test_an_empty_journal(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory without one: no core, and where to look."""
+    monkeypatch.setenv("PATH", kept.systemd.path)
+    with pytest.raises(TargetNotFound, match="has no core"):
+        coredumpctl.choose("last", Where(tmp_path, None))
+
+
+def test_who_may_not_read_the_journal_is_told(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user: that it is a matter of rights, and which group helps."""
+    monkeypatch.setenv("PATH", kept.systemd.strangers_path)
+    with pytest.raises(PermissionRefused) as raised:
+        coredumpctl.choose("last", Where())
+    assert raised.value.next == "run as root, or join the group systemd-journal (usermod -aG systemd-journal NAME)"
+
+
+def test_a_core_that_was_removed(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence: which core, that it is gone and why, what to do; then what the journal still knows. Status 1. The
+    last test: the core is no more."""
+    monkeypatch.setenv("PATH", kept.systemd.path)
+    core = coredumpctl.origin_of(coredumpctl.choose(str(kept.fault), Where())[0], 0).core
+    assert core is not None
+    kept.systemd.seen(core).unlink()
+    done = analyze(kept, f"coredumpctl:{kept.fault}", status=1)
+    first, *more = done.stderr.splitlines()
+    assert first.startswith(f"postmortem: the core of PID {kept.fault} (")
+    assert f"is gone: {core} was removed; systemd-tmpfiles removes cores" in first
+    assert done.stdout == ""
+    assert any("look.py" in line for line in more)
+    assert any("string_at" in line or "strlen" in line for line in more)
