@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Callable, List
 
-from . import confinement, rights, room, tools
+from . import confinement, journal, rights, room, tools
 from .check import Check
 
 __all__ = ["Check", "checks"]
@@ -15,7 +15,7 @@ def checks() -> List[Check]:
     looks = (
         tools.pyspy, rights.trace, rights.memory, rights.others, confinement.user_namespace, confinement.seccomp,
         confinement.proc, confinement.control_groups, room.memory, room.disk, tools.gdb, tools.cache, room.core_pattern,
-        room.core_limit, tools.coredumpctl, tools.symbols,
+        room.core_limit, journal.coredumpctl, tools.symbols,
     )  # fmt: skip
     return [_examined(look) for look in looks]
 

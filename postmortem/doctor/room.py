@@ -77,8 +77,13 @@ def _handler(pattern: str, inside: Optional[str], remedy: str) -> Check:
     program = re.split(r"\s", pattern[1:])[0]
     outside = " outside of this container, where the handler runs" if inside else ""
     if "systemd-coredump" in pattern:
-        found = f"crashes go to systemd{outside}: `coredumpctl dump -o core`, then `postmortem analyze core`"
+        found = f"crashes go to systemd{outside}: `postmortem analyze coredumpctl:last` there"
         return Check(name, None if inside else True, found, remedy if inside else "")
+    if "apport" in program:
+        found = f"crashes go to apport{outside}: `postmortem analyze /var/crash/NAME.crash` there"
+        return Check(name, None, f"{found}; it keeps only those of packaged programs", remedy)
+    if "abrt" in program:
+        return Check(name, None, f"crashes go to abrt{outside}: `postmortem analyze /var/spool/abrt/ccpp-…` there", remedy)
     return Check(name, None, f"crashes go to {program}{outside}", remedy)
 
 

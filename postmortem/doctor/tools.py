@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Optional, Sequence
@@ -56,15 +55,6 @@ def cache() -> Check:
     if writable:
         return Check("cache", True, str(folder))
     return Check("cache", False, f"{folder} cannot be written", "set XDG_CACHE_HOME to a folder that can be written")
-
-
-def coredumpctl() -> Check:
-    path = shutil.which("coredumpctl")
-    if path:
-        return Check("coredumpctl", True, path)
-    return Check(
-        "coredumpctl", None, "not found; only needed where systemd keeps the cores", "apt-get install systemd-coredump"
-    )
 
 
 def symbols() -> Check:

@@ -106,10 +106,13 @@ def test_seizing_and_letting_go_works_or_is_explained() -> None:
     ("pattern", "inside", "ok", "word"),
     [
         ("core.%p", "", True, "core.%p"),
-        ("|/usr/lib/systemd/systemd-coredump %P", "", True, "coredumpctl dump"),
+        ("|/usr/lib/systemd/systemd-coredump %P", "", True, "analyze coredumpctl:last"),
         ("|/usr/lib/systemd/systemd-coredump %P", "docker", None, "outside of this container"),
         ("|/usr/share/apport/apport %p", "", None, "apport"),
         ("|/usr/share/apport/apport %p", "podman", None, "outside of this container"),
+        ("|/usr/share/apport/apport %p", "", None, "/var/crash/"),
+        ("|/usr/libexec/abrt-hook-ccpp %s", "", None, "/var/spool/abrt/"),
+        ("|/opt/own/handler %p", "", None, "/opt/own/handler"),
         ("", "", None, "unknown"),
     ],
 )
