@@ -24,7 +24,7 @@ _FIELD = re.compile(r"[A-Z_][A-Z0-9_]{0,63}=")
 _UNIT = re.compile(r".+\.(service|scope|slice|socket|mount|swap|timer|path|target)")
 _COMM = 15  # bytes that the kernel keeps of a name
 _LISTED = 3
-_MESSAGE_LINES = 40
+_MESSAGE, _MESSAGE_LINES, _WIDEST = 64 << 10, 40, 300  # bytes, lines, characters of a line
 _DELETED = " (deleted)"
 _CUT = "systemd cut it short: it was larger than ProcessSizeMax, ExternalSizeMax or JournalSizeMax"
 _RAISE = "raise these in /etc/systemd/coredump.conf"
@@ -198,11 +198,11 @@ def still_known(entry: Entry) -> Tuple[str, ...]:
         )
         if value
     ]
-    said = (entry.text("MESSAGE") or "").splitlines()
+    said = (entry.text("MESSAGE", _MESSAGE) or "").splitlines()
     at = next((number for number, line in enumerate(said) if line.startswith("Stack trace of thread")), None)
     if at is not None:
         stacks = [line for line in said[at:] if line.strip()]
         lines += ["what systemd read out of it when it crashed:", *stacks[:_MESSAGE_LINES]]
         if len(stacks) > _MESSAGE_LINES:
             lines.append(f"… {len(stacks) - _MESSAGE_LINES} more lines: `coredumpctl info {entry.number('COREDUMP_PID')}`")
-    return tuple(lines)
+    return tuple(line[:_WIDEST] for line in lines)

@@ -58,10 +58,10 @@ class Entry(NamedTuple):
 
     fields: Dict[str, bytes]
 
-    def text(self, name: str) -> Optional[str]:
-        """A field's value; None when it is not there, or empty."""
+    def text(self, name: str, most: int = 4096) -> Optional[str]:
+        """A field's value, its first ``most`` bytes; None when it is not there, or empty."""
         value = self.fields.get(name)
-        return os.fsdecode(value).strip() or None if value else None
+        return os.fsdecode(value[:most]).strip() or None if value else None
 
     def number(self, name: str) -> Optional[int]:
         value = self.fields.get(name, b"").strip()
@@ -84,7 +84,7 @@ def entries(where: Where, matches: Sequence[str] = (), deadline_s: float = _DEAD
     words += [f"--since={where.since}"] if where.since else []
     found: List[Entry] = []
     with _journalctl(where, words, deadline_s) as run:
-        for entry in _parsed(run.out, _OURS):
+        for entry in parsed(run.out, _OURS):
             if len(found) == MOST_ENTRIES:
                 return Found(found, False, True)
             found.append(entry)
@@ -176,7 +176,7 @@ def _journalctl(where: Where, words: Sequence[str], deadline_s: Optional[float])
 # ---------------------------------------------------------------------- the export format
 
 
-def _parsed(stream: BinaryIO, wanted: AbstractSet[str]) -> Iterator[Entry]:
+def parsed(stream: BinaryIO, wanted: AbstractSet[str]) -> Iterator[Entry]:
     """Each entry with those of the wanted fields that it has, the first of each; one that is cut off is left out."""
     fields: Dict[str, bytes] = {}
     for name, value in _fields(stream):

@@ -36,8 +36,9 @@ def readable(path: Path, whose: str, keeps: str) -> None:
         raise CoreGone(f"{whose} is gone: {path} was removed", keeps) from None
     except PermissionError:
         raise PermissionRefused(f"{whose}, {path}, may not be read by this user", "run as root, or as its user") from None
-    except OSError as exc:
-        raise NotACore(f"{path} cannot be read: {exc.strerror}", "name a core file") from None
+    except (OSError, ValueError) as exc:  # ValueError: a NUL in its name
+        reason = exc.strerror if isinstance(exc, OSError) else "no file can have such a name"
+        raise NotACore(f"{whose}, {path}, cannot be read: {reason}", "name a core file") from None
 
 
 def words(command: Optional[str]) -> Tuple[str, ...]:
