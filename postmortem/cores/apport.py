@@ -107,10 +107,12 @@ class _Report:
     def core(self) -> Iterator[bytes]:
         """The compressed core. What is damaged ends it, with a reason in ``damage``."""
         while self._line.startswith(b" "):
+            text = self._line.strip()
             if not self._line.endswith(b"\n"):
                 self.damage.append("the report ends in the middle of the core")
+                text = text[: len(text) // 4 * 4]
             try:
-                piece = base64.b64decode(self._line.strip(), validate=True)
+                piece = base64.b64decode(text, validate=True)
             except (binascii.Error, ValueError) as exc:
                 self.damage.append(f"the core's text in the report is damaged: {exc}")
                 return

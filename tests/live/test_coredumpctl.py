@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import os
 import shutil
@@ -13,9 +15,9 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
 import pytest
 
-from postmortem.cores import coredumpctl
+from postmortem.cores import coredumpctl, unpacked
 from postmortem.cores.journal import Where
-from postmortem.errors import PermissionRefused, TargetNotFound, UsageError
+from postmortem.errors import CoreGone, PermissionRefused, TargetNotFound, UsageError
 
 from . import systemd
 from .systemd import Systemd
@@ -79,6 +81,13 @@ def report(kept: Kept, *words: str) -> Dict[str, Any]:
     return document
 
 
+def core_of(pid: int) -> str:
+    """Where systemd says that the core of a process is."""
+    core = coredumpctl.origin_of(coredumpctl.choose(str(pid), Where())[0], 0).core
+    assert core is not None
+    return core
+
+
 def test_coredumpctl_lists_them(kept: Kept) -> None:
     """The stage is real: coredumpctl itself knows the three, where their cores are, and the unit."""
     listed = kept.systemd.run(["coredumpctl", "list", "--no-legend", "--no-pager"]).stdout
@@ -128,20 +137,17 @@ def test_which_cores_a_match_means(kept: Kept, monkeypatch: pytest.MonkeyPatch) 
     assert pids("last", "-1h") == everything
 
 
-def test_a_journal_from_elsewhere(kept: Kept, tmp_path: Path) -> None:
-    """-D reads a copied journal: what lies in it is analysed, what lay beside it is gone, which is said with what the
-    journal still knows; status 1."""
+def test_a_journal_from_elsewhere(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """-D reads a copied journal: what lies in it is analysed, what lay beside it is gone."""
+    monkeypatch.setenv("PATH", kept.systemd.path)
     shutil.copytree(str(kept.systemd.seen("/run/log/journal")), str(tmp_path / "journal"))
-    environment = {**os.environ, "PATH": kept.systemd.path}
-    words = [sys.executable, "-m", "postmortem", "analyze", "-D", str(next((tmp_path / "journal").iterdir()))]
-    done = subprocess.run([*words, "coredumpctl:last"], env=environment, capture_output=True, text=True, check=True)
+    copied = next((tmp_path / "journal").iterdir())
+    words = [sys.executable, "-m", "postmortem", "analyze", "-D", str(copied), "coredumpctl:last"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("Verdict: lock-order-deadlock")
-    done = subprocess.run(
-        [*words, f"coredumpctl:{kept.fault}"], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert f"the core of PID {kept.fault} (" in done.stderr
-    assert "is gone: /var/lib/systemd/coredump/" in done.stderr
+    missing = pytest.raises(CoreGone, match="is gone: /var/lib/systemd/coredump/")
+    with missing, coredumpctl.opened(str(kept.fault), Where(copied)):
+        pass
 
 
 def test_what_is_not_there(kept: Kept) -> None:
@@ -186,12 +192,35 @@ def test_who_may_not_read_the_journal_is_told(kept: Kept, monkeypatch: pytest.Mo
     assert raised.value.next == "run as root, or join the group systemd-journal (usermod -aG systemd-journal NAME)"
 
 
+def test_the_same_core_in_other_stores(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report of apport's, a problem directory of abrt's, a directory with cores: one verdict and signature."""
+    monkeypatch.setenv("PATH", kept.systemd.path)
+    core = kept.systemd.seen(core_of(kept.locked))
+    cores, problem = tmp_path / "cores", tmp_path / "ccpp-1"
+    for folder in (cores, problem):
+        folder.mkdir()
+    shutil.copyfile(str(core), str(cores / "core.1.zst"))
+    with unpacked.unpacked(core, lambda text: None) as plain:
+        shutil.copyfile(str(plain.path), str(problem / "coredump"))
+    for name, text in (("type", "CCpp"), ("time", "1700000000"), ("reason", "python3 killed by SIGABRT")):
+        (problem / name).write_text(text)
+    data = gzip.compress((problem / "coredump").read_bytes(), 1)
+    lines = [b" " + base64.b64encode(data[at : at + (1 << 20)]) + b"\n" for at in range(0, len(data), 1 << 20)]
+    (tmp_path / "x.crash").write_bytes(b"ProblemType: Crash\nSignal: 6\nCoreDump: base64\n" + b"".join(lines))
+    targets = [str(path) for path in (tmp_path / "x.crash", problem, cores)]
+    found = report(kept, *targets)["reports"]
+    assert [one["origin"]["store"] for one in found] == ["apport", "abrt", "directory"]
+    assert [one["trigger"]["signal"] for one in found] == ["SIGABRT"] * 3
+    assert {one["verdict"] for one in found} == {"lock-order-deadlock"}
+    assert len({one["signature"] for one in found}) == 1
+    assert not any("/proc/" in gap["subject"] + gap["reason"] for one in found for gap in one["gaps"])
+
+
 def test_a_core_that_was_removed(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sentence: which core, that it is gone and why, what to do; then what the journal still knows. Status 1. The
     last test: the core is no more."""
     monkeypatch.setenv("PATH", kept.systemd.path)
-    core = coredumpctl.origin_of(coredumpctl.choose(str(kept.fault), Where())[0], 0).core
-    assert core is not None
+    core = core_of(kept.fault)
     kept.systemd.seen(core).unlink()
     done = analyze(kept, f"coredumpctl:{kept.fault}", status=1)
     first, *more = done.stderr.splitlines()

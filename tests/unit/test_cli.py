@@ -12,7 +12,8 @@ import pytest
 
 import postmortem
 from postmortem import cli, demo
-from postmortem.errors import CaptureFailed, NotACore
+from postmortem.cores.journal import Where
+from postmortem.errors import CaptureFailed, CoreGone, NotACore, UsageError
 from postmortem.evidence import Evidence
 from postmortem.findings import Diagnosis
 
@@ -60,6 +61,44 @@ def test_one_target_that_cannot_be_read_is_one_sentence_and_status_1(pipeline, c
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == "postmortem: junk is not a core file; give a core, a bundle or coredumpctl:MATCH\n"
+
+
+def test_what_is_still_known_of_a_core_that_is_gone(pipeline, capsys, monkeypatch) -> None:
+    """Below the sentence, line by line and harmless; the exit status is that of any other core that cannot be read."""
+
+    def gone(target: str, **options: object) -> Tuple[Evidence, Diagnosis]:
+        raise CoreGone("the core of PID 7 is gone", "look elsewhere", ["unit: web.service", "#0 \x1b[31mabort"])
+
+    monkeypatch.setattr(pipeline, "analyze_target", gone)
+    assert cli.main(["analyze", "coredumpctl:7"]) == 1
+    said = capsys.readouterr()
+    assert said.err.splitlines() == [
+        "postmortem: the core of PID 7 is gone; look elsewhere",
+        "  unit: web.service",
+        "  #0 \\x1b[31mabort",
+    ]
+    assert said.out == ""
+
+
+def test_where_the_journal_is(pipeline, capsys) -> None:
+    """--since and -D reach the analysis of coredumpctl: targets; without one they are wrong usage."""
+    assert cli.main(["analyze", "--since", "-2h", "-D", "/j", "coredumpctl:thrash"]) == 1
+    assert pipeline.asked[0][1]["where"] == Where(Path("/j"), "-2h")
+    assert cli.main(["analyze", "--since", "-2h", "thrash"]) == 2
+    assert capsys.readouterr().err.endswith("--since is about cores in the journal, and no target is; coredumpctl:last, say\n")
+
+
+def test_wrong_usage_that_only_the_analysis_finds(pipeline, capsys, monkeypatch) -> None:
+    """A time that is none: status 2, and the other targets are analysed all the same."""
+
+    def picky(target: str, **options: object) -> Tuple[Evidence, Diagnosis]:
+        if target == "thrash":
+            return thrash()
+        raise UsageError("'soon' is no time")
+
+    monkeypatch.setattr(pipeline, "analyze_target", picky)
+    assert cli.main(["analyze", "coredumpctl:last", "thrash"]) == 2
+    assert "=== thrash ===" in capsys.readouterr().out
 
 
 def test_one_failing_target_does_not_stop_the_others(pipeline, capsys) -> None:
