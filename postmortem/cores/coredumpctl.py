@@ -29,8 +29,8 @@ _DELETED = " (deleted)"
 _CUT = "systemd cut it short: it was larger than ProcessSizeMax, ExternalSizeMax or JournalSizeMax"
 _RAISE = "raise these in /etc/systemd/coredump.conf"
 _REMOVED = (
-    "systemd-tmpfiles removes cores after some days (/usr/lib/tmpfiles.d/systemd.conf), MaxUse and KeepFree of "
-    "/etc/systemd/coredump.conf sooner"
+    "systemd-tmpfiles removes cores after some days (tmpfiles.d/systemd.conf), MaxUse and KeepFree of coredump.conf sooner: "
+    "raise these, or save the next one with `coredumpctl dump -o core`"
 )  # fmt: skip
 
 

@@ -24,10 +24,15 @@ from postmortem.native import find_gdb
 
 from ..faults.mounts import Mounts, mounted
 
-_PACKAGES = ("systemd-coredump",)
+_PACKAGES = ("systemd-coredump", "libdw1")  # with libdw it notes stacks too
 _WAIT_S = 20.0
 _MOUNTS = """
 mount -t tmpfs none /run
+mkdir /run/etc
+cp -a /etc/. /run/etc
+rm -rf /run/etc/machine-id /run/etc/systemd
+mount --bind /run/etc /etc
+echo 0123456789abcdef0123456789abcdef > /etc/machine-id
 mkdir -p /run/packages /run/systemd/journal /run/systemd/journald.conf.d /run/systemd/coredump.conf.d /var/lib
 mount -t tmpfs none /var/lib
 mkdir -p /var/lib/systemd/coredump
@@ -75,7 +80,7 @@ def set_up() -> Path:
 def _downloaded(folder: Path) -> List[Path]:
     """What apt would install, with the machine's package lists, else with fresh ones."""
     options = ["-o", f"Dir::Cache::archives={folder}/archives", "-o", "APT::Sandbox::User=", "-o", "Debug::NoLocking=1"]
-    words = ["apt-get", "-y", "-q", "--no-install-recommends", "--download-only", *options, "install", *_PACKAGES]
+    words = ["apt-get", "-y", "-q", "--no-install-recommends", "--download-only", "--reinstall", *options, "install", *_PACKAGES]
     (folder / "archives/partial").mkdir(parents=True)
     try:
         _run(words)
@@ -196,8 +201,6 @@ def running(folder: Path) -> Iterator[Systemd]:
     """journald and systemd-coredump, until the block ends. Raises Unavailable."""
     if find_gdb() is None:
         raise Unavailable("gdb is not installed: apt install gdb")
-    if not Path("/etc/machine-id").exists() or not Path("/etc/machine-id").read_text().strip():
-        raise Unavailable("this machine has no /etc/machine-id, which journald needs")
     packages = set_up()
     with contextlib.ExitStack() as started:
         try:
