@@ -37,6 +37,7 @@ def analyze_target(
     ``with_locals``. ``where``: the journal of ``coredumpctl:`` targets. Raises PostmortemError."""
     kept = stores.opened(target, where)
     if kept is not None:
+        progress(f"looking for {target}")
         with kept as stored, named_as(stored):
             found = _from_file(stored.path, exe, sysroot or stored.root, progress, with_locals)
             return _classified(with_origin(found, stored))

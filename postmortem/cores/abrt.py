@@ -13,7 +13,7 @@ from typing import Iterator, Optional
 
 from ..errors import CoreGone, PermissionRefused
 from ..evidence import Gap, Origin
-from .store import Stored, readable, signal_name, whose, words
+from .store import Stored, exists, readable, signal_name, whose, words
 
 _MARKS = ("analyzer", "type", "reason", "time")
 _CORES = ("coredump", "coredump.zst", "coredump.lz4", "coredump.xz", "coredump.gz")
@@ -36,8 +36,8 @@ def is_problem(folder: Path) -> bool:
 def opened(folder: Path) -> Iterator[Stored]:
     """The core inside. Raises CoreGone, PermissionRefused, NotACore."""
     origin = _origin(folder)
-    core = next((folder / name for name in _CORES if (folder / name).exists()), folder / _CORES[0])
-    if not core.exists() and (_item(folder, "type") or _item(folder, "analyzer") or "CCpp") != "CCpp":
+    core = next((folder / name for name in _CORES if exists(folder / name)), folder / _CORES[0])
+    if not exists(core) and (_item(folder, "type") or _item(folder, "analyzer") or "CCpp") != "CCpp":
         kind = _item(folder, "type") or _item(folder, "analyzer")
         raise CoreGone(f"{folder} is a problem of kind {kind}, which has no core", "its file backtrace tells what happened")
     readable(core, whose(origin), _KEEPS)
@@ -52,7 +52,7 @@ def opened(folder: Path) -> Iterator[Stored]:
 def _root(folder: Path) -> Optional[Path]:
     """Of the container, where its files still lie."""
     root = _item(folder, "rootdir")
-    return Path(root) if root and root != "/" and Path(root).is_dir() else None
+    return Path(root) if root and root != "/" and exists(Path(root)) else None
 
 
 def _origin(folder: Path) -> Origin:

@@ -17,7 +17,7 @@ from ..errors import CoreGone, TargetNotFound, UsageError
 from ..evidence import Gap, Origin
 from . import containers
 from .journal import MOST_ENTRIES, PREFIX, RIGHTS, Entry, Found, Where, entries, stored_core
-from .store import Stored, readable, shortened, signal_name, whose, words
+from .store import Stored, exists, readable, shortened, signal_name, whose, words
 from .unpacked import spooled
 
 _FIELD = re.compile(r"[A-Z_][A-Z0-9_]{0,63}=")
@@ -48,6 +48,8 @@ def opened(match: str, where: Where) -> Iterator[Stored]:
         yield from _from_journal(match, where, chosen, origin, _instead(older))
         return
     path = Path(name)
+    if where.directory is not None and not exists(path) and exists(where.directory / path.name):
+        path = where.directory / path.name  # copied together with the journal
     try:
         readable(path, whose(origin), _REMOVED)
     except CoreGone as exc:
@@ -57,8 +59,13 @@ def opened(match: str, where: Where) -> Iterator[Stored]:
 
 def _instead(older: Sequence[Entry]) -> str:
     """An older core that was meant as well and is still there."""
-    there = next((e for e in older if Path(e.text("COREDUMP_FILENAME") or "/").is_file()), None)
+    there = next((e for e in older if _has_file(e)), None)
     return "" if there is None else f"; {PREFIX}{there.number('COREDUMP_PID')} is older and still there"
+
+
+def _has_file(entry: Entry) -> bool:
+    name = entry.text("COREDUMP_FILENAME")
+    return name is not None and exists(Path(name))
 
 
 def _from_journal(match: str, where: Where, chosen: Entry, origin: Origin, instead: str) -> Iterator[Stored]:
@@ -91,9 +98,13 @@ def _stored(path: Path, named: str, entry: Entry, origin: Origin) -> Stored:
     gaps: List[Gap] = []
     if entry.text("COREDUMP_TRUNCATED") == "1":
         gaps.append(Gap("core", named, _CUT, f"{_RAISE} before it crashes again"))
-    root, inside = None, origin.container or _other_root(entry)
+    root, other_root = None, _other_root(entry)
+    inside = origin.container or other_root
     if inside is not None:
-        root = containers.root(entry.text("COREDUMP_CGROUP"), entry.text("_BOOT_ID"))
+        if other_root is not None and exists(Path(other_root)):
+            root = Path(other_root)
+        else:
+            root = containers.root(entry.text("COREDUMP_CGROUP"), entry.text("_BOOT_ID"))
         if root is None:
             reason = f"it ran in a container ({inside}), whose program and libraries are not those of this machine"
             gaps.append(Gap("core", named, reason, "pass --sysroot with the container's files, or --exe"))

@@ -41,6 +41,14 @@ def readable(path: Path, whose: str, keeps: str) -> None:
         raise NotACore(f"{whose}, {path}, cannot be read: {reason}", "name a core file") from None
 
 
+def exists(path: Path) -> bool:
+    """Is it there for this user? Whatever its name holds."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
 def words(command: Optional[str]) -> Tuple[str, ...]:
     """A command line that a store keeps as one text: quoted by systemd from 251 on, else joined by spaces."""
     if command is None:

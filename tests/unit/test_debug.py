@@ -13,6 +13,7 @@ from postmortem.native import interactive
 from postmortem.native.interactive import Opened
 
 from .cores.elves import core, program
+from .cores.journals import FakeJournal, crashed
 
 Started = List[Tuple[Opened, Tuple[str, ...], Dict[str, str]]]
 
@@ -51,6 +52,18 @@ def bundle(tmp_path: Path, file: Path) -> Path:
     for pid in (10, 20):
         (folder / "raw" / "cores" / f"{pid}.core").write_bytes(file.read_bytes())
     return folder
+
+
+def test_cores_that_systemd_keeps(
+    started: Started, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """coredumpctl:MATCH is a target here too; the files of its container, where these are at hand, serve as --sysroot."""
+    journal = FakeJournal(tmp_path)
+    journal.lists(crashed(7, COREDUMP_FILENAME=str(file), COREDUMP_ROOT=str(tmp_path)))
+    monkeypatch.setenv("PATH", journal.path)
+    assert cli.main(["debug", "coredumpctl:last", "-batch"]) == 7
+    ((opened, _more, _variables),) = started
+    assert (opened.core, opened.sysroot) == (file, tmp_path)
 
 
 def test_gdb_gets_the_core_its_program_and_the_users_arguments(started: Started, file: Path, tmp_path: Path) -> None:

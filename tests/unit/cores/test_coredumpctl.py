@@ -199,6 +199,23 @@ def test_in_a_container(fake: FakeJournal, core: Path) -> None:
     assert "--sysroot" in (gap.remedy or "")
 
 
+def test_a_root_of_its_own(fake: FakeJournal, core: Path, tmp_path: Path) -> None:
+    """chroot(2): its files are read there while the directory exists."""
+    for root in (tmp_path, tmp_path / "gone"):
+        fake.lists(crashed(7, COREDUMP_FILENAME=str(core), COREDUMP_ROOT=str(root)))
+        with coredumpctl.opened("7", Where()) as stored:
+            assert (stored.root, len(stored.gaps)) == ((root, 0) if root.exists() else (None, 1))
+
+
+def test_a_core_copied_beside_the_journal(fake: FakeJournal, core: Path) -> None:
+    """-D with both in one directory: the name alone counts."""
+    fake.lists(crashed(7, COREDUMP_FILENAME=f"/var/lib/systemd/coredump/{core.name}"))
+    with coredumpctl.opened("7", Where(core.parent)) as stored:
+        assert stored.path == core
+    with pytest.raises(CoreGone), coredumpctl.opened("7", Where()):
+        pass
+
+
 def test_the_machine_s_own_root_is_no_container(fake: FakeJournal, core: Path) -> None:
     """systemd notes COREDUMP_ROOT=/ too."""
     fake.lists(crashed(7, COREDUMP_FILENAME=str(core), COREDUMP_ROOT="/", COREDUMP_CGROUP="/user.slice"))
