@@ -7,7 +7,7 @@ from typing import ContextManager, Optional
 
 from . import abrt, apport, coredumpctl, folder
 from .journal import PREFIX, Where
-from .store import Stored
+from .store import Stored, exists
 
 __all__ = ["Stored", "Where", "opened"]
 
@@ -21,7 +21,7 @@ def opened(target: str, where: Where) -> Optional[ContextManager[Stored]]:
         return coredumpctl.opened(target[len(PREFIX) :], where)
     path = Path(target)
     if path.is_dir():
-        if any((path / name).exists() for name in _BUNDLE):
+        if any(exists(path / name) for name in _BUNDLE):
             return None
         return abrt.opened(path) if abrt.is_problem(path) else folder.opened(path)
     return apport.opened(path) if apport.is_report(path) else None

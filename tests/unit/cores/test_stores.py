@@ -14,7 +14,7 @@ import pytest
 from postmortem.cores import apport, containers, stores, unpacked
 from postmortem.cores.store import words
 from postmortem.cores.stores import Where
-from postmortem.errors import CoreGone, NotACore, PostmortemError
+from postmortem.errors import CoreGone, NotACore, PermissionRefused, PostmortemError
 
 CORE = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x04\x00" + bytes(5000) + b"core" * 1000
 
@@ -179,6 +179,21 @@ def test_a_directory_without_cores(tmp_path: Path) -> None:
     """Neither a bundle nor cores."""
     with pytest.raises(NotACore, match="neither a bundle nor a directory with cores"), opened(tmp_path):
         pass
+
+
+def test_a_directory_of_somebody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing in it may be looked at: that is said, and is no defect."""
+
+    def refuse(self: Path, *args: object, **options: object) -> None:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    really = Path.stat
+    for name in ("iterdir", "open"):
+        monkeypatch.setattr(Path, name, refuse)
+    monkeypatch.setattr(Path, "stat", lambda self, **how: really(self, **how) if self == tmp_path else refuse(self))
+    with pytest.raises(PermissionRefused, match="may not be read by this user") as raised, opened(tmp_path):
+        pass
+    assert raised.value.next
 
 
 def test_what_no_store_keeps(tmp_path: Path) -> None:
