@@ -25,6 +25,7 @@ from postmortem.native import find_gdb
 from ..faults.mounts import Mounts, mounted
 
 _PACKAGES = ("systemd-coredump", "libdw1")  # with libdw it notes stacks too
+_FOLDERS = ("usr/bin", "bin", "usr/lib/systemd", "lib/systemd")
 _WAIT_S = 20.0
 _MOUNTS = """
 mount -t tmpfs none /run
@@ -118,14 +119,17 @@ class Systemd:
         folder = self._folder / name
         folder.mkdir()
         for tool in ("journalctl", "coredumpctl"):
-            words = self.inside([*rights, "env", self._libraries, self.program(f"usr/bin/{tool}")])
+            words = self.inside([*rights, "env", self._libraries, self.program(tool)])
             (folder / tool).write_text(f'#!/bin/sh\nexec {" ".join(words)} "$@"\n')
             (folder / tool).chmod(0o755)
         return f"{folder}:{os.environ['PATH']}"
 
     def program(self, name: str) -> str:
         """Of the packages; of the machine where apt found that it has the same already."""
-        return f"/run/packages/{name}" if (self._packages / name).exists() else f"/{name}"
+        for folder in _FOLDERS:
+            if (self._packages / folder / name).exists():
+                return f"/run/packages/{folder}/{name}"
+        return next((f"/{folder}/{name}" for folder in _FOLDERS if Path(f"/{folder}/{name}").exists()), name)
 
     def inside(self, words: List[str]) -> List[str]:
         return self._mounts.inside(words)
@@ -160,7 +164,7 @@ class Systemd:
         group.write_text(f"1:name=systemd:{path}\n0::{path}\n")
         feed.write_text(
             f'set -e\nmount --bind {group} /proc/$1/cgroup\n{self._libraries} '
-            f'{self.program("lib/systemd/systemd-coredump")} $1 0 0 {number} $(date +%s) 18446744073709551615 ada < $2\n'
+            f'{self.program("systemd-coredump")} $1 0 0 {number} $(date +%s) 18446744073709551615 ada < $2\n'
             "umount /proc/$1/cgroup\n"
         )  # fmt: skip
         core = self._folder / "the.core"
@@ -208,11 +212,11 @@ def running(folder: Path) -> Iterator[Systemd]:
         except OSError as exc:
             raise Unavailable(str(exc)) from None
         systemd = Systemd(packages, mounts, folder)
-        journald = systemd.program("lib/systemd/systemd-journald")
-        coredump = ["--seqpacket", "--accept", "-l", "/run/systemd/coredump", systemd.program("lib/systemd/systemd-coredump")]
+        journald = systemd.program("systemd-journald")
+        coredump = ["--seqpacket", "--accept", "-l", "/run/systemd/coredump", systemd.program("systemd-coredump")]
         for words, socket in (
             ([journald], "/run/systemd/journal/socket"),
-            ([systemd.program("usr/bin/systemd-socket-activate"), *coredump], "/run/systemd/coredump"),
+            ([systemd.program("systemd-socket-activate"), *coredump], "/run/systemd/coredump"),
         ):
             process = systemd.daemon(words, socket)
             started.callback(process.wait)
