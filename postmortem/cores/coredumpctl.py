@@ -26,7 +26,7 @@ _COMM = 15  # bytes that the kernel keeps of a name
 _LISTED = 3
 _MESSAGE, _MESSAGE_LINES, _WIDEST = 64 << 10, 40, 300  # bytes, lines, characters of a line
 _DELETED = " (deleted)"
-_CUT = "systemd cut it short: it was larger than ProcessSizeMax, ExternalSizeMax or JournalSizeMax"
+_CUT = "cut short by systemd: it was larger than ProcessSizeMax, ExternalSizeMax or JournalSizeMax"
 _RAISE = "raise these in /etc/systemd/coredump.conf"
 _REMOVED = (
     "systemd-tmpfiles removes cores after some days (tmpfiles.d/systemd.conf), MaxUse and KeepFree of coredump.conf sooner: "

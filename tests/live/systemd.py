@@ -88,7 +88,7 @@ def _downloaded(folder: Path) -> List[Path]:
     except Unavailable:
         (folder / "lists/partial").mkdir(parents=True)
         lists = ["-o", f"Dir::State::lists={folder}/lists"]
-        _run(["apt-get", "-q", *options, *lists, "update"])
+        _run(["apt-get", "-q", *options, *lists, "-o", "Acquire::Languages=none", "update"])
         _run([words[0], *lists, *words[1:]])
     return sorted((folder / "archives").glob("*.deb"))
 

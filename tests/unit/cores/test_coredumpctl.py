@@ -130,7 +130,7 @@ def test_one_that_systemd_cut_short(fake: FakeJournal, core: Path) -> None:
     fake.lists(crashed(7, COREDUMP_FILENAME=str(core), COREDUMP_TRUNCATED="1"))
     with coredumpctl.opened("7", Where()) as stored:
         (gap,) = stored.gaps
-    assert "systemd cut it short" in gap.reason
+    assert "cut short by systemd" in gap.reason
     assert "coredump.conf" in (gap.remedy or "")
 
 
