@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ContextManager, Optional
 
-from . import abrt, apport, coredumpctl, folder
+from . import apport
 from .journal import PREFIX, Where
 from .store import Stored, exists
 
@@ -18,10 +18,14 @@ def opened(target: str, where: Where) -> Optional[ContextManager[Stored]]:
     """The core that a target of a store stands for; None for a plain file or a bundle. ``where`` is for the journal.
     Entering it raises PostmortemError."""
     if target.startswith(PREFIX):
+        from . import coredumpctl  # noqa: PLC0415 - a plain core, which most are, needs none of them
+
         return coredumpctl.opened(target[len(PREFIX) :], where)
     path = Path(target)
     if path.is_dir():
         if any(exists(path / name) for name in _BUNDLE):
             return None
+        from . import abrt, folder  # noqa: PLC0415
+
         return abrt.opened(path) if abrt.is_problem(path) else folder.opened(path)
     return apport.opened(path) if apport.is_report(path) else None
