@@ -210,6 +210,11 @@ class Bundle:
         return path if path.is_file() else None
 
     @property
+    def stripped(self) -> bool:
+        """Was it made to be shown to others, without cores?"""
+        return bool(self.manifest.get("stripped"))
+
+    @property
     def failed_steps(self) -> List[Dict[str, Any]]:
         """The steps that failed or were refused."""
         steps = self.manifest.get("steps")

@@ -11,6 +11,7 @@ from .bundle import Bundle
 from .cores import stores
 from .cores.executable import take_executable
 from .cores.unpacked import compressed, unpacked
+from .discretion.whole import discreet, has_locals, without_locals
 from .errors import CaptureFailed, PostmortemError
 from .evidence import Evidence, Gap
 from .extract.cores import from_core, open_core
@@ -81,13 +82,14 @@ def _from_compressed(
     return evidence.replace(found, gaps=tuple(gaps))
 
 
-def load_bundle(path: Path) -> Tuple[Evidence, Diagnosis]:
+def load_bundle(path: Path, *, with_locals: bool = False) -> Tuple[Evidence, Diagnosis]:
     """The diagnosis of a bundle from the evidence recorded in it; extracted anew when there is none."""
     with Bundle.open(path) as bundle:
-        recorded = _recorded(bundle.path)
+        recorded = _recorded(bundle)
         if recorded is None:
-            recorded = _from_bundle(bundle.path, tool_version=__version__)
-    return _classified(recorded)
+            recorded = _from_bundle(bundle.path, tool_version=__version__, with_locals=with_locals)
+        found = _as_asked(recorded, bundle, with_locals)
+    return _classified(found)
 
 
 def _analyze_bundle(
@@ -96,10 +98,10 @@ def _analyze_bundle(
     """Extracted anew where the files that the cores need are here; otherwise from the recorded evidence, which is kept as
     well when it knows more than what can be extracted here."""
     with Bundle.open(path) as bundle:
-        recorded = _recorded(bundle.path)
+        recorded = _recorded(bundle)
         at_hand = recorded is not None and _files_at_hand(bundle.path, exe, sysroot)
-        if recorded is not None and not at_hand and not (exe or sysroot):
-            return _classified(_without_locals(recorded) if with_locals else recorded)
+        if recorded is not None and (bundle.stripped or (not at_hand and not (exe or sysroot))):
+            return _classified(_as_asked(recorded, bundle, with_locals, exe or sysroot))
         found = _from_bundle(
             bundle.path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress, with_locals=with_locals
         )
@@ -109,7 +111,7 @@ def _analyze_bundle(
     if lost:
         reason = f"read anew with what is here, the cores show {lost}: this is the evidence recorded at the capture"
         remedy = "pass the program and libraries of the capture: --exe, or --sysroot with all that the cores map"
-        recorded = _without_locals(recorded) if with_locals else recorded
+        recorded = _as_asked(recorded, bundle, with_locals)
         gap = Gap("core", "the bundle's cores", reason, remedy)
         return _classified(evidence.replace(recorded, gaps=(*recorded.gaps, gap)))
     kept = _sources(recorded.sources, found.sources)
@@ -139,13 +141,25 @@ def _extent(known: Evidence) -> Dict[str, int]:
     }
 
 
-def _without_locals(recorded: Evidence) -> Evidence:
-    """They were asked for, and are in the recorded evidence only when the capture was asked for them too."""
-    if any(f.locals is not None for p in recorded.processes for t in p.threads for f in t.python):
-        return recorded
-    reason = "the cores, or the programs and libraries that they map, are not here; the recorded evidence has no locals"
-    remedy = "analyze where the program ran, or with --sysroot, or capture with --locals"
-    return evidence.replace(recorded, gaps=(*recorded.gaps, Gap("cpython", "local variables", reason, remedy)))
+def _as_asked(recorded: Evidence, bundle: Bundle, with_locals: bool, files: Optional[Path] = None) -> Evidence:
+    """Recorded evidence, without what was not asked for, and with a gap for what was and is not there. ``files``: those
+    of another place that were named to read the cores with."""
+    gaps = list(recorded.gaps)
+    if bundle.stripped and files is not None:
+        reason = f"cores were taken out of this bundle, so {files} is of no use: this is the evidence recorded at the capture"
+        gaps.append(Gap("core", "the bundle's cores", reason, _UNSTRIPPED))
+    if not with_locals:
+        recorded = without_locals(recorded)
+    elif not has_locals(recorded):
+        reason = "the cores, or the programs and libraries that they map, are not here; the recorded evidence has no locals"
+        remedy = "analyze where the program ran, or with --sysroot, or capture with --locals"
+        if bundle.stripped:
+            reason, remedy = "they were taken out of this bundle, and so were the cores", _UNSTRIPPED
+        gaps.append(Gap("cpython", "local variables", reason, remedy))
+    return evidence.replace(recorded, gaps=tuple(gaps))
+
+
+_UNSTRIPPED = "analyze the bundle from which `postmortem report --strip` made this one"
 
 
 def _sources(old: Dict[str, Dict[int, str]], new: Dict[str, Dict[int, str]]) -> Dict[str, Dict[int, str]]:
@@ -153,10 +167,11 @@ def _sources(old: Dict[str, Dict[int, str]], new: Dict[str, Dict[int, str]]) -> 
     return {file: {**new.get(file, {}), **old.get(file, {})} for file in sorted({*old, *new})}
 
 
-def _recorded(folder: Path) -> Optional[Evidence]:
-    """``evidence.json`` of a bundle; None when the capture was cut short before it, or it is damaged."""
+def _recorded(bundle: Bundle) -> Optional[Evidence]:
+    """``evidence.json`` of a bundle; None when the capture was cut short before it, or it is damaged. Versions before
+    this one may have written secrets into it."""
     try:
-        return evidence.decode((folder / "evidence.json").read_bytes())
+        return discreet(evidence.decode((bundle.path / "evidence.json").read_bytes()))
     except (OSError, ValueError):
         return None
 

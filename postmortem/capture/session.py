@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from .. import __version__
 from ..bundle import Bundle
+from ..discretion.commands import masked_argv
 from . import connections, cores, facts, fallbacks, probes, procfs, programs, pyspy, room, sharers, tree, window
 from .command import Command, Watch
 from .options import Options
@@ -164,7 +165,7 @@ class Session:
             {
                 "tool": {"name": "postmortem", "version": __version__},
                 "trigger": self.command.trigger,
-                "command": [procfs.text(os.fsencode(word)) for word in self.options.command] or None,
+                "command": list(masked_argv([procfs.text(os.fsencode(word)) for word in self.options.command])) or None,
                 "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.command.started)),
                 "machine": {"cpus": os.cpu_count(), "kernel": uname.release, "arch": uname.machine},
                 "root_pid": self.command.pid,

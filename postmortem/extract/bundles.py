@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
+from ..discretion.whole import discreet
 from ..errors import NotABundle
 from ..evidence import Evidence, Timings, Trigger
 from .connections import Connections
@@ -48,7 +49,7 @@ def from_bundle(
     sources = read_sources(processes, str(sysroot) if sysroot else "")
     seconds = [raw.window.seconds for raw in raws.values() if raw.window.seconds]
     around = Surroundings(folder / "raw" / "proc" / "machine.json")
-    return Evidence(
+    found = Evidence(
         trigger=_trigger(manifest),
         processes=tuple(around.completed(p, raws[p.pid].window, raws[p.pid].process) for p in processes),
         gaps=(*end_gaps(manifest), *step_gaps(manifest), *gaps),
@@ -61,6 +62,7 @@ def from_bundle(
         machine=around.machine(),
         tool_version=tool_version,
     )  # fmt: skip
+    return discreet(found)
 
 
 def _pids(folder: Path, manifest: Dict[str, Any]) -> List[int]:

@@ -43,13 +43,14 @@ def from_core(
     opened = with_program(core, pid, None, how)._replace(crashed=True)
     begun = begin(opened, how, start_gdb([opened], how))
     process, gaps = finish(begun, how)
-    from .kinship import with_kinship  # noqa: PLC0415 - as in begin
+    from ..discretion.whole import discreet  # noqa: PLC0415 - as in begin
+    from .kinship import with_kinship  # noqa: PLC0415
     from .sources import read_sources  # noqa: PLC0415
 
     process = with_kinship([process], {process.pid: begun.reader.trace()})[0]
     sources = read_sources([process], str(sysroot) if sysroot else "")
     ended = process.fatal_signal
-    return Evidence(
+    found = Evidence(
         trigger=Trigger("core", None, signal.Signals(ended).name if ended is not None else None),
         processes=(process,),
         gaps=tuple(gaps),
@@ -59,6 +60,7 @@ def from_core(
         timings=Timings(extract_s=round(time.monotonic() - began, 3)),
         tool_version=tool_version,
     )  # fmt: skip
+    return discreet(found)
 
 
 class How(NamedTuple):

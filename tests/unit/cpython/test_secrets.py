@@ -42,7 +42,8 @@ def test_names_of_secrets(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["author", "monkey", "keyboard", "x", "bypass", "passenger", "spin", "side", "number", "user", "KeyError"]
+    "name", ["author", "monkey", "keyboard", "x", "bypass", "passenger", "spin", "side", "number", "user", "KeyError",
+     "token_file", "--key-path", "passfile", "tokenizer", "max_new_tokens"]
 )
 def test_names_of_other_things(name: str) -> None:
     """A part of a word is no sign."""
@@ -61,12 +62,22 @@ def test_names_of_other_things(name: str) -> None:
         ("https://h/?api_key=hunter2&x=1", "https://h/?api_key=<redacted>&x=1"),
         ("https://h/path?x=1", "https://h/path?x=1"),
         ("number: 3, author: ann", "number: 3, author: ann"),
+        ("https://ann:hunt@er2@host/db", "https://<redacted>@host/db"),
+        ("key AKIAABCDEFGHIJKLMNOP, ghp_abcdefghijklmnopqrstuvwxyz", "key <redacted>, <redacted>"),
+        ("eyJhbGciOiJI.eyJzdWIiOiIx.c2ln is it", "<redacted> is it"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END", "<redacted>-----END"),
         ("", ""),
     ],
 )
 def test_secrets_within_texts(text: str, expected: str) -> None:
     """What follows a name is masked, the rest stays."""
     assert masked(text) == expected
+    assert masked(expected) == expected  # once more changes nothing
+
+
+def test_what_is_masked_already_stays() -> None:
+    """Also before a bracket that follows directly."""
+    assert masked("<Session password=<redacted>>") == "<Session password=<redacted>>"
 
 
 @pytest.mark.parametrize(
