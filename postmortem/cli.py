@@ -14,23 +14,10 @@ from typing import Any, List, NoReturn, Optional, Tuple
 import click
 
 from . import __version__, errors, publish
+from .options import COLOR, DIRECTORY, EXE, FORMAT, LOCALS, OUTPUT, REPORTS, SINCE, STRIP, SYSROOT
 from .progress import Progress
 from .report.escape import clean, cut
 from .targets import complain, defect, each
-
-_FORMAT = click.option("-f", "--format", "format_", metavar="FORMAT", default="text", help="text (default) or json.")
-_REPORTS = click.option(
-    "--report",
-    "reports",
-    metavar="FILE",
-    multiple=True,
-    help="Also write FILE; its suffix says the format. Repeatable.",
-)
-_COLOR = click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
-_EXE = click.option("--exe", type=click.Path(path_type=Path), help="The program that left the core, when it moved.")
-_SYSROOT = click.option(
-    "--sysroot", type=click.Path(path_type=Path), help="A folder with the libraries of the core's machine."
-)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -58,19 +45,14 @@ def capture(arguments: Tuple[str, ...]) -> int:
 
 @commands.command("analyze")
 @click.argument("targets", metavar="TARGET...", nargs=-1, required=True)
-@_FORMAT
-@_REPORTS
-@_EXE
-@_SYSROOT
-@click.option(
-    "--locals",
-    "with_locals",
-    is_flag=True,
-    help="Show local variables and exceptions' messages too; what names call a secret is masked.",
-)
-@click.option("--since", metavar="TIME", help="coredumpctl: no older cores than that, as journalctl takes it.")
-@click.option("-D", "--directory", type=click.Path(path_type=Path), help="coredumpctl: the journal in this folder.")
-@_COLOR
+@FORMAT
+@REPORTS
+@EXE
+@SYSROOT
+@LOCALS
+@SINCE
+@DIRECTORY
+@COLOR
 def analyze(
     targets: Tuple[str, ...],
     format_: str,
@@ -100,21 +82,46 @@ def analyze(
 
 @commands.command("report")
 @click.argument("bundle")
-@_FORMAT
-@_REPORTS
-@_COLOR
-def report(bundle: str, format_: str, reports: Tuple[str, ...], color: str) -> int:
-    """Render the diagnosis of a bundle again, in any format."""
+@FORMAT
+@REPORTS
+@STRIP
+@OUTPUT
+@LOCALS
+@COLOR
+def report(
+    bundle: str,
+    format_: str,
+    reports: Tuple[str, ...],
+    strip: bool,
+    output: Optional[Path],
+    with_locals: bool,
+    color: str,
+) -> int:
+    """Render the diagnosis of a bundle again, in any format; or make a bundle of it that may be shown to others."""
+    if strip:
+        return _strip(Path(bundle), output, with_locals)
+    if output is not None:
+        raise errors.UsageError("-o is for --strip", "--report FILE writes a report into a file")
     from . import pipeline  # noqa: PLC0415
 
     with Progress() as progress:
         return each(
             (bundle,),
-            lambda target: pipeline.load_bundle(Path(target)),
+            lambda target: pipeline.load_bundle(Path(target), with_locals=with_locals),
             publish.plan(format_, reports),
             color,
             progress,
         )
+
+
+def _strip(bundle: Path, output: Optional[Path], with_locals: bool) -> int:
+    for name in ("format_", "reports"):
+        if click.get_current_context().get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
+            raise errors.UsageError("--strip writes a bundle and no report", "call `postmortem report` on that bundle")
+    from .strip import strip  # noqa: PLC0415
+
+    click.echo(clean(str(strip(bundle, output, with_locals=with_locals))))
+    return 0
 
 
 @commands.command("patterns")
@@ -142,7 +149,7 @@ def patterns(id_: Optional[str]) -> None:
 @commands.command("demo")
 @click.argument("name", required=False)
 @click.option("--list", "list_", is_flag=True, help="List the cases that can be run.")
-@_COLOR
+@COLOR
 def demo(name: Optional[str], list_: bool, color: str) -> None:
     """Run a labelled hang under capture and show its diagnosis."""
     from . import demo as demos  # noqa: PLC0415
@@ -165,8 +172,8 @@ def demo(name: Optional[str], list_: bool, color: str) -> None:
     options_metavar="[OPTIONS]",
 )
 @click.argument("arguments", metavar="TARGET [GDB-ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
-@_EXE
-@_SYSROOT
+@EXE
+@SYSROOT
 @click.option("--pid", type=int, help="Which core of a bundle; the first process's without it.")
 @click.option("--print-script", is_flag=True, help="Print the file that `source` loads the commands from in any gdb.")
 @click.pass_context

@@ -32,7 +32,7 @@ class FakePipeline:
             raise RuntimeError("impossible\x1b[2J")
         return self.load_bundle(Path(target))
 
-    def load_bundle(self, path: Path) -> Tuple[Evidence, Diagnosis]:
+    def load_bundle(self, path: Path, *, with_locals: bool = False) -> Tuple[Evidence, Diagnosis]:
         known = {"thrash": thrash, "sleeper": sleeper, "hostile": hostile}
         if path.name not in known:
             raise NotACore(f"{path} is not a core file", "give a core, a bundle or coredumpctl:MATCH")

@@ -1,0 +1,88 @@
+"""What ``import postmortem`` offers to programs: :func:`analyze` and the :class:`Report` that it gives.
+
+These are the command line's own results, not a copy of them: ``postmortem.evidence`` says what was read, ``postmortem.findings``
+what was concluded; both are immutable. Nothing is printed. Every error that can be foreseen is one of ``postmortem.errors``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
+
+from . import report as renderers
+from .errors import UsageError
+from .evidence import Evidence, Gap, Process
+from .findings import Diagnosis, Finding
+
+__all__ = ["Report", "analyze"]
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+class Report(NamedTuple):
+    """A target's diagnosis, and what it rests on."""
+
+    target: str  # as it was named
+    evidence: Evidence
+    diagnosis: Diagnosis
+
+    @property
+    def verdict(self) -> Optional[str]:
+        """Id of the leading finding's pattern ("lock-order-deadlock"); None: nothing known was recognised."""
+        return self.diagnosis.verdict
+
+    @property
+    def signature(self) -> str:
+        """Short and stable: the same hang on another day or machine has the same one."""
+        return self.diagnosis.signature
+
+    @property
+    def findings(self) -> Tuple[Finding, ...]:
+        """The most telling first."""
+        return self.diagnosis.findings
+
+    @property
+    def processes(self) -> Tuple[Process, ...]:
+        return self.evidence.processes
+
+    @property
+    def gaps(self) -> Tuple[Gap, ...]:
+        """What could not be read, why, and how to get it next time."""
+        return self.evidence.gaps
+
+    def render(self, format: str = "text", *, color: bool = False, width: int = 80) -> str:
+        """The report as ``postmortem analyze -f FORMAT`` prints it. ``color`` and ``width`` (columns) are for text. Raises
+        UsageError for a format that there is none of."""
+        try:
+            known = renderers.format_named(format)
+        except ValueError as exc:
+            raise UsageError(str(exc)) from None
+        return known.render(self.evidence, self.diagnosis, color, width)
+
+    def as_json(self) -> Dict[str, Any]:
+        """``report.json`` as a dict, in the form of ``report.schema.json``."""
+        loaded: Dict[str, Any] = json.loads(self.render("json"))
+        return loaded
+
+
+def analyze(
+    target: PathLike, *, exe: Optional[PathLike] = None, sysroot: Optional[PathLike] = None, locals: bool = False
+) -> Report:
+    """Diagnoses a core file (plain or compressed), or a bundle of ``postmortem capture`` (a directory or ``.zip``).
+
+    exe, sysroot: the program that left the core, and a folder with the libraries of its machine, when they are not where they
+    were. locals: read variables and messages of exceptions too; what looks like a secret is masked. It takes seconds for a
+    large core; gdb runs as a process of its own. Raises PostmortemError: TargetNotFound, NotACore, NotABundle, UsageError, …
+    """
+    from . import pipeline  # noqa: PLC0415 - readers are not needed for a Report that was pickled
+
+    name = os.fspath(target)
+    found, diagnosis = pipeline.analyze_target(
+        name,
+        exe=None if exe is None else Path(exe),
+        sysroot=None if sysroot is None else Path(sysroot),
+        with_locals=locals,
+    )
+    return Report(name, found, diagnosis)

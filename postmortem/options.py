@@ -1,0 +1,41 @@
+"""Options that several commands share. With ``cli`` the only module that knows click."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+FORMAT = click.option("-f", "--format", "format_", metavar="FORMAT", default="text", help="text (default) or json.")
+REPORTS = click.option(
+    "--report",
+    "reports",
+    metavar="FILE",
+    multiple=True,
+    help="Also write FILE; its suffix says the format. Repeatable.",
+)
+COLOR = click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
+EXE = click.option("--exe", type=click.Path(path_type=Path), help="The program that left the core, when it moved.")
+SYSROOT = click.option(
+    "--sysroot", type=click.Path(path_type=Path), help="A folder with the libraries of the core's machine."
+)
+LOCALS = click.option(
+    "--locals",
+    "with_locals",
+    is_flag=True,
+    help="Show local variables and exceptions' messages too; what names call a secret is masked.",
+)
+STRIP = click.option(
+    "--strip", is_flag=True, help="Write a bundle without cores and secrets, fit to be shown to others, and say where."
+)
+OUTPUT = click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="DIR|FILE.zip",
+    help="Where --strip writes; not to be there yet. Without it, beside BUNDLE.",
+)
+SINCE = click.option("--since", metavar="TIME", help="coredumpctl: no older cores than that, as journalctl takes it.")
+DIRECTORY = click.option(
+    "-D", "--directory", type=click.Path(path_type=Path), help="coredumpctl: the journal in this folder."
+)
