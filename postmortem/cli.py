@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ import click
 from . import __version__, errors, publish
 from .options import COLOR, DIRECTORY, EXE, FORMAT, LOCALS, OUTPUT, REPORTS, SINCE, STRIP, SYSROOT
 from .progress import Progress
-from .report.escape import clean, cut
+from .report.escape import clean
 from .targets import complain, defect, each
 
 
@@ -128,22 +127,10 @@ def _strip(bundle: Path, output: Optional[Path], with_locals: bool) -> int:
 @click.argument("id_", metavar="[ID]", required=False)
 def patterns(id_: Optional[str]) -> None:
     """List the patterns, or explain one."""
-    from .classify.engine import all_patterns  # noqa: PLC0415
+    from . import pages  # noqa: PLC0415
 
-    known = {pattern.id: pattern for pattern in all_patterns()}
-    if id_ is None:
-        width = max(map(len, known), default=0)
-        for pattern in known.values():
-            click.echo(cut(f"{pattern.id:<{width}}  {pattern.title}", publish.columns(sys.stdout)))
-    elif id_ in known:
-        from . import pages  # noqa: PLC0415
-
-        click.echo(pages.text(known[id_], min(publish.columns(sys.stdout), 100)), nl=False)
-    else:
-        near = difflib.get_close_matches(id_, known, n=1)
-        raise errors.UsageError(
-            f"no pattern {clean(id_)!r}", f"did you mean {near[0]}?" if near else "`postmortem patterns` lists them"
-        )
+    width = publish.columns(sys.stdout)
+    click.echo(pages.listing(width) if id_ is None else pages.explained(id_, min(width, 100)), nl=False)
 
 
 @commands.command("demo")
@@ -200,6 +187,16 @@ def debug(
         return 0
     with Progress() as progress:
         return debugging.run(arguments, exe=exe, sysroot=sysroot, pid=pid, progress=progress, say=complain)
+
+
+@commands.command("completion", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="")
+def completion(shell: str, words: Tuple[str, ...]) -> None:
+    """Print what makes a shell complete commands and options: for its start-up file."""
+    from . import completion as completions  # noqa: PLC0415
+
+    click.echo(completions.answer(commands, words) if words else completions.script(shell), nl=bool(words))
 
 
 @commands.command("doctor")

@@ -3,12 +3,15 @@ and after, the releases that mended it, references, what it stands before."""
 
 from __future__ import annotations
 
+import difflib
 import re
 from typing import Dict, Iterable, List, NamedTuple, Tuple
 
-from .classify.engine import Rule
+from .classify.engine import Rule, all_patterns
 from .classify.fixed_in import TABLE
 from .classify.snippets import SNIPPETS
+from .errors import UsageError
+from .report.escape import clean, cut
 from .report.page import Page
 
 #: The headings that a docstring has, in this order; what stands before them is its introduction.
@@ -120,3 +123,21 @@ def _listed(item: str, links: Dict[str, str]) -> str:
     if all(word in links for word in words):
         return ", ".join(links[word] for word in words)
     return re.sub(r"https?://\S+", lambda found: f"<{found[0]}>", item)
+
+
+def listing(width: int) -> str:
+    """All patterns, a line each."""
+    rules = all_patterns()
+    longest = max((len(rule.id) for rule in rules), default=0)
+    return "".join(cut(f"{rule.id:<{longest}}  {rule.title}", width) + "\n" for rule in rules)
+
+
+def explained(id: str, width: int) -> str:
+    """The page of one. Raises UsageError that names what was perhaps meant."""
+    known = {rule.id: rule for rule in all_patterns()}
+    if id not in known:
+        near = difflib.get_close_matches(id, known, n=1)
+        raise UsageError(
+            f"no pattern {clean(id)!r}", f"did you mean {near[0]}?" if near else "`postmortem patterns` lists them"
+        )
+    return text(known[id], width)
