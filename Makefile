@@ -11,7 +11,7 @@
 #   make bench-graph           the wait graph of 2,000 threads and 20,000 tasks
 #   make corpora               record the corpus anew  make corpora ARGS='--cases sleeping/*'
 #   make new-pattern ID=my-id  lay out the files of a new pattern
-#   make docs                  write docs/patterns from the patterns
+#   make docs                  write docs/patterns from the patterns, man/ from the commands
 #   make clean                 remove .venv and what builds leave
 #
 # PYTHON=/path/to/python3 chooses the interpreter of .venv.
@@ -52,6 +52,7 @@ lint: $(TESTABLE)
 
 docs: $(INSTALLED)
 	@$(RUN) -m tools.docs
+	@$(RUN) -m tools.man
 
 new-pattern: $(INSTALLED)
 	@$(RUN) -m tools.new_pattern $(ID)

@@ -32,7 +32,11 @@ def commands() -> None:
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def capture(arguments: Tuple[str, ...]) -> int:
-    """Run a command; when it does not end in time, say why."""
+    """Run a command; when it does not end in time, say why.
+
+    The command keeps its standard streams, terminal, folder and environment. If it ends in time, so does postmortem, with
+    its status and without a word. Else the process tree is looked at, copied into a bundle, diagnosed, and ended.
+    """
     from .__main__ import main as entry  # noqa: PLC0415 - the fast path owns everything but the help
     from .capture.options import help_text  # noqa: PLC0415
 

@@ -14,7 +14,13 @@ REPORTS = click.option(
     multiple=True,
     help="Also write FILE; its suffix says the format. Repeatable.",
 )
-COLOR = click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
+COLOR = click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Colour in the report; auto: on a terminal, unless NO_COLOR is set.",
+)
 EXE = click.option("--exe", type=click.Path(path_type=Path), help="The program that left the core, when it moved.")
 SYSROOT = click.option(
     "--sysroot", type=click.Path(path_type=Path), help="A folder with the libraries of the core's machine."

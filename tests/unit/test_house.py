@@ -55,7 +55,9 @@ def test_the_wheel_carries_what_lies_outside_the_package(wheel: Path) -> None:
     assert [name for name in names if name.startswith(f"{shipped}/gdb/") and name.endswith(".py")]
     assert f"{case}/case.toml" in names
     assert f"{case}/program.py" in names
-    assert "postmortem/report/report.schema.json" in names
+    assert {"postmortem/report/report.schema.json", "postmortem/py.typed"} <= set(names)
+    pages = {name.rsplit("/", 1)[1] for name in names if name.endswith(".1") and "/data/share/man/man1/" in name}
+    assert pages == {"postmortem.1", *(f"postmortem-{command}.1" for command in cli.commands.commands)}
     assert not [name for name in names if name.startswith(("tests/", "corpora/", "gdb/"))]
 
 
@@ -94,7 +96,10 @@ def test_the_installed_wheel_finds_its_demo(wheel: Path, tmp_path: Path) -> None
 
 
 def test_python_dash_m_works() -> None:
-    """`python -m postmortem --help` lists the commands."""
+    """`python -m postmortem --help` lists the commands, and each of them can be called so."""
+    for name in cli.commands.commands:
+        done = run(sys.executable, "-m", "postmortem", name, "--help")
+        assert done.returncode == 0 and f"postmortem {name} " in done.stdout, done.stderr
     done = run(sys.executable, "-m", "postmortem", "--help")
     assert done.returncode == 0, done.stderr
     assert set(cli.commands.commands) <= set(re.findall(r"^  (\w+)  ", done.stdout, re.M))
