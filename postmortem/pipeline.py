@@ -88,7 +88,7 @@ def load_bundle(path: Path, *, with_locals: bool = False) -> Tuple[Evidence, Dia
         recorded = _recorded(bundle)
         if recorded is None:
             recorded = _from_bundle(bundle.path, tool_version=__version__, with_locals=with_locals)
-        found = _as_asked(recorded, bundle, with_locals)
+        found = _as_asked(recorded, bundle, with_locals, unread="`report` reads no cores")
     return _classified(found)
 
 
@@ -141,9 +141,11 @@ def _extent(known: Evidence) -> Dict[str, int]:
     }
 
 
-def _as_asked(recorded: Evidence, bundle: Bundle, with_locals: bool, files: Optional[Path] = None) -> Evidence:
+def _as_asked(
+    recorded: Evidence, bundle: Bundle, with_locals: bool, files: Optional[Path] = None, unread: str = ""
+) -> Evidence:
     """Recorded evidence, without what was not asked for, and with a gap for what was and is not there. ``files``: those
-    of another place that were named to read the cores with."""
+    of another place that were named to read the cores with. ``unread``: why they were not."""
     gaps = list(recorded.gaps)
     if bundle.stripped and files is not None:
         reason = f"cores were taken out of this bundle, so {files} is of no use: this is the evidence recorded at the capture"
@@ -151,8 +153,9 @@ def _as_asked(recorded: Evidence, bundle: Bundle, with_locals: bool, files: Opti
     if not with_locals:
         recorded = without_locals(recorded)
     elif not has_locals(recorded):
-        reason = "the cores, or the programs and libraries that they map, are not here; the recorded evidence has no locals"
-        remedy = "analyze where the program ran, or with --sysroot, or capture with --locals"
+        missing = "the cores, or the programs and libraries that they map, are not here"
+        reason = f"{unread or missing}; the recorded evidence has no locals"
+        remedy = "analyze --locals where the program ran, or with --sysroot, or capture with --locals"
         if bundle.stripped:
             reason, remedy = "they were taken out of this bundle, and so were the cores", _UNSTRIPPED
         gaps.append(Gap("cpython", "local variables", reason, remedy))
