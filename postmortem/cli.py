@@ -13,7 +13,7 @@ from typing import Any, List, NoReturn, Optional, Tuple
 import click
 
 from . import __version__, errors, publish
-from .options import COLOR, DIRECTORY, EXE, FORMAT, LOCALS, OUTPUT, REPORTS, SINCE, STRIP, SYSROOT
+from .options import COLOR, EXE, FORMAT, JOURNAL, LOCALS, OUTPUT, REPORTS, STRIP, SYSROOT
 from .progress import Progress
 from .report.escape import clean
 from .targets import complain, defect, each
@@ -53,8 +53,7 @@ def capture(arguments: Tuple[str, ...]) -> int:
 @EXE
 @SYSROOT
 @LOCALS
-@SINCE
-@DIRECTORY
+@JOURNAL
 @COLOR
 def analyze(
     targets: Tuple[str, ...],

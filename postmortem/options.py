@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Callable
 
 import click
 
@@ -41,7 +42,12 @@ OUTPUT = click.option(
     metavar="DIR|FILE.zip",
     help="Where --strip writes; not to be there yet. Without it, beside BUNDLE.",
 )
-SINCE = click.option("--since", metavar="TIME", help="coredumpctl: no older cores than that, as journalctl takes it.")
-DIRECTORY = click.option(
+_SINCE = click.option("--since", metavar="TIME", help="coredumpctl: no older cores than that, as journalctl takes it.")
+_DIRECTORY = click.option(
     "-D", "--directory", type=click.Path(path_type=Path), help="coredumpctl: the journal in this folder."
 )
+
+
+def JOURNAL(command: Callable[..., int]) -> Callable[..., int]:
+    """Where coredumpctl: targets are looked for."""
+    return _SINCE(_DIRECTORY(command))

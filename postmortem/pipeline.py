@@ -41,7 +41,7 @@ def analyze_target(
         progress(f"looking for {target}")
         with kept as stored, named_as(stored):
             found = _from_file(stored.path, exe, sysroot or stored.root, progress, with_locals)
-            return _classified(with_origin(found, stored))
+            return _classified(discreet(with_origin(found, stored)))
     path = Path(target)
     if path.is_dir() or path.suffix == ".zip":
         return _analyze_bundle(path, exe, sysroot, progress, with_locals)

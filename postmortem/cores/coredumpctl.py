@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 from typing import Callable, Iterator, List, Optional, Sequence, Tuple
 
+from ..discretion.commands import masked_argv
 from ..errors import CoreGone, TargetNotFound, UsageError
 from ..evidence import Gap, Origin
 from . import containers
@@ -203,7 +204,7 @@ def still_known(entry: Entry) -> Tuple[str, ...]:
     lines = [
         f"{label}: {value}"
         for label, value in (
-            ("command line", " ".join(words(entry.text("COREDUMP_CMDLINE")))),
+            ("command line", " ".join(masked_argv(words(entry.text("COREDUMP_CMDLINE"))))),
             ("executable", entry.text("COREDUMP_EXE")),
             ("unit", entry.text("COREDUMP_USER_UNIT") or entry.text("COREDUMP_UNIT")),
         )

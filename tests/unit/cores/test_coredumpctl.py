@@ -157,6 +157,14 @@ def test_a_core_that_was_removed(fake: FakeJournal, tmp_path: Path, core: Path) 
     assert raised.value.known[-3:-1] == ("Stack trace of thread 7:", "#0  0x00007ffff789eeec abort (libc.so.6 + 0x8aeec)")
 
 
+def test_a_command_line_that_the_journal_kept_is_masked(fake: FakeJournal, tmp_path: Path) -> None:
+    """The journal has it as it was typed; what is told of a core that is no more has no password."""
+    fake.lists(crashed(7, COREDUMP_FILENAME=str(tmp_path / "gone"), COREDUMP_CMDLINE="python3 tide.py --password hunter2"))
+    with pytest.raises(CoreGone) as raised, coredumpctl.opened("last", Where()):
+        pass
+    assert raised.value.known[0] == "command line: python3 tide.py --password <redacted>"
+
+
 def test_a_core_that_was_never_kept(fake: FakeJournal) -> None:
     """Storage=none: which setting, before it crashes again."""
     fake.lists(crashed(7))
