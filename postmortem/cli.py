@@ -13,7 +13,7 @@ from typing import Any, List, NoReturn, Optional, Tuple
 import click
 
 from . import __version__, errors, publish
-from .options import COLOR, EXE, FORMAT, JOURNAL, LOCALS, OUTPUT, REPORTS, STRIP, SYSROOT
+from .options import COLOR, EXE, FORMAT, JOURNAL, LOCALS, OUTPUT, REPORTS, SCHEMA, STRIP, SYSROOT
 from .progress import Progress
 from .report.escape import clean
 from .targets import complain, defect, each
@@ -84,6 +84,7 @@ def analyze(
 
 @commands.command("report")
 @click.argument("bundle")
+@SCHEMA
 @FORMAT
 @REPORTS
 @STRIP

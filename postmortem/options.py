@@ -7,13 +7,23 @@ from typing import Callable
 
 import click
 
-FORMAT = click.option("-f", "--format", "format_", metavar="FORMAT", default="text", help="text (default) or json.")
+from . import publish
+from .capture.options import FORMATS_LISTED, SUFFIXES_LISTED
+
+
+def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(publish.schema(), nl=False)
+        context.exit()
+
+
+FORMAT = click.option("-f", "--format", "format_", metavar="FORMAT", default="text", help=f"{FORMATS_LISTED}.")
 REPORTS = click.option(
     "--report",
     "reports",
     metavar="FILE",
     multiple=True,
-    help="Also write FILE; its suffix says the format. Repeatable.",
+    help=f"Also write FILE; its suffix says the format: {SUFFIXES_LISTED}. Repeatable.",
 )
 COLOR = click.option(
     "--color",
@@ -34,6 +44,14 @@ LOCALS = click.option(
 )
 STRIP = click.option(
     "--strip", is_flag=True, help="Write a bundle without cores and secrets, fit to be shown to others, and say where."
+)
+SCHEMA = click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON Schema of report.json, and nothing else.",
 )
 OUTPUT = click.option(
     "-o",

@@ -86,10 +86,26 @@ def load_bundle(path: Path, *, with_locals: bool = False) -> Tuple[Evidence, Dia
     """The diagnosis of a bundle from the evidence recorded in it; extracted anew when there is none."""
     with Bundle.open(path) as bundle:
         recorded = _recorded(bundle)
-        if recorded is None:
-            recorded = _from_bundle(bundle.path, tool_version=__version__, with_locals=with_locals)
-        found = _as_asked(recorded, bundle, with_locals, unread="`report` reads no cores")
-    return _classified(found)
+        found = recorded
+        if found is None:
+            found = _from_bundle(bundle.path, tool_version=__version__, with_locals=with_locals)
+        found = _as_asked(found, bundle, with_locals, unread="`report` reads no cores")
+        return _as_captured(bundle, recorded, _classified(found))
+
+
+def _as_captured(
+    bundle: Bundle, recorded: Optional[Evidence], now: Tuple[Evidence, Diagnosis]
+) -> Tuple[Evidence, Diagnosis]:
+    """With the times that the capture took, not those of this reading: a bundle gives the same report again and again."""
+    found, diagnosis = now
+    noted = bundle.manifest.get("timings")
+    took = noted.get("classify_s") if isinstance(noted, dict) else None
+    timings = evidence.replace(
+        found.timings,
+        extract_s=recorded.timings.extract_s if recorded is not None else None,
+        classify_s=float(took) if isinstance(took, (int, float)) else None,
+    )
+    return evidence.replace(found, timings=timings), diagnosis
 
 
 def _analyze_bundle(
@@ -99,24 +115,36 @@ def _analyze_bundle(
     well when it knows more than what can be extracted here."""
     with Bundle.open(path) as bundle:
         recorded = _recorded(bundle)
-        at_hand = recorded is not None and _files_at_hand(bundle.path, exe, sysroot)
-        if recorded is not None and (bundle.stripped or (not at_hand and not (exe or sysroot))):
-            return _classified(_as_asked(recorded, bundle, with_locals, exe or sysroot))
-        found = _from_bundle(
-            bundle.path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress, with_locals=with_locals
-        )
+        found = _evidence_of(bundle, recorded, exe, sysroot, progress, with_locals)
+        return _as_captured(bundle, recorded, _classified(found))
+
+
+def _evidence_of(
+    bundle: Bundle,
+    recorded: Optional[Evidence],
+    exe: Optional[Path],
+    sysroot: Optional[Path],
+    progress: Progress,
+    with_locals: bool,
+) -> Evidence:
+    at_hand = recorded is not None and _files_at_hand(bundle.path, exe, sysroot)
+    if recorded is not None and (bundle.stripped or (not at_hand and not (exe or sysroot))):
+        return _as_asked(recorded, bundle, with_locals, exe or sysroot)
+    found = _from_bundle(
+        bundle.path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress, with_locals=with_locals
+    )
     if recorded is None:
-        return _classified(found)
+        return found
     lost = _lost(recorded, found, at_hand)
     if lost:
         reason = f"read anew with what is here, the cores show {lost}: this is the evidence recorded at the capture"
         remedy = "pass the program and libraries of the capture: --exe, or --sysroot with all that the cores map"
         recorded = _as_asked(recorded, bundle, with_locals)
         gap = Gap("core", "the bundle's cores", reason, remedy)
-        return _classified(evidence.replace(recorded, gaps=(*recorded.gaps, gap)))
+        return evidence.replace(recorded, gaps=(*recorded.gaps, gap))
     kept = _sources(recorded.sources, found.sources)
     loops, branches = {**found.loops, **recorded.loops}, {**found.branches, **recorded.branches}
-    return _classified(evidence.replace(found, sources=kept, loops=loops, branches=branches))
+    return evidence.replace(found, sources=kept, loops=loops, branches=branches)
 
 
 def _lost(recorded: Evidence, found: Evidence, at_hand: bool) -> Optional[str]:
@@ -242,13 +270,22 @@ def diagnose_captured(
         )
         unwritten = _keep(bundle, "evidence.json", evidence.encode(found))
         found, diagnosis = _classified(found)
-        for known in report.FORMATS.values():
+        _note_time(bundle, found)
+        for known in filter(lambda known: known.kept, report.FORMATS.values()):
             rendered = known.render(found, diagnosis, False, 80).encode()
             unwritten = _keep(bundle, f"report{known.suffix}", rendered) or unwritten
     publish.emit(plan, [(str(path), found, diagnosis)], stream, color="auto", many=False)
     if unwritten is not None:
         raise CaptureFailed(f"the diagnosis cannot be written into the bundle: {unwritten.strerror}", "make room there")
     return diagnosis
+
+
+def _note_time(bundle: Bundle, found: Evidence) -> None:
+    """How long the classification took is part of the report, and must be the same when that is made again."""
+    timings = bundle.manifest.setdefault("timings", {})
+    if isinstance(timings, dict):
+        timings["classify_s"] = found.timings.classify_s
+        bundle.try_to_save()
 
 
 def _keep(bundle: Bundle, name: str, data: bytes) -> Optional[OSError]:

@@ -28,18 +28,30 @@ def plan(format: str, files: Sequence[str]) -> Plan:
         raise UsageError(str(exc)) from exc
 
 
+def schema() -> str:
+    """The JSON Schema of report.json."""
+    from .report import json_report  # noqa: PLC0415 - nobody else needs it before a report is made
+
+    return json_report.schema()
+
+
 def emit(plan: Plan, results: Sequence[report.Result], stream: TextIO, *, color: str = "auto", many: bool) -> None:
     """Writes the reports. ``many`` is whether several targets were named, also when only one could be read.
 
-    Raises PostmortemError when a file cannot be written, after everything else was.
+    Raises PostmortemError when a file cannot be written, or a format has nothing to show, after everything else was.
     """
     colored, width = wants_color(stream, color), columns(stream)
-    if many or results:
-        _write(stream, _rendered(plan.format, results, many, colored, width))
     failed: List[str] = []
+    if many or results:
+        try:
+            _write(stream, _rendered(plan.format, results, many, colored, width))
+        except report.NothingToShow as exc:
+            failed.append(str(exc))
     for path, format in plan.files if many or results else ():
         try:
             path.write_text(_rendered(format, results, many, False, 80), encoding="utf-8")
+        except report.NothingToShow as exc:
+            failed.append(f"{str(path)!r} is not written: {exc}")
         except OSError as exc:
             failed.append(f"the report {str(path)!r} could not be written: {exc.strerror}")
     if failed:

@@ -31,6 +31,7 @@ def process_json(pid: int) -> Dict[str, Any]:
         "ppid": stat.ppid,
         "argv": _argv(f"{thread}/cmdline"),
         "exe": _link(f"{thread}/exe"),
+        "cwd": working_directory(pid),
         "comm": procfs.text(stat.comm),
         "state": stat.state,
         "pgid": stat.pgid,
@@ -50,6 +51,11 @@ def process_json(pid: int) -> Dict[str, Any]:
         "threads": _threads(pid),
         "maps": procfs.lines(f"{thread}/maps"),
     }
+
+
+def working_directory(pid: int) -> Optional[str]:
+    """None when it is gone, or may not be read."""
+    return _link(f"/proc/{pid}/task/{_thread(pid)}/cwd")
 
 
 def hidden_json(pid: int, parent: int) -> Dict[str, Any]:

@@ -168,13 +168,18 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 
 #: What report.FORMATS has, for who cannot wait for its import.
-FORMATS = {"text": ".txt", "json": ".json"}
+FORMATS = {
+    "text": ".txt", "json": ".json", "markdown": ".md", "sarif": ".sarif", "junit": ".xml",
+    "speedscope": ".speedscope.json", "collapsed": ".collapsed", "github": "",
+}  # fmt: skip
+FORMATS_LISTED = f"text (default), {', '.join([*FORMATS][1:-1])} or github (annotations)"
+SUFFIXES_LISTED = ", ".join(filter(None, FORMATS.values()))
 
 
 def formats_known(options: Options) -> bool:
     """Whether there certainly is a form for the report and for each of its files."""
     suffixes = [os.path.splitext(name)[1] for name in options.report]
-    return options.format in (None, *FORMATS) and all(suffix in FORMATS.values() for suffix in suffixes)
+    return options.format in (None, *FORMATS) and all(suffix and suffix in FORMATS.values() for suffix in suffixes)
 
 
 TABLE = (
@@ -228,9 +233,14 @@ TABLE = (
     ),
     Option("", "--budget", "DURATION", "How long it may take from a deadline to the verdict [30].", some_time),
     Option("", "--locals", "", "Show local variables too; what looks like a secret is masked."),
-    Option("-f", "--format", "FORMAT", "The report's form on stderr: text (default) or json.", some_text),
+    Option("-f", "--format", "FORMAT", f"The report's form on stderr: {FORMATS_LISTED}.", some_text),
     Option(
-        "", "--report", "FILE", "Also write FILE; its suffix says the format. Repeatable.", some_text, multiple=True
+        "",
+        "--report",
+        "FILE",
+        f"Also write FILE; its suffix says the format: {SUFFIXES_LISTED}. Repeatable.",
+        some_text,
+        multiple=True,
     ),
 )
 _WHEN = ("timeout", "stall", "on_signal")

@@ -17,6 +17,7 @@ from ..discretion.commands import masked_argv
 from . import connections, cores, facts, fallbacks, probes, procfs, programs, pyspy, room, sharers, tree, window
 from .command import Command, Watch
 from .options import Options
+from .workspace import checkout
 
 #: Seconds after the release in which an end that it brings about is seen: at the most, and between two looks.
 _AFTERMATH_S, _LOOK_S = 0.2, 0.03
@@ -169,10 +170,15 @@ class Session:
                 "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.command.started)),
                 "machine": {"cpus": os.cpu_count(), "kernel": uname.release, "arch": uname.machine},
                 "root_pid": self.command.pid,
+                "checkout": self._checkout(),
                 "processes": [],
             }
         )
         self.bundle.try_to_save()
+
+    def _checkout(self) -> Optional[str]:
+        found = checkout(os.environ, facts.working_directory(self.command.pid))
+        return procfs.text(os.fsencode(found)) if found is not None else None
 
     def _look(self) -> None:
         found: List[tree.Member] = []

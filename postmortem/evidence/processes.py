@@ -42,6 +42,7 @@ class Process(msgspec.Struct, frozen=True):
     fatal_signal: Optional[int] = None  # from a core: the signal that ended it
     crash: Optional[Crash] = None  # of a core that a fatal signal left: what happened where
     listening: Optional[Tuple[int, ...]] = None  # TCP ports on which its process tree listens
+    cwd: Optional[str] = None  # its working directory when it was captured
     directory: Optional[str] = None  # of its script, when frames name files by relative names
     counters: Optional[Counters] = None  # of the process as a whole
     tracer: Optional[int] = None  # pid of whoever traces it, or the tid of that thread

@@ -49,6 +49,7 @@ class Evidence(msgspec.Struct, frozen=True):
     origin: Optional[Origin] = None  # of a core that a store kept
     schema: str = SCHEMA
     tool_version: str = ""
+    checkout: Optional[str] = None  # the folder of the sources, above the working directory, as the CI server called it
 
     def source(self, file: str, line: Optional[int]) -> Optional[str]:
         """The text of a source line, when it was at hand during extraction."""

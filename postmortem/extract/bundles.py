@@ -61,8 +61,14 @@ def from_bundle(
         window_s=max(seconds) if seconds else None,
         machine=around.machine(),
         tool_version=tool_version,
+        checkout=_checkout(manifest),
     )  # fmt: skip
     return discreet(found)
+
+
+def _checkout(manifest: Dict[str, Any]) -> Optional[str]:
+    found = manifest.get("checkout")
+    return found if isinstance(found, str) and found.startswith("/") else None
 
 
 def _pids(folder: Path, manifest: Dict[str, Any]) -> List[int]:

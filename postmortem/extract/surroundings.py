@@ -48,9 +48,11 @@ class Surroundings:
     def completed(self, process: Process, window: Window, facts: Dict[str, Any]) -> Process:
         """With what the window counted for it as a whole, and what its control group or a tracer did to it."""
         tracer, name, stopped_by = (facts.get(key) for key in ("tracer_pid", "tracer_name", "stopped_by"))
+        cwd = facts.get("cwd")
         return replace(
             process,
             counters=whole(window),
+            cwd=cwd if isinstance(cwd, str) and cwd.startswith("/") and not cwd.endswith(" (deleted)") else None,
             tracer=tracer if isinstance(tracer, int) and tracer > 0 else None,
             tracer_name=name if isinstance(name, str) else None,
             stopped_by=stopped_by if isinstance(stopped_by, int) and stopped_by > 0 else None,

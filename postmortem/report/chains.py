@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Sequence, Set, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..evidence import Evidence, HeldLock, PythonFrame
 from ..findings import Finding
@@ -18,18 +18,38 @@ _BASES = {
 }
 
 
+class Step(NamedTuple):
+    """Of a way: who stands at its beginning, or what links him to the next; and where the one it leads to is."""
+
+    text: str
+    frame: Optional[PythonFrame]
+
+
+class Way(NamedTuple):
+    steps: Tuple[Step, ...]
+    left_out: int  # links of it
+
+
 def show(page: Page, evidence: Evidence, finding: Optional[Finding]) -> None:
     """Says who waits for whom, where that takes more than one sentence: nothing for a wait of one link for something
     outside. Without a finding, where nobody can move."""
-    graph = graph_of(evidence)
-    chains = _chains(graph, evidence, finding)
-    if not chains:
-        return
-    page.heading("Who waits for whom")
-    for number, chain in enumerate(chains):
+    found = ways(evidence, finding)
+    if found:
+        page.heading("Who waits for whom")
+    for number, way in enumerate(found):
         if number:
             page.blank()
-        _chain(page, graph, chain)
+        page.text(way.steps[0].text, 2)
+        for step in way.steps[1:]:
+            page.text(step.text, 4, first="→ ")
+        if way.left_out:
+            page.text(wording.more(way.left_out, "links"), 4)
+
+
+def ways(evidence: Evidence, finding: Optional[Finding]) -> List[Way]:
+    """What there is to say of who waits for whom; nothing where one sentence has said it."""
+    graph = graph_of(evidence)
+    return [_way(graph, chain) for chain in _chains(graph, evidence, finding)]
 
 
 def _chains(graph: WaitGraph, evidence: Evidence, finding: Optional[Finding]) -> List[Chain]:
@@ -74,18 +94,18 @@ def _tells(graph: WaitGraph, chain: Chain) -> bool:
     return len(links) > 1 or (len(links) == 1 and chain.end in ("circle", "gone", "nobody"))
 
 
-def _chain(page: Page, graph: WaitGraph, chain: Chain) -> None:
+def _way(graph: WaitGraph, chain: Chain) -> Way:
     first = chain.edges[0].waiter
-    page.text(f"{graph.label(first)}{_where(graph.places.stack(first))}", 2)
+    steps = [Step(f"{graph.label(first)}{_where(graph.places.stack(first))}", _own(graph, first))]
     for number, edge in enumerate(chain.edges[:_LINKS]):
         following = chain.edges[number + 1].waiter if number + 1 < len(chain.edges) else chain.last
-        page.text(
-            _link(graph, edge, following) + (_end(graph, chain) if number + 1 == len(chain.edges) else ""),
-            4,
-            first="→ ",
-        )
-    if len(chain.edges) > _LINKS:
-        page.text(wording.more(len(chain.edges) - _LINKS, "links"), 4)
+        end = _end(graph, chain) if number + 1 == len(chain.edges) else ""
+        steps.append(Step(_link(graph, edge, following) + end, _own(graph, following)))
+    return Way(tuple(steps), max(0, len(chain.edges) - _LINKS))
+
+
+def _own(graph: WaitGraph, agent: Optional[Agent]) -> Optional[PythonFrame]:
+    return None if agent is None else wording.own_place(graph.places.stack(agent))
 
 
 def _where(frames: Sequence[PythonFrame]) -> str:

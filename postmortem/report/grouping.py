@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Dict, Hashable, List, NamedTuple, Set, Tuple
+from typing import Dict, Hashable, List, NamedTuple, Sequence, Set, Tuple
 
-from ..evidence import Evidence, Process, PythonFrame, Task, Thread
+from ..evidence import Evidence, Gap, Process, PythonFrame, Task, Thread
 from ..findings import Diagnosis
 
 # Pool workers and servers that only wait stay far below both. Threads that fight for the GIL use little CPU each.
@@ -95,6 +95,20 @@ def tasks(process: Process, diagnosis: Diagnosis) -> List[TaskGroup]:
         for members in found.values()
     ]
     return sorted(groups, key=lambda g: (not g.cited, -len(g.tasks)))
+
+
+def gaps(found: Sequence[Gap]) -> List[List[Gap]]:
+    """Those together that differ in nothing but whom they are about."""
+    alike: Dict[Tuple[str, str, object], List[Gap]] = {}
+    for gap in found:
+        alike.setdefault(_cause(gap), []).append(gap)
+    return list(alike.values())
+
+
+def _cause(gap: Gap) -> Tuple[str, str, object]:
+    """What is the same in them: ``process 7``, or ``process 7 (sh)``, stands also in reason and remedy."""
+    named = re.compile(r"\b(?:" + "|".join(re.findall(r"\d+", gap.subject) or ["(?!)"]) + r")\b(?: \([^)]*\))?")
+    return gap.source, named.sub("#", gap.reason), named.sub("#", gap.remedy) if gap.remedy else None
 
 
 def _cited(process: Process, diagnosis: Diagnosis) -> Set[int]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Dict, List, Sequence, Tuple
 
 import msgspec
@@ -12,18 +13,24 @@ import msgspec
 from .. import evidence as ev
 from .. import findings as fi
 from ..waitgraph import Agent, Edge, WaitGraph, graph_of
+from . import json_text
 
 Json = Dict[str, Any]
 
 
+def schema() -> str:
+    """The JSON Schema of a report (draft 2020-12), as text."""
+    return Path(__file__).with_name("report.schema.json").read_text("utf-8")
+
+
 def render(evidence: ev.Evidence, diagnosis: fi.Diagnosis) -> str:
     """One report as JSON text that ends in a newline."""
-    return _dump(document(evidence, diagnosis))
+    return json_text.dump(document(evidence, diagnosis))
 
 
 def render_many(reports: Sequence[Tuple[ev.Evidence, fi.Diagnosis]]) -> str:
     """Several targets: ``{"schema", "reports": [...]}``, in the order of the command line."""
-    return _dump({"schema": fi.SCHEMA, "reports": [document(e, d) for e, d in reports]})
+    return json_text.dump({"schema": fi.SCHEMA, "reports": [document(e, d) for e, d in reports]})
 
 
 def document(evidence: ev.Evidence, diagnosis: fi.Diagnosis) -> Json:
@@ -44,11 +51,8 @@ def document(evidence: ev.Evidence, diagnosis: fi.Diagnosis) -> Json:
         "window_s": evidence.window_s,
         "machine": _plain(evidence.machine),
         "origin": _plain(evidence.origin),
+        "checkout": evidence.checkout,
     }
-
-
-def _dump(value: Json) -> str:
-    return ev.json_bytes(value).decode("utf-8") + "\n"
 
 
 def _plain(value: Any) -> Any:
@@ -61,6 +65,7 @@ def _process(process: ev.Process) -> Json:
         "ppid": process.ppid,
         "argv": list(process.argv),
         "exe": process.exe,
+        "cwd": process.cwd,
         "state": process.state,
         "fatal_signal": process.fatal_signal,
         "crash": _plain(process.crash),

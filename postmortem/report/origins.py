@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..evidence import Origin
+from ..evidence import Evidence, Origin
+from . import wording
 
 _STORES = {
     "systemd": "as systemd's journal has it",
@@ -26,3 +27,8 @@ def sentence(origin: Origin) -> str:
     plural = "s" if origin.others != 1 else ""
     more = f"; {origin.others} older one{plural} {'are' if plural else 'is'} left out" if origin.others else ""
     return f"{', '.join(filter(None, [f'Core{pid}{command}', *facts]))}{more}."
+
+
+def why(evidence: Evidence) -> str:
+    """Why there is a report: where its core came from, or what made a capture strike."""
+    return sentence(evidence.origin) if evidence.origin is not None else wording.trigger(evidence.trigger)

@@ -5,13 +5,13 @@ Right at 80 columns and without colour, as a CI log shows it, and of bounded len
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from ..evidence import Evidence, Gap, Process, Thread
 from ..findings import Culprit, Diagnosis, Finding, Victim
-from . import chains, highlight, origins, roles, stacks, wording
+from . import chains, grouping, highlight, origins, roles, stacks, wording
+from .culprits import by_place, who
 from .page import Page
 from .underline import Span
 
@@ -23,11 +23,6 @@ _OTHERS = 5
 _GAPS = 8
 _RULED_OUT = 12
 
-_CONFIDENCE = {
-    "proven": "the evidence admits no other reading",
-    "likely": "the signs fit, and what is easily mistaken for it was checked",
-    "possible": "worth a look; the evidence does not decide it",
-}
 _COLORS = {"proven": "red", "likely": "yellow", "possible": "cyan"}
 
 
@@ -59,7 +54,7 @@ def render_many(results: Sequence[Tuple[str, Evidence, Diagnosis]], *, color: bo
 
 def _verdict(page: Page, evidence: Evidence, finding: Finding) -> None:
     page.line(f"Verdict: {finding.pattern}, {finding.confidence}", 0, "bold", _COLORS.get(finding.confidence, "cyan"))
-    page.text(f"{finding.confidence.capitalize()}: {_CONFIDENCE.get(finding.confidence, 'unknown')}.", 0, "dim")
+    page.text(f"{finding.confidence.capitalize()}: {wording.CONFIDENCES.get(finding.confidence, 'unknown')}.", 0, "dim")
     page.blank()
     page.text(finding.summary)
     chains.show(page, evidence, finding)
@@ -102,14 +97,12 @@ def _victims(page: Page, evidence: Evidence, victims: Tuple[Victim, ...]) -> Non
 
 
 def _culprits(page: Page, evidence: Evidence, culprits: Tuple[Culprit, ...]) -> None:
-    places: Dict[Tuple[str, object, str], List[Culprit]] = {}
-    for culprit in culprits:
-        places.setdefault((culprit.file, culprit.line, culprit.function), []).append(culprit)
-    for members in list(places.values())[:_CULPRITS]:
+    places = by_place(culprits)
+    for members in places[:_CULPRITS]:
         culprit = members[0]
         number = "" if culprit.line is None else f":{culprit.line}"
         page.text(f"{culprit.file}{number}", 2, "bold")
-        page.text(f"in {culprit.function}, {_doers(members)}", 4)
+        page.text(f"in {culprit.function}, {who(members)}", 4)
         page.text(roles.of(evidence, culprit), 4)
         lines = highlight.source_lines(evidence, culprit.file, culprit.line, culprit.source)
         highlight.show(page, lines, culprit.line or 0, 4, _span(culprit))
@@ -119,23 +112,6 @@ def _culprits(page: Page, evidence: Evidence, culprits: Tuple[Culprit, ...]) -> 
 
 def _span(culprit: Culprit) -> Span:
     return Span(culprit.line, culprit.end_line, culprit.column, culprit.end_column)
-
-
-def _doers(culprits: List[Culprit]) -> str:
-    """``process 7, thread 9`` for one, ``60 tasks of process 7`` for many."""
-    first = culprits[0]
-    tasks = {(c.pid, c.task) for c in culprits if c.task is not None}
-    threads = {(c.pid, c.tid) for c in culprits if c.tid is not None}
-    if len(tasks) > 1:
-        return f"{len(tasks)} tasks of process {first.pid}"
-    if len(threads) > 1:
-        return f"{len(threads)} threads of process {first.pid}"
-    parts = [f"process {first.pid}"]
-    if first.tid is not None:
-        parts.append(f"thread {first.tid}")
-    if first.task is not None:
-        parts.append(f"task {first.task}")
-    return ", ".join(parts)
 
 
 def _others(page: Page, findings: Tuple[Finding, ...]) -> None:
@@ -154,6 +130,11 @@ def _others(page: Page, findings: Tuple[Finding, ...]) -> None:
 def _nothing(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: wording.Glossary) -> None:
     page.line("Verdict: none. Nothing known was recognised.", 0, "bold", "green")
     page.blank()
+    summary(page, evidence, diagnosis, term)
+
+
+def summary(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: wording.Glossary) -> None:
+    """What there is to say where nothing was recognised."""
     if not evidence.processes:
         page.text("No process could be read; the gaps below say why.")
         return
@@ -200,10 +181,8 @@ def _gaps(page: Page, gaps: Tuple[Gap, ...]) -> None:
     if not gaps:
         return
     page.heading("What could not be read")
-    alike: Dict[Tuple[str, str, object], List[Gap]] = {}
-    for gap in gaps:
-        alike.setdefault(_cause(gap), []).append(gap)
-    for members in list(alike.values())[:_GAPS]:
+    alike = grouping.gaps(gaps)
+    for members in alike[:_GAPS]:
         gap = members[0]
         more = f" and {len(members) - 1} more" if len(members) > 1 else ""
         page.text(f"{gap.source}, {gap.subject}{more}: {gap.reason}", 2, first="- ")
@@ -211,13 +190,6 @@ def _gaps(page: Page, gaps: Tuple[Gap, ...]) -> None:
             page.text(f"next time: {gap.remedy}", 4)
     if len(alike) > _GAPS:
         page.text(wording.more(len(alike) - _GAPS), 2, first="- ")
-
-
-def _cause(gap: Gap) -> Tuple[str, str, object]:
-    """What is the same in gaps that differ in nothing but whom they are about: ``process 7``, or ``process 7 (sh)``, also
-    in reason and remedy."""
-    named = re.compile(r"\b(?:" + "|".join(re.findall(r"\d+", gap.subject) or ["(?!)"]) + r")\b(?: \([^)]*\))?")
-    return gap.source, named.sub("#", gap.reason), named.sub("#", gap.remedy) if gap.remedy else None
 
 
 def _closing(page: Page, evidence: Evidence, diagnosis: Diagnosis) -> None:
@@ -229,27 +201,10 @@ def _closing(page: Page, evidence: Evidence, diagnosis: Diagnosis) -> None:
     )
     parts = [f"{name} {wording.seconds(value)}" for name, value in named if value is not None]
     page.blank()
-    page.text(_trigger(evidence) + (f" {', '.join(parts).capitalize()}." if parts else ""), 0, "dim")
+    page.text(origins.why(evidence) + (f" {', '.join(parts).capitalize()}." if parts else ""), 0, "dim")
     page.text(f"Signature of this diagnosis: {diagnosis.signature}", 0, "dim")
 
 
 def _sum(*parts: Optional[float]) -> Optional[float]:
     known = [part for part in parts if part is not None]
     return sum(known) if known else None
-
-
-def _trigger(evidence: Evidence) -> str:
-    if evidence.origin is not None:
-        return origins.sentence(evidence.origin)
-    trigger = evidence.trigger
-    seconds = None if trigger.seconds is None else wording.seconds(trigger.seconds)
-    after = "" if seconds is None else f" after {seconds}"
-    during = "" if seconds is None else f" for {seconds}"
-    said = {
-        "timeout": f"The command had not ended{after}.",
-        "stall": f"The command made no progress{during}.",
-        "signal": f"Captured on signal {trigger.signal or '?'}.",
-        "pid": "Captured from a running process.",
-        "core": "Read from a core file.",
-    }
-    return said.get(trigger.kind, f"Captured ({trigger.kind}).")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterable, List, Optional, Sequence, Set
 
-from ..evidence import Gil, Process, PythonFrame, Resource, Thread, Wait, replace
+from ..evidence import Gil, Process, PythonFrame, Resource, Thread, Trigger, Wait, replace
 
 TERMS: Dict[str, str] = {
     "GIL": "global interpreter lock: only the thread that holds it runs Python code",
@@ -16,6 +16,12 @@ TERMS: Dict[str, str] = {
     "semaphore": "a counter of free places",
     "event loop": "the thread that runs coroutines and callbacks in turn",
     "pipe": "a one-way channel between processes",
+}
+
+CONFIDENCES: Dict[str, str] = {
+    "proven": "the evidence admits no other reading",
+    "likely": "the signs fit, and what is easily mistaken for it was checked",
+    "possible": "worth a look; the evidence does not decide it",
 }
 
 # The verb phrase for each kind of Wait; {term} words are looked up in TERMS.
@@ -73,6 +79,21 @@ def seconds(value: float) -> str:
     if value < 10:
         return f"{value:.1f}".rstrip("0").rstrip(".") + " s"
     return f"{value:.0f} s" if value < 600 else f"{value / 60:.0f} min"
+
+
+def trigger(found: Trigger) -> str:
+    """Why it was captured, as a sentence."""
+    length = None if found.seconds is None else seconds(found.seconds)
+    after = "" if length is None else f" after {length}"
+    during = "" if length is None else f" for {length}"
+    said = {
+        "timeout": f"The command had not ended{after}.",
+        "stall": f"The command made no progress{during}.",
+        "signal": f"Captured on signal {found.signal or '?'}.",
+        "pid": "Captured from a running process.",
+        "core": "Read from a core file.",
+    }
+    return said.get(found.kind, f"Captured ({found.kind}).")
 
 
 def short_path(file: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Dict, List, Tuple
 import pytest
 
 import postmortem
-from postmortem import cli, demo
+from postmortem import cli, demo, report
 from postmortem.cores.journal import Where
 from postmortem.errors import CaptureFailed, CoreGone, NotACore, UsageError
 from postmortem.evidence import Evidence
@@ -151,8 +152,8 @@ def test_report_files_get_the_format_of_their_suffix(pipeline, capsys, tmp_path:
     [
         ["analyze"],
         ["analyze", "--nonsense", "thrash"],
-        ["analyze", "-f", "html", "thrash"],
-        ["analyze", "--report", "out.sarif", "thrash"],
+        ["analyze", "-f", "pdf", "thrash"],
+        ["analyze", "--report", "out.pdf", "thrash"],
         ["analyze", "--color", "perhaps", "thrash"],
         ["nonsense"],
         ["report"],
@@ -168,10 +169,39 @@ def test_wrong_usage_is_2_and_nothing_is_analysed(pipeline, capsys, arguments) -
     assert pipeline.asked == []
 
 
-def test_formats_of_later_versions_are_refused_with_those_there_are(pipeline, capsys) -> None:
+def test_formats_that_do_not_exist_are_refused_with_those_there_are(pipeline, capsys) -> None:
     """The sentence says what would work."""
-    cli.main(["analyze", "-f", "junit", "thrash"])
-    assert capsys.readouterr().err == "postmortem: no format 'junit'; there are: text, json\n"
+    cli.main(["analyze", "-f", "pdf", "thrash"])
+    assert capsys.readouterr().err == f"postmortem: no format 'pdf'; there are: {', '.join(report.FORMATS)}\n"
+
+
+@pytest.mark.parametrize("command", ["analyze", "report", "capture"])
+def test_the_help_lists_every_format(pipeline, capsys, command) -> None:
+    """Their names under `-f`, their suffixes under `--report`."""
+    cli.main([command, "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    for known in report.FORMATS.values():
+        assert re.search(rf"\b{known.name}\b", said)
+        assert known.suffix in said
+
+
+def test_the_schema_is_printed_without_a_bundle(pipeline, capsys) -> None:
+    """`postmortem report --schema`: whoever reads reports by program has it where postmortem is installed."""
+    assert cli.main(["report", "--schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == "postmortem.report/1"
+
+
+def test_a_format_without_anything_to_show_says_so(pipeline, capsys, tmp_path: Path) -> None:
+    """A core has no samples to draw: a sentence and status 1, no empty picture; the other reports are written."""
+    empty, full = tmp_path / "a.speedscope.json", tmp_path / "a.md"
+    assert cli.main(["analyze", "sleeper", "--report", str(empty), "--report", str(full)]) == 1
+    said = capsys.readouterr()
+    assert said.out.startswith("Verdict: none")
+    assert "is not written: there are no samples to draw: nothing was watched over time" in said.err
+    assert not empty.exists() and full.read_text("utf-8").startswith("## postmortem: no verdict")
+    assert cli.main(["analyze", "-f", "collapsed", "sleeper"]) == 1
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
 
 
 def test_exe_and_sysroot_reach_the_analysis(pipeline, capsys, tmp_path: Path) -> None:

@@ -1,0 +1,32 @@
+"""Who is to blame, put together by place: sixty tasks at one line are one line to change."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Sequence, Tuple
+
+from ..findings import Culprit
+
+
+def by_place(culprits: Sequence[Culprit]) -> List[List[Culprit]]:
+    """Those at the same line of the same function together, in the order in which the finding names them."""
+    places: Dict[Tuple[str, object, str], List[Culprit]] = {}
+    for culprit in culprits:
+        places.setdefault((culprit.file, culprit.line, culprit.function), []).append(culprit)
+    return list(places.values())
+
+
+def who(culprits: Sequence[Culprit]) -> str:
+    """``process 7, thread 9`` for one, ``60 tasks of process 7`` for many."""
+    first = culprits[0]
+    tasks = {(c.pid, c.task) for c in culprits if c.task is not None}
+    threads = {(c.pid, c.tid) for c in culprits if c.tid is not None}
+    if len(tasks) > 1:
+        return f"{len(tasks)} tasks of process {first.pid}"
+    if len(threads) > 1:
+        return f"{len(threads)} threads of process {first.pid}"
+    parts = [f"process {first.pid}"]
+    if first.tid is not None:
+        parts.append(f"thread {first.tid}")
+    if first.task is not None:
+        parts.append(f"task {first.task}")
+    return ", ".join(parts)
