@@ -116,7 +116,7 @@ def rank(number):
         ident=0x7F6E1DA00740 + number, interpreter=0, gc=False,
     )  # fmt: skip
     epoll = (NativeFrame("epoll_wait", LIBC, 0x7F6E1D525A56), NativeFrame("gloo::transport::tcp::Loop::run", TORCH_CPU, 0x7F6E0F2A2D11))
-    threads = (main, native_thread(pid + 20, "gloo_loop", epoll, "epoll_wait", "descriptors", 10, 0.1)) + tuple(
+    threads = (main, native_thread(pid + 20, "gloo_loop", epoll, "epoll_wait", "event-loop", 10, 0.1)) + tuple(
         native_thread(pid + 21 + index, "pt_gloo_runloop", runner(index == 0, operation)) for index in range(2)
     )
     sockets = tuple(

@@ -106,8 +106,8 @@ def rank(pid, number):
     )
     threads = (
         main,
-        helper(pid + 20, "cuda-EvtHandlr", (nat("__poll", LIBC, 0x7F21A6518BCF), nat(None, LIBCUDA, 0x7F215C2F3C0F)), Wait("descriptors", "poll", endless=False), 10),
-        helper(pid + 31, "pt_tcpstore", (nat("__poll", LIBC, 0x7F21A6518BCF),), Wait("descriptors", "poll", endless=True), 0) if number == 0 else None,
+        helper(pid + 20, "cuda-EvtHandlr", (nat("__poll", LIBC, 0x7F21A6518BCF), nat(None, LIBCUDA, 0x7F215C2F3C0F)), Wait("event-loop", "poll", endless=False), 10),
+        helper(pid + 31, "pt_tcpstore", (nat("__poll", LIBC, 0x7F21A6518BCF),), Wait("event-loop", "poll", endless=True), 0) if number == 0 else None,
         helper(
             pid + 34, "pt_nccl_watchdg", condition + (
                 nat("c10d::ProcessGroupNCCL::watchdogHandler", TORCH_CUDA, 0x7F2146A17A3B),
@@ -120,7 +120,7 @@ def rank(pid, number):
                 nat("c10d::ProcessGroupNCCL::heartbeatMonitor", TORCH_CUDA, 0x7F2146A1C20E), nat(None, LIBSTDCXX, 0x7F21A58DBBF4),
             ), Wait("futex", "futex", timeout_s=60.0, endless=False), 0,
         ),
-        helper(pid + 41, "NCCL Service", (nat("__poll", LIBC, 0x7F21A6518BCF), nat(None, SITE + "nvidia/nccl/lib/libnccl.so.2", 0x7F2128477C21)), Wait("descriptors", "poll", endless=True), 0),
+        helper(pid + 41, "NCCL Service", (nat("__poll", LIBC, 0x7F21A6518BCF), nat(None, SITE + "nvidia/nccl/lib/libnccl.so.2", 0x7F2128477C21)), Wait("event-loop", "poll", endless=True), 0),
         helper(pid + 43, "NCCL Progress", (nat("pthread_cond_wait", LIBC, 0x7F21A649BA41), nat("ncclProxyProgress", SITE + "nvidia/nccl/lib/libnccl.so.2", 0x7F212847AA02)), Wait("futex", "futex", endless=True), 0),
         helper(pid + 52, "pt_autograd_0", (nat("pthread_cond_wait", LIBC, 0x7F21A649BA41), nat("torch::autograd::ReadyQueue::pop", SITE + "torch/lib/libtorch_cpu.so", 0x7F21903D7FAC), nat("torch::autograd::Engine::thread_main", SITE + "torch/lib/libtorch_cpu.so", 0x7F21903DC11B)), Wait("futex", "futex", endless=True), 0),
     )  # fmt: skip

@@ -129,7 +129,7 @@ def rank(number):
         wait = Wait("futex", "futex", timeout_s=1800.0, endless=False)
         main = main_thread(pid, REDUCING, COND, wait, counted("S", "futex", "futex_wait_queue"))
     loop = Thread(
-        pid + 20, "gloo_loop", "S", "detached", Wait("descriptors", "epoll_wait", timeout_s=0.1, endless=False),
+        pid + 20, "gloo_loop", "S", "detached", Wait("event-loop", "epoll_wait", timeout_s=0.1, endless=False),
         (NativeFrame("epoll_wait", LIBC, 0x7F6E1D525A56), NativeFrame("gloo::transport::tcp::Loop::run", TORCH_CPU, 0x7F6E0F2A2D11)),
         counted("S", "epoll_wait", "ep_poll", switches=10),
     )  # fmt: skip
