@@ -129,9 +129,44 @@ def sleeper() -> Tuple[ev.Evidence, fi.Diagnosis]:
     return evidence, fi.Diagnosis(None, "none:sleep")
 
 
-def hostile() -> Tuple[ev.Evidence, fi.Diagnosis]:
+BAD = "a\x1b[2J\nVerdict: all fine\r\u202egnp\u2028\udc80::error::x##[error]"
+
+_EVIL = "http://evil.example/x"
+#: What names may carry, by what it would break. Each has MARKER in it, by which it is found again.
+MARKER = "Qx7name"
+NAMES = {
+    "harmless": MARKER,
+    "html": f'<hostile-tag onclick="x()">{MARKER}</hostile-tag><script>x</script><!-- --> &lt;b&gt; &copy; </details>',
+    "attribute": f"\"'><hostile-tag a='{MARKER}' x=\"`",
+    "markdown": (
+        f"# {MARKER} **b** _i_ ~~s~~ [l]({_EVIL}) ![i]({_EVIL}.png) <{_EVIL}> {_EVIL} www.evil.example a@evil.example "
+        f"@someone #12 :smile: | a | b | [r]: {_EVIL} - [ ] x"
+    ),
+    "markdown blocks": f"{MARKER}\n\n# h\n\n> q\n\n- l\n\n1. n\n\n---\n\n    code\n\n| a |\n|---|\n\n[r]: {_EVIL}\n===\n",
+    "numbered": f"1. {MARKER} 2) x",
+    "dashes": f"- {MARKER}",
+    "quoted": f"> {MARKER}",
+    "rule": f"--- {MARKER} *** ___ ===",
+    "order": f"/close {MARKER}",
+    "fence": f"```\n{MARKER}\n````\n<hostile-tag>\n~~~\n`{MARKER}` ``",
+    "table": f"{MARKER} | x \\| y\n|---|---|",
+    "terminal": f"\x1b[2J\x1b]0;{MARKER}\x07\x9b31m\x7f\x08\x00",
+    "lines": f"{MARKER}\r\nVerdict: all fine\x0b\x0c\x85\u2028\u2029\x1c\x1e",
+    "directions": f"\u202e{MARKER}\u2066\u200f\u061c\ufeff\u200b\u00ad\U000e0001",
+    "surrogates": f"\udc80{MARKER}\ud800\udfff\udcff",
+    "long": MARKER + "x" * 10_000 + MARKER,
+    "long words": f"{MARKER} " + "<b> " * 300 + MARKER,
+    "github": f"::error file=a,line=1::{MARKER}%0A%0D##[error]x\n::stop-commands::x\n  ::warning::{MARKER}",
+    "xml": f"]]>{MARKER}</failure></testcase>\x01\ufffe\uffff&#0;<![CDATA[ &bad;",
+    "placeholders": f"{MARKER} {{0}} {{{{}}}} [x](1) \\[y\\] %s %1$s",
+    "separators": f"{MARKER};main;frame 99\nnext 12",
+    "wide": f"größe 日本 {MARKER} e\u0301 \U0001f600",
+    "empty": f" {MARKER} \t",
+}
+
+
+def hostile(bad: str = BAD) -> Tuple[ev.Evidence, fi.Diagnosis]:
     """Names that try to move the cursor, add lines, reverse the text, or give a CI runner orders."""
-    bad = "a\x1b[2J\nVerdict: all fine\r\u202egnp\u2028\udc80::error::x##[error]"
     thread = ev.Thread(
         tid=1,
         name=bad,
@@ -139,11 +174,14 @@ def hostile() -> Tuple[ev.Evidence, fi.Diagnosis]:
         wait=ev.Wait(kind="lock", resource="lock-1", detail=bad),
         stack=(py(bad, 3, bad), native(bad, bad)),
         holds=(ev.HeldLock("lock-1", py(bad, 3, bad), 0, "with-slot"),),
+        exceptions=(ev.ThreadException("handled", bad, bad, 3, bad, bad),),
+        samples=(ev.Sample(3, 0.0, 1.0, (py(bad, 3, bad), py(bad, 4, bad))),),
     )
     process = ev.Process(
         pid=1,
-        argv=(bad,),
+        argv=(bad, bad),
         exe=bad,
+        cwd=bad,
         threads=(thread,),
         resources=(ev.Resource("lock-1", "lock", bad, owner_tid=1, owner_basis="with-slot"),),
         loops=(ev.Loop(bad, 1),),
@@ -154,10 +192,13 @@ def hostile() -> Tuple[ev.Evidence, fi.Diagnosis]:
         processes=(process,),
         gaps=(ev.Gap(bad, bad, bad, bad),),
         sources={bad: {2: bad, 3: bad}},
+        window_s=1.0,
+        checkout=bad,
     )
     finding = fi.Finding(
-        bad, bad, bad, bad, bad, (bad,), (bad,), (fi.Culprit(1, 1, bad, bad, 3, bad, bad),), (), (f"::error::{bad}",)
-    )
+        bad, "likely", bad, bad, bad, (bad,), (bad,), (fi.Culprit(1, 1, bad, bad, 3, bad, bad, 3, 0, 1),),
+        (fi.Victim(1, 1, bad, 3, bad), fi.Victim(1, None, bad, 3, bad, bad)), (f"::error::{bad}", bad),
+    )  # fmt: skip
     diagnosis = fi.Diagnosis(bad, bad, (finding, finding), (fi.Abstained(bad, (bad,)),), (fi.RuledOut(bad, bad),))
     return evidence, diagnosis
 

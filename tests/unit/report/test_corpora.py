@@ -1,4 +1,4 @@
-"""Every case of the corpus, in every format: valid by the format's published schema, and never too long."""
+"""Cases of every pattern, in every format: valid by the format's published schema."""
 
 from __future__ import annotations
 
@@ -20,8 +20,13 @@ from .validators import check, constrained_keys, schema, thinned
 
 @pytest.fixture(scope="module")
 def diagnosed() -> List[Tuple[str, Evidence, Diagnosis]]:
-    cases = [(case.name, ev.decode(case.evidence.read_bytes())) for case in all_cases() if case.evidence.exists()]
-    return [(name, found, classify(found)) for name, found in cases]
+    """Of each pattern the smallest case, and those that nobody can stage: somebody wrote their evidence."""
+    cases = [case for case in all_cases() if case.evidence.exists()]
+    chosen = {case.name: case for case in cases if case.record == "synthesised"}
+    for case in sorted(cases, key=lambda case: -case.evidence.stat().st_size):
+        chosen[case.folder.parent.name] = case
+    found = [(case.name, ev.decode(case.evidence.read_bytes())) for case in chosen.values()]
+    return [(name, one, classify(one)) for name, one in found]
 
 
 def test_every_report_follows_our_schema(diagnosed) -> None:
@@ -40,9 +45,9 @@ def deepest(validator, document) -> List[jsonschema.ValidationError]:
 
 @pytest.mark.parametrize("name", ["sarif", "junit", "speedscope", "collapsed", "github", "markdown"])
 def test_other_formats_are_valid(diagnosed, name: str) -> None:
-    """A part of the corpus: one case in nine."""
+    """One case in three of these."""
     shown = 0
-    for case, found, diagnosis in diagnosed[::9]:
+    for case, found, diagnosis in diagnosed[::3]:
         try:
             text = report.render(name, found, diagnosis)
         except report.NothingToShow:
@@ -50,7 +55,7 @@ def test_other_formats_are_valid(diagnosed, name: str) -> None:
             continue
         check(name, text)
         shown += 1
-    assert shown > 20
+    assert shown > 10
 
 
 def test_thinning_hides_no_fault() -> None:
