@@ -23,6 +23,7 @@ class Step(NamedTuple):
 
     text: str
     frame: Optional[PythonFrame]
+    pid: Optional[int]
 
 
 class Way(NamedTuple):
@@ -96,16 +97,18 @@ def _tells(graph: WaitGraph, chain: Chain) -> bool:
 
 def _way(graph: WaitGraph, chain: Chain) -> Way:
     first = chain.edges[0].waiter
-    steps = [Step(f"{graph.label(first)}{_where(graph.places.stack(first))}", _own(graph, first))]
+    steps = [_step(graph, first, f"{graph.label(first)}{_where(graph.places.stack(first))}")]
     for number, edge in enumerate(chain.edges[:_LINKS]):
         following = chain.edges[number + 1].waiter if number + 1 < len(chain.edges) else chain.last
         end = _end(graph, chain) if number + 1 == len(chain.edges) else ""
-        steps.append(Step(_link(graph, edge, following) + end, _own(graph, following)))
+        steps.append(_step(graph, following, _link(graph, edge, following) + end))
     return Way(tuple(steps), max(0, len(chain.edges) - _LINKS))
 
 
-def _own(graph: WaitGraph, agent: Optional[Agent]) -> Optional[PythonFrame]:
-    return None if agent is None else wording.own_place(graph.places.stack(agent))
+def _step(graph: WaitGraph, agent: Optional[Agent], text: str) -> Step:
+    if agent is None:
+        return Step(text, None, None)
+    return Step(text, wording.own_place(graph.places.stack(agent)), agent.pid)
 
 
 def _where(frames: Sequence[PythonFrame]) -> str:

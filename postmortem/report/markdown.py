@@ -17,7 +17,7 @@ from .page import Page
 from .underline import Span
 
 _LONGEST = 60_000  # characters of all of it
-_LEAST = 1_500  # of one of several reports: below that it is only listed
+_LEAST = 2_000  # of one of several reports: with less it is only listed
 _WIDTH = 100
 _CULPRITS = 4
 _VICTIMS = 4
@@ -46,8 +46,8 @@ def render_many(results: Sequence[Result]) -> str:
     parts = [f"# postmortem: {wording.plural(len(results), 'target')}\n\n" + "\n".join(rows) + "\n"]
     room = _LONGEST - len(parts[0])
     for number, (target, evidence, diagnosis) in enumerate(results):
-        share = room // (len(results) - number)
-        if share < _LEAST:
+        share = max(_LEAST, room // (len(results) - number))
+        if share > room:
             parts.append(f"\nThe reports of {len(results) - number} more are left out: name fewer targets at once.\n")
             break
         parts.append("\n" + _report(evidence, diagnosis, target, share - 1))

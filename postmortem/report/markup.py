@@ -67,5 +67,8 @@ def _word(word: str) -> str:
         core = word[start:end]
     if start > 4 or len(word) - end > 4:
         return code(word)
+    if len(core) > 2 and core[0] == core[-1] == "`" and core.count("`") == 2:  # the sentence's own mark
+        core = core[1:-1]
+        return f"{word[:start]}{code(core)}{word[end:]}"
     shown = core if _PLAIN.fullmatch(core) and len(core) <= _LONGEST_WORD and core.isprintable() else code(core)
     return f"{word[:start]}{shown}{word[end:]}"

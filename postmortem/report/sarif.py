@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 from urllib.parse import urlsplit
 
 from ..evidence import Evidence, Frame, Process, PythonFrame, Thread
-from ..findings import Abstained, Culprit, Diagnosis, Finding
+from ..findings import Culprit, Diagnosis, Finding
 from . import Result, chains, columns, escape, grouping, json_text, paths, wording
 from .culprits import by_place, who
 
@@ -210,7 +210,9 @@ class _Results:
             location["physicalLocation"]["region"] = found
         return location
 
-    def _location(self, pid: int, file: Optional[str], line: Optional[int], function: Optional[str]) -> Json:
+    def _location(
+        self, pid: Optional[int], file: Optional[str], line: Optional[int], function: Optional[str]
+    ) -> Json:
         location: Json = {}
         if file is not None and paths.is_file(file):
             physical: Json = {"artifactLocation": self._artifact(pid, file)}
@@ -224,8 +226,8 @@ class _Results:
             location["logicalLocations"] = [{"fullyQualifiedName": escape.cut(name, 1000), "kind": "function"}]
         return location
 
-    def _artifact(self, pid: int, file: str) -> Json:
-        name = paths.absolute(file, self._processes.get(pid))
+    def _artifact(self, pid: Optional[int], file: str) -> Json:
+        name = paths.absolute(file, self._processes.get(pid) if pid is not None else None)
         inside = paths.below(name, self._top)
         if inside is not None:
             return {"uri": paths.uri(inside), "uriBaseId": _ROOT}
@@ -247,15 +249,14 @@ class _Results:
         return list(found.values())
 
     def _frame(self, pid: int, tid: int, frame: Frame) -> Json:
-        found: Json = {"threadId": tid}
         if isinstance(frame, PythonFrame):
-            found["location"] = self._location(pid, frame.file, frame.line, frame.qualname or frame.function)
-            if frame.module:
-                found["module"] = escape.clean(frame.module)
-        else:
-            found["location"] = self._location(pid, frame.file, frame.line, frame.function or f"{frame.address:#x}")
-            if frame.module:
-                found["module"] = escape.clean(frame.module)
+            place = self._location(pid, frame.file, frame.line, frame.qualname or frame.function)
+        else:  # a relative name is relative to wherever that library was built
+            known = frame.file if frame.file is not None and frame.file.startswith("/") else None
+            place = self._location(pid, known, frame.line, frame.function or f"{frame.address:#x}")
+        found: Json = {"threadId": tid, "location": place}
+        if frame.module:
+            found["module"] = escape.cut(escape.clean(frame.module), 1000)
         return found
 
     def _flow(self, way: chains.Way) -> Json:
@@ -263,7 +264,7 @@ class _Results:
         steps = []
         for step in way.steps:
             frame = step.frame
-            place = self._location(0, frame.file, frame.line, frame.function) if frame is not None else {}
+            place = self._location(step.pid, frame.file, frame.line, frame.function) if frame is not None else {}
             steps.append({"location": {**place, "message": _message(step.text)}})
         return {"message": _message("Who waits for whom"), "threadFlows": [{"locations": steps}]}
 
@@ -272,19 +273,17 @@ class _Results:
 
 
 def _notifications(evidence: Evidence, diagnosis: Diagnosis) -> Iterable[Json]:
-    """Gaps, and what could not be decided for want of them."""
+    """Gaps, and what could not be decided for want of them; and that nothing was found, which is no success."""
+    if not diagnosis.findings and evidence.trigger.kind in ("timeout", "stall"):
+        yield _note("warning", "no-verdict", f"{wording.trigger(evidence.trigger)} Nothing known was recognised.")
     for members in grouping.gaps(evidence.gaps)[:_GAPS]:
         gap = members[0]
         more = f" and {len(members) - 1} more" if len(members) > 1 else ""
         remedy = f" Next time: {gap.remedy}" if gap.remedy else ""
         yield _note("warning", f"gap/{gap.source}", f"{gap.source}, {gap.subject}{more}: {gap.reason}.{remedy}")
-    for absent in _in_order(diagnosis.abstained):
+    for absent in diagnosis.abstained[:_GAPS]:
         text = f"{absent.pattern} could not be decided: it needs {', '.join(absent.missing)}."
         yield _note("note", f"undecided/{absent.pattern}", text)
-
-
-def _in_order(abstained: Tuple[Abstained, ...]) -> Sequence[Abstained]:
-    return abstained[:_GAPS]
 
 
 def _note(level: str, name: str, text: str) -> Json:
