@@ -71,8 +71,10 @@ def _case(result: Result, failure: Optional[_Failure]) -> List[str]:
 
 
 def _name(target: str, evidence: Evidence) -> str:
-    """The command: it stays the same from run to run, so that a server can tell since when a test fails."""
-    command = escape.cut(escape.clean(stacks.command(evidence.processes[0])), _NAME) if evidence.processes else ""
+    """The command, without the folder of its program: it stays the same from run to run, so that a server can tell since when a test fails."""
+    command = stacks.command(evidence.processes[0]) if evidence.processes else ""
+    program, space, rest = command.partition(" ")
+    command = escape.cut(escape.clean(f"{program.rsplit('/', 1)[-1]}{space}{rest}"), _NAME)
     named = escape.clean(target)
     return f"{command} ({named})" if command and named else command or named or "unknown command"
 

@@ -99,7 +99,7 @@ def _opening(evidence: Evidence, diagnosis: Diagnosis) -> Iterator[str]:
         leading = diagnosis.findings[0]
         yield f"**{prose(leading.summary)}**"
         meaning = wording.CONFIDENCES.get(leading.confidence, "unknown")
-        yield f"{prose(leading.confidence, 100)} means: {meaning}."
+        yield f"{prose(leading.confidence.capitalize(), 100)}: {meaning}."
         return
     yield f"{prose(wording.trigger(evidence.trigger))} Nothing known was recognised."
     page = Page(_WIDTH, False)

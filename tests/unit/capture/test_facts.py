@@ -22,6 +22,11 @@ def test_signals_that_a_process_catches_and_ignores() -> None:
     assert known["signals_ignored"] >> (signal.SIGUSR2 - 1) & 1
 
 
+def test_the_working_directory() -> None:
+    """As the kernel has it; a report's files are named from there."""
+    assert facts.process_json(os.getpid())["cwd"] == os.getcwd()
+
+
 def test_the_controlling_terminal() -> None:
     """Its device number and the group in its foreground; 0 and -1 without one."""
     line = b"17 (a) S 1 4 5 34819 99 4194304 1 0 0 0 11 12 0 0 20 7 1 0 999 0 0\n"
