@@ -71,7 +71,8 @@ def _case(result: Result, failure: Optional[_Failure]) -> List[str]:
 
 
 def _name(target: str, evidence: Evidence) -> str:
-    """The command, without the folder of its program: it stays the same from run to run, so that a server can tell since when a test fails."""
+    """The command, without the folder of its program: the same from run to run, so that a server can tell since when a
+    test fails."""
     command = stacks.command(evidence.processes[0]) if evidence.processes else ""
     program, space, rest = command.partition(" ")
     command = escape.cut(escape.clean(f"{program.rsplit('/', 1)[-1]}{space}{rest}"), _NAME)

@@ -164,7 +164,8 @@ def analysed(core: Path, with_locals: bool, gdb: bool = False) -> Dict[str, Any]
     except PostmortemError as exc:
         return {"refused": exc.sentence()}
     for known in report.FORMATS.values():
-        known.render(found, diagnosis, True, 100).encode()
+        with contextlib.suppress(report.NothingToShow):  # a core has no samples
+            known.render(found, diagnosis, True, 100).encode()
     json.loads(report.FORMATS["json"].render(found, diagnosis, False, 80))
     evidence.decode(evidence.encode(found))
     return _answer(found, diagnosis)
