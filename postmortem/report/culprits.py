@@ -1,10 +1,10 @@
-"""Who is to blame, put together by place: sixty tasks at one line are one line to change."""
+"""Who is to blame, put together by place: sixty tasks at one line are one line to change; and who suffers from it."""
 
 from __future__ import annotations
 
 from typing import Dict, List, Sequence, Tuple
 
-from ..findings import Culprit
+from ..findings import Culprit, Finding, Victim
 
 
 def by_place(culprits: Sequence[Culprit]) -> List[List[Culprit]]:
@@ -30,3 +30,9 @@ def who(culprits: Sequence[Culprit]) -> str:
     if first.task is not None:
         parts.append(f"task {first.task}")
     return ", ".join(parts)
+
+
+def sufferers(finding: Finding) -> Tuple[Victim, ...]:
+    """Those of its victims who are not to blame themselves."""
+    blamed = {(c.pid, c.tid, c.task) for c in finding.culprits}
+    return tuple(v for v in finding.victims if (v.pid, v.tid, v.task) not in blamed)

@@ -10,7 +10,7 @@ from typing import Dict, Iterator, List, Optional, Sequence
 
 from ..evidence import Evidence
 from ..findings import Culprit, Diagnosis, Finding
-from . import Result, columns, escape, paths, wording
+from . import Result, columns, escape, paths, roles, wording
 from .culprits import by_place, who
 
 _COMMANDS = {"proven": "error", "likely": "warning", "possible": "notice"}
@@ -47,7 +47,7 @@ def _of(evidence: Evidence, finding: Finding, culprits: Sequence[Culprit], comma
     lines = [finding.summary]
     where: Dict[str, object] = {}
     if culprits:
-        lines.append(f"In {culprits[0].function}, {who(culprits)}.")
+        lines.append(f"In {culprits[0].function}, {who(culprits)}. {roles.of(evidence, culprits[0])}".rstrip())
         where = _where(evidence, culprits[0])
         if not where:
             lines.append(f"At {culprits[0].file}:{culprits[0].line or '?'}.")

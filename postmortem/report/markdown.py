@@ -10,8 +10,8 @@ from typing import Iterator, List, NamedTuple, Optional, Sequence
 
 from ..evidence import Evidence
 from ..findings import Diagnosis, Finding, Victim
-from . import Result, chains, grouping, highlight, stacks, text, wording
-from .culprits import by_place, who
+from . import Result, chains, grouping, highlight, roles, stacks, text, wording
+from .culprits import by_place, sufferers, who
 from .markup import code, fenced, prose
 from .page import Page
 from .underline import Span
@@ -122,20 +122,21 @@ def _parts(evidence: Evidence, diagnosis: Diagnosis) -> Iterator[_Part]:
 
 
 def _leading(evidence: Evidence, finding: Finding) -> Iterator[_Part]:
-    if finding.culprits:
-        yield _Part("Where to change the code", list(_culprits(evidence, finding)))
-    yield _Part("What to do", [prose(finding.remedy)])
-    yield _Part("Why it hangs", [prose(finding.explanation), *_causes(finding)])
     ways = Page(_WIDTH, False)
     chains.show(ways, evidence, finding)
     shown = str(ways).partition("\n")[2].strip("\n")
     if shown:
         yield _Part("Who waits for whom", [fenced(shown)])
+    if finding.culprits:
+        yield _Part("Where to change the code", list(_culprits(evidence, finding)))
+    yield _Part("What to do", [prose(finding.remedy)])
+    yield _Part("Why", [prose(finding.explanation), *_causes(finding)])
     facts = [f"- {prose(fact)}" for fact in finding.evidence[:_FACTS]]
     see = [f"- See <{link}>" if _is_plain_link(link) else f"- See {prose(link)}" for link in finding.references[:_FACTS]]
     yield _Part("Evidence", ["\n".join([*_more(facts, len(finding.evidence)), *see]) or "None."])
-    if finding.victims:
-        yield _Part("Who suffers from it", ["\n".join(_victims(evidence, finding.victims))])
+    victims = sufferers(finding)
+    if victims:
+        yield _Part("Who suffers from it", ["\n".join(_victims(evidence, victims))])
 
 
 def _causes(finding: Finding) -> List[str]:
@@ -147,7 +148,9 @@ def _culprits(evidence: Evidence, finding: Finding) -> Iterator[str]:
     for members in places[:_CULPRITS]:
         culprit = members[0]
         number = "" if culprit.line is None else f":{culprit.line}"
-        yield f"{code(culprit.file + number)} in {code(culprit.function)}, {prose(who(members), 500)}"
+        role = prose(roles.of(evidence, culprit), 500)
+        where = f"{code(culprit.file + number)} in {code(culprit.function)}, {prose(who(members), 500)}"
+        yield f"{where}. {role}" if role else where
         page = Page(_WIDTH, False)
         lines = highlight.source_lines(evidence, culprit.file, culprit.line, culprit.source)
         span = Span(culprit.line, culprit.end_line, culprit.column, culprit.end_column)
@@ -155,7 +158,7 @@ def _culprits(evidence: Evidence, finding: Finding) -> Iterator[str]:
         if lines:
             yield fenced(str(page), "python")
     if len(places) > _CULPRITS:
-        yield f"{wording.plural(len(places) - _CULPRITS, 'more place')}: `-f json` shows all."
+        yield wording.more(len(places) - _CULPRITS, "such lines")
 
 
 def _victims(evidence: Evidence, victims: Sequence[Victim]) -> List[str]:
@@ -176,7 +179,9 @@ def _at(file: str, line: Optional[int], function: Optional[str]) -> str:
 def _others(findings: Sequence[Finding]) -> Iterator[str]:
     rows = []
     for finding in findings[:_OTHERS]:
-        where = "".join(_at(c.file, c.line, c.function) for c in finding.culprits[:1])
+        first = finding.culprits[:1]
+        told = any(f"{c.file.rsplit('/', 1)[-1]}:{c.line}" in finding.summary for c in first)
+        where = "" if told else "".join(_at(c.file, c.line, c.function) for c in first)
         rows.append(f"- {prose(finding.pattern)}, {prose(finding.confidence)}: {prose(finding.summary, 1000)}{where}")
     yield from _more(rows, len(findings))
 
@@ -193,7 +198,7 @@ def _gaps(evidence: Evidence) -> Iterator[str]:
 
 
 def _more(rows: List[str], total: int) -> List[str]:
-    return [*rows, f"- {total - len(rows)} more: `-f json` shows all."] if total > len(rows) else rows
+    return [*rows, f"- {wording.more(total - len(rows))}"] if total > len(rows) else rows
 
 
 def _is_plain_link(link: str) -> bool:
@@ -236,4 +241,4 @@ def _threads(evidence: Evidence, diagnosis: Diagnosis, room: int) -> str:
 
 def _closing(evidence: Evidence, diagnosis: Diagnosis) -> str:
     why = prose(wording.trigger(evidence.trigger), 300)
-    return f"{why} Signature {code(diagnosis.signature)}: the same hang has the same one elsewhere."
+    return f"{why} Signature {code(diagnosis.signature)}: the same hang has it elsewhere too."

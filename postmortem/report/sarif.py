@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from ..evidence import Evidence, Frame, Process, PythonFrame, Thread
 from ..findings import Culprit, Diagnosis, Finding
-from . import Result, chains, columns, escape, grouping, json_text, paths, wording
-from .culprits import by_place, who
+from . import Result, chains, columns, escape, grouping, json_text, paths, roles, wording
+from .culprits import by_place, sufferers, who
 
 Json = Dict[str, Any]
 
@@ -141,7 +141,7 @@ class _Results:
         places = by_place(finding.culprits)
         said = [finding.summary]
         if places:
-            said.append(f"In {places[0][0].function}, {who(places[0])}.")
+            said.append(f"In {places[0][0].function}, {who(places[0])}. {roles.of(self._evidence, places[0][0])}".rstrip())
         said.append(f"What to do: {finding.remedy}")
         result: Json = {
             "ruleId": escape.clean(finding.pattern),
@@ -176,16 +176,19 @@ class _Results:
 
     def _related(self, finding: Finding, places: Sequence[Sequence[Culprit]]) -> List[Json]:
         related = [
-            {**self._culprit(members[0]), "message": _message(f"to change as well: {who(members)}")}
+            {**self._culprit(members[0]), "message": _message(self._as_well(members))}
             for members in places[1:_PLACES]
         ]
-        for victim in finding.victims[: _PLACES - len(related)]:
+        for victim in sufferers(finding)[: _PLACES - len(related)]:
             label = self._label(victim.pid, victim.tid) if victim.tid is not None else wording.unnamed(None, victim.task)
             message = _message(f"suffers from it: {label} of process {victim.pid}")
             related.append(
                 {**self._location(victim.pid, victim.file, victim.line, victim.function), "message": message}
             )
         return related
+
+    def _as_well(self, members: Sequence[Culprit]) -> str:
+        return f"to change as well: {who(members)}. {roles.of(self._evidence, members[0])}".rstrip()
 
     def _label(self, pid: int, tid: int) -> str:
         thread = self._thread(pid, tid)

@@ -11,7 +11,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from ..evidence import Evidence, Gap, Process, Thread
 from ..findings import Culprit, Diagnosis, Finding, Victim
 from . import chains, grouping, highlight, origins, roles, stacks, wording
-from .culprits import by_place, who
+from .culprits import by_place, sufferers, who
 from .page import Page
 from .underline import Span
 
@@ -74,8 +74,7 @@ def _verdict(page: Page, evidence: Evidence, finding: Finding) -> None:
         page.text(wording.more(len(finding.evidence) - _FACTS), 2, first="- ")
     for reference in finding.references:
         page.text(f"See {reference}", 2, "dim")
-    blamed = {(c.pid, c.tid, c.task) for c in finding.culprits}
-    victims = tuple(v for v in finding.victims if (v.pid, v.tid, v.task) not in blamed)
+    victims = sufferers(finding)
     if victims:
         page.heading("Who suffers from it")
         _victims(page, evidence, victims)
