@@ -148,7 +148,7 @@ class _Results:
             "ruleIndex": self._rules.index(finding.pattern),
             "level": _level(finding),
             "message": _message("\n".join(said)),
-            "locations": [self._culprit(places[0][0])] if places else [],
+            "locations": self._somewhere(finding, places),
             "partialFingerprints": {"postmortem/v1": self._fingerprint(finding, leads)},
             "properties": {
                 "confidence": escape.clean(finding.confidence),
@@ -228,6 +228,20 @@ class _Results:
         if name:
             location["logicalLocations"] = [{"fullyQualifiedName": escape.cut(name, 1000), "kind": "function"}]
         return location
+
+    def _somewhere(self, finding: Finding, places: Sequence[Sequence[Culprit]]) -> List[Json]:
+        """The first line to change that is in a file. Without one, where it shows: forges refuse a log with a result that is
+        nowhere."""
+        first = [self._culprit(members[0]) for members in places]
+        first += [self._location(v.pid, v.file, v.line, v.function) for v in finding.victims]
+        pids = [*(c.pid for c in finding.culprits), *(v.pid for v in finding.victims), *self._processes]
+        process = self._processes.get(pids[0]) if pids else None
+        if process is not None:
+            frames = [wording.own_place(thread.python) for thread in process.threads if thread.is_main]
+            first += [self._location(process.pid, f.file, f.line, f.function) for f in frames if f is not None]
+            if process.exe is not None and process.exe.startswith("/"):
+                first.append(self._location(process.pid, process.exe, None, None))
+        return [one for one in first if "physicalLocation" in one][:1] or first[:1]
 
     def _artifact(self, pid: Optional[int], file: str) -> Json:
         name = paths.absolute(file, self._processes.get(pid) if pid is not None else None)

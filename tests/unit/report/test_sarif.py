@@ -86,10 +86,22 @@ def test_columns_are_utf16_code_units(source, column, end, expected) -> None:
 
 
 def test_code_without_a_file_has_no_file() -> None:
-    """``<string>`` is none; the function is named all the same."""
+    """``<string>`` is none; the function is named all the same. A line in a file comes before it."""
     location = blamed("<string>")
     assert "physicalLocation" not in location
     assert location["logicalLocations"] == [{"fullyQualifiedName": "f of <string>", "kind": "function"}]
+
+
+def test_every_result_is_somewhere() -> None:
+    """Forges refuse a log otherwise: without a line to change it is where it shows, at last the program itself."""
+    evidence, _ = sleeper()
+    finding = fi.Finding("sleeping", "possible", "s", "e", "r")
+    (only,) = run(evidence, fi.Diagnosis("sleeping", "s", (finding,)))["results"][0]["locations"]
+    assert only["physicalLocation"]["artifactLocation"]["uri"] == "file:///usr/bin/sleep"
+    culprits = (fi.Culprit(7, 7, None, "<string>", 1, "f"), fi.Culprit(7, 7, None, "/a.py", 2, "g"))
+    blaming = ev.replace(finding, culprits=culprits)
+    (only,) = run(evidence, fi.Diagnosis("sleeping", "s", (blaming,)))["results"][0]["locations"]
+    assert only["physicalLocation"]["region"] == {"startLine": 2}
 
 
 @pytest.mark.parametrize(("confidence", "level"), [("proven", "error"), ("likely", "warning"), ("possible", "note")])
