@@ -11,12 +11,6 @@ from . import publish
 from .capture.options import FORMATS_LISTED, SUFFIXES_LISTED
 
 
-def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        click.echo(publish.schema(), nl=False)
-        context.exit()
-
-
 FORMAT = click.option("-f", "--format", "format_", metavar="FORMAT", default="text", help=f"{FORMATS_LISTED}.")
 REPORTS = click.option(
     "--report",
@@ -50,7 +44,7 @@ SCHEMA = click.option(
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=_print_schema,
+    callback=publish.print_schema,
     help="Print the JSON Schema of report.json, and nothing else.",
 )
 OUTPUT = click.option(

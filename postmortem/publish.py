@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
-from typing import List, NamedTuple, Sequence, TextIO, Tuple
+from typing import Any, List, NamedTuple, Sequence, TextIO, Tuple
 
 from . import report
 from .errors import PostmortemError, UsageError
@@ -28,11 +29,13 @@ def plan(format: str, files: Sequence[str]) -> Plan:
         raise UsageError(str(exc)) from exc
 
 
-def schema() -> str:
-    """The JSON Schema of report.json."""
-    from .report import json_report  # noqa: PLC0415 - nobody else needs it before a report is made
+def print_schema(context: Any, _: object, wanted: bool) -> None:
+    """An option's callback: prints the JSON Schema of report.json, and ends the command."""
+    if wanted:
+        from .report import json_report  # noqa: PLC0415 - nobody else needs it before a report is made
 
-    return json_report.schema()
+        _write(sys.stdout, json_report.schema())
+        context.exit()
 
 
 def emit(plan: Plan, results: Sequence[report.Result], stream: TextIO, *, color: str = "auto", many: bool) -> None:

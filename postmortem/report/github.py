@@ -10,7 +10,7 @@ from typing import Dict, Iterator, List, Optional, Sequence
 
 from ..evidence import Evidence
 from ..findings import Culprit, Diagnosis, Finding
-from . import Result, columns, escape, paths, roles, wording
+from . import Result, columns, escape, origins, paths, roles
 from .culprits import by_place, who
 
 _COMMANDS = {"proven": "error", "likely": "warning", "possible": "notice"}
@@ -31,7 +31,7 @@ def render_many(results: Sequence[Result]) -> str:
 def _annotations(evidence: Evidence, diagnosis: Diagnosis) -> Iterator[str]:
     if not diagnosis.findings:
         ended = evidence.trigger.kind in ("timeout", "stall")
-        message = f"{wording.trigger(evidence.trigger)} Nothing known was recognised."
+        message = f"{origins.why(evidence)} Nothing known was recognised."
         yield _command("error" if ended else "notice", "postmortem: no verdict", None, [message])
         return
     leading, *others = diagnosis.findings

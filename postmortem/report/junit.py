@@ -12,7 +12,7 @@ from xml.sax.saxutils import quoteattr
 
 from ..evidence import Evidence
 from ..findings import Diagnosis
-from . import Result, crashes, escape, stacks, text, wording
+from . import Result, crashes, escape, origins, stacks, text
 
 _WIDTH = 100
 _NAME = 200
@@ -95,7 +95,7 @@ def _failure(evidence: Evidence, diagnosis: Diagnosis) -> Optional[_Failure]:
 def _ended(evidence: Evidence) -> Optional[Tuple[str, str]]:
     """What ended the program, or was about to."""
     if evidence.trigger.kind in ("timeout", "stall"):
-        return evidence.trigger.kind, wording.trigger(evidence.trigger)
+        return evidence.trigger.kind, origins.why(evidence)
     for process in evidence.processes[:1]:
         if process.fatal_signal:
             name = crashes.signal_name(process.fatal_signal)

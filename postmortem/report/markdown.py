@@ -10,7 +10,7 @@ from typing import Iterator, List, NamedTuple, Optional, Sequence
 
 from ..evidence import Evidence
 from ..findings import Diagnosis, Finding, Victim
-from . import Result, chains, grouping, highlight, roles, stacks, text, wording
+from . import Result, chains, grouping, highlight, origins, roles, stacks, text, wording
 from .culprits import by_place, sufferers, who
 from .markup import code, fenced, prose
 from .page import Page
@@ -101,7 +101,7 @@ def _opening(evidence: Evidence, diagnosis: Diagnosis) -> Iterator[str]:
         meaning = wording.CONFIDENCES.get(leading.confidence, "unknown")
         yield f"{prose(leading.confidence.capitalize(), 100)}: {meaning}."
         return
-    yield f"{prose(wording.trigger(evidence.trigger))} Nothing known was recognised."
+    yield f"{prose(origins.why(evidence))} Nothing known was recognised."
     page = Page(_WIDTH, False)
     text.summary(page, evidence, diagnosis, wording.Glossary())
     yield fenced(str(page))
@@ -240,5 +240,5 @@ def _threads(evidence: Evidence, diagnosis: Diagnosis, room: int) -> str:
 
 
 def _closing(evidence: Evidence, diagnosis: Diagnosis) -> str:
-    why = prose(wording.trigger(evidence.trigger), 300)
+    why = prose(origins.why(evidence), 300)
     return f"{why} Signature {code(diagnosis.signature)}: the same hang has it elsewhere too."

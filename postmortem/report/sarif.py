@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from ..evidence import Evidence, Frame, Process, PythonFrame, Thread
 from ..findings import Culprit, Diagnosis, Finding
-from . import Result, chains, columns, escape, grouping, json_text, paths, roles, wording
+from . import Result, chains, columns, escape, grouping, json_text, origins, paths, roles, wording
 from .culprits import by_place, sufferers, who
 
 Json = Dict[str, Any]
@@ -59,7 +59,7 @@ def _run(evidence: Evidence, diagnosis: Diagnosis) -> Json:
         "properties": {
             "verdict": diagnosis.verdict,
             "signature": diagnosis.signature,
-            "trigger": escape.clean(wording.trigger(evidence.trigger)),
+            "trigger": escape.clean(origins.why(evidence)),
         },
     }
     top = paths.root(evidence)
@@ -292,7 +292,7 @@ class _Results:
 def _notifications(evidence: Evidence, diagnosis: Diagnosis) -> Iterable[Json]:
     """Gaps, and what could not be decided for want of them; and that nothing was found, which is no success."""
     if not diagnosis.findings and evidence.trigger.kind in ("timeout", "stall"):
-        yield _note("warning", "no-verdict", f"{wording.trigger(evidence.trigger)} Nothing known was recognised.")
+        yield _note("warning", "no-verdict", f"{origins.why(evidence)} Nothing known was recognised.")
     for members in grouping.gaps(evidence.gaps)[:_GAPS]:
         gap = members[0]
         more = f" and {len(members) - 1} more" if len(members) > 1 else ""
