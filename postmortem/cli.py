@@ -5,18 +5,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
-from typing import Any, List, NoReturn, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 import click
 
 from . import __version__, errors, publish
+from .invocation import invoke
 from .options import COLOR, EXE, FORMAT, JOURNAL, LOCALS, OUTPUT, REPORTS, SCHEMA, STRIP, SYSROOT
 from .progress import Progress
 from .report.escape import clean
-from .targets import complain, defect, each
+from .targets import complain, each
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -218,34 +218,4 @@ def doctor() -> int:
 
 def main(argv: Optional[List[str]] = None) -> int:
     """Runs one command; returns its exit status. Every foreseeable error is one sentence on stderr."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by whoever started us
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for the rest of the process
-    try:
-        # Not commands.main(): that turns a closed pipe into status 1, which means something else here.
-        with commands.make_context("postmortem", list(sys.argv[1:] if argv is None else argv)) as context:
-            status = commands.invoke(context)
-    except click.exceptions.Exit as exc:
-        return exc.exit_code
-    except click.ClickException as exc:
-        exc.show()
-        return exc.exit_code
-    except errors.PostmortemError as exc:
-        complain(exc.sentence())
-        return exc.status
-    except BrokenPipeError:
-        _leave_quietly()
-    except (KeyboardInterrupt, click.Abort):
-        return 130
-    except OSError as exc:
-        complain(f"{exc.filename or 'the system'}: {exc.strerror or exc}")
-        return 1
-    except Exception as exc:
-        complain(defect(exc))
-        return 1
-    return status if isinstance(status, int) else 0
-
-
-def _leave_quietly() -> NoReturn:
-    # The reader of our output (`| head`) has gone: nobody is left to tell, and flushing again would complain.
-    os._exit(141)
+    return invoke(commands, list(sys.argv[1:] if argv is None else argv))

@@ -1,4 +1,4 @@
-"""Options that several commands share. With ``cli`` the only module that knows click."""
+"""Options that several commands share. With ``cli`` and ``invocation`` all that knows click."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import click
 
 from . import publish
 from .capture.options import FORMATS_LISTED, SUFFIXES_LISTED
-
 
 FORMAT = click.option("-f", "--format", "format_", metavar="FORMAT", default="text", help=f"{FORMATS_LISTED}.")
 REPORTS = click.option(

@@ -64,7 +64,7 @@ def _write(source: Path, target: Path, with_locals: bool) -> None:
         }
         new.save_manifest()
         new.write("evidence.json", evidence.encode(found))
-        for known in report.FORMATS.values():
+        for known in filter(lambda known: known.kept, report.FORMATS.values()):
             new.write(f"report{known.suffix}", known.render(found, diagnosis, False, 80).encode())
 
 

@@ -30,7 +30,7 @@ GDB_USES = {"syscalls", "native.merge", "extract.joins"}
 # demo makes an environment with venv and pip and runs the command line; doctor asks each tool for its version.
 # Neither is on the way from a process to its report.
 MAY_START_PROGRAMS = {"capture", "cores", "native", "demo", "doctor"}
-MAY_IMPORT_CLICK = {"cli", "options"}  # options: those that commands share, kept out of cli for its length
+MAY_IMPORT_CLICK = {"cli", "options", "invocation"}  # kept out of cli for its length
 NEVER_REACHES = {"capture": "classify"}  # not even through others: __main__ joins the two
 
 LONGEST = {"": 400, "classify.patterns": 150, "cli": 250}  # lines; DESIGN asks for ~300, ~150 and ~200
