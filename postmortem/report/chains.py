@@ -157,7 +157,9 @@ def _end(graph: WaitGraph, chain: Chain) -> str:
     if chain.end == "circle":
         return ": back at the start, in a circle"
     if chain.end == "gone":
-        return ", whose holder is no more"
+        process = graph.places.process(edge.waiter)
+        behind = process is not None and process.forked
+        return ", whose holder stayed behind in the parent process" if behind else ", whose holder is no more"
     if chain.end == "nobody":
         return ", and nobody is left who could end that"
     if chain.end == "anyone":

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Iterable, List, Optional, Tuple
+from typing import List, Optional, Tuple
 
-from ..evidence import Evidence, HeldLock, Process, PythonFrame
+from ..evidence import Evidence, HeldLock, Process, PythonFrame, Resource
 from ..findings import Culprit
 from . import wording
+
+#: Of these one takes a part, and others may have parts as well.
+_MANY = ("semaphore", "queue", "pool")
 
 
 def of(evidence: Evidence, culprit: Culprit) -> str:
@@ -17,8 +20,8 @@ def of(evidence: Evidence, culprit: Culprit) -> str:
     holds, frames, resource = _agent(process, culprit)
     taken = [held.resource for held in holds if _is_at(held.frame, culprit)]
     said: List[str] = []
-    if taken:
-        said.append(f"takes {_named(process, taken)} here, and holds it")
+    for ident in dict.fromkeys(taken):
+        said.append(_taken(wording.find_resource(process, ident)))
     place = wording.own_place(frames)
     wanted = wording.find_resource(process, resource)
     if place is not None and _is_at(place, culprit) and wanted is not None and wanted.id not in taken:
@@ -44,6 +47,11 @@ def _is_at(frame: PythonFrame, culprit: Culprit) -> bool:
     return (frame.file, frame.line, frame.function) == (culprit.file, culprit.line, culprit.function)
 
 
-def _named(process: Process, idents: Iterable[str]) -> str:
-    known = [wording.find_resource(process, ident) for ident in dict.fromkeys(idents)]
-    return " and ".join(resource.description for resource in known if resource is not None) or "a lock"
+def _taken(resource: Optional[Resource]) -> str:
+    if resource is None:
+        return "takes a lock here, and holds it"
+    if resource.kind == "import":
+        return f"begins the {resource.description} here, which has not ended"
+    if resource.kind in _MANY:
+        return f"takes something out of {resource.description} here, and has it still"
+    return f"takes {resource.description} here, and holds it"

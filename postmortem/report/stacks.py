@@ -6,6 +6,7 @@ from typing import List, Optional, Sequence
 
 from ..evidence import Evidence, Frame, NativeFrame, Process, PythonFrame, Thread
 from ..findings import Diagnosis
+from ..waitgraph import Agent, graph_of
 from . import crashes, details, escape, grouping, tasks, wording
 from .page import Page
 
@@ -80,14 +81,18 @@ def _threads(page: Page, evidence: Evidence, process: Process, diagnosis: Diagno
     groups = grouping.threads(process, diagnosis)
     # Idle threads are folded only beside something more telling; without a finding they are all there is.
     fold = bool(diagnosis.findings)
-    folded = [g for g in groups if fold and g.idle and not g.cited and not g.first.is_main]
+    stuck = graph_of(evidence).stuck
+    folded = [
+        g for g in groups if fold and g.idle and not g.cited and not g.first.is_main
+        and not any(stuck(Agent(process.pid, t.tid)) for t in g.threads)
+    ]  # fmt: skip
     shown = [g for g in groups if g not in folded]
     for group in shown[:_GROUPS]:
         _group(page, evidence, process, group, term)
     _left_out(page, shown[_GROUPS:], "stack")
     if folded:
         page.blank()
-        page.text("Idle, and not part of this:", 2, "dim")
+        page.text("Idle:", 2, "dim")
         for group in folded[:_IDLE_GROUPS]:
             _folded(page, process, group, term)
         _left_out(page, folded[_IDLE_GROUPS:], "idle stack")

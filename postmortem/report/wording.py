@@ -141,6 +141,8 @@ def waiting(wait: Wait, process: Process, term: Glossary) -> str:
     for name in TERMS:
         if "{" + name + "}" in phrase:
             phrase = phrase.replace("{" + name + "}", term(name))
+    if wait.kind == "sleep" and wait.timeout_s == 0:
+        return "gives up its turn only: it sleeps for 0 s, as after sleep(0)"
     if wait.kind == "gil":
         return phrase  # its futex, its 5 ms timer and who holds it say nothing about this thread
     detail = wait.detail or ""
@@ -190,7 +192,7 @@ def _holder(resource: Resource, process: Process) -> str:
     if resource.kind == "thread":
         return ""  # whom it joins, its description says
     if resource.owner_gone:
-        return ", whose holder is no more"
+        return ", whose holder stayed behind in the parent process" if process.forked else ", whose holder is no more"
     if resource.owner_pid not in (None, process.pid):
         return f", held by process {resource.owner_pid}"
     if resource.owner_tid is None:

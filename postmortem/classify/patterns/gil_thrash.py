@@ -64,8 +64,8 @@ def match(view: View) -> Iterator[Answer]:
             yield CannotTell(("the interpreter's count of GIL hand-overs over an observation window",))
             continue
         if not rates.fast and not _wakes_in_vain(process, threads, rates):
-            rate = f"{rates.handoffs:.0f} GIL hand-overs a second in process {process.pid}"
-            yield No(f"{rate}, no more than its timer makes: {rates.pace:.0f}")
+            often = f"in process {process.pid} the GIL changes hands {rates.handoffs:.0f} times a second"
+            yield No(f"{often}; its own timer may make it {rates.pace:.0f} times")
             continue
         wanted = view.demand(process)
         if wanted is not None and wanted < MIN_CPU:

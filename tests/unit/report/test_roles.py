@@ -13,6 +13,7 @@ from postmortem.evidence import (
     Thread,
     Trigger,
     Wait,
+    replace,
 )
 from postmortem.findings import Culprit
 from postmortem.report import roles
@@ -49,3 +50,12 @@ def test_nothing_is_said_of_other_lines() -> None:
     assert roles.of(known(), culprit(PythonFrame("/app/a.py", 9, "main"))) == ""
     assert roles.of(known(), culprit(OUTER, 8)) == roles.of(known(), culprit(OUTER, 7, None, 2)) == ""
     assert roles.of(known(), culprit(PythonFrame("/app/a.py", None, "pay"))) == ""
+
+
+def test_a_part_of_many_is_no_lock() -> None:
+    """Of a queue of connections or a semaphore one is taken, and an import has begun: none of them is held as a lock is."""
+    kinds = {"semaphore": "Takes something out of Lock journal here, and has it still.", "import": "Begins the Lock journal"}
+    for kind, words in kinds.items():
+        process = known().processes[0]
+        changed = replace(process, resources=(Resource("journal", kind, "Lock journal"),))
+        assert roles.of(replace(known(), processes=(changed,)), culprit(OUTER)).startswith(words)
