@@ -5,7 +5,7 @@
 #   make interpreters          find or set up every CPython that the tests run on, outside the tree (2 minutes, once)
 #   make lint                  ruff and mypy
 #   make fuzz                  10,000 damaged cores      make fuzz ARGS='--count 500 --python 3.12'
-#   make kills                 captures and their targets killed 200 times each      make kills ARGS='--count 20'
+#   make kills                 captures and targets killed, jobs cancelled, 200 times each    make kills ARGS='--count 20'
 #   make bench                 full stacks beside pystack's
 #   make bench-pause           how long a busy target stands still, beside py-spy, pystack, gcore
 #   make bench-graph           the wait graph of 2,000 threads and 20,000 tasks

@@ -79,12 +79,13 @@ def _run(options: Options, diagnose: Callable[..., object] | None) -> int:
         command, reason = run.Watch(options.pid), {"kind": "pid", "seconds": None, "signal": None}
     else:
         command = run.start(options.command, foreground=options.foreground, demand=options.on_signal)
+        command.captures_first = options.on_cancel == "capture"
         _adopt_orphans()
         status = command.wait(_quiet_s(options))
         if status is not None:
             command.end_alike()
             return status
-        if options.stall is None and not command.demanded:
+        if options.stall is None and not command.demanded and command.cancelled is None:
             reason = {"kind": "timeout", "seconds": options.timeout, "signal": None}
     from .capture.course import Course  # noqa: PLC0415 - a command that ends in time needs none of it
     from .narration import Narration  # noqa: PLC0415

@@ -14,14 +14,12 @@ from typing import Any, Callable, Dict, List, Optional
 from .. import errors
 from ..bundle import Bundle, Step, refuse_if_taken
 from . import cgroups, ending, fallbacks, procfs
-from .command import ENDING, Command, Watch
+from .command import ENDING, ONE_WISH_S, Command, Watch
 from .options import Options
 from .session import Session, to_end
 
 Say = Callable[[str], None]
 
-#: Signals that end us and come within this time say the same: whoever ends a job sends several (TERM and HUP).
-_ONE_WISH_S = 1.0
 _MOST_TAKEN = 10_000
 
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*")
@@ -96,6 +94,8 @@ def _reason(command: Command, options: Options) -> str:
     """Why it is captured, for whoever reads along."""
     trigger: Dict[str, Any] = command.trigger or {}
     name = f"process {command.pid}" if isinstance(command, Watch) else program(command, options)
+    if command.cancelled is not None:
+        return f"{trigger.get('signal')} ends {name}: capturing first"
     reasons = {
         "timeout": f"{name} has not ended in time: capturing",
         "stall": f"{name} has made no progress for {trigger.get('seconds') or 0:g} s: capturing",
@@ -175,8 +175,9 @@ def _plain(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._+-]+", "_", name)[:64].lstrip("-.") or "command"
 
 
-def attend_to_signals(command: Command) -> None:
-    """Gives the signals back to the interpreter: what asks for an end raises KeyboardInterrupt from now on.
+def attend_to_signals(command: Command, grace_s: float = 0.0) -> None:
+    """Gives the signals back to the interpreter: what asks for an end raises KeyboardInterrupt from now on, the first one
+    ``grace_s`` later.
 
     One that has come already raises it here, at once: to be called inside of the ``try``. Several that come together are
     one wish. What has asked for a capture is ignored: a demand that comes too late is no reason to die.
@@ -185,12 +186,18 @@ def attend_to_signals(command: Command) -> None:
 
     def interrupt(number: int, _frame: object) -> None:
         now = time.monotonic()
-        if not heard or now - heard[-1] > _ONE_WISH_S:
-            heard.append(now)
+        if number != signal.SIGALRM and heard and now - heard[-1] <= ONE_WISH_S:
+            return
+        heard.append(now)
+        if grace_s and len(heard) == 1:
+            signal.setitimer(signal.ITIMER_REAL, grace_s)
+        else:
             raise KeyboardInterrupt(number)
 
     if command.demand is not None:
         signal.signal(command.demand, signal.SIG_IGN)
+    if grace_s:
+        signal.signal(signal.SIGALRM, interrupt)
     for number in ENDING - {command.demand}:
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup's
             signal.signal(number, interrupt)
@@ -199,4 +206,5 @@ def attend_to_signals(command: Command) -> None:
 
 def ignore_signals() -> None:
     """The opposite: what comes from now on finds nothing left to interrupt."""
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)

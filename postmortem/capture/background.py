@@ -35,8 +35,8 @@ class Diagnoses:
         #: The read end of a pipe that the latest child holds open until it ends.
         self._turn: Optional[int] = None
 
-    def start(self, captured: Captured) -> bool:
-        """False when there are too many already, or no child can be made."""
+    def start(self, captured: Captured, quiet: bool = True) -> bool:
+        """False when there are too many already, or no child can be made. ``quiet``: it gives way to everybody."""
         if len(self._running()) >= _MOST:
             return False
         try:
@@ -50,7 +50,7 @@ class Diagnoses:
             os.close(held)
             return False
         if pid == 0:
-            self._be_the_child(captured, turn)
+            self._be_the_child(captured, turn, quiet)
         self._command.helpers[pid] = None
         self._children.append(pid)
         os.close(held)
@@ -75,19 +75,20 @@ class Diagnoses:
         self._command.reap()
         return [pid for pid in self._children if self._command.helpers.get(pid) is None]
 
-    def _be_the_child(self, captured: Captured, turn: int) -> None:
+    def _be_the_child(self, captured: Captured, turn: int, quiet: bool) -> None:
         status = 1
         try:
             os.setpgid(0, 0)
             signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # a report is written to the terminal from the background
             os.close(turn)
-            self._diagnose(captured, self._prepare)
+            self._diagnose(captured, lambda: self._prepare(quiet))
             status = 0
         finally:
             os._exit(status)
 
-    def _prepare(self) -> None:
+    def _prepare(self, quiet: bool) -> None:
         attend_to_signals(self._command)
         if self._turn is not None:
             os.read(self._turn, 1)  # nothing ever comes; it ends when the child before us does
-        be_quiet()
+        if quiet:
+            be_quiet()

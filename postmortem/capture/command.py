@@ -49,6 +49,10 @@ _RESTORED = (
 _STOPPING = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 _SI_KERNEL = 0x80
 _LONGEST_WAIT_S = 86400.0
+#: Signals that end us and come within this time say the same: whoever ends a job sends several (TERM and HUP).
+ONE_WISH_S = 1.0
+#: What is still captured and diagnosed once an end was wished for: runners send KILL ten seconds after TERM.
+HURRY_S = 6.0
 
 
 class Command:
@@ -70,6 +74,12 @@ class Command:
         self.interrupted: int | None = None  # a signal that asked us to come to an end after the deadline
         self.demand = demand  # the signal that asks for a capture, and is not passed on
         self.demanded = False  # it has come, and was not answered yet
+        #: ``--on-cancel capture``: what asks for an end makes us capture before it is passed on.
+        self.captures_first = False
+        self.cancelled: int | None = None  # the signal that has done so
+        #: In time.monotonic() seconds: when what is still captured and diagnosed is to be there; None: nobody waits.
+        self.hurry_until: float | None = None
+        self._wished = float("-inf")  # when an end was wished for last
         #: While a capture on demand runs: signals still mean the command, not the capture.
         self.goes_on = False
         #: Why it is captured, as the manifest has it: {kind, seconds, signal}. None until then.
@@ -85,7 +95,8 @@ class Command:
     def wait(self, seconds: float | None) -> int | None:
         """Waits for the command's end, passing signals on; its status, or None when the time is up first.
 
-        Also None when a capture was demanded meanwhile. Time during which Ctrl-Z had stopped us does not count.
+        Also None when a capture was demanded meanwhile, or the job is being cancelled. Time during which Ctrl-Z had stopped
+        us does not count.
         """
         until = None if seconds is None else self.now() + seconds
         while True:
@@ -93,7 +104,7 @@ class Command:
             if self.status is not None:
                 return self.status
             left = _LONGEST_WAIT_S if until is None else until - self.now()
-            if left <= 0 or self.demanded or self.interrupted is not None:
+            if left <= 0 or self.demanded or self.cancelled is not None or self.interrupted is not None:
                 return None
             info = self._next_signal(min(left, _LONGEST_WAIT_S))
             if info is not None:
@@ -111,7 +122,7 @@ class Command:
             if self.goes_on or info.si_signo in (signal.SIGCHLD, self.demand, *_STOPPING):
                 self._handle(info)
             elif info.si_signo in ENDING:
-                self.interrupted = info.si_signo
+                self._wish(info.si_signo)
         return False
 
     def asked_to_end(self) -> bool:
@@ -119,8 +130,20 @@ class Command:
         if not self.goes_on:
             info = signal.sigtimedwait(ENDING - {self.demand}, 0)
             if info is not None:
-                self.interrupted = info.si_signo
-        return self.interrupted is not None
+                self._wish(info.si_signo)
+        late = self.hurry_until is not None and time.monotonic() > self.hurry_until
+        return late or self.interrupted is not None
+
+    def hurry(self) -> None:
+        """Somebody wants an end: what takes no longer than ``HURRY_S`` is still done, unless it is asked for once more."""
+        self.hurry_until = time.monotonic() + HURRY_S
+        self.interrupted = None
+
+    def _wish(self, number: int) -> None:
+        now = time.monotonic()
+        if now - self._wished > ONE_WISH_S:
+            self.interrupted = number
+        self._wished = now
 
     def wait_for_helpers(self, pids: list[int], moment: float = float("inf")) -> bool:
         """Until all of them have ended, but not beyond ``moment`` (time.monotonic()); False when not, also because
@@ -136,7 +159,7 @@ class Command:
             if info is not None and info.si_signo in _STOPPING:
                 self._stop(info.si_signo)
             elif info is not None and info.si_signo in ENDING - {self.demand}:
-                self.interrupted = info.si_signo
+                self._wish(info.si_signo)
 
     def _next_signal(self, seconds: float) -> signal.struct_siginfo | None:
         return signal.sigtimedwait(_taken(self.demand), seconds)
@@ -187,7 +210,10 @@ class Command:
         elif number in _STOPPING and not self.is_job:
             self._stop(number)
         elif self.own_group or not self._came_to_both(info):
-            self.send(number)
+            if self.captures_first and self.cancelled is None and number in ENDING:
+                self.cancelled, self._wished = number, time.monotonic()
+            else:
+                self.send(number)
 
     def _came_to_both(self, info: signal.struct_siginfo) -> bool:
         """The terminal, or the command itself with kill(0, …), has signalled the whole group that we share."""

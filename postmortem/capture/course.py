@@ -2,10 +2,15 @@
 
 What a deadline or a stall has struck is ended before it is diagnosed, so that the diagnosis takes nothing from anybody.
 What goes on (after a capture on demand, with ``--pid`` or ``--on-timeout leave``) is diagnosed beside it.
+
+Who cancels a job sends a signal and, ten seconds later, KILL (GitHub: INT, TERM after 7.5 s, KILL after 10; GitLab, Docker,
+Kubernetes: TERM, then KILL). So once an end was wished for everything is smaller and sooner: a short window, a copy only as
+long as there is time, and the diagnosis beside the ending of the tree, not after it.
 """
 
 from __future__ import annotations
 
+import copy
 import os
 import time
 from pathlib import Path
@@ -17,11 +22,12 @@ from ..narration import Narration
 from ..quiet import be_quiet
 from . import aftermath, tree, triggers
 from .background import Captured, Diagnoses
-from .command import Command, Watch
+from .command import HURRY_S, Command, Watch
 from .options import Options
 
 TIMED_OUT = 124  # as in timeout(1)
 _LOOK_S = 1.0
+_HURRIED_WINDOW_S = 1.0
 
 
 class Course:
@@ -45,13 +51,13 @@ class Course:
         if reason is None:
             waiting = triggers.Triggers(self._command, self._options)
             reason = waiting.wait()
-            while reason is not None and reason["kind"] == "signal":
+            while reason is not None and reason["kind"] == "signal" and self._command.cancelled is None:
                 self._on_demand(reason)
                 reason = waiting.wait()
             if reason is None:
-                self._diagnoses.wait()
-                self._command.end_alike()
-                return self._command.status or 0
+                return self._as_it_ended()
+            if self._command.cancelled is not None:
+                return self._on_cancel(reason, self._command.cancelled)
             return self._for_good(reason, waiting.unreadable)
         return self._for_good(reason, [])
 
@@ -69,11 +75,39 @@ class Course:
         finally:
             self._command.goes_on, self._narration.draws = False, True
 
+    def _on_cancel(self, reason: triggers.Trigger, number: int) -> int:
+        """The job is being cancelled, perhaps because the command hangs: why it has not ended, then its end."""
+        self._command.hurry()
+        self._options = options = copy.copy(self._options)
+        options.observe, options.budget = min(options.observe, _HURRIED_WINDOW_S), min(options.budget, HURRY_S)
+        options.signal = number
+        left = []
+        try:
+            captured = self._capture(reason)
+            left = [] if self._beside(captured) else [captured]
+        except errors.CaptureFailed as exc:
+            self._narration.say(exc.sentence())
+        finally:
+            aftermath.end(self._command, options, self._latest, self._narration.say)
+        if left:
+            self._diagnose(left, self._prepare)
+        return self._as_it_ended()
+
+    def _as_it_ended(self) -> int:
+        """What waits for the command gets what the command itself had to say."""
+        self._diagnoses.wait()
+        self._command.end_alike()
+        return self._command.status or 0
+
     def _for_good(self, reason: triggers.Trigger, unreadable: List[int]) -> int:
         """A deadline or a stall has struck, or a running process is to be captured."""
         struck = time.monotonic()
         try:
             waiting_for_diagnosis = self._series(reason, unreadable)
+            if self._options.on_cancel == "capture" and self._command.asked_to_end():
+                self._command.hurry()
+            if self._command.hurry_until is not None:
+                waiting_for_diagnosis = [each for each in waiting_for_diagnosis if not self._beside(each)]
         finally:
             if not self._leaves:
                 aftermath.end(self._command, self._options, self._latest, self._narration.say)
@@ -137,15 +171,20 @@ class Course:
 
     def _beside(self, captured: Captured) -> bool:
         """Has it diagnosed in a child process; False when the machine has none to spare."""
-        if self._diagnoses.start(captured):
+        if self._diagnoses.start(captured, quiet=self._command.hurry_until is None):
             return True
         self._narration.say(f"not diagnosed for now: {_later(captured[0])}")
         return self._options.on_signal is not None
 
     def _prepare(self) -> None:
-        aftermath.attend_to_signals(self._command)
+        aftermath.attend_to_signals(self._command, self._grace_s)
         if self._leaves:  # and nothing is stopped any more
             be_quiet()
+
+    @property
+    def _grace_s(self) -> float:
+        """For how long a diagnosis goes on after the first signal that asks for an end."""
+        return HURRY_S if self._options.on_cancel == "capture" and self._command.hurry_until is None else 0.0
 
     def _diagnose(self, several: List[Captured], prepare: Callable[[], None], until: Optional[float] = None) -> None:
         """One after the other, each within the budget; ``until`` is the first one's, in time.monotonic() seconds.
@@ -155,7 +194,7 @@ class Course:
         try:
             prepare()
             for captured in several:
-                self._diagnose_one(captured, until or time.monotonic() + budget)
+                self._diagnose_one(captured, self._hurried(until or time.monotonic() + budget))
                 del paths[0]
                 until = None
             aftermath.ignore_signals()
@@ -164,6 +203,10 @@ class Course:
             self._narration.say(f"interrupted; the capture is kept: {_later(*paths)}")
         finally:
             self._narration.clear()
+
+    def _hurried(self, until: float) -> float:
+        """The moment at which a verdict is wanted, or the earlier one when somebody waits for our end."""
+        return min(until, self._command.hurry_until or until)
 
     def _diagnose_one(self, captured: Captured, until: float) -> None:
         """Says what there is to say when it fails: the capture is worth more."""

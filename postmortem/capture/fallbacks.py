@@ -53,7 +53,7 @@ def _sampled(bundle: Bundle, pid: int) -> bool:
 
 def kernel_cores(bundle: Bundle, command: Command, members: Callable[[], List[Member]]) -> None:
     """Ends the processes of ``members`` that left no core with one by the kernel. For a tree that is ended right after this."""
-    if command.interrupted is not None:
+    if command.interrupted is not None or command.hurry_until is not None:
         return
     lacking = set(without_core(bundle))
     pids = [member.pid for member in members() if member.alive and member.pid in lacking]

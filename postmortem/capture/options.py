@@ -61,6 +61,7 @@ class Options:
         self.repeat = 1
         self.every: float | None = None
         self.on_timeout = "end"
+        self.on_cancel = "pass"
         self.output: str | None = None
         self.kill_after = 5.0  # 0: never KILL, as in timeout(1)
         self.signal = 15
@@ -208,6 +209,14 @@ TABLE = (
         one_of("end", "leave"),
     ),
     Option(
+        "",
+        "--on-cancel",
+        "WHAT",
+        "What INT, TERM, HUP or QUIT to postmortem does before that: pass it on (default), or capture first, within"
+        " 6 s, then end COMMAND with it.",
+        one_of("pass", "capture"),
+    ),
+    Option(
         "-o",
         "--output",
         "DIR",
@@ -244,7 +253,7 @@ TABLE = (
     ),
 )
 _WHEN = ("timeout", "stall", "on_signal")
-_FOR_A_COMMAND = (*_WHEN, "on_timeout", "kill_after", "signal", "foreground")
+_FOR_A_COMMAND = (*_WHEN, "on_timeout", "on_cancel", "kill_after", "signal", "foreground")
 _BY_FLAG = {flag: option for option in TABLE for flag in (option.short, option.long) if flag}
 
 

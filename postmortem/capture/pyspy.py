@@ -23,6 +23,8 @@ RATE_HZ = 50
 MOST = 4
 #: How long one may take to write its file after the window.
 _PATIENCE_S = 3.0
+#: The same when somebody waits for our end.
+_HURRIED_PATIENCE_S = 1.0
 _NOTHING_YET = "it had not begun by the end of the window: it finds no interpreter, or has much to look through"
 #: Where they write, inside the bundle: nothing is left elsewhere should we be killed meanwhile.
 _FOLDER = ".pyspy"
@@ -132,6 +134,8 @@ class Samplers:
         for sampler in self._running.values():
             sampler.stop(signal.SIGINT)
         deadline = time.monotonic() + _PATIENCE_S
+        if self._command.hurry_until is not None:
+            deadline = min(deadline, time.monotonic() + _HURRIED_PATIENCE_S)
         while any(s.status is None for s in self._running.values()) and time.monotonic() < deadline:
             if not self._command.pause(0.02) and self._command.interrupted is not None:
                 break

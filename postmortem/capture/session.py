@@ -12,7 +12,7 @@ import time
 from typing import Any, Callable, Dict, List, Optional
 
 from .. import __version__
-from ..bundle import Bundle
+from ..bundle import Bundle, Step
 from ..discretion.commands import masked_argv
 from . import connections, cores, facts, fallbacks, probes, procfs, programs, pyspy, room, sharers, tree, window
 from .command import Command, Watch
@@ -75,7 +75,7 @@ class Session:
             ties = self._connect()
             self._timings["pause_s"] = cores.capture(
                 self.bundle, self.command, lambda: members_of(self.command), self._note_core,
-                self.options.core, self.options.budget,
+                self.options.core, self._left(),
             )  # fmt: skip
             self._see_what_flowed(ties)
             fallbacks.last_look(self.bundle, self.command, [p for p, k in self.facts.items() if facts.is_python(k)])
@@ -84,6 +84,11 @@ class Session:
         self._timings.setdefault("pause_s", None)
         self.bundle.manifest["timings"] = self._timings
         self.bundle.try_to_save()
+
+    def _left(self) -> float:
+        """Seconds until a verdict is wanted."""
+        until = self.command.hurry_until
+        return self.options.budget if until is None else min(self.options.budget, max(until - time.monotonic(), 0.0))
 
     def _connect(self) -> Dict[str, Any]:
         """What the tree's descriptors are tied to, with the descriptors as they are now: the window was long."""
@@ -222,6 +227,7 @@ class Session:
                 asked = probes.Probes(python, bool(self.options.observe))
                 seen = window.Window(alive, self.options.observe, self._alive)
                 seen.observe(self._pause)
+                self._hurry(step)
                 for pid, answers in asked.finish().items():
                     seen.note(pid, answers)
                 self.bundle.write_json("raw/proc/machine.json", seen.machine_json())
@@ -235,6 +241,15 @@ class Session:
             samplers.finish()
         finally:
             samplers.close()
+
+    def _hurry(self, step: Step) -> None:
+        """Whoever wants an end of the window is still to have the copy, which takes less. Who merely looks at a process
+        (``--pid``), and has seen enough, is to have it his way."""
+        command = self.command
+        if command.interrupted is not None and command.hurry_until is None and not isinstance(command, Watch):
+            name = signal.Signals(command.interrupted).name
+            step.leave_out(f"{name} ended the window early", "let the capture finish: it takes a few seconds")
+            command.hurry()
 
     def _alive(self) -> List[int]:
         return [member.pid for member in members_of(self.command) if member.alive]

@@ -65,13 +65,15 @@ class Triggers:
         command = self._command
         while True:
             left = None if self._deadline is None else self._deadline - command.now()
+            if command.cancelled is not None:
+                return trigger("signal", None, command.cancelled)
             if left is not None and left <= 0:
                 return trigger("timeout", self._timeout)
             step = None if self._stall is None else self._stall.step_s
             waits = [seconds for seconds in (left, step) if seconds is not None]
             if command.wait(min(waits) if waits else None) is not None:
                 return None
-            if command.demanded:
+            if command.cancelled is None and command.demanded:
                 command.demanded = False
                 return trigger("signal", None, command.demand)
             if self._stall is not None and self._stall.look():

@@ -241,7 +241,7 @@ def test_the_command_ends_during_the_window(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_postmortem_is_asked_to_end_during_the_window(tmp_path: Path, number: signal.Signals) -> None:
-    """It hurries: the tree is ended, the bundle readable, and says why it is short."""
+    """It hurries: the window is short, the copy is made, the tree is ended; the bundle says why it is short."""
     bundle = tmp_path / "bundle"
     process = start("-t", "0.3", "--observe", "600", "-o", str(bundle), "--", "sleep", "600")
     assert process.stderr is not None
@@ -251,8 +251,26 @@ def test_postmortem_is_asked_to_end_during_the_window(tmp_path: Path, number: si
     done = finished(process, bundle)
     assert done.status == 124
     assert state(done.root) is None
-    assert number.name in done.steps("freeze")[0]["error"]
+    assert number.name in done.steps("window")[0]["left_out"]
+    assert done.steps("freeze")[0]["ok"]
+    assert done.core().exists()
     assert done.raw(f"proc/{done.root}/window.json")["seconds"] < HANG_S
+
+
+def test_postmortem_is_asked_to_end_twice(tmp_path: Path) -> None:
+    """The second wish, which a runner sends some seconds after the first, is meant: nothing more is copied."""
+    late = "import signal\nfrom postmortem.capture import session\nhurry = session.Session._hurry\n"
+    late += "def _hurry(self, step): hurry(self, step); self.command.interrupted = signal.SIGTERM\n"
+    late += "session.Session._hurry = _hurry\n"
+    bundle = tmp_path / "bundle"
+    process = start("-t", "0.3", "--observe", "600", "-o", str(bundle), "--", "sleep", "600", driver=late + DRIVER)
+    wait_until(lambda: bool(list(bundle.glob("raw/proc/*/process.json"))), "the first facts")
+    process.send_signal(signal.SIGINT)
+    done = finished(process, bundle)
+    assert done.status == 124
+    assert state(done.root) is None
+    assert "SIGTERM" in done.steps("freeze")[0]["error"]
+    assert not done.core().exists()
 
 
 def test_the_bundle_cannot_be_written(tmp_path: Path) -> None:

@@ -23,3 +23,12 @@ def test_the_target_is_killed_at_any_moment(tmp_path: Path) -> None:
     outcomes = list(kills.targets(tmp_path, 6, 1, threads=30, heap_mb=20))
     assert len(outcomes) == 6
     assert [outcome.problem for outcome in outcomes] == [None] * 6
+
+
+def test_a_job_is_cancelled_at_any_moment(tmp_path: Path) -> None:
+    """TERM, and KILL ten seconds later, before the deadline and after it: there is a bundle every time, and analyze reads
+    it."""
+    outcomes = list(kills.jobs(tmp_path, 3, 1, threads=10, heap_mb=20))
+    assert len(outcomes) == 3
+    assert [outcome.problem for outcome in outcomes] == [None] * 3
+    assert {outcome.bundle for outcome in outcomes} <= {"whole", "read"}

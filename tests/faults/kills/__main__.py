@@ -1,4 +1,4 @@
-"""``python -m tests.faults.kills --count 200``: captures killed, targets killed, at random moments. Ends with 1 on a failure."""
+"""``python -m tests.faults.kills --count 200``: captures and targets killed, jobs cancelled, at random moments; 1 on a failure."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from .target import Target
 _THREADS, _HEAP_MB = 60, 300
 #: Every so many captures one is killed without looking; the others as soon as they trace.
 _BLIND = 3
+#: A job's deadline, and the time in which it is cancelled: half of it lies before the deadline.
+_DEADLINE_S, _JOB_S = 2.0, 5.0
 
 
 def main(words: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.kills", description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=200, help="trials of each kind (200)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=("postmortem", "target"), help="who is killed (both)")
+    parser.add_argument("--only", choices=("postmortem", "target", "job"), help="who is killed (all)")
     options = parser.parse_args(words)
     bad = 0
-    kinds: Dict[str, Callable[[Path, int, int], Iterator[Outcome]]] = {"postmortem": captures, "target": targets}
+    kinds: Dict[str, Callable[[Path, int, int], Iterator[Outcome]]] = {"postmortem": captures, "target": targets, "job": jobs}
     for kind, trials in kinds.items():
         if options.only in (None, kind):
             with tempfile.TemporaryDirectory(prefix="kills-") as folder:
@@ -64,6 +66,13 @@ def targets(folder: Path, count: int, seed: int, threads: int = _THREADS, heap_m
         yield campaign.kill_target(folder, mode, share * spans[mode].whole_s, threads, heap_mb, number % 2 == 0)
 
 
+def jobs(folder: Path, count: int, seed: int, threads: int = _THREADS, heap_mb: int = _HEAP_MB) -> Iterator[Outcome]:
+    """A job is cancelled: TERM, and KILL ten seconds later, from the command's start to the end of the diagnosis."""
+    for number, share in enumerate(campaign.moments(count, 1.0, seed)):
+        whom, mode = campaign.CANCELLED[number % len(campaign.CANCELLED)], campaign.mode_of(number // 3)
+        yield campaign.cancel_job(folder, whom, mode, share * _JOB_S, _DEADLINE_S, threads, heap_mb)
+
+
 def _shown(outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
     for outcome in outcomes:
         if outcome.problem:
@@ -79,6 +88,8 @@ def _tell(kind: str, outcomes: List[Outcome]) -> int:
     print(f"{kind} killed {len(outcomes)} times ({_list(modes)}): {bad} failures")
     if kind == "postmortem":
         print(f"  {traced} of them while it traced the target; bundles: {_list(bundles)}")
+    if kind == "job":
+        print(f"  {traced} of them needed KILL; bundles: {_list(bundles)}")
     return bad
 
 

@@ -143,6 +143,96 @@ def _is_read(bundle: Path) -> str:
     raise Failed(f"analyze ended with {done.returncode}: {said}; there are {files}")
 
 
+# ---------------------------------------------------------------------- the job is cancelled
+
+#: Who gets the signals: postmortem alone, its process group, or it and the shell around it.
+CANCELLED = ("process", "group", "shell")
+_GRACE_S = 10.0
+
+
+def cancel_job(folder: Path, whom: str, mode: str, after_s: float, deadline_s: float, threads: int, heap_mb: int) -> Outcome:
+    """As a runner does: TERM ``after_s`` after the command is up (the ``deadline_s`` of which may have struck by then), and
+    KILL ten seconds later to whoever is left. ``traced``: KILL was needed."""
+    bundle = folder / "bundle"
+    beats = folder / "beats"
+    beats.write_bytes(bytes(4096))
+    options = ["-t", str(deadline_s), "-k", "2", "--on-cancel", "capture", "--core", mode, "-o", str(bundle)]
+    program = [sys.executable, str(Path(__file__).with_name("target.py")), str(beats), str(threads), str(heap_mb), "deaf"]
+    words = postmortem("capture", *options, "--", *program)
+    if whom == "shell":
+        words = ["sh", "-c", '"$@"; exit $?', "sh", *words]
+    with open(folder / "said", "w+") as said:
+        job = subprocess.Popen(words, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said,
+                               start_new_session=True)  # fmt: skip
+        assert job.stdout is not None
+        job.stdout.readline()
+        time.sleep(after_s)
+        _signal_job(job, whom, signal.SIGTERM)
+        killed = False
+        try:
+            job.wait(_GRACE_S)
+            _await_last(job.pid, time.monotonic() + _GRACE_S)
+        except subprocess.TimeoutExpired:
+            killed = True
+        _signal_job(job, whom, signal.SIGKILL)
+        job.communicate(timeout=HANG_S)
+        said.seek(0)
+        told = said.read()
+    kind, problem = "none", None
+    try:
+        kind = _is_read(bundle)
+        if kind in ("none", "empty"):
+            raise Failed(f"no bundle that analyze reads: {told}")
+    except Failed as exc:
+        problem = str(exc)
+    _end_rest(beats)
+    shutil.rmtree(bundle, ignore_errors=True)
+    return Outcome(mode, after_s, killed, kind, problem)
+
+
+def _signal_job(job: subprocess.Popen[bytes], whom: str, number: int) -> None:
+    """A shell that waits for its last command is its parent; the session has nobody else."""
+    targets = [job.pid] if whom == "process" else _session(job.pid)
+    if whom == "shell":
+        targets = [pid for pid in targets if pid == job.pid or _parent(pid) == job.pid]
+    for pid in targets:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _session(leader: int) -> List[int]:
+    """The processes of the leader's own group."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError):
+            fields = path.read_text().rsplit(")", 1)[1].split()
+            if int(fields[2]) == leader and fields[0] not in "ZX":
+                found.append(int(path.parent.name))
+    return found
+
+
+def _parent(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    return -1
+
+
+def _await_last(leader: int, until: float) -> None:
+    """Where the shell has ended before it, postmortem is still at work. Raises TimeoutExpired."""
+    while _session(leader):
+        if time.monotonic() > until:
+            raise subprocess.TimeoutExpired("postmortem", _GRACE_S)
+        time.sleep(0.01)
+
+
+def _end_rest(beats: Path) -> None:
+    """The command of a postmortem that was killed: a runner kills the whole tree."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if str(beats).encode() in path.read_bytes():
+                os.kill(int(path.parent.name), signal.SIGKILL)
+
+
 # ---------------------------------------------------------------------- the target is killed
 
 

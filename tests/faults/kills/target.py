@@ -1,11 +1,13 @@
 """The victim: threads that wait, one that spins now and then, a heap, and a heartbeat that anybody can read.
 
-Run as a program: ``target.py FILE THREADS HEAP_MB``; it says "up" when all of that is there.
+Run as a program: ``target.py FILE THREADS HEAP_MB [deaf]``; it says "up" when all of that is there. Deaf ones do not end
+with TERM, as a hung program does not.
 """
 
 from __future__ import annotations
 
 import mmap
+import signal
 import struct
 import subprocess
 import sys
@@ -88,4 +90,6 @@ def _run(path: str, threads: int, heap_mb: int) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[4:] == ["deaf"]:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _run(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
