@@ -43,6 +43,7 @@ def process_json(pid: int) -> Dict[str, Any]:
         "tracer_pid": _number(status, "TracerPid"),
         "tracer_name": _name(_number(status, "TracerPid")),
         "uid": _number(status, "Uid"),
+        "ns_pids": [int(word) for word in status.get("NSpid", "").split() if word.isdigit()],
         "terminal": stat.terminal,
         "foreground": stat.foreground,
         "signals_caught": _mask(status, "SigCgt"),

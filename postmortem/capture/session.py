@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional
 from .. import __version__
 from ..bundle import Bundle, Step
 from ..discretion.commands import masked_argv
-from . import connections, cores, facts, fallbacks, probes, procfs, programs, pyspy, room, sharers, tree, window
+from . import connections, cores, facts, fallbacks, probes, procfs, programs, pyspy, room, roots, sharers, tree, window
 from .command import Command, Watch
 from .options import Options
 from .workspace import checkout
@@ -62,11 +62,18 @@ class Session:
         self._root: Optional[tree.Member] = None  # as it was at the first look
         self._full = False  # was a pipe of the tree full when it was stopped?
         self._programs = programs.LostPrograms(bundle)
+        self._roots = roots.Roots(bundle)
 
     # ------------------------------------------------------------------ the steps
 
     def capture(self) -> None:
         """Everything but the ending of the tree. Raises OSError when nothing of it can be written."""
+        try:
+            self._capture()
+        finally:
+            self._roots.close()
+
+    def _capture(self) -> None:
         room.take_descriptors()
         self._write_header()
         self._look()
@@ -81,6 +88,7 @@ class Session:
             fallbacks.last_look(self.bundle, self.command, [p for p, k in self.facts.items() if facts.is_python(k)])
             self._tell_of_the_pause()
             self._see_whether_it_lives()
+            self._roots.keep(self.facts, lambda pid: roots.sources_of(self.bundle, pid), self.command.asked_to_end)
         self._timings.setdefault("pause_s", None)
         self.bundle.manifest["timings"] = self._timings
         self.bundle.try_to_save()
@@ -204,6 +212,7 @@ class Session:
             known = facts.process_json(pid)
         except (OSError, ValueError, KeyError):
             return  # gone between two looks
+        known["root"] = self._roots.note(pid, known["maps"])
         self.facts[pid] = known
         with self.bundle.step("processes", f"process {pid}", only_failure=True):  # a full disk is no end of the look
             self.bundle.write_json(f"raw/proc/{pid}/process.json", known)

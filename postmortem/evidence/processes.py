@@ -64,6 +64,7 @@ class Process(msgspec.Struct, frozen=True):
 
     backlogs: Tuple[Backlog, ...] = ()  # the longest first
     kept_exceptions: Tuple[KeptException, ...] = ()  # those that keep the most first
+    own_pid: Optional[int] = None  # by which it knows itself, in a pid namespace of its own; None: the same, or unknown
 
     @property
     def gil(self) -> Optional[Gil]:

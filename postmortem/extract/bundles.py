@@ -13,7 +13,7 @@ from .connections import Connections
 from .cores import How
 from .descriptors import Descriptors
 from .processes import read_processes
-from .raw import Raw
+from .raw import Raw, kept_root
 from .shortcomings import end_gaps, step_gaps
 from .sources import read_sources
 from .surroundings import Surroundings
@@ -46,7 +46,9 @@ def from_bundle(
     processes, gaps = read_processes(folder, raws, How(exe, sysroot, with_locals, progress), until)
     noted = manifest.get("timings")
     timings: Dict[str, Any] = noted if isinstance(noted, dict) else {}
-    sources = read_sources(processes, str(sysroot) if sysroot else "")
+    kept = {pid: kept_root(folder, known) for pid, known in facts.items()} if sysroot is None else {}
+    roots = {pid: str(root) for pid, root in kept.items() if root is not None}
+    sources = read_sources(processes, str(sysroot) if sysroot else "", roots)
     seconds = [raw.window.seconds for raw in raws.values() if raw.window.seconds]
     around = Surroundings(folder / "raw" / "proc" / "machine.json")
     found = Evidence(

@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tup
 from ..evidence import End
 from .window import read_json
 
-_KEPT = ("ppid", "argv", "exe", "comm", "state", "fds", "terminal", "foreground", "pgid", "start_ticks")
+_KEPT = ("ppid", "argv", "exe", "comm", "state", "fds", "terminal", "foreground", "pgid", "start_ticks", "ns_pids")
 
 
 class Fill(NamedTuple):
@@ -51,6 +51,20 @@ class Connections:
         if pid not in self._facts:
             return None
         return tuple(sorted(child for child, known in self._facts.items() if known["ppid"] == pid))
+
+    def child(self, pid: int, named: int) -> int:
+        """The PID of a child that its parent knows as ``named``: another number where the parent is in a pid namespace (NSpid
+        of /proc/PID/status: ours first, that of the innermost namespace last)."""
+        depth = len(self._numbers(pid)) - 1
+        if depth > 0:
+            for child in self.children(pid) or ():
+                if self._numbers(child)[depth : depth + 1] == [named]:
+                    return child
+        return named
+
+    def _numbers(self, pid: int) -> List[int]:
+        found = self.fact(pid, "ns_pids")
+        return [number for number in found if isinstance(number, int)] if isinstance(found, list) else []
 
     def beyond(self, pid: int) -> Dict[str, Any]:
         """What was noted of a process that was not captured."""

@@ -88,6 +88,7 @@ class DescriptorBook:
     def note_child(self, child: Optional[int], tid: int) -> Optional[str]:
         """A thread waits for the end of a child; None: of any. None as an answer when no children are known."""
         children = self._known.children(self._pid)
+        child = self._known.child(self._pid, child) if child else child
         return self._note("process", (child,), tid) if children or (children is not None and child) else None
 
     def resources(self) -> Tuple[Resource, ...]:

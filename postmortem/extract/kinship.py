@@ -15,9 +15,10 @@ in the child for ever. Three things are compared while the cores of both are at 
 
 from __future__ import annotations
 
+import contextlib
 import time
 from array import array
-from typing import Collection, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Collection, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..evidence import Process, Resource, Thread, Waker
 from ..evidence import replace as changed
@@ -108,7 +109,7 @@ def _left_behind(process: Process, mine: Trace, theirs: Optional[Trace]) -> Tupl
     try:
         found = tuple(ident for ident in wanted if ident is not None and was_thread(core, ident))
         return found or (
-            abandoned(core, {t.tid for t in core.threads} | {t.tid for t in process.threads}) if puzzling else ()
+            abandoned(core, {*own_tids(core), *(t.tid for t in process.threads)}) if puzzling else ()
         )
     finally:
         core.close()
@@ -124,6 +125,15 @@ def was_thread(memory: Memory, ident: int) -> bool:
         return ident % 8 == 0 and memory.u64(ident) == ident
     except Fault:
         return False
+
+
+def own_tids(core: ElfCore) -> Set[int]:
+    """The numbers of a core's threads, and those by which they know themselves: others in a pid namespace of their own."""
+    found = {thread.tid for thread in core.threads}
+    for thread in core.threads:
+        with contextlib.suppress(Fault):
+            found.add(core.u32(thread.regs.get("fs_base", 0) + _TID))
+    return found
 
 
 def abandoned(image: Image, tids: Collection[int]) -> Tuple[int, ...]:

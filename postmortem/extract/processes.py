@@ -15,7 +15,7 @@ from . import schedule
 from .coreless import read_without_core
 from .cores import Begun, How, Opened, begin, finish, open_core, start_gdb, with_program
 from .kinship import Trace, with_kinship
-from .raw import Raw
+from .raw import Raw, kept_root
 from .sharing import with_sharers
 from .window import read_json
 from .workers import with_workers
@@ -74,7 +74,7 @@ class _Readings:
         if not several:
             return
         self.drain(self._at_once - 1)
-        how = self._how._replace(gdb_s=self._budget.gdb_s(self._others, len(several)))
+        how = self._how_for(several[0].pid, self._budget.gdb_s(self._others, len(several)))
         unwinding = start_gdb(several, how) if how.gdb_s else None
         if not how.gdb_s:
             self._without_gdb += [opened.pid for opened in several]
@@ -101,31 +101,37 @@ class _Readings:
     def _open(self, pid: int, path: Path) -> None:
         self._how.progress(f"process {pid}")
         try:
-            core = open_core(path, self._how.sysroot)
+            how = self._how_for(pid)
+            core = open_core(path, how.sysroot)
         except PostmortemError as exc:
             self._read_without_core(pid, [Gap("core", f"process {pid}", str(exc), exc.next or None)])
             return
         kept = self._folder / "raw" / "exe" / str(pid)
         if kept.is_file():  # the file was gone while the program ran: nobody else has it
             take_executable(core, kept)
-        opened = with_program(core, pid, self._raws[pid], self._how)
-        shares = may_share(opened.path, opened.program, self._how.sysroot)
+        opened = with_program(core, pid, self._raws[pid], how)
+        shares = may_share(opened.path, opened.program, how.sysroot)
         if self._opened and not (shares and opened.program == self._opened[0].program):
             self.begin()
         self._opened.append(opened)
         if not shares or len(self._opened) >= self._together:
             self.begin()
 
+    def _how_for(self, pid: int, gdb_s: float = 0.0) -> How:
+        """A process with a root of its own is read with the files of that root, unless we are told where they are."""
+        sysroot = self._how.sysroot or kept_root(self._folder, self._raws[pid].process)
+        return self._how._replace(sysroot=sysroot, gdb_s=gdb_s)
+
     def _begun(self, opened: Opened, unwinding: Optional[Unwinding]) -> Begun:
         began = time.monotonic()
         try:
-            return begin(opened, self._how, unwinding)
+            return begin(opened, self._how_for(opened.pid), unwinding)
         finally:
             self._budget.note_reading(time.monotonic() - began)
 
     def _finish(self, begun: Begun) -> None:
         pid = begun.opened.pid
-        how = self._how._replace(gdb_s=self._budget.gdb_s(self._others))
+        how = self._how_for(pid, self._budget.gdb_s(self._others))
         if self._budget.limited and begun.unwinding is not None and begun.unwinding.too_late_for(begun.opened.path):
             begun = begun._replace(unwinding=None)
             self._without_gdb.append(pid)

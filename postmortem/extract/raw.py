@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from . import waits
@@ -19,6 +20,21 @@ class Raw(NamedTuple):
 
 
 NO_RAW = Raw({}, NO_WINDOW, {}, None)
+
+
+def kept_root(folder: Path, process: Dict[str, Any]) -> Optional[Path]:
+    """Where a bundle has the programs and sources of a process that saw other files than its capturer (capture.roots);
+    ``process``: its process.json. None for all others."""
+    number = process.get("root")
+    path = folder / "raw" / "roots" / str(number)
+    return path.resolve() if isinstance(number, int) and number > 0 and path.is_dir() else None
+
+
+def own_pid(process: Dict[str, Any]) -> Optional[int]:
+    """By which a process knows itself where that is another number than ours (NSpid of /proc/PID/status)."""
+    numbers = process.get("ns_pids")
+    own = numbers[-1] if isinstance(numbers, list) and len(numbers) > 1 else None
+    return own if isinstance(own, int) else None
 
 
 def comm(raw: Raw, tid: int) -> Optional[str]:

@@ -14,7 +14,7 @@ import tokenize
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..evidence import Process, PythonFrame
 from .branches import deciding, of_ranks
@@ -25,6 +25,7 @@ _STDLIB = re.compile(r"/lib(64)?/python3\.\d+t?/(?!site-packages/|dist-packages/
 _MAX_FILE = 8 << 20
 _MAX_LINE = 400
 _CONTEXT = 1  # lines kept before and after
+NO_ROOTS: Mapping[int, str] = {}
 
 
 class Sources(NamedTuple):
@@ -33,8 +34,8 @@ class Sources(NamedTuple):
     branches: Dict[str, Dict[int, Tuple[int, ...]]]  # of ranks: file → line → lines of the conditions that it depends on
 
 
-def read_sources(processes: Sequence[Process], root: str = "") -> Sources:
-    """For every Python frame of threads, tasks and samples. ``root`` stands before paths."""
+def read_sources(processes: Sequence[Process], root: str = "", roots: Mapping[int, str] = NO_ROOTS) -> Sources:
+    """For every Python frame of threads, tasks and samples. ``root`` stands before paths; ``roots``: others, by process."""
     cited: Dict[str, Set[int]] = {}
     paths: Dict[str, Set[str]] = {}
     for process in processes:
@@ -42,16 +43,16 @@ def read_sources(processes: Sequence[Process], root: str = "") -> Sources:
             cited.setdefault(file, set()).add(line)
             path = located(file, process.directory)
             if path.startswith("/"):
-                paths.setdefault(file, set()).add(path)
+                paths.setdefault(file, set()).add(roots.get(process.pid, root) + path)
     ranks = of_ranks(processes)
     found = Sources({}, {}, {})
     for file in sorted(cited):
         found_at = paths.get(file, set())
         # two programs may call different files by one relative name
-        texts = read_lines(root + min(found_at)) if len(found_at) == 1 else None
+        texts = read_lines(min(found_at)) if len(found_at) == 1 else None
         if texts is None:
             continue
-        tree = parsed(root + min(found_at))
+        tree = parsed(min(found_at))
         around = _loops_around(tree, cited[file]) if tree is not None else {}
         wanted = {n for line in cited[file] for n in range(line - _CONTEXT, line + _CONTEXT + 1)}
         branches = deciding(tree, ranks[file]) if tree is not None and file in ranks else {}

@@ -24,6 +24,7 @@ from .backlogs import BacklogBook
 from .gil import gil_resources
 from .interpreters import told
 from .kept import KeptBook
+from .raw import own_pid
 from .reach import Books, Reaches
 from .serving import with_servers
 from .signals import caught, signal_handlers
@@ -70,6 +71,7 @@ def process_of(reader: Reader, native: Mapping[int, Tuple[NativeFrame, ...]]) ->
         cpus_allowed=_cpus(raw.get("cpus_allowed")),
         io=reader.raw.window.io,
         rss_growth=reader.raw.window.rss_growth,
+        own_pid=own_pid(raw),
         listening=reader.raw.descriptors.listening if reader.raw.descriptors else None,
     )
 

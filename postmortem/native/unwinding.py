@@ -34,7 +34,10 @@ _KEPT_STDERR = 16 << 10
 #: gdb is asked to stop by itself a little before it is killed: then it ends in order and its cache is written.
 _OWN_SHARE = 0.9
 #: What only a run that nobody watches can do without.
-_QUICKER = ("set confirm off", "set print frame-arguments none", "set auto-solib-add off")
+#: libthread_db would add threads under the numbers by which they know themselves, others in a pid namespace.
+_QUICKER = (
+    "set confirm off", "set print frame-arguments none", "set auto-solib-add off", "set libthread-db-search-path /dev/null",
+)  # fmt: skip
 
 
 def unwind(core: Path, exe: Optional[Path], *, deadline_s: float, sysroot: Optional[Path] = None) -> NativeStacks:

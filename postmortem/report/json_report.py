@@ -67,6 +67,7 @@ def _process(process: ev.Process) -> Json:
         "exe": process.exe,
         "cwd": process.cwd,
         "state": process.state,
+        "own_pid": process.own_pid,
         "fatal_signal": process.fatal_signal,
         "crash": _plain(process.crash),
         "cpus_allowed": process.cpus_allowed,

@@ -70,6 +70,8 @@ def _header(page: Page, group: grouping.ProcessGroup, evidence: Evidence, first:
     parts = [kind_of(process), f"{number} (stacks: most recent call first)" if first else number]
     if any(p.pid == process.ppid for p in evidence.processes):
         parts.append(f"{'children' if alike else 'child'} of {process.ppid}")
+    if process.own_pid is not None and not alike:
+        parts.append(f"{process.own_pid} in its own pid namespace")
     if process.fatal_signal:
         parts.append(f"ended by {crashes.signal_name(process.fatal_signal)}")
     page.text(", ".join(parts), 2)

@@ -1,4 +1,4 @@
-"""``python -m tests.faults.kills --count 200``: captures and targets killed, jobs cancelled, at random moments; 1 on a failure."""
+"""``python -m tests.faults.kills --count 200``: captures and targets killed, jobs cancelled, at random; 1 on a failure."""
 
 from __future__ import annotations
 
