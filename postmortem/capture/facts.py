@@ -43,13 +43,13 @@ def process_json(pid: int) -> Dict[str, Any]:
         "tracer_pid": _number(status, "TracerPid"),
         "tracer_name": _name(_number(status, "TracerPid")),
         "uid": _number(status, "Uid"),
-        "ns_pids": [int(word) for word in status.get("NSpid", "").split() if word.isdigit()],
+        "ns_pids": _numbers(status, "NSpid"),
         "terminal": stat.terminal,
         "foreground": stat.foreground,
         "signals_caught": _mask(status, "SigCgt"),
         "signals_ignored": _mask(status, "SigIgn"),
         "fds": descriptors(thread),
-        "threads": _threads(pid),
+        "threads": _threads(pid, len(_numbers(status, "NSpid")) > 1),
         "maps": procfs.lines(f"{thread}/maps"),
     }
 
@@ -82,6 +82,10 @@ def _number(status: Dict[str, str], key: str) -> Optional[int]:
     """The first of a row's numbers: of the four user ids the real one."""
     words = status.get(key, "").split()
     return int(words[0]) if words and words[0].isdigit() else None
+
+
+def _numbers(status: Dict[str, str], key: str) -> List[int]:
+    return [int(word) for word in status.get(key, "").split() if word.isdigit()]
 
 
 def _name(pid: Optional[int]) -> Optional[str]:
@@ -132,8 +136,9 @@ def open_descriptors(pid: int) -> Optional[Dict[str, str]]:
     return descriptors(f"/proc/{pid}/task/{_thread(pid)}")
 
 
-def _threads(pid: int) -> Dict[str, Dict[str, str]]:
-    found: Dict[str, Dict[str, str]] = {}
+def _threads(pid: int, has_own_numbers: bool) -> Dict[str, Dict[str, Any]]:
+    """``own_tid``: by which a thread knows itself, in a pid namespace of its own."""
+    found: Dict[str, Dict[str, Any]] = {}
     try:
         tids = procfs.threads(pid)
     except OSError:
@@ -143,6 +148,9 @@ def _threads(pid: int) -> Dict[str, Dict[str, str]]:
             found[str(tid)] = {"comm": procfs.text(procfs.read(f"/proc/{pid}/task/{tid}/comm")).rstrip("\n")}
         except OSError:
             continue
+        if has_own_numbers:
+            numbers = _numbers(_status(f"/proc/{pid}/task/{tid}"), "NSpid")
+            found[str(tid)]["own_tid"] = numbers[-1] if numbers else None
     return found
 
 

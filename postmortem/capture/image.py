@@ -16,6 +16,7 @@ from typing import BinaryIO, Callable, Collection, List, NamedTuple, Optional, S
 from ..errors import TargetNotFound
 from ..memory import Memory
 from ..memory.live import HeldPages, LivePages
+from ..memory.procmem import below, root_prefix
 from . import elfcore, memcopy, procfs, refusal, registers, room, selection
 from .freeze import REFUSED, Registers
 from .pages import PageMap, Pages
@@ -41,7 +42,7 @@ class Source:
             room.refuse_last_descriptors(self._maps)
             self.auxv = procfs.read(f"{self._base}/auxv")
             self.identity = _identity(pid, self.tid)
-            self._prefix = inside(pid)
+            self._prefix = root_prefix(pid)
         except PermissionError:
             self.close()
             raise refusal.explain(pid) from None
@@ -61,7 +62,8 @@ class Source:
         """As they are now; none when the process is gone, or runs another program since this was opened."""
         os.lseek(self._maps, 0, os.SEEK_SET)
         found = procfs.parse_maps(procfs.read_all(self._maps))
-        return [_seen(mapping, self._prefix) for mapping in found] if self._prefix else found
+        # as the process itself has the names of its files, and a core by the kernel
+        return [m._replace(name=below(m.name, self._prefix)) for m in found] if self._prefix else found
 
     def look(self) -> Look:
         """The mappings, and the pages that were ever written."""
@@ -253,22 +255,6 @@ class SelectedImage(Image):
 
     def _segments(self, copied: Sequence[Range]) -> List[Segment]:
         return selection.segments(self._mappings, union(copied, self._zeros))
-
-
-def inside(pid: int) -> bytes:
-    """What stands before a process's own names of files where /proc/PID/maps has them: in a chroot, the path of its root.
-    Empty where it has ours, or one that no path of ours leads to, as containers have."""
-    try:
-        root = os.readlink(f"/proc/{pid}/root".encode())
-    except OSError:
-        return b""
-    return b"" if root == b"/" else root
-
-
-def _seen(mapping: procfs.Mapping, prefix: bytes) -> procfs.Mapping:
-    """A mapping with the file's name as the process itself, and a core by the kernel, have it."""
-    below = mapping.name.startswith(prefix + b"/")
-    return mapping._replace(name=mapping.name[len(prefix) :]) if below else mapping
 
 
 def _megabytes(size: int) -> str:

@@ -23,8 +23,8 @@ import struct
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ..bundle import Bundle, Step
+from ..memory.procmem import below, root_prefix
 from . import procfs
-from .image import inside
 
 #: Of one program or library, and of all that one capture copies: bytes. Larger than the first are frameworks' (CUDA).
 LARGEST, MOST = 256 << 20, 1 << 30
@@ -154,14 +154,14 @@ def _identity(path: str) -> Optional[Tuple[int, int]]:
 def _executed(pid: int, known: Dict[str, Any]) -> Set[str]:
     """As they are now: libraries may have been loaded since the first look."""
     now = procfs.lines(f"/proc/{pid}/maps")
-    return set(_names("\n".join(now or known.get("maps") or ()), inside(pid)))
+    return set(_names("\n".join(now or known.get("maps") or ()), root_prefix(pid)))
 
 
 def _names(maps: str, prefix: bytes = b"") -> Iterator[str]:
     """The files of which a process executes something, as it sees them. Deleted ones are found nowhere."""
     for mapping in procfs.parse_maps(maps.encode("utf-8", "surrogateescape")):
         if mapping.inode and "x" in mapping.perms and not mapping.name.endswith(b" (deleted)"):
-            yield os.fsdecode(mapping.name[len(prefix) :] if mapping.name.startswith(prefix + b"/") else mapping.name)
+            yield os.fsdecode(below(mapping.name, prefix))
 
 
 def _quietly(sources: Sources, pid: int) -> List[str]:

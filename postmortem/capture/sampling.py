@@ -16,6 +16,7 @@ from ..cpython.interpreter import Python
 from ..cpython.objects import NotThat
 from ..cpython.runtime import NoInterpreter, find_runtime
 from ..memory import Fault, ProcMem
+from ..memory.procmem import root_prefix
 
 #: (file, line, qualified name), outermost call first.
 _Stack = List[Tuple[str, Optional[int], str]]
@@ -24,10 +25,11 @@ _MOST_FRAMES = 500
 
 
 def wanted_for(pid: int) -> bool:
-    """Is it a process that py-spy cannot sample and this can?"""
+    """Is it a process that py-spy cannot sample and this can? Free-threaded, or in a chroot: py-spy (0.4) looks for its
+    libraries below its root under names that lead there from ours."""
     try:
         with ProcMem(pid) as memory:
-            return find_runtime(memory).free_threaded
+            return bool(find_runtime(memory).free_threaded or root_prefix(pid))
     except (NoInterpreter, Fault, OSError, ValueError):
         return False
 

@@ -13,7 +13,7 @@ from .connections import Connections
 from .cores import How
 from .descriptors import Descriptors
 from .processes import read_processes
-from .raw import Raw, kept_root
+from .raw import Raw, kept_root, tids
 from .shortcomings import end_gaps, step_gaps
 from .sources import read_sources
 from .surroundings import Surroundings
@@ -93,11 +93,12 @@ def raw_facts(
     folder: Path, pid: int, facts: Dict[str, Any], connections: Connections, with_samples: bool = True
 ) -> Raw:
     """All that a capture noted of a process; what is missing or damaged is empty."""
-    fds = facts.get("fds")
+    fds, outer = facts.get("fds"), tids(facts)
+    samples = read_samples(folder / "raw" / "pyspy" / f"{pid}.chrometrace.json") if with_samples else {}
     return Raw(
         facts,
         read_window(folder / "raw" / "proc" / str(pid) / "window.json"),
-        read_samples(folder / "raw" / "pyspy" / f"{pid}.chrometrace.json") if with_samples else {},
+        {outer.get(tid, tid): seen for tid, seen in samples.items()},
         Descriptors(fds if isinstance(fds, dict) else {}, connections.net, pid, connections) if facts else None,
     )
 

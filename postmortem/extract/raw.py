@@ -30,6 +30,17 @@ def kept_root(folder: Path, process: Dict[str, Any]) -> Optional[Path]:
     return path.resolve() if isinstance(number, int) and number > 0 and path.is_dir() else None
 
 
+def tids(process: Dict[str, Any]) -> Dict[int, int]:
+    """The number by which a thread knows itself → ours, where they differ."""
+    threads = process.get("threads")
+    found = {}
+    for tid, facts in threads.items() if isinstance(threads, dict) else ():
+        own = facts.get("own_tid") if isinstance(facts, dict) else None
+        if isinstance(own, int) and tid.isdigit():
+            found[own] = int(tid)
+    return found
+
+
 def own_pid(process: Dict[str, Any]) -> Optional[int]:
     """By which a process knows itself where that is another number than ours (NSpid of /proc/PID/status)."""
     numbers = process.get("ns_pids")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Dict, List, Optional, Tuple, Type
+from typing import AnyStr, Dict, List, Optional, Tuple, Type
 
 from .base import MAX_READ, Fault, Image, MappedFile
 from .elf import Elf, NotElf
@@ -24,16 +24,18 @@ class ProcMem(Image):
         self._fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
         self._files: Optional[List[MappedFile]] = None
         self._elves: Dict[str, Optional[Elf]] = {}
+        self._prefix = root_prefix(pid)
 
     @property
     def files(self) -> List[MappedFile]:
-        """The mapped files, as /proc/PID/maps names them; read once."""
+        """The mapped files, as the process names them; read once."""
         if self._files is None:
             try:
                 with open(f"/proc/{self.pid}/maps", "rb") as stream:
-                    self._files = [m for m in map(_mapped, stream) if m is not None]
+                    found = [m for m in map(_mapped, stream) if m is not None]
             except OSError:  # it has ended
                 return []
+            self._files = [m._replace(path=below(m.path, os.fsdecode(self._prefix))) for m in found]
         return self._files
 
     @property
@@ -76,6 +78,22 @@ class ProcMem(Image):
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: object, trace: object) -> None:
         self.close()
+
+
+def root_prefix(pid: int) -> bytes:
+    """What stands before a process's own names of files where /proc/PID/maps has them: in a chroot, the path of its root.
+    Empty where it has ours, or one that no path of ours leads to, as containers have."""
+    try:
+        root = os.readlink(f"/proc/{pid}/root".encode())
+    except OSError:
+        return b""
+    return b"" if root == b"/" else root
+
+
+def below(name: AnyStr, prefix: AnyStr) -> AnyStr:
+    """A file's name without the prefix of its root, where it has that."""
+    rest = name[len(prefix) :] if name.startswith(prefix) else name
+    return rest if rest[:1] == name[:1] else name
 
 
 def _mapped(line: bytes) -> Optional[MappedFile]:

@@ -175,6 +175,7 @@ def cancel_job(folder: Path, whom: str, mode: str, after_s: float, deadline_s: f
         except subprocess.TimeoutExpired:
             killed = True
         _signal_job(job, whom, signal.SIGKILL)
+        _end_rest(beats)
         job.communicate(timeout=HANG_S)
         said.seek(0)
         told = said.read()
@@ -185,7 +186,6 @@ def cancel_job(folder: Path, whom: str, mode: str, after_s: float, deadline_s: f
             raise Failed(f"no bundle that analyze reads: {told}")
     except Failed as exc:
         problem = str(exc)
-    _end_rest(beats)
     shutil.rmtree(bundle, ignore_errors=True)
     return Outcome(mode, after_s, killed, kind, problem)
 
