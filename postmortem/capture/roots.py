@@ -20,7 +20,7 @@ import os
 import shutil
 import stat
 import struct
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..bundle import Bundle, Step
 from ..memory.procmem import below, root_prefix
@@ -38,6 +38,7 @@ _HOW = struct.Struct("QQQ")  # struct open_how: flags, mode, resolve
 _libc = ctypes.CDLL(None, use_errno=True)
 
 Sources = Callable[[int], Iterable[str]]
+_File = Tuple[int, int]  # device, inode
 
 
 class _Root(NamedTuple):
@@ -73,23 +74,23 @@ class Roots:
         room = min(MOST, max(shutil.disk_usage(str(self._bundle.path)).free - _SPARE_DISK, 0)) if self._known else 0
         for root in self._known.values():
             with self._bundle.step("files", f"another root, of process {root.pids[0]}") as step:
-                executed = {name for pid in root.pids for name in _executed(pid, facts.get(pid, {}))}
+                executed = {key: one for pid in root.pids for key, one in _executed(pid, facts.get(pid, {})).items()}
                 room -= self._copy(root, executed, LARGEST, room, step, asked_to_end)
                 named = {name for pid in root.pids for name in _quietly(sources, pid) if name.endswith(".py")}
-                few = sorted(named)[:_MOST_SOURCES]
+                few = dict.fromkeys(sorted(named)[:_MOST_SOURCES])
                 room -= self._copy(root, few, _LARGEST_SOURCE, room, None, asked_to_end)
 
     def _copy(
-        self, root: _Root, names: Iterable[str], largest: int, room: int, step: Optional[Step],
+        self, root: _Root, names: Mapping[str, Optional[_File]], largest: int, room: int, step: Optional[Step],
         asked_to_end: Callable[[], bool],
     ) -> int:  # fmt: skip
         """Bytes that were copied: the small files first. What cannot be had is told of programs alone: a source may well be
         gone, or never have been a file."""
         opened, missing, copied = [], [], 0
         with contextlib.ExitStack() as files:
-            for name in names:
+            for name, file in names.items():
                 try:
-                    descriptor = open_below(root.descriptor, name)
+                    descriptor = _open(root.descriptor, name, file)
                 except OSError as exc:
                     missing.append(f"{name} ({exc.strerror})")
                     continue
@@ -126,7 +127,7 @@ def is_other(pid: int, maps: Optional[List[str]]) -> bool:
         return True
     if os.stat(f"/proc/{pid}/ns/mnt").st_ino == os.stat("/proc/self/ns/mnt").st_ino:
         return False
-    return any(_identity(f"/proc/{pid}/root{name}") != _identity(name) for name in _names("\n".join(maps or ())))
+    return any(_identity(f"/proc/{pid}/root{name}") != _identity(name) for name in _names(maps))
 
 
 def open_below(root: int, name: str) -> int:
@@ -143,7 +144,18 @@ def open_below(root: int, name: str) -> int:
     return found
 
 
-def _identity(path: str) -> Optional[Tuple[int, int]]:
+def _open(root: int, name: str, file: Optional[_File]) -> int:
+    """A file below a root; what is not there, but here, and the same that the process has mapped, was mapped before it went
+    to its root. Raises OSError."""
+    try:
+        return open_below(root, name)
+    except FileNotFoundError:
+        if file is None or _identity(name) != file:
+            raise
+        return os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+
+
+def _identity(path: str) -> Optional[_File]:
     try:
         found = os.stat(path)
     except OSError:
@@ -151,17 +163,20 @@ def _identity(path: str) -> Optional[Tuple[int, int]]:
     return found.st_dev, found.st_ino
 
 
-def _executed(pid: int, known: Dict[str, Any]) -> Set[str]:
+def _executed(pid: int, known: Dict[str, Any]) -> Dict[str, _File]:
     """As they are now: libraries may have been loaded since the first look."""
-    now = procfs.lines(f"/proc/{pid}/maps")
-    return set(_names("\n".join(now or known.get("maps") or ()), root_prefix(pid)))
+    return _names(procfs.lines(f"/proc/{pid}/maps") or known.get("maps"), root_prefix(pid))
 
 
-def _names(maps: str, prefix: bytes = b"") -> Iterator[str]:
-    """The files of which a process executes something, as it sees them. Deleted ones are found nowhere."""
-    for mapping in procfs.parse_maps(maps.encode("utf-8", "surrogateescape")):
+def _names(maps: Optional[List[str]], prefix: bytes = b"") -> Dict[str, _File]:
+    """The files of which a process executes something, as it calls them. Deleted ones are found nowhere."""
+    found = {}
+    for mapping in procfs.parse_maps("\n".join(maps or ()).encode("utf-8", "surrogateescape")):
         if mapping.inode and "x" in mapping.perms and not mapping.name.endswith(b" (deleted)"):
-            yield os.fsdecode(below(mapping.name, prefix))
+            major, _colon, minor = mapping.device.partition(":")
+            device = os.makedev(int(major, 16), int(minor, 16))
+            found[os.fsdecode(below(mapping.name, prefix))] = (device, mapping.inode)
+    return found
 
 
 def _quietly(sources: Sources, pid: int) -> List[str]:

@@ -115,7 +115,7 @@ def judge(report: Dict[str, Any], root: Root) -> None:
     assert report["verdict"] == "lock-order-deadlock", report["findings"]
     assert report["findings"][0]["confidence"] == "proven"
     assert {culprit["source"].strip() for culprit in report["findings"][0]["culprits"]} <= {"with other:", "with one:"}
-    process = next(p for p in report["processes"] if str(root.program) in p["argv"])
+    process = next(p for p in report["processes"] if p["argv"][1:] == [str(root.program)])
     assert process["own_pid"] == 1
     child = next(p for p in report["processes"] if p["ppid"] == process["pid"])
     assert child["own_pid"] not in (None, child["pid"])
