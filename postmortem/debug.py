@@ -17,6 +17,7 @@ from .cores.executable import find_executable
 from .cores.unpacked import compressed, unpacked
 from .errors import NotACore, PostmortemError, UsageError
 from .evidence import Evidence
+from .extract.bundles import kept_root_of
 from .extract.cores import open_core
 from .findings import Diagnosis
 from .native.interactive import Opened, interact, script
@@ -34,7 +35,7 @@ class _Found(NamedTuple):
     core: Path
     name: str  # as the user knows it
     diagnose: Callable[[], Tuple[Evidence, Diagnosis]]
-    root: Optional[Path] = None  # of the container that it ran in
+    root: Optional[Path] = None  # where its files are: of the container that it ran in, or kept in a bundle
 
 
 def run(
@@ -81,7 +82,8 @@ def _found(
     path = Path(target)
     if path.is_dir() or path.suffix == ".zip":
         with Bundle.open(path) as bundle:
-            yield _Found(_chosen(bundle, path, pid, say), target, lambda: load_bundle(path))
+            chosen = _chosen(bundle, path, pid, say)
+            yield _Found(chosen, target, lambda: load_bundle(path), kept_root_of(bundle.path, chosen))
         return
     if pid is not None:
         raise UsageError("--pid chooses a core of a bundle, and this is a core", "leave it out")

@@ -209,8 +209,10 @@ def _recorded(bundle: Bundle) -> Optional[Evidence]:
 
 def _files_at_hand(folder: Path, exe: Optional[Path], sysroot: Optional[Path]) -> bool:
     """Is every program and library that the cores map here, as the same build? (and is there a core at all)"""
+    from .extract.bundles import kept_root_of  # noqa: PLC0415 - as in _from_bundle
+
     cores = sorted((folder / "raw" / "cores").glob("*.core"))
-    return bool(cores) and all(all(_usable(core, exe, sysroot)) for core in cores)
+    return bool(cores) and all(all(_usable(core, exe, sysroot or kept_root_of(folder, core))) for core in cores)
 
 
 def _usable(path: Path, exe: Optional[Path], sysroot: Optional[Path]) -> Iterator[bool]:

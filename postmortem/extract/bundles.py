@@ -89,6 +89,11 @@ def read_facts(folder: Path, pid: int) -> Dict[str, Any]:
     return facts if isinstance(facts, dict) else {}
 
 
+def kept_root_of(folder: Path, core: Path) -> Optional[Path]:
+    """Where a bundle has the files for one of its cores; None where this machine's own serve, or none are there."""
+    return kept_root(folder, read_facts(folder, int(core.stem))) if core.stem.isdigit() else None
+
+
 def raw_facts(
     folder: Path, pid: int, facts: Dict[str, Any], connections: Connections, with_samples: bool = True
 ) -> Raw:

@@ -15,6 +15,7 @@ from postmortem.extract.kinship import (
     Trace,
     abandoned,
     origin_of,
+    own_tids,
     was_thread,
     with_kinship,
 )
@@ -195,3 +196,11 @@ def test_control_blocks_are_found_wherever_they_lie(tmp_path: Path) -> None:
     image = ElfCore(str(core(tmp_path / "core", note(1, prstatus(2)), parts)))
     assert sorted(abandoned(image, ())) == [LOCK, at]
     assert abandoned(image, (0,)) == ()
+
+
+def test_a_thread_in_a_pid_namespace_is_not_left_behind(tmp_path: Path) -> None:
+    """Its block has the number by which it knows itself, 7; we know it as 4711."""
+    image = ElfCore(str(core(tmp_path / "core", note(1, prstatus(4711, fs_base=BLOCKS)), [(BLOCKS, block(BLOCKS, 7), 4096)])))
+    assert own_tids(image) == {4711, 7}
+    assert abandoned(image, (4711,)) == (BLOCKS,)
+    assert abandoned(image, own_tids(image)) == ()
