@@ -10,6 +10,9 @@ from .. import places
 from ..errors import ToolFailed
 from .assess import open_core
 
+#: libthread_db adds the threads once more under the numbers by which they know themselves, where those are others than the
+#: core's: in a pid namespace.
+NO_THREAD_DB = "set libthread-db-search-path /dev/null"
 #: Settings that an older gdb lacks (debuginfod 10, index-cache 12) only make it grumble.
 _ALWAYS = ("set auto-load off", "set debuginfod enabled off")
 
@@ -21,7 +24,7 @@ def settings(core: Path, sysroot: Optional[Path]) -> List[str]:
     if index is not None:
         found += [f"set index-cache directory {index}", "set index-cache enabled on"]
     if sysroot is not None:
-        found.append(f"set sysroot {_one_line(sysroot)}")
+        found += [f"set sysroot {_one_line(sysroot)}", NO_THREAD_DB]
         found += _search_path(core, sysroot)
     return found
 

@@ -26,7 +26,7 @@ from ..errors import ToolFailed, ToolMissing
 from .assess import Ending, assess
 from .locate import REMEDY, find_gdb
 from .mapped import plain, unlisted
-from .settings import environment, settings
+from .settings import NO_THREAD_DB, environment, settings
 from .stacks import NativeStacks, Transcript, read_transcript
 
 #: Of gdb's stderr; it is read to its end, so that a talkative gdb does not stall.
@@ -34,10 +34,7 @@ _KEPT_STDERR = 16 << 10
 #: gdb is asked to stop by itself a little before it is killed: then it ends in order and its cache is written.
 _OWN_SHARE = 0.9
 #: What only a run that nobody watches can do without.
-#: libthread_db would add threads under the numbers by which they know themselves, others in a pid namespace.
-_QUICKER = (
-    "set confirm off", "set print frame-arguments none", "set auto-solib-add off", "set libthread-db-search-path /dev/null",
-)  # fmt: skip
+_QUICKER = ("set confirm off", "set print frame-arguments none", "set auto-solib-add off", NO_THREAD_DB)
 
 
 def unwind(core: Path, exe: Optional[Path], *, deadline_s: float, sysroot: Optional[Path] = None) -> NativeStacks:
