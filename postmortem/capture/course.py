@@ -27,7 +27,8 @@ from .options import Options
 
 TIMED_OUT = 124  # as in timeout(1)
 _LOOK_S = 1.0
-_HURRIED_WINDOW_S = 1.0
+#: How long to watch once an end was wished for.
+_HURRIED_WINDOW_S = 0.5
 
 
 class Course:
