@@ -15,14 +15,14 @@ import time
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional
 
-from . import build, debian
+from . import build, debian, musl
 from .apt import PrivateApt
 from .steps import Unavailable, run, say
 from .wanted import BY_ID, MATRIX, Wanted, find, home, missing, required, stamp
 
 # What tests lean on must be there, and the interpreter be the one that the table says.
 _PROBE = """
-import asyncio, concurrent.futures, ctypes, json, multiprocessing.synchronize, os, queue, socket, subprocess, sys
+import asyncio, concurrent.futures, json, multiprocessing.synchronize, os, queue, socket, subprocess, sys
 import sysconfig, threading
 print(json.dumps({
     "version": sys.version_info[:2], "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
@@ -58,7 +58,8 @@ class _LazyApt:
 
 def probe(wanted: Wanted, program: Path) -> str:
     """Its full version. Raises Unavailable when it does not run, or is not what the table says."""
-    said: Dict[str, object] = json.loads(run([str(program), "-c", _PROBE], cwd=Path("/")))
+    ctypes = "" if wanted.origin == "musl" else "import ctypes"
+    said: Dict[str, object] = json.loads(run([str(program), "-c", ctypes + _PROBE], cwd=Path("/")))
     expected = {"version": list(wanted.version), "free_threaded": wanted.free_threaded, "debug": wanted.debug}
     for key, value in expected.items():
         if said[key] != value:
@@ -76,7 +77,7 @@ def set_up(wanted: Wanted, apt: _LazyApt) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     source = apt.get()
     folder.mkdir(parents=True)
-    way = debian if wanted.origin == "debian-sid" else build
+    way = {"debian-sid": debian, "musl": musl}.get(wanted.origin, build)
     program = way.set_up(wanted, source, folder)
     release = probe(wanted, program)
     mark = {"recipe": wanted.recipe, "path": str(program), "release": release}

@@ -62,7 +62,8 @@ class PrivateApt:
         signed = f"[signed-by={_KEYRING}] " if _KEYRING.exists() else ""
         sources = self._folder / "sources.list"
         sources.write_text(
-            f"deb {signed}{mirror} sid main\ndeb-src {signed}{mirror} sid main\ndeb-src {signed}{mirror} trixie main\n"
+            f"deb {signed}{mirror} sid main\n"
+            + "".join(f"deb-src {signed}{mirror} {suite} main\n" for suite in ("sid", "trixie", "bookworm"))
         )
         settings: Dict[str, str] = {
             "Dir::Etc::sourcelist": str(sources),

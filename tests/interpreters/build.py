@@ -35,7 +35,7 @@ def set_up(wanted: Wanted, apt: PrivateApt, folder: Path) -> Path:
         tarball = apt.source(wanted.source, scratch)
         run(["tar", "-x", "-f", str(tarball), "-C", str(tree), "--strip-components=1", "--no-same-owner"])
         _compile(wanted, tree, folder)
-        _install(wanted, tree, folder)
+        copy_library(wanted, tree, folder)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return folder / "bin" / wanted.program
@@ -62,7 +62,7 @@ def _compile(wanted: Wanted, tree: Path, folder: Path) -> None:
     log.unlink()
 
 
-def _install(wanted: Wanted, tree: Path, folder: Path) -> None:
+def copy_library(wanted: Wanted, tree: Path, folder: Path) -> None:
     """The standard library's own sources, and the build's description that sysconfig reads."""
     (installed,) = (folder / "lib").glob("python3.*")
     leave_out = shutil.ignore_patterns("test", "idlelib", "tkinter", "turtledemo", "ensurepip", "__pycache__")

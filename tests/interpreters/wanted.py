@@ -21,19 +21,19 @@ class Wanted:
 
     id: str
     version: Tuple[int, int]
-    origin: str  # "pyenv" | "distribution" | "debian-sid" | "built"
+    origin: str  # "pyenv" | "distribution" | "debian-sid" | "built" | "musl"
     program: str  # its file name
     free_threaded: bool = False
     debug: bool = False
     packages: Tuple[str, ...] = ()  # debian-sid: what is unpacked, with all that these depend on
     library: str = ""  # debian-sid: the program is a main() of ours, linked to this
-    source: str = ""  # built: Debian's source package and the suite that has it
+    source: str = ""  # built, musl: Debian's source package and the suite that has it
     optional: bool = False  # the archive may not have it: named when missing, required nowhere
 
     @property
     def set_up(self) -> bool:
         """Whether ``make interpreters`` makes it; it only looks for the others."""
-        return self.origin in ("debian-sid", "built")
+        return self.origin in ("debian-sid", "built", "musl")
 
     @property
     def recipe(self) -> str:
@@ -106,6 +106,7 @@ MATRIX: Tuple[Wanted, ...] = (
     # No release of Debian has these sources for certain.
     _built(14, "sid", optional=True),
     _built(15, "sid", optional=True),
+    Wanted("3.11-musl", (3, 11), "musl", "python3.11", source="python3.11/bookworm"),
 )  # fmt: skip
 BY_ID: Dict[str, Wanted] = {wanted.id: wanted for wanted in MATRIX}
 
