@@ -87,7 +87,8 @@ class Session:
             by_native = {t.native_id: t for t in reversed(states) if t.native_id}
             threads = self._threads()
             self._pointers = {regs["fs_base"]: tid for _thread, tid, regs in threads if regs.get("fs_base")}
-            known = Threads.of(self.memory, {tid: regs.get("fs_base", 0) for _thread, tid, regs in threads}, True)
+            pointers = {tid: regs.get("fs_base", 0) for _thread, tid, regs in threads}
+            known = Threads.of(self.memory, pointers, True, self.memory.files)
             found = []
             for thread, tid, registers in threads:
                 state = by_ident.get(registers.get("fs_base", -1)) or by_native.get(tid)

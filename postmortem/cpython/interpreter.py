@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, FrozenSet, List, Optional, Tuple
 
-from ..memory import Fault, Image, Memory
+from ..memory import Fault, Image, Memory, musl
 from . import layouts as L
 from .attributes import attributes
 from .chains import Chain, read_chain
@@ -30,11 +30,12 @@ class GilState:
     holder: Optional[int]  # address of a thread state
     interval_s: Optional[float]
     switches: Optional[int]  # changes of holder since the start
+    elsewhere: FrozenSet[int] = frozenset()  # words outside of it on which threads sleep for it: musl's way
 
     def word_is_wait(self, word: int) -> bool:
         """Does a futex at this address mean *wants the GIL*? Its condition, the mutex around it, and the pair that a
         forced switch uses (the thread has just given the GIL up and wants it back) all lie in the struct."""
-        return self.address + L.GIL_COND <= word < self.address + L.GIL_SIZE
+        return self.address + L.GIL_COND <= word < self.address + L.GIL_SIZE or word in self.elsewhere
 
 
 @dataclass
@@ -69,6 +70,7 @@ class Python:
     def __init__(self, image: Image) -> None:
         self.runtime: Runtime = find_runtime(image)
         self.memory: Image = image
+        self._on_musl = musl.is_musl(image.files)
         self.layout = self.runtime.layout
         self.objects = Objects(image, self.layout)
         self._learn_types()
@@ -159,7 +161,11 @@ class Python:
             self.problems.append("the interpreter lock: its record is damaged")
             return None
         # last_holder is kept after a release; locked is -1 until the lock is first made
-        return GilState(address, locked == 1, holder if locked == 1 else None, interval / 1e6, switches)
+        state = GilState(address, locked == 1, holder if locked == 1 else None, interval / 1e6, switches)
+        if self._on_musl:
+            conditions = (address + L.GIL_COND, address + L.GIL_SWITCH_COND)
+            state.elsewhere = frozenset().union(*(musl.condition_waiters(self.memory, each) for each in conditions))
+        return state
 
     def _read_threads(self, interpreter: int, ident: int) -> List[ThreadState]:
         """Oldest first; the list itself is newest first."""

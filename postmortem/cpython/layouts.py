@@ -160,7 +160,7 @@ class Layout:
 #: on: interval in microseconds, holder, locked, count of switches, then the condition variable that waiters of the GIL
 #: sleep on, and the one on which a forced switch waits for the next holder to run.
 GIL_INTERVAL, GIL_LAST_HOLDER, GIL_LOCKED, GIL_SWITCH_NUMBER = 0, 8, 16, 24
-GIL_COND, GIL_SIZE = 32, 208
+GIL_COND, GIL_SWITCH_COND, GIL_SIZE = 32, 120, 208
 
 #: PyTypeObject.tp_flags (Include/object.h)
 FLAG_INLINE_VALUES, FLAG_MANAGED_DICT = 1 << 2, 1 << 4

@@ -8,7 +8,7 @@ last. ``name`` is there until the semaphore's file is unlinked: start methods ot
 
 The semaphore itself is the first thing of a file of its own in /dev/shm (sem_open(3)). glibc (2.21 and later,
 sysdeps/nptl/internaltypes.h, struct new_sem): its value is the low half of the first 64 bits, the waiters the high half.
-Other libraries keep something else there.
+musl has the same two, but for what the value is while somebody waits (see memory/musl.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import struct
 import time
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from ..memory import Fault, Image
+from ..memory import Fault, Image, musl
 from .attributes import attribute, attributes
 from .interpreter import Python
 from .objects import NotThat, Objects
@@ -74,14 +74,14 @@ def semlock(objects: Objects, address: int) -> SemLock:
 
 
 def read_count(image: Image, handle: int) -> Optional[Count]:
-    """None when it is not in memory, or the C library is not known to keep it so."""
-    if any("/ld-musl" in f.path or "/libc.musl" in f.path for f in image.files):
-        return None
+    """None when it is not in memory, or no semaphore."""
     try:
         word = image.u64(handle)
     except Fault:
         return None
     value, waiters = word & 0xFFFFFFFF, word >> 32
+    if musl.is_musl(image.files):
+        value = musl.semaphore_value(value)
     return Count(value, waiters) if value <= NO_BOUND and waiters < 1 << 22 else None
 
 

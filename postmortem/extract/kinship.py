@@ -23,6 +23,7 @@ from typing import Collection, Iterator, List, Mapping, NamedTuple, Optional, Se
 from ..evidence import Process, Resource, Thread, Waker
 from ..evidence import replace as changed
 from ..memory import ElfCore, Fault, Image, Memory, NotElf
+from ..memory.musl import is_musl
 from .semaphores import Claim
 
 AT_RANDOM = 25
@@ -141,6 +142,8 @@ def abandoned(image: Image, tids: Collection[int]) -> Tuple[int, ...]:
     left them behind. A thread that had ended before leaves its block, too, for the next one to use."""
     until = time.monotonic() + _SEARCH_S
     found: List[int] = []
+    if is_musl(image.files):
+        return ()  # which of its blocks had ended before does not stand in them
     for low, high in image.written:
         for start in range(low & -_ALIGNED, high, _PIECE):
             if time.monotonic() > until or len(found) >= _MOST_THREADS:

@@ -53,7 +53,7 @@ class NativeLocks:
         self._holders: Dict[str, Tuple[int, str]] = {}
         self._functions: Dict[int, Optional[Tuple[str, int]]] = {}
         pointers = {thread.tid: thread.regs.get("fs_base", 0) for thread in core.threads}
-        self._threads = Threads.of(core, pointers, not core.truncated)
+        self._threads = Threads.of(core, pointers, not core.truncated, core.files)
 
     def note(self, tid: int, args: Sequence[int]) -> None:
         """A futex wait that no lock of the interpreter explains."""

@@ -2,16 +2,16 @@
 
 A thread of glibc's knows its own: ``struct pthread`` (nptl/descr.h), to which fs points, has the words stackblock,
 stackblock_size, guardsize, reported_guardsize one after another, glibc 2.3.3 to 2.41 (the last one since 2.4); their
-offset moves, so they are looked for by what they must say. The first thread's is what the kernel made: it ends with the
-strings of execve, of which AT_EXECFN and AT_RANDOM are some, and grows until it meets its limit (RLIMIT_STACK) or
-another mapping: mm/mmap.c, acct_stack_growth() and stack_guard_gap, 256 pages.
+offset moves, so they are looked for by what they must say. musl's: memory/musl.py. The first thread's is what the kernel
+made: it ends with the strings of execve, of which AT_EXECFN and AT_RANDOM are some, and grows until it meets its limit
+(RLIMIT_STACK) or another mapping: mm/mmap.c, acct_stack_growth() and stack_guard_gap, 256 pages.
 """
 
 from __future__ import annotations
 
 from typing import Mapping, NamedTuple, Optional
 
-from ..memory import ElfCore, Fault
+from ..memory import ElfCore, Fault, musl
 
 AT_RANDOM, AT_EXECFN = 25, 31
 _PAGE = 4096
@@ -48,6 +48,9 @@ def _of_pthread(core: ElfCore, pthread: Optional[int]) -> Optional[Bounds]:
     mapping = core.mapping(pthread) if pthread else None
     if not pthread or mapping is None:
         return None
+    if musl.is_musl(core.files):
+        stack = musl.stack_of(core, pthread)
+        return Bounds(stack.guard, stack.low, stack.high, stack.high - stack.low) if stack is not None else None
     try:
         words = core.words(pthread, min(_PTHREAD_WORDS, (mapping.end - pthread) // 8))
     except Fault:

@@ -8,7 +8,7 @@ want the name of their function, which glibc exports even where it is stripped.
 Source: glibc 2.31 to 2.43, x86-64. struct __pthread_mutex_s and __pthread_cond_s (sysdeps/nptl/bits/thread-shared-types.h,
 sysdeps/x86/nptl/bits/struct_mutex.h), __pthread_rwlock_arch_t (struct_rwlock.h), kinds of mutexes (nptl/pthreadP.h),
 _IO_lock_t (sysdeps/nptl/stdio-lock.h), lll_lock (sysdeps/nptl/lowlevellock.h: 2 is "locked, and somebody waits"),
-nptl/pthread_once.c; libstdc++-v3/libsupc++/guard.cc. musl's mutexes look otherwise and stay unknown.
+nptl/pthread_once.c; libstdc++-v3/libsupc++/guard.cc. What musl keeps is another thing: musl_waits.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import re
 import struct
 from typing import Callable, Collection, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..memory import Fault, Memory
+from ..memory import Fault, MappedFile, Memory, musl
 from .futexes import LOCK_PI, LOCK_PI2, MAX_TID, OWNER_DIED, TID_MASK, WAIT_BITSET, WAITERS, FutexCall
 
 #: __lock, __count, __owner, __nusers, __kind, __spins, __elision, and the list that robust ones are in.
@@ -68,17 +68,26 @@ class Threads(NamedTuple):
     by_pointer: Mapping[int, int]
     complete: bool = True
     own: Mapping[int, int] = {}
+    on_musl: bool = False
+    detach_state: Optional[int] = None  # musl: where in a descriptor the word lies that pthread_join waits on
 
     @classmethod
-    def of(cls, memory: Memory, pointers: Mapping[int, int], complete: bool) -> Threads:
-        """``pointers``: TID → thread pointer, 0 when it is not known."""
-        own: Dict[int, int] = {}
-        for tid, pointer in pointers.items():
-            with contextlib.suppress(Fault):
-                own[memory.u32(pointer + _TID)] = tid
-        own.pop(0, None)
+    def of(
+        cls, memory: Memory, pointers: Mapping[int, int], complete: bool, files: Sequence[MappedFile] = ()
+    ) -> Threads:
+        """``pointers``: TID → thread pointer, 0 when it is not known. ``files``: that the process maps."""
         known = {pointer: tid for tid, pointer in pointers.items() if pointer}
-        return cls(frozenset(pointers), known, complete and len(own) == len(pointers), own)
+        on_musl = musl.is_musl(files)
+        descriptors = musl.Descriptors.of(memory, known) if on_musl else None
+        at = descriptors.tid if descriptors is not None else _TID
+        own: Dict[int, int] = {}
+        for pointer, tid in known.items() if descriptors is not None or not on_musl else ():
+            with contextlib.suppress(Fault):
+                own[memory.u32(pointer + at)] = tid
+        own.pop(0, None)
+        complete = complete and len(own) == len(pointers)
+        joined = descriptors.detach_state if descriptors is not None else None
+        return cls(frozenset(pointers), known, complete, own, on_musl, joined)
 
     def named(self, own: int) -> Optional[int]:
         """The TID of a thread that is recorded by its own TID; None when it is none of these."""
@@ -108,12 +117,12 @@ def awaited(
     functions: of the native frames, the most recent first; empty where there are none.
     """
     named = waiting_for(functions)
-    for reader in _READERS:
+    for reader in _readers(threads):
         with contextlib.suppress(Fault):  # another object may end where the memory does
             found = reader(memory, call, threads, named)
             if found is not None:
                 return found
-    if named not in _BY_NAME_ALONE:
+    if named not in _BY_NAME_ALONE or (threads.on_musl and named == "condition"):
         return None
     # a condition has two words side by side, at which its waiters sleep by turns
     return NativeWait(named, call.word & ~7 if named == "condition" else call.word, shared=not call.private)
@@ -199,11 +208,11 @@ def _mutex(memory: Memory, call: FutexCall, threads: Threads, named: Optional[st
         return None
     shared = bool(mutex.kind & _SHARED) and not mutex.kind & _ROBUST
     died = mutex.owned_word and bool(mutex.lock & OWNER_DIED)
-    found = _owned("mutex", call.word, owner, threads, shared, died)
+    found = owned("mutex", call.word, owner, threads, shared, died)
     return found._replace(recursion=mutex.depth if mutex.recursive and mutex.depth else None)
 
 
-def _owned(
+def owned(
     kind: str, address: int, owner: int, threads: Threads, shared: bool = False, died: bool = False
 ) -> NativeWait:
     """``owner``: 0 for none: it has just been given back, and nobody has taken it yet."""
@@ -249,7 +258,7 @@ def _rwlock(memory: Memory, call: FutexCall, threads: Threads, named: Optional[s
         if not fits or writer >= MAX_TID or bool(shared) == call.private:
             continue
         if writer and (named == "rwlock" or (threads.named(writer) is not None and named is None)):
-            return _owned("rwlock", call.word - offset, writer, threads, bool(shared))
+            return owned("rwlock", call.word - offset, writer, threads, bool(shared))
         if not writer and named == "rwlock" and (readers >> _READER_SHIFT or writers):
             held = readers >> _READER_SHIFT
             return NativeWait("rwlock", call.word - offset, shared=bool(shared), readers=held)
@@ -265,3 +274,12 @@ def _once(memory: Memory, call: FutexCall, threads: Threads, named: Optional[str
 #: In this order: what proves itself best comes first.
 _READERS: Tuple[Reader, ...] = (_stream, _mutex, _guard, _thread, _rwlock, _once)
 _BY_NAME_ALONE = ("condition", "semaphore", "barrier", "rwlock")
+
+
+def _readers(threads: Threads) -> Tuple[Reader, ...]:
+    """The C library's own and, whatever that is, libstdc++'s."""
+    if not threads.on_musl:
+        return _READERS
+    from .musl_waits import READERS  # noqa: PLC0415 - it needs the names of this module
+
+    return (*READERS, _guard)

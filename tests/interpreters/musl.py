@@ -53,6 +53,7 @@ mmap mmapmodule.c
 resource resource.c
 select selectmodule.c
 termios termios.c
+unicodedata unicodedata.c
 """
 #: configure compares the platform that it finds with what the compiler says, which is the one of glibc.
 _COMPILER = """#!/bin/sh
