@@ -5,15 +5,16 @@ from __future__ import annotations
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..cores.executable import find_executable, take_executable
 from ..errors import NotACore, TargetNotFound, ToolFailed, ToolMissing
-from ..evidence import Evidence, Gap, Process, Timings, Trigger
+from ..evidence import Evidence, Gap, NativeFrame, Process, Timings, Trigger
 from ..evidence import replace as changed
 from ..memory import ElfCore, NotElf
 from ..native import NativeStacks, Unwinding, start
 from ..native.evalloop import named
+from ..native.nearest import without_guesses
 from .crashes import fatal_signal, with_crash
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def finish(begun: Begun, how: How) -> Tuple[Process, List[Gap]]:
     how.meanwhile()
     core, gaps = begun.opened.core, begun.opened.gaps
     native = _collect(begun, how)
-    process = changed(begun.reader.process(named(native.stacks, core) if native else {}), directory=begun.directory)
+    process = changed(begun.reader.process(_named(native, core) if native else {}), directory=begun.directory)
     if begun.opened.crashed:
         process = with_crash(process, core, native, gaps)
     if process.exe is None and begun.opened.program is not None:
@@ -174,6 +175,10 @@ def finish(begun: Begun, how: How) -> Tuple[Process, List[Gap]]:
         if core.is_program(file) and why not in ("not an ELF file",)
     )
     return process, gaps
+
+
+def _named(native: NativeStacks, core: ElfCore) -> Dict[int, Tuple[NativeFrame, ...]]:
+    return without_guesses(named(native.stacks, core), core)
 
 
 def _executable(core: ElfCore, gaps: List[Gap]) -> Optional[Path]:
