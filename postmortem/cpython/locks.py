@@ -35,9 +35,8 @@ _MOST_LOCALS = 50
 _MOST_WAITERS = 10_000
 _PURE_RLOCK = "_RLock"
 _EXITS = ("__exit__", "__aexit__")
-_C_EXITS = tuple(name.encode() for name in _EXITS)
-#: PyDescrObject.d_name (Include/cpython/descrobject.h)
-_DESCRIBED = 24
+#: PyDescrObject.d_name, PyMethodDescrObject.d_method (Include/cpython/descrobject.h, descrobject.h before 3.11)
+_DESCRIBED, _METHOD = 24, 40
 
 
 @dataclass(frozen=True)
@@ -213,13 +212,22 @@ class Locks:
         for _variable, value in list(self._frames.locals(frame))[:_MOST_LOCALS]:
             try:
                 is_builtin = self._objects.type_name(value) == "builtin_function_or_method"
-                if is_builtin and self._builtin(value) == name.encode():
+                if is_builtin and self._is_builtin(value, (name,)):
                     yield self._objects.field(value, _SELF)
             except Fault:
                 continue
 
-    def _builtin(self, value: int) -> bytes:
-        return self._objects.memory.cstring(self._objects.memory.u64(self._objects.field(value, _FUNC)), 16)
+    def _is_builtin(self, value: int, names: Sequence[str]) -> bool:
+        """Is a bound method of C called one of these? Its PyMethodDef points to the name, which lies in the file; where that is
+        not at hand, the class has the same PyMethodDef under its name. Raises Fault."""
+        method = self._objects.field(value, _FUNC)
+        try:
+            called = self._objects.memory.cstring(self._objects.memory.u64(method), 16)
+            return called in [name.encode() for name in names]
+        except Fault:
+            bound = self._objects.field(value, _SELF)
+            found = [class_value(self._objects, bound, name) for name in names] if bound else []
+            return any(self._objects.field(each, _METHOD) == method for each in found if each)
 
     def _managers(self, frame: Frame) -> Iterator[Tuple[int, int, Optional[int]]]:
         """(slot, context manager, line of its `with`) of the active `with` statements of a frame."""
@@ -238,7 +246,7 @@ class Locks:
         name = objects.type_name(value) if value else None
         try:
             if name == "builtin_function_or_method":
-                found = self._builtin(value) in _C_EXITS
+                found = self._is_builtin(value, _EXITS)
             else:
                 found = name == "method" and self._is_exit(objects.field(value, _FUNC))
             return objects.field(value, _SELF) if found else None

@@ -14,6 +14,7 @@ from ..memory import CoreThread, ElfCore
 from . import waits
 from .acquires import Lines
 from .buffered import BufferBook
+from .calls_aarch64 import Untold
 from .collector import collectors
 from .endpoints import DescriptorBook
 from .gil import gil_id
@@ -117,7 +118,7 @@ class Reader:
 
     def _draft(self, thread: CoreThread) -> Tuple[Thread, Sequence[PyFrame]]:
         state = self.by_tid.get(thread.tid)
-        call = waits.in_core(thread.regs, self._call_before(thread.tid), self.core)
+        call = self._call(thread)
         if not waits.is_known(call):
             reason = "it was stopped before, and which call the kernel restarts is not in the code that made it"
             self.gaps.append(
@@ -151,6 +152,15 @@ class Reader:
             calling=self._calling(state, frames),
         )
         return draft, frames
+
+    def _call(self, thread: CoreThread) -> Optional[waits.SystemCall]:
+        """None, and a gap where that does not mean that it ran code."""
+        try:
+            return waits.in_core(thread.regs, self._call_before(thread.tid), self.core)
+        except Untold as exc:
+            remedy = "pass --sysroot with the files of the core's machine"
+            self.gaps.append(Gap("core", f"system call of thread {thread.tid}", str(exc), remedy))
+            return None
 
     def _calling(self, state: Optional[ThreadState], frames: Sequence[PyFrame]) -> Optional[Calling]:
         found = native_call(self.python.frames, frames[0]) if self.python and frames else None

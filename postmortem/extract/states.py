@@ -16,6 +16,7 @@ from typing import Dict, List, Mapping, Optional, Sequence
 from ..cpython.chains import Chain, joined
 from ..cpython.interpreter import Python, ThreadState
 from ..memory import CoreThread, ElfCore, Fault
+from ..memory.machines import stack_pointer
 
 #: Of a C stack this much is searched, from its top on.
 _MOST_STACK = 1 << 20
@@ -87,7 +88,7 @@ def _runner(core: ElfCore, state: ThreadState, first: int) -> Optional[int]:
 
 
 def _stack(core: ElfCore, thread: CoreThread) -> bytes:
-    top, areas = thread.regs.get("rsp", 0), core.writable
+    top, areas = stack_pointer(thread.regs), core.writable
     index = bisect_right([start for start, _end in areas], top) - 1
     if index < 0 or top >= areas[index][1]:
         return b""

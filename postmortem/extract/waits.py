@@ -1,7 +1,7 @@
 """What a thread waits for: from its system call's registers, the locks of the interpreter and its descriptors.
 
 No symbol is needed for any of it; native names only refine (a mutex, a join in C). System call numbers and
-arguments: Linux x86-64; futex operations: <linux/futex.h>.
+arguments: Linux x86-64, and ``calls_aarch64``; futex operations: <linux/futex.h>.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from ..cpython.workers import multiprocessing
 from ..evidence import Wait
 from ..libc.futexes import FutexCall
 from ..memory import Fault, Memory
+from ..memory.machines import is_aarch64
+from . import calls_aarch64
 from .descriptors import Descriptor, Descriptors
 
 _READS = {"read", "pread64", "readv", "recvfrom", "recvmsg", "recvmmsg", "accept", "accept4", "connect"}
@@ -62,8 +64,10 @@ def in_core(
 
     ``orig_rax`` is -1 outside of system calls. A call that was interrupted once, by a debugger, a capture or Ctrl-Z,
     already shows as restart_syscall, with the arguments that it had: which one it is then tells the code that made it
-    (``memory``), else what ``/proc`` said before the stop (``before``).
+    (``memory``), else what ``/proc`` said before the stop (``before``). Raises Untold where nobody can say.
     """
+    if is_aarch64(regs) and memory is not None:
+        return _in_core_of_aarch64(regs, before, memory)
     number = regs.get("orig_rax")
     if number is None or number >> 31:
         return None
@@ -75,6 +79,13 @@ def in_core(
             return before if before is not None and before.name != _RESTART else SystemCall(name, args)  # type: ignore[arg-type]
         name = syscalls.name(made)
     return SystemCall(name, args)  # type: ignore[arg-type]
+
+
+def _in_core_of_aarch64(regs: Dict[str, int], before: Optional[SystemCall], memory: Memory) -> Optional[SystemCall]:
+    made = calls_aarch64.made(regs, memory)
+    if made is not None and made[0] == _RESTART and before is not None:
+        return before
+    return SystemCall(*made) if made is not None else None
 
 
 def is_known(call: Optional[SystemCall]) -> bool:

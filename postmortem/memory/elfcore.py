@@ -301,6 +301,9 @@ class ElfCore(Image):
             return exc.strerror or "cannot be opened"
         except (NotElf, ValueError):
             return "not an ELF file"
+        if elf.machine != self.machine:
+            elf.close()
+            return f"a file of {MACHINES.get(elf.machine, 'another machine')}, not of the core's machine"
         if wanted and (elf.build_id or replaced) and wanted != elf.build_id:
             elf.close()
             return "another build than the one in the core (build-ids differ)"

@@ -1,8 +1,8 @@
 """What a core's notes say: threads with their registers, the process, the files that were mapped.
 
 Layouts: <linux/elfcore.h> (elf_prstatus, elf_prpsinfo) and fs/binfmt_elf.c (NT_FILE), unchanged since Linux 3.7;
-x86-64 registers: <sys/user.h> user_regs_struct. gdb's gcore writes the same notes in another order, at the end of the
-file, and one NT_SIGINFO a thread (gdb/linux-tdep.c, gdb 13).
+registers: ``machines``. gdb's gcore writes the same notes in another order, at the end of the file, and one NT_SIGINFO a
+thread (gdb/linux-tdep.c, gdb 13).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from .base import MappedFile
 from .elf import MAX_NOTE, Blob, iter_notes
+from .machines import EM_AARCH64, LAYOUTS, THREAD_POINTER
 from .siginfo import SigInfo, parse
 
-EM_X86_64 = 62
 NT_PRSTATUS, NT_PRPSINFO, NT_AUXV = 1, 3, 6
-NT_FILE, NT_SIGINFO = 0x46494C45, 0x53494749
+NT_FILE, NT_SIGINFO, NT_ARM_TLS = 0x46494C45, 0x53494749, 0x401
 #: Eight a thread for 100,000 threads; a hostile core has as many empty ones as its size allows.
 MAX_NOTES = 1_000_000
 #: Notes that neither the kernel nor gdb writes: where there are many, what is read are no notes.
@@ -25,12 +25,6 @@ MAX_FOREIGN = 1_000
 #: Bytes of all notes: NT_FILE alone may be as large as one note may be.
 MAX_BYTES = 2 * MAX_NOTE
 
-#: Indices in user_regs_struct of what the classification needs.
-_X86_REGS = {
-    "r15": 0, "r14": 1, "r13": 2, "r12": 3, "rbp": 4, "rbx": 5, "r10": 7, "r9": 8, "r8": 9, "rax": 10, "rcx": 11,
-    "rdx": 12, "rsi": 13, "rdi": 14, "orig_rax": 15, "rip": 16, "rsp": 19, "fs_base": 21,
-}  # fmt: skip
-_X86_REG_COUNT = 27
 _PRSTATUS_REGS = 112
 
 
@@ -81,6 +75,8 @@ class Notes:
             self.auxv = dict(struct.iter_unpack("<QQ", desc[: len(desc) // 16 * 16]))
         elif kind == NT_FILE:
             self._files(desc)
+        elif kind == NT_ARM_TLS and len(desc) >= 8 and self.threads and self._machine == EM_AARCH64:
+            self.threads[-1].regs[THREAD_POINTER] = struct.unpack_from("<Q", desc)[0]
         elif kind == NT_SIGINFO and len(desc) >= 24 and self.siginfo is None:
             signo, errno, code = struct.unpack_from("<iii", desc)
             self.siginfo = (signo, code, errno)
@@ -92,9 +88,10 @@ class Notes:
             return
         signal, tid = struct.unpack_from("<h", desc, 12)[0], struct.unpack_from("<i", desc, 32)[0]
         regs: Dict[str, int] = {}
-        if self._machine == EM_X86_64 and len(desc) >= _PRSTATUS_REGS + 8 * _X86_REG_COUNT:
-            values = struct.unpack_from(f"<{_X86_REG_COUNT}Q", desc, _PRSTATUS_REGS)
-            regs = {name: values[index] for name, index in _X86_REGS.items()}
+        layout = LAYOUTS.get(self._machine)
+        if layout is not None and len(desc) >= _PRSTATUS_REGS + 8 * layout.words:
+            values = struct.unpack_from(f"<{layout.words}Q", desc, _PRSTATUS_REGS)
+            regs = {name: values[index] for name, index in layout.places.items()}
         self.threads.append(CoreThread(tid, signal, regs))
 
     def _files(self, desc: bytes) -> None:
