@@ -25,7 +25,8 @@ MAX_PLACES = 8
 MAX_TEXT = 2000
 
 FAILURES = (gdb.error, RuntimeError, ValueError, OverflowError)
-REGISTERS = ("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)), "rip", "fs_base")
+X86_64 = ("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)), "rip", "fs_base")
+AARCH64 = (*(f"x{n}" for n in range(31)), "sp", "pc")
 WORD = (1 << 64) - 1
 
 #: Python/pylifecycle.c, 3.8 to 3.14: fatal_error(prefix, msg, status) in 3.8, (fd or stream, header, prefix, msg, status)
@@ -77,7 +78,8 @@ def register(frame, name):
 
 
 def place(frame, index):
-    registers = {name: register(frame, name) for name in REGISTERS}
+    names = AARCH64 if frame.architecture().name().startswith("aarch64") else X86_64
+    registers = {name: register(frame, name) for name in names}
     known = {name: value for name, value in registers.items() if value is not None}
     text, code = instruction(frame)
     return {"frame": index, "instruction": text, "code": code, "registers": known}

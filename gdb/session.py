@@ -12,9 +12,11 @@ from postmortem.cpython.freethreading import FreeThreading
 from postmortem.cpython.interpreter import Python, ThreadState
 from postmortem.cpython.locks import Locks, LockState
 from postmortem.cpython.runtime import NoInterpreter
+from postmortem.extract import calls_aarch64
 from postmortem.extract.joins import joined_thread
 from postmortem.libc import ABOVE, FutexCall, NativeWait, Threads, Wanted, awaited, describe, program_frame
 from postmortem.memory import ElfCore
+from postmortem.memory.machines import is_aarch64
 from postmortem.native.merge import merge
 
 from .memory import GdbMemory
@@ -126,16 +128,28 @@ class Session:
     def _wait(
         self, registers: Dict[str, int], state: Optional[ThreadState], number: int, threads: Threads
     ) -> Optional[Wait]:
+        found = self._call(registers)
+        if found is None:
+            return None
+        name, args = found
+        if name == "futex" and args[1] & 0x7F in _FUTEX_WAITS:
+            futex = FutexCall.of(args)
+            return self._futex(futex.word, state) or self._native_wait(futex, number, threads)
+        if name in _WITH_FD and not args[0] & 0x80000000:
+            return Wait(f"{name} (fd {args[0] & 0xFFFFFFFF})")
+        return Wait("sleep" if name in _SLEEPS else name)
+
+    def _call(self, registers: Dict[str, int]) -> Optional[Tuple[str, Sequence[int]]]:
+        """(name, arguments) of the system call that a thread is in; None when it is in none, or that cannot be told."""
+        if is_aarch64(registers):
+            try:
+                return calls_aarch64.made(registers, self.memory)
+            except calls_aarch64.Untold:
+                return None
         call = registers.get("orig_rax")
         if call is None or call >> 31:  # -1: in no system call
             return None
-        name = syscalls.name(call)
-        if name == "futex" and registers["rsi"] & 0x7F in _FUTEX_WAITS:
-            futex = FutexCall.of([registers.get(each, 0) for each in ("rdi", "rsi", "rdx", "r10")])
-            return self._futex(futex.word, state) or self._native_wait(futex, number, threads)
-        if name in _WITH_FD:
-            return Wait(f"{name} (fd {registers['rdi'] & 0xFFFFFFFF})")
-        return Wait("sleep" if name in _SLEEPS else name)
+        return syscalls.name(call), [registers.get(each, 0) for each in ("rdi", "rsi", "rdx", "r10")]
 
     def _futex(self, word: int, state: Optional[ThreadState]) -> Optional[Wait]:
         """The GIL, or a lock of Python."""

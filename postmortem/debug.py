@@ -55,6 +55,7 @@ def run(
         sysroot = sysroot or found.root
         core = open_core(found.core, sysroot)
         program, doubt = (exe, None) if exe is not None else find_executable(core)
+        machine = core.machine_name
         core.close()
         if doubt is not None:
             say(f"{doubt.subject}: {doubt.reason}; {doubt.remedy}")
@@ -65,7 +66,7 @@ def run(
             progress("")
             if not batch and sys.stdin.isatty():
                 say(_HINT)
-            return interact(Opened(found.core, program, sysroot), gdb_arguments, variables)
+            return interact(Opened(found.core, program, sysroot, machine), gdb_arguments, variables)
 
 
 @contextlib.contextmanager

@@ -142,6 +142,7 @@ def start_gdb(several: Sequence[Opened], how: How) -> Optional[Unwinding]:
             sysroot=how.sysroot,
             others=[o.path for o in others],
             crashed=crashed,
+            machine=first.core.machine_name,
         )
     except (ToolMissing, ToolFailed) as exc:
         for opened in several:

@@ -14,6 +14,7 @@ from ..libc.aborts import NoAbortMessage, abort_message
 from ..libc.stackbounds import GAP, Bounds, bounds
 from ..memory import ElfCore, Fault
 from ..memory.elf import PF_W, PF_X
+from ..memory.machines import program_counter, stack_pointer
 from ..memory.siginfo import SigInfo
 from ..native.instructions import access_to, faulting_address
 from ..native.stacks import CrashFrame, CrashLine, CrashPlace, NativeStacks
@@ -85,7 +86,7 @@ class _CrashReader:
                 "why it was sent", "the core has no siginfo", "let the kernel write the core (ulimit -c unlimited)"
             )
         number = cause.signal if cause is not None else self._number
-        pc = place.registers.get("rip")
+        pc = program_counter(place.registers) or None
         mapped = self._core.mapped_file(pc) if pc is not None else None
         found = Crash(
             signal=int(number),
@@ -136,7 +137,7 @@ class _CrashReader:
         file, or zeros."""
         try:
             code = bytes.fromhex(place.code or "")
-            if code and self._core.read(place.registers.get("rip", 0), len(code)) == code:
+            if code and self._core.read(program_counter(place.registers), len(code)) == code:
                 return place
         except (Fault, ValueError):
             pass
@@ -153,7 +154,7 @@ class _CrashReader:
         return changed(crash, frame=native[place.depth], function=frame.function)
 
     def _with_address(self, crash: Crash, cause: SigInfo, place: _Place) -> Crash:
-        text, registers = place.instruction, {**place.registers}
+        text, registers = self._understood(place.instruction), {**place.registers}
         registers.setdefault("fs_base", self._core.threads[0].regs.get("fs_base", 0))
         if cause.address is None:
             address = faulting_address(text, registers) if text else None
@@ -166,6 +167,10 @@ class _CrashReader:
         if access is None and text is not None:
             access = access_to(cause.address, text, registers)
         return changed(crash, address=cause.address, address_basis="recorded", access=access)
+
+    def _understood(self, instruction: Optional[str]) -> Optional[str]:
+        """What an instruction of another machine than x86-64 does to memory is not read from its text."""
+        return instruction if self._core.machine_name == "x86-64" else None
 
     # ------------------------------------------------------------------ what was said
 
@@ -216,8 +221,8 @@ class _CrashReader:
     # ------------------------------------------------------------------ the stack
 
     def _with_stack(self, crash: Crash, place: _Place) -> Crash:
-        sp = place.registers.get("rsp")
-        if sp is None:
+        sp = stack_pointer(place.registers)
+        if not sp:
             return crash
         fs_base = self._core.threads[0].regs.get("fs_base")
         registers: Dict[str, int] = {**place.registers, **({"fs_base": fs_base} if fs_base else {})}

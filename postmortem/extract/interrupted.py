@@ -21,7 +21,8 @@ from ..native.stacks import CrashFrame, CrashPlace
 FAULTS = {
     signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS,
 }  # fmt: skip
-#: From the ucontext on, to which the stack pointer leads when the handler returns.
+#: From the ucontext on, to which the stack pointer leads when the handler returns. On aarch64 it leads to the siginfo, and of
+#: the rest nothing is read (arch/arm64/kernel/signal.c, struct rt_sigframe).
 _ERR, _TRAPNO, _CR2, _SIGINFO = 40 + 8 * 19, 40 + 8 * 20, 40 + 8 * 22, 304
 #: Numbers of traps, and the bits of a page fault's error code (asm/trap_pf.h).
 _DIVIDE, _UNDEFINED, _PROTECTION, _PAGE_FAULT, _WRITES, _FETCHES = 0, 6, 13, 14, 2, 16
@@ -52,8 +53,9 @@ def interrupted(
     before = frames[place.frame - 1] if 0 < place.frame < len(frames) else None
     if before is None or not before.trampoline or before.sp is None:
         return None
-    context = _context(core, before.sp)
-    told = _told(core, before.sp)
+    on_x86 = core.machine_name == "x86-64"
+    context = _context(core, before.sp) if on_x86 else None
+    told = _told(core, before.sp + (_SIGINFO if on_x86 else 0))
     if told is not None:
         return Interrupted(told, _access(context) if context and _faulted(context, place) else None)
     if context is not None and ended.signal in (signal.SIGSEGV, signal.SIGABRT) and _faulted(context, place):
@@ -93,10 +95,10 @@ def _segv(core: ElfCore, context: _Context) -> SigInfo:
     return SigInfo(signal.SIGSEGV, 2 if refused else 1, address=context.address)
 
 
-def _told(core: ElfCore, ucontext: int) -> Optional[SigInfo]:
+def _told(core: ElfCore, at: int) -> Optional[SigInfo]:
     """The handler's siginfo; where it asked for none, what lies there is anything."""
     try:
-        raw = core.read(ucontext + _SIGINFO, si.SIZE)
+        raw = core.read(at, si.SIZE)
     except Fault:
         return None
     cause = si.parse(raw)

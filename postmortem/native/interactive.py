@@ -11,7 +11,7 @@ from typing import Dict, Iterator, List, NamedTuple, NoReturn, Optional, Sequenc
 
 from .. import places
 from ..errors import ToolFailed, ToolMissing
-from .locate import REMEDY, find_gdb
+from .locate import REMEDY, find_gdb, remedy
 from .settings import environment, settings
 
 
@@ -21,6 +21,7 @@ class Opened(NamedTuple):
     core: Path
     exe: Optional[Path]
     sysroot: Optional[Path]
+    machine: Optional[str] = None  # as memory.elf calls it; None: this one
 
 
 def script() -> Path:
@@ -43,9 +44,10 @@ def interact(opened: Opened, more: Sequence[str], variables: Dict[str, str]) -> 
 
     variables: for its environment. Raises ToolMissing without gdb, ToolFailed when it cannot be run.
     """
-    gdb = find_gdb()
+    gdb = find_gdb(opened.machine)
     if gdb is None:
-        raise ToolMissing("gdb is not there, and `postmortem debug` is nothing without it", REMEDY)
+        missing = "gdb is not there" if find_gdb() is None else f"the gdb that is there reads no cores of {opened.machine}"
+        raise ToolMissing(f"{missing}, and `postmortem debug` is nothing without it", remedy(opened.machine))
     with _signals():
         try:
             process = subprocess.Popen(command(gdb, opened, more), env={**environment(), **variables})

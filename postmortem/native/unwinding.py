@@ -24,7 +24,7 @@ from typing import IO, Dict, List, Optional, Sequence, Type, cast
 from .. import places, quiet
 from ..errors import ToolFailed, ToolMissing
 from .assess import Ending, assess
-from .locate import REMEDY, find_gdb
+from .locate import REMEDY, find_gdb, remedy
 from .mapped import plain, unlisted
 from .settings import NO_THREAD_DB, environment, settings
 from .stacks import NativeStacks, Transcript, read_transcript
@@ -56,15 +56,18 @@ def start(
     sysroot: Optional[Path] = None,
     others: Sequence[Path] = (),
     crashed: Optional[int] = None,
+    machine: Optional[str] = None,
 ) -> Unwinding:
     """Starts gdb and returns at once. Use the result as a context manager: leaving it ends gdb.
 
     others: further cores of the same program that gdb reads after the first, much faster than alone; see ``may_share``.
-    crashed: the thread of a lone core that a fatal signal hit: gdb/crash.py looks at it.
+    crashed: the thread of a lone core that a fatal signal hit: gdb/crash.py looks at it. machine: what the core is of, by
+    the name that memory.elf has for it; None: this one.
     """
-    gdb = find_gdb()
+    gdb = find_gdb(machine)
     if gdb is None:
-        raise ToolMissing("gdb is not there, so there are no native stacks", REMEDY)
+        missing = "gdb is not there" if find_gdb() is None else f"the gdb that is there reads no cores of {machine}"
+        raise ToolMissing(f"{missing}, so there are no native stacks", remedy(machine))
     return Unwinding(gdb, [core, *others], exe, deadline_s, sysroot, crashed)
 
 

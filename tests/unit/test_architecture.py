@@ -26,7 +26,7 @@ MAY_IMPORT: Dict[str, Set[str]] = {
 }
 STDLIB_ALONE = {"memory", "cpython", "libc"}
 #: Single modules of other parts that gdb's scripts import as well.
-GDB_USES = {"syscalls", "native.merge", "extract.joins"}
+GDB_USES = {"syscalls", "native.merge", "extract.calls_aarch64", "extract.joins"}
 # demo makes an environment with venv and pip and runs the command line; doctor asks each tool for its version.
 # Neither is on the way from a process to its report.
 MAY_START_PROGRAMS = {"capture", "cores", "native", "demo", "doctor"}
