@@ -78,7 +78,7 @@ def register(frame, name):
 
 
 def place(frame, index):
-    names = AARCH64 if frame.architecture().name().startswith("aarch64") else X86_64
+    names = AARCH64 if register(frame, "rip") is None else X86_64
     registers = {name: register(frame, name) for name in names}
     known = {name: value for name, value in registers.items() if value is not None}
     text, code = instruction(frame)

@@ -71,7 +71,7 @@ def test_gdb_gets_the_core_its_program_and_the_users_arguments(started: Started,
     status = cli.main(["debug", str(file), "-ex", "pm-bt all", "-batch", "--sysroot", "/", "-x", "script"])
     assert status == 7
     ((opened, more, variables),) = started
-    assert opened == Opened(file, tmp_path / "prog", Path("/"))
+    assert opened == Opened(file, tmp_path / "prog", Path("/"), "x86-64")
     assert more == ("-ex", "pm-bt all", "-batch", "-x", "script")
     assert variables == {}  # nothing asks for the diagnosis
 
