@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Dict, List, Sequence
+from typing import Dict, List, Optional, Sequence
 
 from .steps import Unavailable, run
 
@@ -18,13 +18,14 @@ _TOOLS = {"apt-get": "apt", "apt-cache": "apt", "dpkg": "dpkg", "tar": "tar"}  #
 
 
 class PrivateApt:
-    """An apt of its own below ``folder``. Raises Unavailable where apt, a Debian mirror or the network is missing."""
+    """An apt of its own below ``folder``, for packages of a suite and, unless it is the machine's own, an architecture.
+    Raises Unavailable where apt, a Debian mirror or the network is missing."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, suite: str = "sid", architecture: Optional[str] = None) -> None:
         for tool, package in _TOOLS.items():
             if shutil.which(tool) is None:
                 raise Unavailable(f"{tool} is not installed: it belongs to Debian's package {package}")
-        self._folder = folder
+        self._folder, self._suite, self._architecture = folder, suite, architecture
         self._env = {"APT_CONFIG": str(folder / "apt.conf")}
         self._configure(_mirror())
         run(["apt-get", "update", "--error-on=any"], env=self._env)
@@ -33,7 +34,7 @@ class PrivateApt:
         """The .deb files of the packages and of all that they depend on, signatures and hashes checked by apt."""
         for package in packages:
             if not run(["apt-cache", "madison", package], env=self._env):
-                raise Unavailable(f"Debian sid has no package {package} any more")
+                raise Unavailable(f"Debian {self._suite} has no package {package} any more")
         get = ["apt-get", "--yes", "--quiet", "--no-install-recommends", "install"]
         # What is in the archive folder already would not be listed.
         nothing = f"Dir::Cache::archives={self._folder / 'nothing'}"
@@ -62,7 +63,7 @@ class PrivateApt:
         signed = f"[signed-by={_KEYRING}] " if _KEYRING.exists() else ""
         sources = self._folder / "sources.list"
         sources.write_text(
-            f"deb {signed}{mirror} sid main\n"
+            f"deb {signed}{mirror} {self._suite} main\n"
             + "".join(f"deb-src {signed}{mirror} {suite} main\n" for suite in ("sid", "trixie", "bookworm"))
         )
         settings: Dict[str, str] = {
@@ -78,6 +79,8 @@ class PrivateApt:
             # apt drops root to download, to a user who may not enter a private folder.
             "APT::Sandbox::User": "",
         }
+        if self._architecture is not None:
+            settings.update({"APT::Architecture": self._architecture, "APT::Architectures": self._architecture})
         text = "".join(f'{key} "{value}";\n' for key, value in settings.items())
         (self._folder / "apt.conf").write_text(text)
 

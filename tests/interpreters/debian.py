@@ -23,7 +23,7 @@ def set_up(wanted: Wanted, apt: PrivateApt, folder: Path) -> Path:
     """The program, at home in ``folder`` with all it needs. Raises Unavailable."""
     files = apt.download(wanted.packages)
     say(wanted.id, f"unpacking {len(files)} packages")
-    _unpack(files, folder)
+    unpack(files, folder)
     libraries = _libraries(folder)
     program = folder / "usr" / "bin" / wanted.program
     if wanted.library:
@@ -36,7 +36,8 @@ def set_up(wanted: Wanted, apt: PrivateApt, folder: Path) -> Path:
     return program
 
 
-def _unpack(files: Sequence[Path], folder: Path) -> None:
+def unpack(files: Sequence[Path], folder: Path) -> None:
+    """What of some .deb files runs."""
     leave_out = [f"--exclude={pattern}" for pattern in _LEFT_OUT]
     with tempfile.NamedTemporaryFile(suffix=".tar") as tar:
         for file in files:
