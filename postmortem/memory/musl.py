@@ -95,6 +95,7 @@ def stack_of(memory: Memory, pointer: int) -> Optional[Stack]:
             base, size, top, usable, guard = memory.words(pointer + tid + _MAP_BASE, 5)
         except Fault:
             return None
-        if base and not base & 0xFFF and base + guard < top <= pointer < base + size and base + guard <= top - usable:
+        aligned = base and not (base | guard) & 0xFFF
+        if aligned and base + guard == top - usable and top <= pointer < base + size:
             return Stack(base, base + guard, top)
     return None

@@ -88,7 +88,7 @@ def _until_parked(pid: int, recorder: int) -> None:
 
 @pytest.mark.parametrize("mode", ["idle", "gil"])
 @pytest.mark.parametrize("how", ["live", "core"])
-@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("python", matrix(ctypes=True))
 def test_we_say_what_the_target_says(python: Any, how: str, mode: str, observe: Callable[[Any, str], Target]) -> None:
     """Every thread, every frame, every line, and the holder of the GIL, without exception."""
     target = observe(python, mode)
@@ -102,7 +102,7 @@ def test_we_say_what_the_target_says(python: Any, how: str, mode: str, observe: 
 @pytest.mark.parametrize("mode", ["idle", "gil"])
 @pytest.mark.parametrize("how", ["live", "core"])
 @pytest.mark.parametrize("peer", sorted(PEERS))
-@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("python", matrix(ctypes=True))
 def test_peers_differ_only_where_it_is_written(
     python: Any, peer: str, how: str, mode: str, observe: Callable[[Any, str], Target]
 ) -> None:

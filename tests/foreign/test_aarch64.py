@@ -62,9 +62,8 @@ def sysroot(core: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def analyzed(*arguments: object, env: Optional[Dict[str, str]] = None) -> Dict[str, Any]:
     command = [sys.executable, "-m", "postmortem", "analyze", "-f", "json", *map(str, arguments)]
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, env={**os.environ, **(env or {})}
-    )
+    everything = {**os.environ, **(env or {})}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=everything, check=False)
     assert done.returncode == 0, done.stderr
     found: Dict[str, Any] = json.loads(done.stdout)
     return found

@@ -18,7 +18,7 @@ from .debugging import Core, commands, debug, take
 pytestmark = pytest.mark.live
 
 
-@pytest.fixture(scope="module", params=matrix())
+@pytest.fixture(scope="module", params=matrix(ctypes=True))
 def core(request, gdb, tmp_path_factory) -> Core:
     return take(request.param, tmp_path_factory.mktemp("core"))
 

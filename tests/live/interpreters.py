@@ -35,14 +35,15 @@ def is_read(interpreter: wanted.Wanted) -> bool:
     return interpreter.version in LAYOUTS
 
 
-def matrix(every: bool = False) -> List[object]:
+def matrix(every: bool = False, ctypes: bool = False) -> List[object]:
     """Parameters for ``@pytest.mark.parametrize("python", matrix())``: an ``Interpreter`` each, which stands for its
     path and knows its id, version, free_threaded, debug and origin.
 
-    Only those that the reader reads, unless ``every``. A missing one skips and says how to get it, and fails where
+    Only those that the reader reads, unless ``every``; with ``ctypes``, only those that can call C: the one on musl has no
+    libffi, and no library of the tests' own, which are glibc's. A missing one skips and says how to get it, and fails where
     POSTMORTEM_REQUIRE_PYTHONS lists its id.
     """
-    return [_parameter(one) for one in wanted.MATRIX if every or is_read(one)]
+    return [one(each) for each in wanted.MATRIX if (every or is_read(each)) and not (ctypes and each.origin == "musl")]
 
 
 #: One of each way in which frames, locks and the runtime are laid out and found.
@@ -51,17 +52,18 @@ _KINDS = ("3.8", "3.10", "3.11-stripped", "3.12", "3.14-shared", "3.15", "3.13t"
 
 def kinds() -> List[object]:
     """The same for what depends little on the layout, and is tried on one interpreter of each kind."""
-    return [_parameter(wanted.BY_ID[name]) for name in _KINDS]
+    return [one(wanted.BY_ID[name]) for name in _KINDS]
 
 
-def _parameter(one: wanted.Wanted) -> object:
-    found = wanted.find(one) or _own(one)
+def one(chosen: wanted.Wanted) -> object:
+    """A parameter for a single one of them."""
+    found = wanted.find(chosen) or _own(chosen)
     if found is not None:
-        return pytest.param(found, id=one.id)
-    reason = wanted.missing(one)
-    if one.id in REQUIRED:
-        return pytest.param(Missing(reason), id=one.id)
-    return pytest.param(Missing(reason), id=one.id, marks=pytest.mark.skip(reason=reason))
+        return pytest.param(found, id=chosen.id)
+    reason = wanted.missing(chosen)
+    if chosen.id in REQUIRED:
+        return pytest.param(Missing(reason), id=chosen.id)
+    return pytest.param(Missing(reason), id=chosen.id, marks=pytest.mark.skip(reason=reason))
 
 
 def _own(one: wanted.Wanted) -> Optional[wanted.Interpreter]:

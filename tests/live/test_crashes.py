@@ -121,7 +121,7 @@ def line_of(marker: str) -> int:
     return next(number for number, text in enumerate(PROGRAM.splitlines(), 1) if text.endswith(f"# {marker}"))
 
 
-@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("python", matrix(ctypes=True))
 def test_a_fault_in_a_thread(python: Interpreter, tmp_path: Path) -> None:
     """Which address, read by which instruction of which file; the line of Python that led there, with the GIL held."""
     found = crash(python, "in_a_thread", tmp_path)

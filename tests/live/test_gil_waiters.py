@@ -42,7 +42,7 @@ def _all_want(pid: int) -> bool:
     return calls.pop(pid) == "34" and set(calls.values()) == {"202"}
 
 
-@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("python", matrix(ctypes=True))
 def test_holder_waiters_and_those_who_do_without(python: Any, tmp_path: Path) -> None:
     """One thread holds it, four want it, and one that waits for a lock is neither; also where every symbol is
     stripped. A free-threaded build has no such lock, and nobody waits for it."""

@@ -16,7 +16,7 @@ from ..interpreters.wanted import Interpreter
 from .capturing import finished, start
 from .interpreters import Program, matrix
 
-pytestmark = [pytest.mark.live, pytest.mark.parametrize("python", matrix(every=True))]
+pytestmark = [pytest.mark.live, pytest.mark.parametrize("python", matrix(every=True, ctypes=True))]
 
 SELF = """
 import json, os, subprocess, sys, sysconfig

@@ -118,7 +118,7 @@ class _Told:
         return next(str(t.name) for t in self.threads.values() if t.tid == resource.owner_tid)
 
 
-@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("python", matrix(ctypes=True))
 def test_native_locks_have_holders(python: Any, library: Path, tmp_path: Path) -> None:
     """Who holds a mutex and an rwlock, whom a pthread_join waits for, and a lock that its own holder wants; a circle of a
     mutex and a Python lock, and one of a mutex and the GIL, are proofs, each with the lines of both sides."""

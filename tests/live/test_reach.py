@@ -37,7 +37,7 @@ def awaited(process: Process) -> Dict[str, Resource]:
     return found
 
 
-@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("python", matrix(ctypes=True))
 def test_what_only_its_waiters_reach_is_closed_and_nothing_else(
     python: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

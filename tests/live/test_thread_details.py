@@ -72,7 +72,7 @@ threading.Event().wait()
 """
 
 
-@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("python", matrix(ctypes=True))
 def test_who_collects(python: Interpreter, library: Path, tmp_path: Path) -> None:
     """The thread whose __del__ blocks the collection runs it; functions of a library that are called alike do not. A
     stripped interpreter says that a collection is going on, and not of whom it is not known."""
@@ -107,7 +107,7 @@ except OSError:
 """
 
 
-@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("python", matrix(ctypes=True))
 def test_an_exception_on_its_way(python: Interpreter, library: Path, tmp_path: Path) -> None:
     """C code that has set an exception and does not return: it shows before the one that is being handled; neither
     shows what it says."""

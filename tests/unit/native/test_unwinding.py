@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from postmortem.errors import ToolFailed, ToolMissing
-from postmortem.native import may_share, start, unwind
+from postmortem.native import locate, may_share, start, unwind
 from postmortem.native.locate import VARIABLE, find_gdb
 from postmortem.native.unwinding import command
 
@@ -239,6 +239,33 @@ def test_the_wheel_beside_the_interpreter_is_found(monkeypatch, tmp_path):
     assert find_gdb() == tmp_path / "env" / "gdb"
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     assert find_gdb() == tmp_path / "path" / "gdb"
+
+
+def test_a_core_of_another_machine_wants_a_gdb_that_knows_it(monkeypatch, tmp_path):
+    """gdb-multiarch comes first, whichever is asked says itself what it knows, and of this machine none is asked."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere" / "python"))
+    foreign = "aarch64" if os.uname().machine == "x86_64" else "x86-64"
+
+    def knows(name, status):
+        (tmp_path / name).write_text(f"#!/bin/sh\nexit {status}\n")
+        (tmp_path / name).chmod(0o755)
+        locate._knows.cache_clear()
+
+    knows("gdb", 1)
+    assert find_gdb(foreign) is None
+    assert find_gdb() == tmp_path / "gdb"
+    assert "gdb-multiarch" in locate.remedy(foreign)
+    assert locate.remedy(None) == locate.REMEDY
+    knows("gdb", 0)
+    assert find_gdb(foreign) == tmp_path / "gdb"
+    knows("gdb-multiarch", 0)
+    assert find_gdb(foreign) == tmp_path / "gdb-multiarch"
+    assert find_gdb() == tmp_path / "gdb"
+    knows("gdb-multiarch", 1)
+    assert find_gdb(foreign) == tmp_path / "gdb"
+    locate._knows.cache_clear()
 
 
 #: What a stand-in that reads several cores does for those after the first.
