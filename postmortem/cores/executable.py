@@ -57,6 +57,7 @@ def find_executable(core: ElfCore) -> Tuple[Optional[Path], Optional[Gap]]:
 
 def take_executable(core: ElfCore, exe: Path) -> None:
     """Lets a given file stand for the core's main program wherever the core is read."""
+    core.place_program(str(exe))
     mapped = main_program_of(core)
     if mapped is not None:
         core.stand_in(mapped.path, str(exe))

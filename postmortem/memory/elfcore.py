@@ -33,7 +33,7 @@ from .elf import (
     parse_header,
     parse_segments,
 )
-from .linkmap import linked_files
+from .linkmap import linked_files, program_files
 from .notes import CoreThread, Notes
 
 _U64 = struct.Struct("<Q")
@@ -267,6 +267,16 @@ class ElfCore(Image):
             return b""
         at = address + self._shifts[index]
         return self._data[at : at + min(size, self._ends[index] - address)]
+
+    def place_program(self, here: str) -> None:
+        """For a core that does not say what was mapped (qemu-user writes such): a file of this machine is the main program,
+        if it fits where that was, and what the program's loader had listed are the libraries."""
+        if not self._files:
+            pieces = program_files(here, self.auxv)
+            self._know_files(pieces)
+            self._stand_ins[here] = here
+            found = linked_files(self, [p.start for p in pieces if p.offset == 0], self._locate)
+            self._know_files(sorted([*pieces, *found]))
 
     def stand_in(self, path: str, here: str) -> None:
         """From now on a file of this machine serves for a mapped path, if it is the same build."""

@@ -7,12 +7,13 @@ glibc 2.0; musl has the same). The main program itself has no name in it.
 from __future__ import annotations
 
 import os
-from typing import Callable, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Callable, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
 from .base import Fault, MappedFile, Memory
-from .elf import PT_LOAD, Elf, NotElf, parse_header, parse_segments
+from .elf import EHDR, PT_LOAD, Elf, NotElf, parse_header, parse_segments
 
 PT_DYNAMIC, DT_DEBUG = 2, 21
+AT_PHDR, AT_PHNUM, AT_ENTRY = 3, 5, 9
 MAX_LIBRARIES, MAX_DYNAMIC = 10_000, 512
 _PAGE = 4096
 _R_MAP = 8  # of struct r_debug
@@ -32,6 +33,20 @@ def linked_files(memory: Memory, starts: Iterable[int], locate: Callable[[str], 
         if found:
             break
     return sorted(found)
+
+
+def program_files(path: str, auxv: Mapping[int, int]) -> List[MappedFile]:
+    """The pieces of a main program, where the auxiliary vector has its headers; none when it is not that program: its entry
+    point and the number of its headers have to be as the vector says (AT_PHDR, AT_PHNUM, AT_ENTRY: getauxval(3))."""
+    try:
+        elf = Elf(path)
+    except (OSError, NotElf, ValueError):
+        return []
+    _kind, _machine, entry, phoff, phnum, _s, _n, _x = parse_header(elf.data[:EHDR.size])
+    bias = auxv.get(AT_PHDR, 0) - elf.first_vaddr - phoff
+    same = phnum == auxv.get(AT_PHNUM) and bias + entry == auxv.get(AT_ENTRY)
+    elf.close()
+    return sorted(_pieces(bias, path, path)) if same else []
 
 
 def _r_debug(memory: Memory, start: int) -> Optional[int]:
