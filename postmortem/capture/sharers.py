@@ -17,8 +17,8 @@ from . import procfs
 
 #: Seconds for all of it.
 MOST_S = 0.5
-#: sem_open(3)
-_SEMAPHORE = "/dev/shm/sem."  # noqa: S108 - where the C library puts them
+#: Where the C library puts them (extract/semaphores.py says which one): sem_open(3).
+_SEMAPHORE = ("/dev/shm/sem.", "/dev/shm/tmp-", "/dev/shm/mp-")  # noqa: S108
 
 
 def files_of(maps: Optional[Iterable[str]]) -> Set[str]:

@@ -23,7 +23,7 @@ from typing import Collection, Iterator, List, Mapping, NamedTuple, Optional, Se
 from ..evidence import Process, Resource, Thread, Waker
 from ..evidence import replace as changed
 from ..memory import ElfCore, Fault, Image, Memory, NotElf
-from ..memory.musl import is_musl
+from ..memory.musl import is_musl, left_behind
 from .semaphores import Claim
 
 AT_RANDOM = 25
@@ -36,6 +36,8 @@ _MOST_THREADS = 1_000
 #: cleanup_jmp_buf, cancelhandling, of which EXITING_BIT is set by start_thread when the thread's function has returned.
 _ALIGNED, _SELF, _TID, _CANCEL = 64, 0x10, 0x2D0, 0x308
 _EXITING, _CANCEL_BITS = 0x10, 0x80
+#: struct pthread of musl: as its pointers are.
+_ALIGNED_ON_MUSL = 8
 _PIECE = 1 << 20
 #: Seconds for looking through a child's memory: a gigabyte takes about one.
 _SEARCH_S = 2.0
@@ -138,29 +140,31 @@ def own_tids(core: ElfCore) -> Set[int]:
 
 
 def abandoned(image: Image, tids: Collection[int]) -> Tuple[int, ...]:
-    """Addresses of glibc's control blocks of threads that neither run, as ``tids`` do, nor had come to their end: fork has
-    left them behind. A thread that had ended before leaves its block, too, for the next one to use."""
+    """Addresses of the control blocks of threads that neither run, as ``tids`` do, nor had come to their end: fork has left
+    them behind. On glibc a thread that had ended before leaves its block, too, for the next one to use."""
     until = time.monotonic() + _SEARCH_S
     found: List[int] = []
-    if is_musl(image.files):
-        return ()  # which of its blocks had ended before does not stand in them
+    on_musl = is_musl(image.files)
+    aligned = _ALIGNED_ON_MUSL if on_musl else _ALIGNED
     for low, high in image.written:
-        for start in range(low & -_ALIGNED, high, _PIECE):
+        for start in range(low & -aligned, high, _PIECE):
             if time.monotonic() > until or len(found) >= _MOST_THREADS:
                 return tuple(found)
-            found += [at for at in _own_addresses(image, max(start, low), min(start + _PIECE, high))
-                      if _left_running(image, at, tids)]  # fmt: skip
+            places = _own_addresses(image, max(start, low), min(start + _PIECE, high), aligned)
+            found += [at for at in places if (left_behind(image, at) if on_musl else _left_running(image, at, tids))]
     return tuple(found)
 
 
-def _own_addresses(memory: Memory, low: int, high: int) -> Iterator[int]:
-    """Where, at multiples of 64, the word is its own address."""
+def _own_addresses(memory: Memory, low: int, high: int, aligned: int) -> Iterator[int]:
+    """Where, at multiples of ``aligned``, the word is its own address."""
     try:
         words = array("Q", memory.read(low, (high - low) & -8))
     except Fault:
         return
-    first = -low % _ALIGNED
-    yield from (at for at, word in zip(range(low + first, high, _ALIGNED), words[first // 8 :: 8]) if at == word)
+    first = -low % aligned
+    yield from (
+        at for at, word in zip(range(low + first, high, aligned), words[first // 8 :: aligned // 8]) if at == word
+    )
 
 
 def _left_running(memory: Memory, block: int, tids: Collection[int]) -> bool:

@@ -5,6 +5,7 @@ Which process holds one that this process only waits for is found when all have 
 
 from __future__ import annotations
 
+import re
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..cpython.frames import Frame
@@ -22,7 +23,9 @@ _SYNCHRONIZE = multiprocessing("synchronize")
 #: Files of functions that only pass objects of the program on.
 _OWN = ("/multiprocessing/", "/multiprocess/", "concurrent/futures/process.py", "contextlib.py")
 #: sem_open(3): a file each, of a name of its own while it is new.
-_FILES = "/dev/shm/sem."  # noqa: S108 - where the C library puts them
+#: Where the C library puts them: glibc sem.NAME, under a name of its own when it is new; musl tmp-NUMBER when it is new, and
+#: NAME itself for who opens it later (src/thread/sem_open.c), which is mp-… from Python.
+_FILES = re.compile(r"/dev/shm/(sem\.|tmp-\d+|mp-\w+)")  # noqa: S108
 _MOST_FRAMES = 200
 #: How far out the function is sought that takes a semaphore and gives it back: behind methods named `take`, `__enter__`, …
 _TAKERS = 6
@@ -258,17 +261,17 @@ class SemaphoreBook:
 
 def semaphore_files(maps: Any, files: Sequence[MappedFile] = ()) -> Dict[int, str]:
     """Where semaphores are mapped → a key that is the same in every process: device and inode of the file, or, where
-    only the core's notes are at hand, its path (sem_open(3): /dev/shm/sem.NAME, a name of its own when it is new)."""
+    only the core's notes are at hand, its path."""
     found: Dict[int, str] = {}
     for line in maps if isinstance(maps, list) else ():
         words = str(line).split(None, 5)
-        if len(words) == 6 and words[5].startswith(_FILES):
+        if len(words) == 6 and _FILES.match(words[5]):
             start = words[0].partition("-")[0]
             if _is_hex(start):
                 found[int(start, 16)] = f"shared-semaphore:{words[3]}:{words[4]}"
     if not found and not isinstance(maps, list):
         for file in files:
-            if file.path.startswith(_FILES) and file.offset == 0:
+            if _FILES.match(file.path) and file.offset == 0:
                 found[file.start] = f"shared-semaphore:{file.path}"
     return found
 

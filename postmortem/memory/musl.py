@@ -25,6 +25,8 @@ _HEAD = 8
 _NEXT, _BARRIER = 8, 20
 _MOST_WAITERS = 100_000
 _MAX_TID = 1 << 22
+#: DT_JOINABLE, DT_DETACHED
+_JOINABLE, _DETACHED = 2, 3
 
 
 def is_musl(files: Sequence[MappedFile]) -> bool:
@@ -78,6 +80,16 @@ class Descriptors(NamedTuple):
     def detach_state(self) -> int:
         """The word on which pthread_join sleeps."""
         return self.tid + _DETACH_STATE
+
+
+def left_behind(memory: Memory, pointer: int) -> bool:
+    """Is this the struct pthread of a thread that ran when the process was forked? Only the one that forks goes on in the child,
+    where all others get the number -1 (1.2.2 and later, src/process/fork.c), and one that ended before has another state."""
+    try:
+        tid, state = memory.u32(pointer + _TIDS[0]), memory.u32(pointer + _TIDS[0] + _DETACH_STATE)
+        return memory.u64(pointer) == pointer and tid == 0xFFFFFFFF and state in (_JOINABLE, _DETACHED)
+    except Fault:
+        return False
 
 
 class Stack(NamedTuple):
