@@ -70,7 +70,7 @@ class Python:
     def __init__(self, image: Image) -> None:
         self.runtime: Runtime = find_runtime(image)
         self.memory: Image = image
-        self._on_musl = musl.is_musl(image.files)
+        self.on_musl = musl.is_musl(image.files)
         self.layout = self.runtime.layout
         self.objects = Objects(image, self.layout)
         self._learn_types()
@@ -162,7 +162,7 @@ class Python:
             return None
         # last_holder is kept after a release; locked is -1 until the lock is first made
         state = GilState(address, locked == 1, holder if locked == 1 else None, interval / 1e6, switches)
-        if self._on_musl:
+        if self.on_musl:
             conditions = (address + L.GIL_COND, address + L.GIL_SWITCH_COND)
             state.elsewhere = frozenset().union(*(musl.condition_waiters(self.memory, each) for each in conditions))
         return state

@@ -38,6 +38,7 @@ class Tables:
     def __init__(self, python: Python, holders: Holders, search: WordSearch) -> None:
         self._objects = python.objects
         self._layout = python.layout
+        self._on_musl = python.on_musl
         self._holders = holders
         self._search = search
         layout = self._layout
@@ -61,7 +62,7 @@ class Tables:
         wanted: Dict[int, List[int]] = {}  # beginning of a table → places that may be in it
         for place in places:
             self._search.check()
-            for start in beginnings(self._objects.memory, self._layout.version, place):
+            for start in beginnings(self._objects.memory, self._layout.version, place, self._on_musl):
                 wanted.setdefault(start, []).append(place)
                 if self._tagged:
                     wanted.setdefault(start - 1, []).append(place)

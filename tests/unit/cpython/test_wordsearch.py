@@ -115,3 +115,19 @@ def test_garbage_has_no_beginnings_without_end() -> None:
         found: List[int] = beginnings(Segments({BASE: filler * 65536}), (3, 12), BASE + 32768)
         assert len(found) <= 3 * 4096 + 64
     assert beginnings(Segments({}), (3, 12), BASE) == []
+
+
+def test_a_block_of_musl_is_told_by_its_group() -> None:
+    """The bytes before it say how far into its group it lies; the group leads to a record that leads back."""
+    group, record, start = 0x10000, 0x50000, 0x10000 + 16 * 35
+    memory = Segments({group: bytes(0x1000), record: bytes(64)})
+    memory.put_words(group, record)
+    memory.put_words(record, 0, 0, group)
+    memory.put_words(start - 8, 34 << 48 | 1 << 40)
+    place = start + 264
+    assert start in beginnings(memory, (3, 11), place, on_musl=True)
+    assert start not in beginnings(memory, (3, 11), place)
+    memory.put_words(start - 8, 1 << 40 | 1 << 32 | 34)  # the same offset in four bytes
+    assert start in beginnings(memory, (3, 11), place, on_musl=True)
+    memory.put_words(record, 0, 0, group + 16)
+    assert start not in beginnings(memory, (3, 11), place, on_musl=True)

@@ -27,7 +27,7 @@ class Answering(Reaches):
     ) -> None:
         python: Any = SimpleNamespace(
             runtime=SimpleNamespace(free_threaded=free_threaded), objects=None, interpreters=[],
-            memory=SimpleNamespace(files=[]), module_value=None, layout=LAYOUTS[3, 12],
+            memory=SimpleNamespace(files=[]), module_value=None, layout=LAYOUTS[3, 12], on_musl=False,
         )  # fmt: skip
         core: Any = SimpleNamespace(written=[], is_whole=whole)
         books = Books({"queue-1": 0x1000}, {}, {12: STRANGER})
