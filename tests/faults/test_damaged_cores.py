@@ -67,7 +67,8 @@ def test_the_clean_core_has_a_proven_verdict(python: Any, kind: str, bases: Base
     assert clean["frames"] > 280
 
 
-@pytest.mark.parametrize("python", matrix())
+# the one on musl is read by the code of 3.11
+@pytest.mark.parametrize("python", [one for one in matrix() if one.id != "3.11-musl"])  # type: ignore[attr-defined]
 def test_random_damage(python: Any, bases: Bases, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No exception, no hang, no memory above the limit, in any report; a core that cannot be read is one sentence."""
     monkeypatch.setenv("POSTMORTEM_FUZZ", str(tmp_path))
