@@ -70,6 +70,18 @@ def _markdown_many(results: Sequence[Result], color: bool, width: int) -> str:
     return markdown.render_many(results)
 
 
+def _html(evidence: Evidence, diagnosis: Diagnosis, color: bool, width: int) -> str:
+    from .html import page  # noqa: PLC0415
+
+    return page.render(evidence, diagnosis)
+
+
+def _html_many(results: Sequence[Result], color: bool, width: int) -> str:
+    from .html import page  # noqa: PLC0415
+
+    return page.render_many(results)
+
+
 def _sarif(evidence: Evidence, diagnosis: Diagnosis, color: bool, width: int) -> str:
     from . import sarif  # noqa: PLC0415
 
@@ -134,6 +146,7 @@ FORMATS: Dict[str, Format] = {
     "text": Format("text", ".txt", _text, _text_many),
     "json": Format("json", ".json", _json, _json_many),
     "markdown": Format("markdown", ".md", _markdown, _markdown_many),
+    "html": Format("html", ".html", _html, _html_many),
     "sarif": Format("sarif", ".sarif", _sarif, _sarif_many, also=(".sarif.json",), kept=False),
     "junit": Format("junit", ".xml", _junit, _junit_many, kept=False),
     "speedscope": Format("speedscope", ".speedscope.json", _speedscope, _speedscope_many, kept=False),

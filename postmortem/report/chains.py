@@ -167,3 +167,13 @@ def _end(graph: WaitGraph, chain: Chain) -> str:
     if chain.end == "outside" and edge.outside and edge.outside[0] != edge.what:
         return f" ({', '.join(edge.outside[:2])})"
     return ""
+
+
+def telling(graph: WaitGraph, evidence: Evidence, finding: Optional[Finding]) -> List[Chain]:
+    """The ways that :func:`ways` tells of, as the graph has them."""
+    return _chains(graph, evidence, finding)
+
+
+def blames(graph: WaitGraph, finding: Finding) -> List[Agent]:
+    """Its culprits, as far as they are threads or tasks of the evidence."""
+    return _blamed(graph, finding)

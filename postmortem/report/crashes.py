@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from typing import Iterator, Optional
+from typing import Iterator, List, Optional
 
 from ..evidence import Crash, Process
 from . import escape, wording
@@ -30,9 +30,13 @@ _CUT = 300
 
 def show(page: Page, process: Process, indent: int) -> None:
     """Nothing for a process that did not crash."""
-    crash = process.crash
-    for sentence in _sentences(crash, process) if crash is not None else ():
+    for sentence in sentences(process):
         page.text(escape.clean(sentence), indent)
+
+
+def sentences(process: Process) -> List[str]:
+    """What is known of its crash; [] for a process that did not crash."""
+    return list(_sentences(process.crash, process)) if process.crash is not None else []
 
 
 def _sentences(crash: Crash, process: Process) -> Iterator[str]:

@@ -28,7 +28,7 @@ def exceptions(page: Page, threads: Sequence[Thread], indent: int) -> None:
         page.text("They handle different exceptions.", indent)
         return
     for found in first[:_EXCEPTIONS]:
-        page.text(_exception(found), indent)
+        page.text(exception(found), indent)
     if len(first) > _EXCEPTIONS:
         page.text(f"… and {len(first) - _EXCEPTIONS} more around it: the JSON report (`-f json`) has all.", indent)
 
@@ -37,7 +37,8 @@ def _raised(found: Tuple[ThreadException, ...]) -> object:
     return [(e.state, e.type, e.file, e.line) for e in found]
 
 
-def _exception(found: ThreadException) -> str:
+def exception(found: ThreadException) -> str:
+    """One that a thread is busy with, as a sentence."""
     message = f': "{escape.cut(found.message, 200)}"' if found.message else ""
     place = (
         f", raised in {found.function} at {wording.short_path(found.file)}:{found.line or '?'}" if found.file else ""
@@ -92,7 +93,7 @@ def recursion(page: Page, thread: Thread, shown: int, indent: int) -> None:
     found, python = thread.recursion, thread.python
     if found is None:
         return
-    page.text(f"… {_turns(found)}", indent, "dim")
+    page.text(f"… {turns(found)}", indent, "dim")
     outer = python[max(shown, len(python) - _OUTERMOST) :]
     within = set(found.cycle)
     for frame in outer:
@@ -100,7 +101,8 @@ def recursion(page: Page, thread: Thread, shown: int, indent: int) -> None:
             page.line(f"{frame.function} at {wording.short_path(frame.file)}:{frame.line or '?'}", indent, "dim")
 
 
-def _turns(found: Recursion) -> str:
+def turns(found: Recursion) -> str:
+    """What a deep stack repeats, and how often."""
     calls = [frame.function for frame in reversed(found.cycle)]
     turn = " → ".join(calls[:_TURN]) + (f" → … {len(calls) - _TURN} more" if len(calls) > _TURN else "")
     lines = "" if found.same_lines else ", not always in the same lines"

@@ -72,7 +72,7 @@ def threads(process: Process, diagnosis: Diagnosis) -> List[ThreadGroup]:
     for thread in process.threads:
         found.setdefault(_thread_key(thread), []).append(thread)
     groups = [
-        ThreadGroup(tuple(members), any(t.tid in cited for t in members), all(_idle(t) for t in members))
+        ThreadGroup(tuple(members), any(t.tid in cited for t in members), all(idle(t) for t in members))
         for members in found.values()
     ]
     groups.sort(key=lambda g: (not g.cited, not _has_main(g), g.idle, -len(g.threads), g.first.tid))
@@ -150,7 +150,8 @@ def _places(frames: Tuple[PythonFrame, ...]) -> Hashable:
     return tuple((frame.file, frame.line, frame.function) for frame in frames)
 
 
-def _idle(thread: Thread) -> bool:
+def idle(thread: Thread) -> bool:
+    """Does it wait for something known that is not the GIL, and used no CPU to speak of?"""
     if thread.wait is None or thread.wait.kind == "gil" or thread.gil in ("holds", "waits"):
         return False
     counters = thread.counters

@@ -1,0 +1,160 @@
+/* The data of one report, with names for what its rows hold (postmortem/report/html/agents.py writes them). */
+"use strict";
+
+(() => {
+  const KIND = 0, PROCESS = 1, ID = 2, NAME = 3, STACK = 4, STATE = 5, GIL = 6, WAIT = 7, DOING = 8, FLAGS = 9, EDGES = 10,
+    MORE = 11;
+  const GILS = ["unknown", "holds", "waits", "detached"];
+  const STATES = {
+    R: "runs, or is ready to", S: "sleeps in the kernel", D: "waits for a device", T: "stopped by a signal",
+    t: "stopped by a debugger", Z: "has ended", I: "idle in the kernel",
+  };
+
+  PM.FLAG = { culprit: 1, victim: 2, idle: 4, main: 8, stuck: 16, likely: 32, gc: 64, daemon: 128 };
+  PM.EDGE = { all: 1, everyone: 2, signals: 4, gone: 8, inferred: 16, ends: 32 };
+  PM.FRAME = { own: 0, library: 1, native: 2 };
+
+  PM.Model = class {
+    constructor(data) {
+      this.data = data;
+      this.agents = data.agents;
+      this.culprits = new Set(data.culprits.map(([file, line]) => `${file}:${line}`));
+      this.several = data.processes.length > 1;
+      this._waiters = null;
+    }
+
+    text(number) { return number === undefined || number < 0 ? "" : this.data.strings[number]; }
+
+    kind(agent) { return ["thread", "task", "process"][this.agents[agent][KIND]]; }
+    process(agent) { return this.data.processes[this.agents[agent][PROCESS]]; }
+    processNumber(agent) { return this.agents[agent][PROCESS]; }
+    flags(agent) { return this.agents[agent][FLAGS]; }
+    is(agent, flag) { return (this.agents[agent][FLAGS] & flag) !== 0; }
+    gil(agent) { return GILS[this.agents[agent][GIL]]; }
+    state(agent) {
+      const letter = this.text(this.agents[agent][STATE]);
+      return STATES[letter] || letter;
+    }
+    wait(agent) { return this.text(this.agents[agent][WAIT]); }
+    edges(agent) { return this.agents[agent][EDGES]; }
+    more(agent) { return this.agents[agent][MORE] || {}; }
+    stackNumber(agent) { return this.agents[agent][STACK]; }
+
+    id(agent) {
+      const row = this.agents[agent];
+      return row[KIND] === 1 ? this.text(row[ID]) : String(row[ID]);
+    }
+
+    /** What people call it: `pay (4092)`, `task Task-7`, `process 12`. */
+    label(agent) {
+      const row = this.agents[agent];
+      if (row[KIND] === 2) return `process ${row[ID]}`;
+      const name = this.text(row[NAME]);
+      if (row[KIND] === 1) return `task ${name || this.text(row[ID])}`;
+      return name ? `${name} (${row[ID]})` : `thread ${row[ID]}`;
+    }
+
+    shortLabel(agent, most) {
+      const row = this.agents[agent];
+      const name = this.text(row[NAME]);
+      if (row[KIND] === 0 && name) {
+        const id = ` (${row[ID]})`;
+        return PM.cut(name, Math.max(4, most - id.length)) + id;
+      }
+      return PM.cut(this.label(agent), most);
+    }
+
+    /** Frames of a stack: {kind, function, file, line, whole, key, source, culprit}, the most recent call first. */
+    frames(stack) {
+      if (stack < 0 || stack === undefined) return [];
+      return this.data.stacks[stack][0].map((number) => this.frame(number));
+    }
+
+    frame(number) {
+      const [kind, name, file, line, whole] = this.data.frames[number];
+      const key = `${file}:${line}`;
+      return {
+        number, kind, function: this.text(name), file: this.text(file), line, whole: this.text(whole),
+        source: this.data.lines[key], culprit: kind !== PM.FRAME.native && this.culprits.has(key),
+      };
+    }
+
+    leftOut(stack) {
+      const row = stack >= 0 ? this.data.stacks[stack] : [];
+      return { frames: row[1] || 0, behind: row[2] || 0 };
+    }
+
+    /** The frame that tells where it is: the innermost of the program's own, else the innermost of Python. */
+    place(agent) {
+      const stack = this.stackNumber(agent);
+      if (stack < 0) return null;
+      const rows = this.data.stacks[stack][0];
+      const kinds = (kind) => rows.find((number) => this.data.frames[number][0] === kind);
+      const number = kinds(PM.FRAME.own) ?? kinds(PM.FRAME.library) ?? rows[0];
+      return number === undefined ? null : this.frame(number);
+    }
+
+    placeText(frame) {
+      const file = frame.kind === PM.FRAME.native ? frame.file : frame.file.split("/").pop();
+      return `${frame.function} at ${file}${frame.line >= 0 ? `:${frame.line}` : ""}`;
+    }
+
+    /** A sentence on what it does. */
+    doing(agent) {
+      const said = this.text(this.agents[agent][DOING]);
+      if (said) return said;
+      const edge = this.edges(agent).find((one) => this.text(one[4]) !== "turn") || this.edges(agent)[0];
+      return edge ? this.need(edge) : this.state(agent) || "what it does is unknown";
+    }
+
+    /** `awaits Lock cache.lock, held by task Task-5` */
+    need(edge) {
+      const [verb, what, wakers, flags] = edge;
+      let said = `${this.text(verb)} ${this.text(what)}`;
+      const held = ["lock", "rlock", "async-lock", "mutex", "rwlock", "file-lock", "import-lock"].includes(this.text(edge[4]));
+      if (wakers.length === 1 && held) said += `, held by ${this.label(wakers[0])}`;
+      if (flags & PM.EDGE.gone) said += ", whose holder is no more";
+      return said;
+    }
+
+    /** Who waits for it, by name. */
+    waiters(agent) {
+      if (!this._waiters) {
+        this._waiters = new Map();
+        this.agents.forEach((row, waiter) => {
+          for (const edge of row[EDGES]) {
+            for (const waker of edge[2]) {
+              if (!this._waiters.has(waker)) this._waiters.set(waker, []);
+              this._waiters.get(waker).push(waiter);
+            }
+          }
+        });
+      }
+      return this._waiters.get(agent) || [];
+    }
+
+    marks(agent) {
+      const flags = this.flags(agent), found = [];
+      if (flags & PM.FLAG.main) found.push(["main", "main thread", "The thread that the program began with."]);
+      if (flags & PM.FLAG.culprit) found.push(["culprit", "cited as cause", "The verdict, or another finding, names it as a cause."]);
+      if (flags & PM.FLAG.victim) found.push(["victim", "suffers", "It is held up by what was found."]);
+      if (flags & PM.FLAG.stuck) found.push(["stuck", "can never move", "Nobody is left who could end its wait."]);
+      if (flags & PM.FLAG.likely) found.push(["stuck", "probably stuck", "If what was inferred holds, nobody can end its wait."]);
+      if (flags & PM.FLAG.gc) found.push(["gc", "collects garbage", "It runs Python's garbage collector."]);
+      return found;
+    }
+
+    samples(agent) { return this.data.samples[agent] || []; }
+
+    timeline(agent) {
+      const text = this.text(this.data.timelines[agent]);
+      const found = [];
+      let begin = 0;
+      for (const [, letter, lasts] of text.matchAll(/([hwrbu])(\d+)/g)) {
+        found.push({ letter, begin, end: begin + Number(lasts) });
+        begin += Number(lasts);
+      }
+      return found;
+    }
+  };
+})();

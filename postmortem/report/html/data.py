@@ -1,0 +1,50 @@
+"""What a page's scripts draw, as one JSON value without spaces."""
+
+from __future__ import annotations
+
+import json
+from typing import Dict, Tuple
+
+from ...evidence import Evidence
+from ...findings import Diagnosis
+from ...waitgraph import graph_of
+from .. import wording
+from . import picture, windows
+from .agents import Agents
+from .markup import Markup
+from .tables import Tables
+
+
+def collected(evidence: Evidence, diagnosis: Diagnosis) -> Dict[str, object]:
+    """As plain lists and dicts. Numbers of strings, frames, stacks and agents are positions in the lists of that name."""
+    graph, tables = graph_of(evidence), Tables(evidence)
+    agents = Agents(evidence, diagnosis, graph, tables)
+    shown = picture.choose(graph, evidence, diagnosis, agents.blamed | agents.suffering)
+    number = agents.number
+    culprits = {tables.place(c.file, c.line): None for f in diagnosis.findings for c in f.culprits}
+    found: Dict[str, object] = {
+        "agents": agents.rows,
+        "leftOut": agents.left_out,
+        "processes": agents.processes,
+        "shown": [number[a] for a in shown.agents if a in number],
+        "folds": [[number[a] for a in fold if a in number] for fold in shown.folds],
+        "circles": [[number[a] for a in circle if a in number] for circle in shown.circles],
+        "culprits": _pairs(culprits),
+        "samples": windows.samples(evidence, number, tables),
+        "timelines": windows.timelines(evidence, number, tables),
+        "window": windows.length(evidence),
+        "terms": wording.TERMS,
+    }
+    return {**found, "frames": tables.frames, "stacks": tables.stacks, "lines": tables.lines, "strings": tables.strings}
+
+
+def _pairs(places: Dict[Tuple[int, int], None]) -> object:
+    return [list(place) for place in places]
+
+
+def embedded(value: Dict[str, object]) -> Markup:
+    """JSON for a <script> element, which ends at the first ``</script`` of its text: no ``<`` stands in it."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    for char in "<>&\u2028\u2029":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return Markup(text)

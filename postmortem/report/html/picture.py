@@ -1,0 +1,130 @@
+"""Which part of the wait graph a page shows first: the ways and circles that tell something, those whom findings name, and
+who waits for these. Alike ones are folded; the page unfolds them, and adds neighbours, on request.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Hashable, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ...evidence import Evidence
+from ...findings import Diagnosis
+from ...waitgraph import Agent, Edge, WaitGraph
+from .. import chains
+
+_SHOWN = 36  # agents
+_FOLDS = 14
+_CIRCLES = 6
+_ALIKE = 3  # as many as these stand there one by one
+#: Of a long way or circle the beginning and the end stand there.
+_LONG, _BEGINNING, _END = 12, 6, 4
+#: Waiters of one agent that are looked at, to find out which are alike.
+_COMPARED = 5000
+
+
+class Shown(NamedTuple):
+    """``agents`` one by one, ``folds`` each as one; ``circles`` in full."""
+
+    agents: Tuple[Agent, ...]
+    folds: Tuple[Tuple[Agent, ...], ...]
+    circles: Tuple[Tuple[Agent, ...], ...]
+
+
+def choose(graph: WaitGraph, evidence: Evidence, diagnosis: Diagnosis, cited: Iterable[Agent]) -> Shown:
+    """Bounded for any number of agents."""
+    chosen = _Choice(graph)
+    lead = diagnosis.findings[0] if diagnosis.findings else None
+    for chain in chains.telling(graph, evidence, lead):
+        last = [chain.last] if chain.last is not None else []
+        chosen.way([*(edge.waiter for edge in chain.edges), *last])
+    circles = [cycle.agents for cycle in graph.cycles[:_CIRCLES]]
+    for circle in circles:
+        chosen.way(circle)
+    cited = set(cited)
+    chosen.alike([agent for agent in graph.agents if agent in cited])
+    mains = [Agent(p.pid, t.tid) for p in evidence.processes for t in p.threads if t.is_main]
+    chosen.alike(mains[:1])
+    chosen.neighbours()
+    if not chosen.busy:
+        chosen.alike([agent for agent in graph.agents if agent in graph.stuck_agents])
+        chosen.alike(mains)
+    if not chosen.busy:
+        chosen.alike([agent for agent in graph.agents if not agent.is_process])
+    return Shown(tuple(chosen.agents), tuple(chosen.folds), tuple(circles))
+
+
+class _Choice:
+    def __init__(self, graph: WaitGraph) -> None:
+        self.agents: List[Agent] = []
+        self.folds: List[Tuple[Agent, ...]] = []
+        self._graph = graph
+        self._taken: Set[Agent] = set()
+
+    @property
+    def busy(self) -> bool:
+        """Is there enough to look at?"""
+        return len(self._taken) > 1
+
+    def way(self, agents: Sequence[Agent]) -> None:
+        """Everybody of a short one; of a long one its middle is folded."""
+        agents = [a for a in dict.fromkeys(agents) if a not in self._taken]
+        if len(agents) <= _LONG:
+            self._show(agents)
+            return
+        self._show([*agents[:_BEGINNING], *agents[-_END:]])
+        self._fold(agents[_BEGINNING:-_END])
+
+    def alike(self, agents: Sequence[Agent]) -> None:
+        """Those at the same place, waiting for the same, are folded when they are many."""
+        groups: Dict[Hashable, List[Agent]] = {}
+        for agent in agents:
+            if agent not in self._taken:
+                groups.setdefault(self._likeness(agent), []).append(agent)
+        for members in groups.values():
+            if len(members) <= _ALIKE:
+                self._show(members)
+            else:
+                self._fold(members)
+
+    def neighbours(self) -> None:
+        """For whom the shown ones wait, and who waits for them."""
+        shown = list(self.agents)
+        for agent in shown:
+            for edge in self._graph.edges.get(agent, ()):
+                self.alike(edge.wakers[:_COMPARED] if not agent.is_process else ())
+        for agent in shown:
+            self.alike(self._graph.waiters(agent)[:_COMPARED])
+        self.alike(self._wants_the_gil(shown))
+
+    def _wants_the_gil(self, shown: Sequence[Agent]) -> List[Agent]:
+        """Who waits for one of these to give the GIL back: the graph does not count them as waiters."""
+        holders = set(shown)
+        found = []
+        for edges in self._graph.edges.values():
+            found += [e.waiter for e in edges if e.kind == "gil" and not holders.isdisjoint(e.wakers)]
+        return found[:_COMPARED]
+
+    def _likeness(self, agent: Agent) -> Hashable:
+        edges = tuple(_gist(edge) for edge in self._graph.edges.get(agent, ())) if not agent.is_process else ()
+        places = tuple((f.file, f.line, f.function) for f in self._graph.places.stack(agent))
+        return (agent.pid, agent.tid is None, agent.is_process and agent, places, edges, self._graph.stuck(agent))
+
+    def _show(self, agents: Sequence[Agent]) -> None:
+        room = max(0, _SHOWN - len(self.agents))
+        self.agents += agents[:room]
+        self._taken.update(agents[:room])
+        if agents[room:]:
+            self._fold(agents[room:])
+
+    def _fold(self, agents: Sequence[Agent]) -> None:
+        if len(agents) == 1 and len(self.agents) < _SHOWN:
+            self._show(agents)
+        elif len(self.folds) < _FOLDS:
+            self.folds.append(tuple(agents))
+            self._taken.update(agents)
+
+
+def _gist(edge: Edge) -> Tuple[str, Optional[str], Optional[Agent]]:
+    """What makes two waits alike: the same verb and, where one is known, the same other."""
+    single = edge.wakers[0] if len(edge.wakers) == 1 else None
+    task_of_many = single is not None and single.task is not None and edge.kind in ("task", "turn")
+    return edge.verb, None if single is not None else edge.kind, None if task_of_many else single

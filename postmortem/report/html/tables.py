@@ -1,0 +1,98 @@
+"""Tables that the data of a page share: two thousand threads stand in a handful of places, and are written once each."""
+
+from __future__ import annotations
+
+from typing import Dict, Hashable, List, Optional, Sequence, Tuple
+
+from ...evidence import Evidence, Frame, LeftOut, PythonFrame
+from .. import wording
+from .markup import visible
+from .source import pieces
+
+#: Frames of one stack that a page carries, the innermost and the outermost ones.
+_INNER, _OUTER = 150, 50
+_LINES = 3000  # source lines that are coloured in one page
+
+OWN, LIBRARY, NATIVE = 0, 1, 2
+
+FrameRow = List[object]
+
+
+class Tables:
+    """Strings, frames, stacks and source lines by number. Everything that goes in is made printable here."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.strings: List[str] = []
+        self.frames: List[FrameRow] = []
+        self.stacks: List[List[object]] = []
+        self.lines: Dict[str, List[str]] = {}
+        self._evidence = evidence
+        self._string: Dict[str, int] = {}
+        self._frame: Dict[Hashable, int] = {}
+        self._stack: Dict[Hashable, int] = {}
+
+    def string(self, value: Optional[str]) -> int:
+        """-1 stands for None."""
+        if value is None:
+            return -1
+        known = self._string.get(value)
+        if known is None:
+            known = self._string[value] = len(self.strings)
+            self.strings.append(visible(value))
+        return known
+
+    def stack(self, frames: Sequence[Frame], left_out: Optional[LeftOut] = None) -> int:
+        """A stack's number. Row: [numbers of its frames, how many are left out, behind how many of these]."""
+        behind, missing = (left_out.behind, left_out.frames) if left_out is not None else (0, 0)
+        if len(frames) > _INNER + _OUTER:
+            missing += len(frames) - _INNER - _OUTER
+            behind = _INNER
+            frames = (*frames[:_INNER], *frames[-_OUTER:])
+        row = [self.frame(frame) for frame in frames]
+        key = (tuple(row), missing, behind)
+        known = self._stack.get(key)
+        if known is None:
+            known = self._stack[key] = len(self.stacks)
+            self.stacks.append([row, missing, behind] if missing else [row])
+        return known
+
+    def frame(self, frame: Frame) -> int:
+        """A frame's number. Row: [kind, function, file, line, whole path or module, address of a nameless native one]."""
+        key: Hashable = frame if isinstance(frame, PythonFrame) else (frame.function, frame.module, frame.file, frame.line)
+        if not isinstance(frame, PythonFrame) and frame.function is None:
+            key = (key, frame.address)
+        known = self._frame.get(key)
+        if known is None:
+            known = self._frame[key] = len(self.frames)
+            self.frames.append(self._python(frame) if isinstance(frame, PythonFrame) else self._native(frame))
+        return known
+
+    def _python(self, frame: PythonFrame) -> FrameRow:
+        short = wording.short_path(frame.file)
+        foreign = short != frame.file or frame.file.startswith("<frozen ")
+        row: FrameRow = [LIBRARY if foreign else OWN, self.string(frame.qualname or frame.function), self.string(short)]
+        row.append(frame.line if frame.line is not None else -1)
+        if short != frame.file:
+            row.append(self.string(frame.file))
+        self._source(frame, row)
+        return row
+
+    def _source(self, frame: PythonFrame, row: FrameRow) -> None:
+        line = self._evidence.source(frame.file, frame.line)
+        key = f"{row[2]}:{frame.line}"
+        if line is None or not line.strip() or key in self.lines or len(self.lines) >= _LINES:
+            return
+        self.lines[key] = [part for piece in pieces(line.strip()) for part in piece]
+
+    def _native(self, frame: Frame) -> FrameRow:
+        assert not isinstance(frame, PythonFrame)
+        function = frame.function or f"{frame.address:#x}"
+        where = wording.short_path(frame.file) if frame.file else (frame.module or "").rsplit("/", 1)[-1]
+        row: FrameRow = [NATIVE, self.string(function), self.string(where), frame.line if frame.line is not None else -1]
+        if frame.module and frame.module != where:
+            row.append(self.string(frame.module))
+        return row
+
+    def place(self, file: str, line: Optional[int]) -> Tuple[int, int]:
+        """A culprit's place, as frames name it."""
+        return self.string(wording.short_path(file)), -1 if line is None else line

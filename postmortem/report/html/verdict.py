@@ -1,0 +1,265 @@
+"""What a page says without any script: verdict, lines to change, remedy, evidence, and what could not be known."""
+
+from __future__ import annotations
+
+from typing import Dict, Iterable, List, Optional, Sequence, Tuple
+
+from ...evidence import Evidence, Gap, Thread
+from ...findings import Culprit, Diagnosis, Finding, Victim
+from ...waitgraph import graph_of
+from .. import chains, crashes, details, highlight, stacks, text, wording
+from ..underline import Span
+from . import source
+from .markup import Child, Markup, block, el, join, link, name, prose
+
+_PLACES = 6
+_VICTIMS = 8
+_FACTS = 40
+_GAPS = 30
+
+
+def head(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
+    """The answer in one look: what it is, how sure that is, and what was looked at."""
+    if not diagnosis.findings:
+        return el(
+            "header",
+            el("p", el("span", "nothing recognised", class_="chip calm"), class_="eyebrow"),
+            el("h1", "Nothing known was recognised"),
+            _unrecognised(evidence, diagnosis),
+            _about(evidence),
+            class_="verdict none",
+        )
+    finding = diagnosis.findings[0]
+    return el(
+        "header",
+        _eyebrow(finding),
+        _headline(finding.summary),
+        el("p", prose(f"{finding.confidence}: {text.CONFIDENCE.get(finding.confidence, 'unknown')}."), class_="sure"),
+        words(finding.summary, finding.remedy, finding.explanation),
+        _about(evidence),
+        class_="verdict",
+    )
+
+
+def _headline(summary: str) -> Markup:
+    """A long sentence is set smaller."""
+    size = "long" if len(summary) > 150 else None
+    return block("h1", summary, size)
+
+
+def _eyebrow(finding: Finding) -> Markup:
+    pattern = el("code", name(finding.pattern), class_="pattern")
+    sure = finding.confidence if finding.confidence in text.CONFIDENCE else "possible"
+    return el("p", el("span", "Verdict", class_="label"), pattern, el("span", finding.confidence, class_=f"chip {sure}"),
+              class_="eyebrow")  # fmt: skip
+
+
+def words(*prosaic: str) -> Optional[Markup]:
+    """Explains the special terms that stand in these sentences, each in a few words."""
+    said = " ".join(prosaic).lower()
+    known = [term for term in wording.TERMS if term.lower() in said and f"{term.lower()} (" not in said]
+    if not known:
+        return None
+    return el("dl", *(el("div", el("dt", term), el("dd", wording.TERMS[term])) for term in known), class_="words")
+
+
+def _about(evidence: Evidence) -> Markup:
+    processes = evidence.processes
+    threads, tasks = sum(len(p.threads) for p in processes), sum(len(p.tasks) for p in processes)
+    parts = [wording.plural(len(processes), "process"), wording.plural(threads, "thread")]
+    if tasks:
+        parts.append(wording.plural(tasks, "task"))
+    command = block("div", stacks.command(processes[0]), "command") if processes else None
+    return el("div", command, el("p", f"{text.trigger(evidence)} {', '.join(parts)} looked at."), class_="about")
+
+
+def _unrecognised(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
+    if not evidence.processes:
+        return el("p", "No process could be read; the gaps below say why.")
+    process = evidence.processes[0]
+    said = [f"Process {process.pid} has {wording.plural(len(process.threads), 'thread')}."]
+    if len(process.threads) == 1:
+        said = [f"Process {process.pid} {wording.doing(process.threads[0], process, wording.Glossary())}."]
+    if diagnosis.abstained:
+        said.append(f"{wording.plural(len(diagnosis.abstained), 'pattern')} could not be decided; see below.")
+    return block("p", " ".join(said))
+
+
+# ---------------------------------------------------------------------- what to do
+
+
+def answer(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
+    """Where to change the code, what to do, and why it hangs. ``number``: of the report in its page."""
+    if not diagnosis.findings:
+        return join(_crashed(evidence, number))
+    finding = diagnosis.findings[0]
+    lines = places(evidence, finding.culprits)
+    because = None
+    if finding.because_of:
+        because = el("p", "Caused by ", el("code", name(", ".join(finding.because_of))), ", below.")
+    return join((
+        section(number, "lines", "Where to change the code", *lines) if lines else None,
+        section(number, "remedy", "What to do", block("p", finding.remedy, "remedy")),
+        section(number, "why", "Why it hangs", block("p", finding.explanation), because),
+        *_crashed(evidence, number),
+    ))  # fmt: skip
+
+
+def section(number: int, part: str, title: str, *children: Child, hint: Optional[str] = None) -> Markup:
+    """A part of a report, which links and scripts find by its id."""
+    explained = el("p", prose(hint), class_="hint") if hint else None
+    return el("section", el("h2", title), explained, *children, class_=f"part {part}", id=f"{part}-{number}")
+
+
+def places(evidence: Evidence, culprits: Sequence[Culprit]) -> List[Markup]:
+    """Each place once, with its source, however many threads stand there."""
+    found: Dict[Tuple[str, object, str], List[Culprit]] = {}
+    for culprit in culprits:
+        found.setdefault((culprit.file, culprit.line, culprit.function), []).append(culprit)
+    shown = [_place(evidence, members) for members in list(found.values())[:_PLACES]]
+    if len(found) > _PLACES:
+        shown.append(el("p", f"{wording.plural(len(found) - _PLACES, 'more place')}: `-f json` shows all."))
+    return shown
+
+
+def _place(evidence: Evidence, members: List[Culprit]) -> Markup:
+    first = members[0]
+    number = "" if first.line is None else f":{first.line}"
+    short = wording.short_path(first.file)
+    where = join((
+        el("span", name(f"{short}{number}"), class_="file", title=f"{first.file}{number}"),
+        el("span", " in ", el("code", name(first.function)), class_="in"),
+    ))  # fmt: skip
+    lines = highlight.source_lines(evidence, first.file, first.line, first.source)
+    span = Span(first.line, first.end_line, first.column, first.end_column)
+    code = source.listing(lines, first.line or 0, span) if lines else el("p", "The source was not at hand.", class_="hint")
+    whole = el("p", name(f"{first.file}{number}"), class_="path") if short != first.file else None
+    return el("figure", el("figcaption", where, el("span", name(text.doers(members)), class_="who")), code, whole,
+              class_="place")  # fmt: skip
+
+
+def _crashed(evidence: Evidence, number: int) -> List[Markup]:
+    """The signal that ended a process, and where."""
+    found = []
+    for process in evidence.processes[:4]:
+        said = crashes.sentences(process)
+        if said:
+            title = "The crash" if len(evidence.processes) == 1 else f"The crash of process {process.pid}"
+            found.append(section(number, "crash", title, *(block("p", sentence) for sentence in said)))
+    return found
+
+
+# ---------------------------------------------------------------------- what it rests on
+
+
+def facts(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
+    """Evidence of the leading finding, who suffers, and what else was found."""
+    if not diagnosis.findings:
+        return Markup("")
+    finding = diagnosis.findings[0]
+    items = [block("li", fact) for fact in finding.evidence[:_FACTS]]
+    if len(finding.evidence) > _FACTS:
+        items.append(el("li", f"{len(finding.evidence) - _FACTS} more: `-f json` shows all."))
+    references = [el("li", link(address)) for address in finding.references]
+    return join((
+        section(number, "evidence", "What that rests on", _list(items), _list(references, "See also", "references")),
+        section(number, "victims", "Who suffers from it", _list(_victims(evidence, finding.victims))) if finding.victims else None,
+        section(number, "others", "Also found", *(_other(evidence, one) for one in diagnosis.findings[1:]))
+        if diagnosis.findings[1:] else None,
+    ))  # fmt: skip
+
+
+def _list(items: Iterable[Markup], title: Optional[str] = None, class_: Optional[str] = None) -> Optional[Markup]:
+    made = list(items)
+    if not made:
+        return None
+    head = el("h3", title) if title else None
+    return join((head, el("ul", *made, class_=class_)))
+
+
+def _victims(evidence: Evidence, victims: Sequence[Victim]) -> List[Markup]:
+    threads: Dict[Tuple[int, Optional[int]], Thread] = {
+        (p.pid, t.tid): t for p in evidence.processes for t in p.threads
+    }
+    shown = []
+    for victim in victims[:_VICTIMS]:
+        thread = threads.get((victim.pid, victim.tid))
+        label = wording.thread_label(thread) if thread else wording.unnamed(victim.tid, victim.task)
+        at = f"{wording.short_path(victim.file)}:{victim.line}" if victim.file else None
+        where = join((", in ", el("code", name(victim.function or "?")), " at ", name(at))) if at else None
+        shown.append(el("li", name(label), f" of process {victim.pid}", where))
+    if len(victims) > _VICTIMS:
+        shown.append(el("li", f"{len(victims) - _VICTIMS} more: `-f json` shows all."))
+    return shown
+
+
+def _other(evidence: Evidence, finding: Finding) -> Markup:
+    return el(
+        "details",
+        el("summary", _eyebrow_inline(finding), " ", name(finding.summary)),
+        *places(evidence, finding.culprits),
+        el("h3", "What to do"), block("p", finding.remedy),
+        el("h3", "Why it hangs"), block("p", finding.explanation),
+        _list((block("li", fact) for fact in finding.evidence[:_FACTS]), "What that rests on"),
+        class_="other",
+    )  # fmt: skip
+
+
+def _eyebrow_inline(finding: Finding) -> Markup:
+    sure = finding.confidence if finding.confidence in text.CONFIDENCE else "possible"
+    return join((el("code", name(finding.pattern)), " ", el("span", finding.confidence, class_=f"chip {sure}")))
+
+
+# ---------------------------------------------------------------------- who waits for whom, as sentences
+
+
+def chain(evidence: Evidence, diagnosis: Diagnosis) -> Optional[Markup]:
+    """The way from the main thread to whoever holds everything up: the picture in words."""
+    graph = graph_of(evidence)
+    lead = diagnosis.findings[0] if diagnosis.findings else None
+    told = [chains.links_of(graph, one) for one in chains.telling(graph, evidence, lead)]
+    if not told:
+        return None
+    lists = [el("ol", *(block("li", sentence) for sentence in sentences), class_="chain") for sentences in told]
+    return join(lists)
+
+
+# ---------------------------------------------------------------------- the limits of it
+
+
+def limits(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
+    """Ruled out, not decided, not read."""
+    ruled = [el("li", el("code", name(r.pattern)), ": ", prose(r.because)) for r in diagnosis.ruled_out]
+    undecided = [
+        el("li", el("code", name(a.pattern)), ": needs ", name(", ".join(a.missing))) for a in diagnosis.abstained
+    ]
+    gaps = [_gap(members) for members in text.alike(evidence.gaps)]
+    if len(gaps) > _GAPS:
+        gaps = [*gaps[:_GAPS], el("li", f"{len(gaps) - _GAPS} more: `-f json` shows all.")]
+    quiet = el("p", "Everything that was looked for could be read.")
+    return join((
+        section(number, "ruled", "Ruled out", _list(ruled), hint="What looks alike, and why it is not that.") if ruled else None,
+        section(number, "undecided", "Could not be decided", _list(undecided),
+                hint="Patterns for which evidence was missing.") if undecided else None,
+        section(number, "gaps", "What could not be read", _list(gaps) or quiet),
+    ))  # fmt: skip
+
+
+def _gap(members: Sequence[Gap]) -> Markup:
+    gap = members[0]
+    more = f" and {len(members) - 1} more" if len(members) > 1 else ""
+    remedy = block("div", f"Next time: {gap.remedy}", "remedy") if gap.remedy else None
+    return el("li", block("div", f"{gap.source}, {gap.subject}{more}: {gap.reason}"), remedy)
+
+
+def closing(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
+    """Where this comes from, and how to find the same hang elsewhere."""
+    signature = el("p", "Signature ", el("code", name(diagnosis.signature)), ": the same hang has the same one elsewhere.")
+    measured = text.timings(evidence)
+    version = f"postmortem {evidence.tool_version}. " if evidence.tool_version else ""
+    return el("footer", signature, el("p", f"{version}{text.trigger(evidence)} {measured}"), class_="closing")
+
+
+def held_up(evidence: Evidence) -> List[str]:
+    """What keeps whole processes from running, as sentences."""
+    return [said for p in evidence.processes for said in (details.held_up(p), details.stopped_world(p)) if said]

@@ -1,0 +1,84 @@
+"""What threads did over the observation window: sampled stacks, and stretches of holding, waiting, running."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Sequence, Tuple
+
+from ...evidence import Evidence, Process, Stretch, Thread
+from ...waitgraph import Agent
+from .tables import Tables
+
+_LETTERS = {"holds": "h", "waits": "w", "runs": "r", "blocked": "b"}
+#: Characters of all timelines together, and of a single one: finer ones are drawn coarser.
+_ALL, _ONE = 400_000, 4000
+_SAMPLED = 60_000  # stacks of all threads
+
+
+def samples(evidence: Evidence, number: Dict[Agent, int], tables: Tables) -> Dict[str, List[List[int]]]:
+    """Agent → [stack, how often it was seen, first, last] of each of its sampled stacks; milliseconds."""
+    found: Dict[str, List[List[int]]] = {}
+    left = _SAMPLED
+    for process, thread in _threads(evidence):
+        at = number.get(Agent(process.pid, thread.tid))
+        if at is None or not thread.samples or left <= 0:
+            continue
+        left -= len(thread.samples)
+        found[str(at)] = [
+            [tables.stack(one.frames, one.left_out), one.count, _ms(one.first_s), _ms(one.last_s)]
+            for one in thread.samples
+        ]
+    return found
+
+
+def timelines(evidence: Evidence, number: Dict[Agent, int], tables: Tables) -> Dict[str, int]:
+    """Agent → number of a string such as ``b500w20h3``: what it was at, in order, for so many milliseconds each."""
+    lanes = {}
+    for process, thread in _threads(evidence):
+        at = number.get(Agent(process.pid, thread.tid))
+        if at is not None and thread.timeline:
+            lanes[str(at)] = thread.timeline
+    most = min(_ONE, _ALL // max(1, len(lanes)))
+    return {at: tables.string(_lane(stretches, most)) for at, stretches in lanes.items()}
+
+
+def length(evidence: Evidence) -> int:
+    """Of the window, in milliseconds; 0 when there was none."""
+    ends = [s.last_s for _p, t in _threads(evidence) for s in t.timeline[-1:]]
+    ends += [one.last_s for _p, t in _threads(evidence) for one in t.samples]
+    return _ms(max([evidence.window_s or 0.0, *ends]))
+
+
+def _lane(stretches: Sequence[Stretch], most: int) -> str:
+    """Stretches shorter than a step are lost to what lasted longest in it; steps grow until the string is short enough."""
+    step = 1
+    while True:
+        text = _runs(stretches, step)
+        if len(text) <= most or step > 1000:
+            return text
+        step *= 2
+
+
+def _runs(stretches: Sequence[Stretch], step: int) -> str:
+    runs: List[List[object]] = []
+    begin = _ms(stretches[0].first_s)
+    if begin > 0:
+        runs.append(["u", begin])
+    for stretch in stretches:
+        end = max(begin, -(-_ms(stretch.last_s) // step) * step if step > 1 else _ms(stretch.last_s))
+        letter = _LETTERS.get(stretch.doing, "u")
+        if end == begin:
+            continue
+        if runs and runs[-1][0] == letter:
+            runs[-1][1] = int(str(runs[-1][1])) + end - begin
+        else:
+            runs.append([letter, end - begin])
+        begin = end
+    return "".join(f"{letter}{lasts}" for letter, lasts in runs)
+
+
+def _ms(seconds: float) -> int:
+    return max(0, round(seconds * 1000))
+
+
+def _threads(evidence: Evidence) -> List[Tuple[Process, Thread]]:
+    return [(process, thread) for process in evidence.processes for thread in process.threads]
