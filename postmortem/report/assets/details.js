@@ -3,7 +3,7 @@
 
 (() => {
   const h = PM.h;
-  const FRAMES = 40;
+  const FRAMES = 40, FEW = 3;
 
   function code(pieces) {
     const spans = [];
@@ -22,15 +22,35 @@
       frame.source ? code(frame.source) : null);
   }
 
+  /** Native frames in a row, between or above those of Python: one line that opens. */
+  function folded(frames) {
+    const names = frames.map((frame) => frame.function).filter((name) => !name.startsWith("__")).slice(0, 3).join(" < ");
+    const item = h("li", { class: "frame folded" });
+    item.append(PM.button(`${frames.length} native frames${names ? `: ${PM.cut(names, 90)}` : ""} …`, () => {
+      item.replaceWith(...frames.map(frameRow));
+    }));
+    return item;
+  }
+
   /** A stack, most recent call first; of a long one the first frames. */
   PM.stack = (model, number) => {
     const frames = model.frames(number), left = model.leftOut(number);
     if (!frames.length) return h("p", { class: "hint" }, "Its stack could not be read, or is empty.");
     const list = h("ol", { class: "stack", "aria-label": "Stack, most recent call first" });
-    const add = (from, to) => frames.slice(from, to).forEach((frame, at) => {
-      if (left.frames && left.behind === from + at) list.append(h("li", { class: "gap" }, `… ${PM.count(left.frames)} frames left out …`));
-      list.append(frameRow(frame));
-    });
+    const native = (at) => frames[at] && frames[at].kind === PM.FRAME.native;
+    const python = frames.some((frame) => frame.kind !== PM.FRAME.native);
+    const add = (from, to) => {
+      for (let at = from; at < to && at < frames.length; at += 1) {
+        if (left.frames && left.behind === at) list.append(h("li", { class: "gap" }, `… ${PM.count(left.frames)} frames left out …`));
+        let end = at;
+        while (python && native(end) && end < to) end += 1;
+        if (end - at < FEW) list.append(frameRow(frames[at]));
+        else {
+          list.append(folded(frames.slice(at, end)));
+          at = end - 1;
+        }
+      }
+    };
     add(0, FRAMES);
     if (frames.length <= FRAMES) return list;
     const more = PM.button(`Show ${frames.length - FRAMES} older frames`, () => {
@@ -46,7 +66,7 @@
     found.push(h("p", { class: "doing" }, PM.name(said.charAt(0).toUpperCase() + said.slice(1), 400), said.endsWith(".") ? "" : "."));
     for (const edge of model.edges(agent)) {
       const need = model.need(edge);
-      if (!said.includes(need) && model.kind(agent) !== "process") found.push(h("p", {}, "It ", PM.name(need, 300), "."));
+      if (model.kind(agent) === "task" && !said.includes(need)) found.push(h("p", {}, "It ", PM.name(need, 300), "."));
     }
     for (const one of more.holds || []) found.push(h("p", {}, "Holds ", PM.name(model.text(one), 300), "."));
     for (const one of more.facts || []) found.push(h("p", {}, PM.name(model.text(one), 400)));

@@ -22,7 +22,7 @@
         oninput: () => this.find() });
       this.place = h("div", { class: "flames", onkeydown: (event) => this.key(event), onfocusin: (event) => this.focused(event) });
       this.readout = h("output", { class: "readout" });
-      section.append(
+      section.append(...[
         this.sampled.length ? null : h("p", { class: "notice" }, "No stack was sampled over the window; these are the stacks at the moment of capture."),
         h("div", { class: "filters" },
           h("div", { class: "field wide" }, h("label", { for: id("choice") }, "Stacks of"), this.choice),
@@ -31,7 +31,7 @@
         h("ul", { class: "legend", "aria-label": "Legend" },
           [["own", "the program's own code"], ["library", "libraries"], ["native", "native code"]].map(([kind, text]) =>
             h("li", {}, h("span", { class: `swatch flame-${kind}` }), text))),
-        this.place, this.readout);
+        this.place, this.readout].filter(Boolean));
       this.draw();
       new ResizeObserver(() => this.chart && this.place.clientWidth !== this.width && this.draw()).observe(this.place);
     }
@@ -103,7 +103,7 @@
       this.place.replaceChildren();
       const root = this.tree();
       this.chart = flamegraph.default ? flamegraph.default() : flamegraph.flamegraph();
-      this.chart.width(this.width).cellHeight(CELL).inverted(true).transitionDuration(PM.calm() ? 0 : 200).minFrameSize(1)
+      this.chart.width(this.width).cellHeight(CELL).inverted(true).transitionDuration(0).minFrameSize(1)
         .sort((a, b) => b.value - a.value || (a.data.name < b.data.name ? -1 : 1))
         .setLabelHandler((d) => this.said(d))
         .setColorMapper((d) => (d.highlight ? "var(--flame-found)" : FILLS[d.data.kind]))
@@ -119,6 +119,7 @@
       this.place.querySelector("svg").setAttribute("role", "group");
       this.place.querySelector("svg").setAttribute("aria-label", "Flame graph. Up and down move to callers and callees, left and right to " +
         "neighbours, Enter widens a frame, Escape shows all.");
+      this.chart.transitionDuration(PM.calm() ? 0 : 200);
       this.label(0);
       if (this.search.value) this.find();
       else this.readout.textContent = `${PM.plural(this.all, this.unit)} in all`;

@@ -80,7 +80,8 @@
       if (members.length === 1) return model.kind(members[0]) === "process"
         ? `${model.label(members[0])}: ${model.text(model.process(members[0]).command)}` : model.label(members[0]);
       const noun = model.kind(members[0]) === "task" ? "tasks" : "threads";
-      return `${noun} ${model.label(members[0]).replace(/^task /, "")} … ${model.label(members[members.length - 1]).replace(/^task /, "")}`;
+      const names = [members[0], members[members.length - 1]].map((agent) => model.label(agent).replace(/^task /, ""));
+      return `${noun} ${[...new Set(names)].map((name) => PM.cut(name, 60)).join(" … ")}`;
     }
 
     common(members) {

@@ -94,7 +94,7 @@
       if (model.kind(agent) === "process") lines.push(PM.cut(model.text(model.process(agent).command), TEXT));
       else if (model.several) lines.push(`in process ${model.process(agent).pid}`);
       if (place) lines.push(PM.cut(model.placeText(place), TEXT + 4));
-      const told = marks.filter((mark) => mark !== "main thread").join(", ");
+      const told = [...(model.gil(agent) === "holds" ? ["holds the GIL"] : []), ...marks.filter((mark) => mark !== "main thread")].join(", ");
       if (told) lines.push(told);
       return {
         id: `a${agent}`, title: model.shortLabel(agent, TEXT), lines, round: model.kind(agent) === "task",
@@ -161,7 +161,7 @@
       const outside = (edge[5] || []).map((one) => this.model.text(one));
       if (edge[3] & PM.EDGE.gone) return "its holder is no more";
       if (outside.length) return outside.join(" or ");
-      if (edge[3] & PM.EDGE.everyone) return "anyone of the process, perhaps";
+      if (edge[3] & PM.EDGE.everyone) return "not known: anyone of the process";
       return "nobody is left who could";
     }
 
@@ -191,10 +191,11 @@
       this.width = this.svg.clientWidth;
       if (!this.width || !this.plan) return;
       const { width, height } = this.plan;
-      const scale = Math.min(1.1, Math.max(0.62, (this.width - 24) / Math.max(width, 1)));
-      const tall = Math.min(Math.max(height * scale + 64, 200), Math.max(420, window.innerHeight * 0.72));
+      const most = Math.max(420, window.innerHeight * 0.75);
+      const scale = Math.min(1.1, Math.max(0.66, Math.min((this.width - 24) / Math.max(width, 1), (most - 24) / Math.max(height, 1))));
+      const tall = Math.min(Math.max(height * scale + 24, 140), most);
       this.svg.setAttribute("height", Math.round(tall));
-      const x = Math.max(12, (this.width - width * scale) / 2), y = Math.max(48, (tall - height * scale) / 2);
+      const x = Math.max(12, (this.width - width * scale) / 2), y = Math.max(12, (tall - height * scale) / 2);
       const start = width * scale > this.width - 24 && this.plan.nodes.length ? this.around(scale) : x;
       d3.select(this.svg).call(this.zoom.transform, d3.zoomIdentity.translate(start, y).scale(scale));
     }

@@ -33,7 +33,7 @@ class Agents:
     def __init__(self, evidence: Evidence, diagnosis: Diagnosis, graph: WaitGraph, tables: Tables) -> None:
         self._graph, self._tables = graph, tables
         self._term = wording.Glossary(wording.TERMS)  # a page explains the terms itself
-        self.blamed = frozenset(agent for f in diagnosis.findings for agent in chains.blames(graph, f))
+        self.blamed = frozenset(_culprits(graph, diagnosis))
         self.suffering = _victims(graph, diagnosis)
         self.number: Dict[Agent, int] = {}
         self.left_out = self._numbered(evidence)
@@ -176,6 +176,19 @@ def _first(agents: Sequence[Agent], most: int, cited: FrozenSet[Agent]) -> List[
         return list(agents)
     kept = set([*(a for a in agents if a in cited), *(a for a in agents if a not in cited)][:most])
     return [agent for agent in agents if agent in kept]
+
+
+def _culprits(graph: WaitGraph, diagnosis: Diagnosis) -> Iterator[Agent]:
+    """All tasks of a culprit's name that stand where it stands: in a crowd they share their name."""
+    for finding in diagnosis.findings:
+        yield from chains.blames(graph, finding)
+        named = {(c.pid, c.task) for c in finding.culprits if c.task is not None}
+        places = {(c.file, c.line, c.function) for c in finding.culprits}
+        for pid in dict.fromkeys(pid for pid, _name in sorted(named)):
+            place = graph.places.by_pid.get(pid)
+            for task in place.tasks.values() if place is not None else ():
+                if {(pid, task.name), (pid, task.id)} & named and any((f.file, f.line, f.function) in places for f in task.stack):
+                    yield Agent(pid, task=task.id)
 
 
 def _victims(graph: WaitGraph, diagnosis: Diagnosis) -> FrozenSet[Agent]:

@@ -42,8 +42,8 @@ def el(name: str, *children: Child, **attributes: Union[str, int, bool, None]) -
     for key, value in attributes.items():
         if value is None or value is False:
             continue
-        key = key.rstrip("_").replace("_", "-")
-        parts.append(key if value is True else f'{key}="{text(str(value))}"')
+        spelled = key.rstrip("_").replace("_", "-")
+        parts.append(spelled if value is True else f'{spelled}="{text(str(value))}"')
     if name in _VOID:
         return Markup(f"<{' '.join(parts)}>")
     return Markup(f"<{' '.join(parts)}>{join(children)}</{name}>")

@@ -13,8 +13,8 @@ from .markup import Markup, el, join, name
 Result = Tuple[str, Evidence, Diagnosis]
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; script-src {}"
-_PARTS = (("lines", "Lines"), ("picture", "Who waits"), ("agents", "Threads"), ("timeline", "Time"), ("flame", "Stacks"),
-          ("evidence", "Evidence"), ("gaps", "Gaps"))  # fmt: skip
+_PARTS = (("lines", "Lines"), ("evidence", "Evidence"), ("picture", "Who waits"), ("agents", "Threads"), ("timeline", "Time"),
+          ("flame", "Flame graph"), ("gaps", "Gaps"))  # fmt: skip
 
 
 def render(evidence: Evidence, diagnosis: Diagnosis) -> str:
@@ -56,7 +56,7 @@ def _report(evidence: Evidence, diagnosis: Diagnosis, number: int, target: Optio
         _contents(number, diagnosis),
         el("div", verdict.answer(evidence, diagnosis, number), class_="answer"),
         _explorers(evidence, diagnosis, number),
-        verdict.facts(evidence, diagnosis, number),
+        verdict.beside(evidence, diagnosis, number),
         verdict.limits(evidence, diagnosis, number),
         verdict.closing(evidence, diagnosis),
         Markup(f'<script type="application/json" class="data">{data.embedded(found)}</script>'),

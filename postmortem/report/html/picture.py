@@ -76,7 +76,7 @@ class _Choice:
     def alike(self, agents: Sequence[Agent]) -> None:
         """Those at the same place, waiting for the same, are folded when they are many."""
         groups: Dict[Hashable, List[Agent]] = {}
-        for agent in agents:
+        for agent in dict.fromkeys(agents):
             if agent not in self._taken:
                 groups.setdefault(self._likeness(agent), []).append(agent)
         for members in groups.values():
@@ -88,12 +88,12 @@ class _Choice:
     def neighbours(self) -> None:
         """For whom the shown ones wait, and who waits for them."""
         shown = list(self.agents)
-        for agent in shown:
-            for edge in self._graph.edges.get(agent, ()):
-                self.alike(edge.wakers[:_COMPARED] if not agent.is_process else ())
-        for agent in shown:
-            self.alike(self._graph.waiters(agent)[:_COMPARED])
-        self.alike(self._wants_the_gil(shown))
+        starts = [*shown, *(agent for fold in self.folds for agent in fold[:_COMPARED])]
+        edges = [edge for agent in starts if not agent.is_process for edge in self._graph.edges.get(agent, ())]
+        self.alike([waker for edge in edges for waker in edge.wakers[:_COMPARED]])
+        waiters = [waiter for agent in shown for waiter in self._graph.waiters(agent)[:_COMPARED]]
+        self.alike([waiter for waiter in waiters if not waiter.is_process])
+        self.alike(self._wants_the_gil(self.agents))
 
     def _wants_the_gil(self, shown: Sequence[Agent]) -> List[Agent]:
         """Who waits for one of these to give the GIL back: the graph does not count them as waiters."""
@@ -116,8 +116,8 @@ class _Choice:
             self._fold(agents[room:])
 
     def _fold(self, agents: Sequence[Agent]) -> None:
-        if len(agents) == 1 and len(self.agents) < _SHOWN:
-            self._show(agents)
+        if len(agents) == 1:
+            self._show(agents if len(self.agents) < _SHOWN else ())
         elif len(self.folds) < _FOLDS:
             self.folds.append(tuple(agents))
             self._taken.update(agents)
@@ -125,6 +125,5 @@ class _Choice:
 
 def _gist(edge: Edge) -> Tuple[str, Optional[str], Optional[Agent]]:
     """What makes two waits alike: the same verb and, where one is known, the same other."""
-    single = edge.wakers[0] if len(edge.wakers) == 1 else None
-    task_of_many = single is not None and single.task is not None and edge.kind in ("task", "turn")
-    return edge.verb, None if single is not None else edge.kind, None if task_of_many else single
+    single = edge.wakers[0] if len(edge.wakers) == 1 and edge.kind not in ("turn", "task") else None
+    return edge.verb, edge.kind, single

@@ -26,6 +26,7 @@ _CLASSES = (
     (Token.Name.Exception, "b"),
 )
 _WIDEST = 400  # characters of a line that are worth a colour
+_END = Markup("\n")
 _lexer = PythonLexer(stripnl=False, ensurenl=False)
 
 
@@ -67,8 +68,8 @@ def listing(lines: Sequence[Tuple[int, str]], marked: int, span: Span) -> Markup
         here = number == marked
         code = join(el("span", value, class_=known) if known else value for known, value in pieces(text[common:]))
         gutter = el("span", f"{number:>{digits}}", class_="number")
-        rows.append(el("span", gutter, code, "\n", class_="line here" if here else "line"))
+        rows.append(el("span", gutter, code, _END, class_="line here" if here else "line"))
         under = marks(raw.rstrip("\r\n"), span, shown) if here else ""
         if under.strip():
-            rows.append(el("span", el("span", " " * digits, class_="number"), under, "\n", class_="line marks"))
+            rows.append(el("span", el("span", " " * digits, class_="number"), under, _END, class_="line marks"))
     return el("pre", el("code", *rows), class_="source", tabindex="0", aria_label=f"source around line {marked}", role="region")

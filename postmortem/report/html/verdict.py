@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ...evidence import Evidence, Gap, Thread
@@ -15,6 +16,8 @@ from .markup import Child, Markup, block, el, join, link, name, prose
 _PLACES = 6
 _VICTIMS = 8
 _FACTS = 40
+_FEW = 6  # of a list that opens for the others
+_RULED = 2  # reasons of one pattern
 _GAPS = 30
 
 
@@ -35,7 +38,7 @@ def head(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
         _eyebrow(finding),
         _headline(finding.summary),
         el("p", prose(f"{finding.confidence}: {text.CONFIDENCE.get(finding.confidence, 'unknown')}."), class_="sure"),
-        words(finding.summary, finding.remedy, finding.explanation),
+        words(finding.summary),
         _about(evidence),
         class_="verdict",
     )
@@ -54,13 +57,16 @@ def _eyebrow(finding: Finding) -> Markup:
               class_="eyebrow")  # fmt: skip
 
 
-def words(*prosaic: str) -> Optional[Markup]:
-    """Explains the special terms that stand in these sentences, each in a few words."""
-    said = " ".join(prosaic).lower()
-    known = [term for term in wording.TERMS if term.lower() in said and f"{term.lower()} (" not in said]
+def words(said: str, before: str = "") -> Optional[Markup]:
+    """Explains the special terms that stand in some sentences, and not in those before, each in a few words."""
+    known = [term for term in wording.TERMS if _has(said, term) and not _has(before, term)]
     if not known:
         return None
     return el("dl", *(el("div", el("dt", term), el("dd", wording.TERMS[term])) for term in known), class_="words")
+
+
+def _has(said: str, term: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(term)}s?(?![\w-])(?! \()", said, 0 if term.isupper() else re.I) is not None
 
 
 def _about(evidence: Evidence) -> Markup:
@@ -97,12 +103,17 @@ def answer(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
     because = None
     if finding.because_of:
         because = el("p", "Caused by ", el("code", name(", ".join(finding.because_of))), ", below.")
-    return join((
+    explained = words(f"{finding.remedy} {finding.explanation}", finding.summary)
+    left = join((
         section(number, "lines", "Where to change the code", *lines) if lines else None,
+        _facts(finding, number),
+    ))  # fmt: skip
+    right = join((
         section(number, "remedy", "What to do", block("p", finding.remedy, "remedy")),
-        section(number, "why", "Why it hangs", block("p", finding.explanation), because),
+        section(number, "why", "Why it hangs", block("p", finding.explanation), because, explained),
         *_crashed(evidence, number),
     ))  # fmt: skip
+    return join((el("div", left, class_="column"), el("div", right, class_="column")))
 
 
 def section(number: int, part: str, title: str, *children: Child, hint: Optional[str] = None) -> Markup:
@@ -134,7 +145,7 @@ def _place(evidence: Evidence, members: List[Culprit]) -> Markup:
     span = Span(first.line, first.end_line, first.column, first.end_column)
     code = source.listing(lines, first.line or 0, span) if lines else el("p", "The source was not at hand.", class_="hint")
     whole = el("p", name(f"{first.file}{number}"), class_="path") if short != first.file else None
-    return el("figure", el("figcaption", where, el("span", name(text.doers(members)), class_="who")), code, whole,
+    return el("figure", el("figcaption", where, el("span", name(text.doers(members)), class_="doers")), code, whole,
               class_="place")  # fmt: skip
 
 
@@ -152,18 +163,22 @@ def _crashed(evidence: Evidence, number: int) -> List[Markup]:
 # ---------------------------------------------------------------------- what it rests on
 
 
-def facts(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
-    """Evidence of the leading finding, who suffers, and what else was found."""
-    if not diagnosis.findings:
-        return Markup("")
-    finding = diagnosis.findings[0]
+def _facts(finding: Finding, number: int) -> Markup:
     items = [block("li", fact) for fact in finding.evidence[:_FACTS]]
     if len(finding.evidence) > _FACTS:
         items.append(el("li", f"{len(finding.evidence) - _FACTS} more: `-f json` shows all."))
     references = [el("li", link(address)) for address in finding.references]
+    return section(number, "evidence", "What that rests on", _folded(items, _FEW), _list(references, "See also", "references"))
+
+
+def beside(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
+    """Who suffers, and what else was found."""
+    if not diagnosis.findings:
+        return Markup("")
+    finding = diagnosis.findings[0]
     return join((
-        section(number, "evidence", "What that rests on", _list(items), _list(references, "See also", "references")),
-        section(number, "victims", "Who suffers from it", _list(_victims(evidence, finding.victims))) if finding.victims else None,
+        section(number, "victims", "Who suffers from it", _list(_victims(evidence, finding.victims)))
+        if finding.victims else None,
         section(number, "others", "Also found", *(_other(evidence, one) for one in diagnosis.findings[1:]))
         if diagnosis.findings[1:] else None,
     ))  # fmt: skip
@@ -175,6 +190,14 @@ def _list(items: Iterable[Markup], title: Optional[str] = None, class_: Optional
         return None
     head = el("h3", title) if title else None
     return join((head, el("ul", *made, class_=class_)))
+
+
+def _folded(items: Sequence[Markup], most: int) -> Optional[Markup]:
+    """A list of which the rest opens on request."""
+    if len(items) <= most + 1:
+        return _list(items)
+    rest = el("details", el("summary", f"{len(items) - most} more"), el("ul", *items[most:]))
+    return join((el("ul", *items[:most]), rest))
 
 
 def _victims(evidence: Evidence, victims: Sequence[Victim]) -> List[Markup]:
@@ -229,7 +252,10 @@ def chain(evidence: Evidence, diagnosis: Diagnosis) -> Optional[Markup]:
 
 def limits(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
     """Ruled out, not decided, not read."""
-    ruled = [el("li", el("code", name(r.pattern)), ": ", prose(r.because)) for r in diagnosis.ruled_out]
+    ruled: Dict[str, List[str]] = {}
+    for one in diagnosis.ruled_out:
+        ruled.setdefault(one.pattern, []).append(one.because)
+    negatives = [_negative(pattern, because) for pattern, because in ruled.items()]
     undecided = [
         el("li", el("code", name(a.pattern)), ": needs ", name(", ".join(a.missing))) for a in diagnosis.abstained
     ]
@@ -238,11 +264,18 @@ def limits(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
         gaps = [*gaps[:_GAPS], el("li", f"{len(gaps) - _GAPS} more: `-f json` shows all.")]
     quiet = el("p", "Everything that was looked for could be read.")
     return join((
-        section(number, "ruled", "Ruled out", _list(ruled), hint="What looks alike, and why it is not that.") if ruled else None,
+        section(number, "ruled", "Ruled out", _list(negatives), hint="What looks alike, and why it is not that.")
+        if ruled else None,
         section(number, "undecided", "Could not be decided", _list(undecided),
                 hint="Patterns for which evidence was missing.") if undecided else None,
         section(number, "gaps", "What could not be read", _list(gaps) or quiet),
     ))  # fmt: skip
+
+
+def _negative(pattern: str, because: Sequence[str]) -> Markup:
+    if len(because) == 1:
+        return el("li", el("code", name(pattern)), ": ", prose(because[0]))
+    return el("li", el("code", name(pattern)), _folded([block("li", one) for one in because], _RULED))
 
 
 def _gap(members: Sequence[Gap]) -> Markup:
