@@ -61,16 +61,16 @@
   };
 
   function facts(model, agent) {
-    const more = model.more(agent), found = [];
+    const found = [];
     const said = model.doing(agent);
     found.push(h("p", { class: "doing" }, PM.name(said.charAt(0).toUpperCase() + said.slice(1), 400), said.endsWith(".") ? "" : "."));
     for (const edge of model.edges(agent)) {
       const need = model.need(edge);
       if (model.kind(agent) === "task" && !said.includes(need)) found.push(h("p", {}, "It ", PM.name(need, 300), "."));
     }
-    for (const one of more.holds || []) found.push(h("p", {}, "Holds ", PM.name(model.text(one), 300), "."));
-    for (const one of more.facts || []) found.push(h("p", {}, PM.name(model.text(one), 400)));
-    if (more.loop !== undefined) found.push(h("p", {}, "Runs on the event loop of ", PM.name(model.label(more.loop)), "."));
+    for (const one of model.holds(agent)) found.push(h("p", {}, "Holds ", PM.name(one, 300), "."));
+    for (const one of model.facts(agent)) found.push(h("p", {}, PM.name(one, 400)));
+    if (model.loop(agent) >= 0) found.push(h("p", {}, "Runs on the event loop of ", PM.name(model.label(model.loop(agent))), "."));
     return found;
   }
 

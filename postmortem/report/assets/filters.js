@@ -74,7 +74,7 @@
 
     _text(agent) {
       const { model } = this;
-      const own = `${model.label(agent)} ${model.id(agent)} ${model.doing(agent)}`.toLowerCase();
+      const own = `${model.label(agent)} ${model.doing(agent)}`.toLowerCase();
       const stack = model.stackNumber(agent);
       if (stack < 0) return `${own} ${model.text(model.process(agent).command).toLowerCase()}`;
       if (!this._haystacks.has(stack)) {

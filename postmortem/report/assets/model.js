@@ -2,13 +2,16 @@
 "use strict";
 
 (() => {
-  const KIND = 0, PROCESS = 1, ID = 2, NAME = 3, STACK = 4, STATE = 5, GIL = 6, WAIT = 7, DOING = 8, FLAGS = 9, EDGES = 10,
-    MORE = 11;
+  const KIND = 0, PROCESS = 1, STACK = 2, STATE = 3, GIL = 4, WAIT = 5, DOING = 6, FLAGS = 7, LOOP = 8;
+  const SHAPE = 0, ID = 1, NAME = 2, EDGES = 3, HOLDS = 4, FACTS = 5;
   const GILS = ["unknown", "holds", "waits", "detached"];
   const STATES = {
     R: "runs, or is ready to", S: "sleeps in the kernel", D: "waits for a device", T: "stopped by a signal",
     t: "stopped by a debugger", Z: "has ended", I: "idle in the kernel",
   };
+
+  /** [7, [9, 11]] are 7, 9, 10, 11. */
+  const unrolled = (runs) => runs.flatMap((run) => (Array.isArray(run) ? Array.from({ length: run[1] - run[0] + 1 }, (_, at) => run[0] + at) : [run]));
 
   PM.FLAG = { culprit: 1, victim: 2, idle: 4, main: 8, stuck: 16, likely: 32, gc: 64, daemon: 128 };
   PM.EDGE = { all: 1, everyone: 2, signals: 4, gone: 8, inferred: 16, ends: 32 };
@@ -18,46 +21,58 @@
     constructor(data) {
       this.data = data;
       this.agents = data.agents;
+      // A name that ends in a number stands as [number of its beginning, that number].
+      this.strings = data.strings.map((one) => (Array.isArray(one) ? data.strings[one[0]] + one[1] : one));
+      this.folds = data.folds.map(unrolled);
+      this.circles = data.circles.map(unrolled);
       this.culprits = new Set(data.culprits.map(([file, line]) => `${file}:${line}`));
       this.several = data.processes.length > 1;
       this._waiters = null;
     }
 
-    text(number) { return number === undefined || number < 0 ? "" : this.data.strings[number]; }
+    text(number) { return number === undefined || number < 0 ? "" : this.strings[number]; }
 
-    kind(agent) { return ["thread", "task", "process"][this.agents[agent][KIND]]; }
-    process(agent) { return this.data.processes[this.agents[agent][PROCESS]]; }
-    processNumber(agent) { return this.agents[agent][PROCESS]; }
-    flags(agent) { return this.agents[agent][FLAGS]; }
-    is(agent, flag) { return (this.agents[agent][FLAGS] & flag) !== 0; }
-    gil(agent) { return GILS[this.agents[agent][GIL]]; }
+    shape(agent) { return this.data.shapes[this.agents[agent][SHAPE]]; }
+    kind(agent) { return ["thread", "task", "process"][this.shape(agent)[KIND]]; }
+    processNumber(agent) { return this.shape(agent)[PROCESS]; }
+    process(agent) { return this.data.processes[this.processNumber(agent)]; }
+    flags(agent) { return this.shape(agent)[FLAGS]; }
+    is(agent, flag) { return (this.flags(agent) & flag) !== 0; }
+    gil(agent) { return GILS[this.shape(agent)[GIL]]; }
     state(agent) {
-      const letter = this.text(this.agents[agent][STATE]);
+      const letter = this.text(this.shape(agent)[STATE]);
       return STATES[letter] || letter;
     }
-    wait(agent) { return this.text(this.agents[agent][WAIT]); }
-    edges(agent) { return this.agents[agent][EDGES]; }
-    more(agent) { return this.agents[agent][MORE] || {}; }
-    stackNumber(agent) { return this.agents[agent][STACK]; }
+    wait(agent) { return this.text(this.shape(agent)[WAIT]); }
+    stackNumber(agent) { return this.shape(agent)[STACK]; }
+    loop(agent) { return this.shape(agent)[LOOP]; }
+    facts(agent) { return (this.agents[agent][FACTS] || []).map((one) => this.text(one)); }
+    holds(agent) {
+      const held = this.agents[agent][HOLDS] || [];
+      return held.flatMap((what, at) => (at % 2 ? [] : [`${this.text(what)}, taken in ${this.text(held[at + 1])}`]));
+    }
 
-    id(agent) {
-      const row = this.agents[agent];
-      return row[KIND] === 1 ? this.text(row[ID]) : String(row[ID]);
+    /** What it needs: {verb, what, wakers, flags, kind, outside}. */
+    edges(agent) {
+      return this.agents[agent][EDGES].map(([number, what, ...wakers]) => {
+        const [verb, flags, kind, outside] = this.data.shapes[number];
+        return { verb: this.text(verb), what: this.text(what), wakers, flags, kind: this.text(kind), outside: outside.map((one) => this.text(one)) };
+      });
     }
 
     /** What people call it: `pay (4092)`, `task Task-7`, `process 12`. */
     label(agent) {
-      const row = this.agents[agent];
-      if (row[KIND] === 2) return `process ${row[ID]}`;
+      const row = this.agents[agent], kind = this.kind(agent);
+      if (kind === "process") return `process ${row[ID]}`;
       const name = this.text(row[NAME]);
-      if (row[KIND] === 1) return `task ${name || this.text(row[ID])}`;
+      if (kind === "task") return `task ${name}`;
       return name ? `${name} (${row[ID]})` : `thread ${row[ID]}`;
     }
 
     shortLabel(agent, most) {
       const row = this.agents[agent];
       const name = this.text(row[NAME]);
-      if (row[KIND] === 0 && name) {
+      if (this.kind(agent) === "thread" && name) {
         const id = ` (${row[ID]})`;
         return PM.cut(name, Math.max(4, most - id.length)) + id;
       }
@@ -101,17 +116,17 @@
 
     /** A sentence on what it does. */
     doing(agent) {
-      const said = this.text(this.agents[agent][DOING]);
+      const said = this.text(this.shape(agent)[DOING]);
       if (said) return said;
-      const edge = this.edges(agent).find((one) => this.text(one[4]) !== "turn") || this.edges(agent)[0];
+      const edges = this.edges(agent), edge = edges.find((one) => one.kind !== "turn") || edges[0];
       return edge ? this.need(edge) : this.state(agent) || "what it does is unknown";
     }
 
     /** `awaits Lock cache.lock, held by task Task-5` */
     need(edge) {
-      const [verb, what, wakers, flags] = edge;
-      let said = `${this.text(verb)} ${this.text(what)}`;
-      const held = ["lock", "rlock", "async-lock", "mutex", "rwlock", "file-lock", "import-lock"].includes(this.text(edge[4]));
+      const { wakers, flags } = edge;
+      let said = `${edge.verb} ${edge.what}`;
+      const held = ["lock", "rlock", "async-lock", "mutex", "rwlock", "file-lock", "import-lock"].includes(edge.kind);
       if (wakers.length === 1 && held) said += `, held by ${this.label(wakers[0])}`;
       if (flags & PM.EDGE.gone) said += ", whose holder is no more";
       return said;
@@ -123,7 +138,7 @@
         this._waiters = new Map();
         this.agents.forEach((row, waiter) => {
           for (const edge of row[EDGES]) {
-            for (const waker of edge[2]) {
+            for (const waker of edge.slice(2)) {
               if (!this._waiters.has(waker)) this._waiters.set(waker, []);
               this._waiters.get(waker).push(waiter);
             }

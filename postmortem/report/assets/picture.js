@@ -9,9 +9,10 @@
     constructor(section, model, number) {
       Object.assign(this, { model, number });
       const { data } = model;
-      this.start = { shown: data.shown, folds: data.folds };
+      this.start = { shown: data.shown, folds: model.folds };
       this.links = new Set();
-      for (const circle of data.circles) circle.forEach((agent, at) => this.links.add(`${agent}>${circle[(at + 1) % circle.length]}`));
+      this.rounds = new Set(model.circles.flat());
+      for (const circle of model.circles) circle.forEach((agent, at) => this.links.add(`${agent}>${circle[(at + 1) % circle.length]}`));
       this.layer = s("g", {});
       this.svg = s("svg", { class: "graph", role: "group", "aria-label":
         "Who waits for whom. Arrow keys move from box to box, Enter opens one, plus and minus zoom.", onkeydown: (e) => this.key(e) },
@@ -89,7 +90,7 @@
 
     agentNode(agent) {
       const { model } = this, place = model.place(agent), marks = model.marks(agent).map(([, text]) => text);
-      const circle = [...this.links].some((link) => link.startsWith(`${agent}>`));
+      const circle = this.rounds.has(agent);
       const lines = [];
       if (model.kind(agent) === "process") lines.push(PM.cut(model.text(model.process(agent).command), TEXT));
       else if (model.several) lines.push(`in process ${model.process(agent).pid}`);
@@ -109,7 +110,7 @@
       const title = PM.plural(fold.length, fold.some((agent) => model.kind(agent) !== noun) ? "other" : noun);
       const marks = model.marks(fold[0]).map(([, text]) => text).filter((mark) => mark !== "main thread");
       const lines = [...(place ? [PM.cut(model.placeText(place), TEXT + 4)] : []), ...(marks.length ? [marks.join(", ")] : [])];
-      const circle = fold.some((agent) => [...(model.edges(agent)[0] || [0, 0, []])[2]].some((waker) => this.links.has(`${agent}>${waker}`)));
+      const circle = fold.some((agent) => this.rounds.has(agent));
       return {
         id: `f${at}`, title, lines, stacked: true, round: noun === "task",
         classes: ["fold", noun, ...model.marks(fold[0]).map(([kind]) => kind), circle ? "circle" : ""].join(" "),
@@ -118,24 +119,23 @@
     }
 
     connect(agent, edge, at, alone) {
-      const { model } = this, from = this.home.get(agent), label = `${model.text(edge[0])} ${model.text(edge[1])}`;
-      const kind = model.text(edge[4]);
-      const there = edge[2].filter((waker) => this.home.has(waker)), hidden = edge[2].length - there.length;
+      const { model } = this, from = this.home.get(agent), label = `${edge.verb} ${edge.what}`;
+      const { kind, verb, wakers } = edge, there = wakers.filter((waker) => this.home.has(waker)), hidden = wakers.length - there.length;
       for (const waker of there) {
         const to = this.home.get(waker);
         if (from === to && !alone) continue;
-        this.arrow(from, to, label, model.text(edge[0]), [kind, edge[3] & PM.EDGE.inferred ? "inferred" : "",
-          this.links.has(`${agent}>${waker}`) ? "circle" : "", edge[3] & PM.EDGE.signals ? "signals" : ""], model.need(edge));
+        this.arrow(from, to, label, verb, [kind, edge.flags & PM.EDGE.inferred ? "inferred" : "",
+          this.links.has(`${agent}>${waker}`) ? "circle" : "", edge.flags & PM.EDGE.signals ? "signals" : ""], model.need(edge));
       }
       if (!alone) return;
       if (hidden && !there.length) {
-        this.nodes.push({ id: `h${agent}-${at}`, title: hidden === 1 ? model.shortLabel(edge[2][0], TEXT) : `${PM.count(hidden)} others`,
+        this.nodes.push({ id: `h${agent}-${at}`, title: hidden === 1 ? model.shortLabel(edge.wakers[0], TEXT) : `${PM.count(hidden)} others`,
           lines: ["choose to show"], classes: "end hidden", said: `${PM.count(hidden)} who could end it: choose to show` });
-        this.arrow(from, `h${agent}-${at}`, label, model.text(edge[0]), [kind], model.need(edge));
-      } else if (!edge[2].length) {
+        this.arrow(from, `h${agent}-${at}`, label, verb, [kind], model.need(edge));
+      } else if (!edge.wakers.length) {
         const text = this.end(edge);
         this.nodes.push({ id: `e${agent}-${at}`, title: PM.cut(text, TEXT), lines: [], classes: "end", said: text });
-        this.arrow(from, `e${agent}-${at}`, label === text ? "" : label, model.text(edge[0]), [kind], model.need(edge));
+        this.arrow(from, `e${agent}-${at}`, label === text ? "" : label, verb, [kind], model.need(edge));
       }
     }
 
@@ -158,10 +158,10 @@
     }
 
     end(edge) {
-      const outside = (edge[5] || []).map((one) => this.model.text(one));
-      if (edge[3] & PM.EDGE.gone) return "its holder is no more";
+      const { outside } = edge;
+      if (edge.flags & PM.EDGE.gone) return "its holder is no more";
       if (outside.length) return outside.join(" or ");
-      if (edge[3] & PM.EDGE.everyone) return "not known: anyone of the process";
+      if (edge.flags & PM.EDGE.everyone) return "not known: anyone of the process";
       return "nobody is left who could";
     }
 
@@ -229,7 +229,7 @@
       if (!element) return;
       if (id[0] === "h") {
         const [agent, at] = id.slice(1).split("-").map(Number);
-        const fresh = this.model.edges(agent)[at][2];
+        const fresh = this.model.edges(agent)[at].wakers;
         this.add(fresh);
         this.draw();
         this.choose(`a${fresh[0]}`, focus);
@@ -286,7 +286,7 @@
         }));
       };
       offer(model.waiters(agent), "Add who waits for it");
-      offer([...new Set(model.edges(agent).flatMap((edge) => edge[2]))], "Add for whom it waits");
+      offer([...new Set(model.edges(agent).flatMap((edge) => edge.wakers))], "Add for whom it waits");
     }
 
     key(event) {

@@ -1,8 +1,9 @@
 """Threads, tasks and processes as rows of a page's data, each with what it waits for.
 
-A row: [kind, process, id, name, stack, state, GIL, wait, doing, flags, edges, more]; kind 0 is a thread, 1 a task, 2 a process
-as a whole. Numbers at places 2 to 8 are those of the tables, but for a thread's tid. An edge: [verb, what, wakers, flags,
-kind, outside].
+A row: [shape, id, name, edges, holds, facts], the last ones left out where there is nothing. Its shape, which alike ones share:
+[kind, process, stack, state, GIL, wait, doing, flags, loop]; kind 0 is a thread, 1 a task, 2 a process as a whole; loop is the
+agent that runs a task's event loop. An edge: [shape, what, waker, …], its shape: [verb, flags, kind, outside]. ``holds`` has what
+and where in turn. All of them are numbers: of the tables, of other rows, or a tid, a pid.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from .. import chains, details, grouping, stacks, wording
 from .tables import Tables
 
 Row = List[object]
+Shape = Tuple[object, ...]
 
 #: Beyond that a page says how many it leaves out.
 THREADS, TASKS = 5000, 25_000
@@ -38,6 +40,7 @@ class Agents:
         self.number: Dict[Agent, int] = {}
         self.left_out = self._numbered(evidence)
         self._process = {process.pid: at for at, process in enumerate(evidence.processes)}
+        self._shapes: Dict[Shape, int] = {}
         self.rows: List[Row] = [self._row(agent) for agent in self.number]
         self.processes = [self._about(process) for process in evidence.processes]
 
@@ -52,34 +55,48 @@ class Agents:
         return {"threads": max(0, len(threads) - THREADS), "tasks": max(0, len(tasks) - TASKS)}
 
     def _row(self, agent: Agent) -> Row:
-        places = self._graph.places
+        places, string = self._graph.places, self._tables.string
         thread, task, process = places.thread(agent), places.task(agent), places.by_pid[agent.pid].process
         if thread is not None:
-            row = self._thread(agent, thread, process)
+            shape, ident, name = self._thread(agent, thread, process), thread.tid, string(thread.name)
         elif task is not None:
-            row = self._task(agent, task)
+            shape, ident, name = self._task(agent, task), -1, string(task.name or task.id)
         else:
-            row = [2, self._process[agent.pid], agent.pid, -1, -1, self._tables.string(process.state), 0, -1, -1]
-        row.append(self._flags(agent, thread))
-        row.append([self._edge(edge) for edge in self._graph.edges.get(agent, ()) if not agent.is_process])
-        more = self._more(agent, thread, task, process)
-        return [*row, more] if more else row
+            shape, ident, name = (2, self._process[agent.pid], -1, string(process.state), 0, -1, -1), agent.pid, -1
+        shape = (*shape, self._flags(agent, thread), self._loop(agent, task))
+        edges = [self._edge(edge) for edge in self._graph.edges.get(agent, ()) if not agent.is_process]
+        row: Row = [self._shape(shape), ident, name, edges]
+        holds, facts = self._holds(agent, thread, task), self._facts(thread)
+        if holds or facts:
+            row.append(holds)
+        if facts:
+            row.append(facts)
+        return row
 
-    def _thread(self, agent: Agent, thread: Thread, process: Process) -> Row:
+    def _shape(self, shape: Shape) -> int:
+        return self._shapes.setdefault(shape, len(self._shapes))
+
+    @property
+    def shapes(self) -> List[Shape]:
+        return list(self._shapes)
+
+    def _thread(self, agent: Agent, thread: Thread, process: Process) -> Shape:
         string = self._tables.string
-        gil = ("unknown", "holds", "waits", "detached").index(thread.gil) if thread.gil in _GIL else 0
         kind = thread.wait.kind if thread.wait is not None else None
         doing = wording.doing(thread, self._lens(agent, thread, process), self._term)
-        stack = self._tables.stack(thread.stack, thread.left_out)
-        return [0, self._process[agent.pid], thread.tid, string(thread.name), stack, string(thread.state), gil, string(kind),
-                string(doing)]  # fmt: skip
+        return (0, self._process[agent.pid], self._tables.stack(thread.stack, thread.left_out), string(thread.state),
+                _GIL.index(thread.gil) if thread.gil in _GIL else 0, string(kind), string(doing))  # fmt: skip
 
-    def _task(self, agent: Agent, task: Task) -> Row:
+    def _task(self, agent: Agent, task: Task) -> Shape:
         string = self._tables.string
         kind = task.wait.kind if task.wait is not None else None
         doing = None if task.wait is not None else "waits for nothing but its turn" if task.ready else task.awaiting
-        return [1, self._process[agent.pid], string(task.id if task.name != task.id else None), string(task.name or task.id),
-                self._tables.stack(task.stack), string(task.state), 0, string(kind), string(doing)]  # fmt: skip
+        stack = self._tables.stack(task.stack)
+        return (1, self._process[agent.pid], stack, string(task.state), 0, string(kind), string(doing))
+
+    def _loop(self, agent: Agent, task: Optional[Task]) -> int:
+        loop = self._graph.places.by_pid[agent.pid].loops.get(task.loop or "") if task is not None else None
+        return self.number.get(Agent(agent.pid, loop.tid), -1) if loop is not None and loop.tid is not None else -1
 
     def _lens(self, agent: Agent, thread: Thread, process: Process) -> Process:
         """The process with nothing but what this thread waits for: searching all of it for each of thousands takes long."""
@@ -101,49 +118,37 @@ class Agents:
             flags |= DAEMON * bool(thread.daemon)
         return flags
 
-    def _edge(self, edge: Edge) -> List[object]:
+    def _edge(self, edge: Edge) -> List[int]:
         flags = ALL_NEEDED * edge.all_needed | EVERYONE * edge.everyone | SIGNALS * edge.signals | GONE * edge.gone
         flags |= INFERRED * (edge.basis == "inferred") | ENDS * (edge.endless is False)
-        wakers = [self.number[waker] for waker in edge.wakers[:_WAKERS] if waker in self.number]
         string = self._tables.string
-        row = [string(edge.verb), string(edge.what), wakers, flags, string(edge.kind)]
-        return [*row, [string(what) for what in edge.outside]] if edge.outside else row
+        shape = (string(edge.verb), flags, string(edge.kind), tuple(string(what) for what in edge.outside))
+        wakers = [self.number[waker] for waker in edge.wakers[:_WAKERS] if waker in self.number]
+        return [self._shape(shape), string(edge.what), *wakers]
 
-    def _more(
-        self, agent: Agent, thread: Optional[Thread], task: Optional[Task], process: Process
-    ) -> Optional[Dict[str, object]]:
-        """What only some have; the keys stand for headings of the page."""
-        found: Dict[str, object] = {}
-        holds = [f"{what}, taken in {where}" for what, where in self._holds(agent, thread, task)]
-        if holds:
-            found["holds"] = [self._tables.string(said) for said in holds]
-        if thread is not None:
-            said = [details.exception(raised) for raised in thread.exceptions[:3]]
-            work = wording.work((thread,))
-            if work:
-                said.append(f"Over the window it {work}.")
-            if thread.calling is not None:
-                detail = f" ({thread.calling.detail})" if thread.calling.detail else ""
-                said.append(f"It is in a call of {thread.calling.function}{detail}.")
-            if thread.recursion is not None:
-                said.append(f"Recursion: {details.turns(thread.recursion)}.")
-            if said:
-                found["facts"] = [self._tables.string(one) for one in said]
-        if task is not None and task.loop is not None:
-            loop = self._graph.places.by_pid[agent.pid].loops.get(task.loop)
-            runner = self.number.get(Agent(agent.pid, loop.tid)) if loop is not None and loop.tid is not None else None
-            if runner is not None:
-                found["loop"] = runner
-        return found or None
-
-    def _holds(self, agent: Agent, thread: Optional[Thread], task: Optional[Task]) -> Iterator[Tuple[str, str]]:
+    def _holds(self, agent: Agent, thread: Optional[Thread], task: Optional[Task]) -> List[int]:
         held = thread.holds if thread is not None else task.holds if task is not None else ()
+        found = []
         for ident, frame in list(dict.fromkeys((one.resource, one.frame) for one in held))[:_HELD]:
             what = self._graph.places.resource(agent.pid, ident)
-            yield (
-                what.description if what is not None else ident,
-                f"{frame.function} at {wording.short_path(frame.file)}:{frame.line or '?'}",
-            )
+            where = f"{frame.function} at {wording.short_path(frame.file)}:{frame.line or '?'}"
+            found += [self._tables.string(what.description if what is not None else ident), self._tables.string(where)]
+        return found
+
+    def _facts(self, thread: Optional[Thread]) -> List[int]:
+        """Sentences on what only some threads have."""
+        if thread is None:
+            return []
+        said = [details.exception(raised) for raised in thread.exceptions[:3]]
+        work = wording.work((thread,))
+        if work:
+            said.append(f"Over the window it {work}.")
+        if thread.calling is not None:
+            detail = f" ({thread.calling.detail})" if thread.calling.detail else ""
+            said.append(f"It is in a call of {thread.calling.function}{detail}.")
+        if thread.recursion is not None:
+            said.append(f"Recursion: {details.turns(thread.recursion)}.")
+        return [self._tables.string(one) for one in said]
 
     def _about(self, process: Process) -> Dict[str, object]:
         said = [details.held_up(process), details.stopped_world(process), details.collecting(process)]
@@ -159,7 +164,7 @@ class Agents:
         }
 
 
-_GIL = frozenset(("holds", "waits", "detached"))
+_GIL = ("unknown", "holds", "waits", "detached")
 
 
 def _loop(ident: str, tid: Optional[int], ready: Optional[int], spins: Optional[float]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Dict, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 from ...evidence import Evidence
 from ...findings import Diagnosis
@@ -24,11 +24,12 @@ def collected(evidence: Evidence, diagnosis: Diagnosis) -> Dict[str, object]:
     culprits = {tables.place(c.file, c.line): None for f in diagnosis.findings for c in f.culprits}
     found: Dict[str, object] = {
         "agents": agents.rows,
+        "shapes": agents.shapes,
         "leftOut": agents.left_out,
         "processes": agents.processes,
         "shown": [number[a] for a in shown.agents if a in number],
-        "folds": [[number[a] for a in fold if a in number] for fold in shown.folds],
-        "circles": [[number[a] for a in circle if a in number] for circle in shown.circles],
+        "folds": [_runs([number[a] for a in fold if a in number]) for fold in shown.folds],
+        "circles": [_runs([number[a] for a in circle if a in number]) for circle in shown.circles],
         "culprits": _pairs(culprits),
         "samples": windows.samples(evidence, number, tables),
         "timelines": windows.timelines(evidence, number, tables),
@@ -36,6 +37,17 @@ def collected(evidence: Evidence, diagnosis: Diagnosis) -> Dict[str, object]:
         "terms": wording.TERMS,
     }
     return {**found, "frames": tables.frames, "stacks": tables.stacks, "lines": tables.lines, "strings": tables.strings}
+
+
+def _runs(numbers: Sequence[int]) -> List[object]:
+    """Neighbouring numbers as [first, last]."""
+    runs: List[List[int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return [run[0] if run[0] == run[1] else run for run in runs]
 
 
 def _pairs(places: Dict[Tuple[int, int], None]) -> object:

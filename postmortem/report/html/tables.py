@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Dict, Hashable, List, Optional, Sequence, Tuple
+import re
+from typing import Dict, Hashable, List, Optional, Sequence, Set, Tuple
 
 from ...evidence import Evidence, Frame, LeftOut, PythonFrame
 from .. import wording
@@ -13,6 +14,9 @@ from .source import pieces
 _INNER, _OUTER = 150, 50
 _LINES = 3000  # source lines that are coloured in one page
 
+#: A name that ends in a number, which has no more digits than a script can count with.
+_NUMBERED = re.compile(r"(.*[^0-9])(0|[1-9][0-9]{0,8})\Z", re.S)
+
 OWN, LIBRARY, NATIVE = 0, 1, 2
 
 FrameRow = List[object]
@@ -22,12 +26,13 @@ class Tables:
     """Strings, frames, stacks and source lines by number. Everything that goes in is made printable here."""
 
     def __init__(self, evidence: Evidence) -> None:
-        self.strings: List[str] = []
+        self.strings: List[object] = []
         self.frames: List[FrameRow] = []
         self.stacks: List[List[object]] = []
         self.lines: Dict[str, List[str]] = {}
         self._evidence = evidence
         self._string: Dict[str, int] = {}
+        self._beginnings: Set[str] = set()
         self._frame: Dict[Hashable, int] = {}
         self._stack: Dict[Hashable, int] = {}
 
@@ -37,9 +42,21 @@ class Tables:
             return -1
         known = self._string.get(value)
         if known is None:
+            written = self._written(visible(value))
             known = self._string[value] = len(self.strings)
-            self.strings.append(visible(value))
+            self.strings.append(written)
         return known
+
+    def _written(self, value: str) -> object:
+        """Of ``Task-1``, ``Task-2``, … all but the first are the number of ``Task-`` and their own."""
+        found = _NUMBERED.match(value)
+        if found is None:
+            return value
+        beginning, digits = found.groups()
+        if beginning not in self._beginnings:
+            self._beginnings.add(beginning)
+            return value
+        return [self.string(beginning), int(digits)]
 
     def stack(self, frames: Sequence[Frame], left_out: Optional[LeftOut] = None) -> int:
         """A stack's number. Row: [numbers of its frames, how many are left out, behind how many of these]."""
@@ -58,9 +75,11 @@ class Tables:
 
     def frame(self, frame: Frame) -> int:
         """A frame's number. Row: [kind, function, file, line, whole path or module, address of a nameless native one]."""
-        key: Hashable = frame if isinstance(frame, PythonFrame) else (frame.function, frame.module, frame.file, frame.line)
-        if not isinstance(frame, PythonFrame) and frame.function is None:
-            key = (key, frame.address)
+        key: Hashable
+        if isinstance(frame, PythonFrame):
+            key = (frame.file, frame.line, frame.qualname or frame.function)
+        else:
+            key = (frame.function, frame.module, frame.file, frame.line, frame.address if frame.function is None else None)
         known = self._frame.get(key)
         if known is None:
             known = self._frame[key] = len(self.frames)

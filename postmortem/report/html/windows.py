@@ -49,30 +49,26 @@ def length(evidence: Evidence) -> int:
 
 
 def _lane(stretches: Sequence[Stretch], most: int) -> str:
-    """Stretches shorter than a step are lost to what lasted longest in it; steps grow until the string is short enough."""
-    step = 1
-    while True:
-        text = _runs(stretches, step)
-        if len(text) <= most or step > 1000:
-            return text
+    """Ends are moved to the next multiple of a step, which grows until the string is short enough; what no step is left of is
+    not drawn."""
+    ends = [(_LETTERS.get(stretch.doing, "u"), _ms(stretch.last_s)) for stretch in stretches]
+    begin, step = _ms(stretches[0].first_s), 1
+    text = _runs(ends, begin, step)
+    while len(text) > most and step < 1000:
         step *= 2
+        text = _runs(ends, begin, step)
+    return text
 
 
-def _runs(stretches: Sequence[Stretch], step: int) -> str:
-    runs: List[List[object]] = []
-    begin = _ms(stretches[0].first_s)
-    if begin > 0:
-        runs.append(["u", begin])
-    for stretch in stretches:
-        end = max(begin, -(-_ms(stretch.last_s) // step) * step if step > 1 else _ms(stretch.last_s))
-        letter = _LETTERS.get(stretch.doing, "u")
-        if end == begin:
+def _runs(ends: Sequence[Tuple[str, int]], begin: int, step: int) -> str:
+    runs: List[Tuple[str, int]] = [("u", begin)] if begin > 0 else []
+    for letter, end in ends:
+        later = -(-end // step) * step - begin
+        if later <= 0:
             continue
-        if runs and runs[-1][0] == letter:
-            runs[-1][1] = int(str(runs[-1][1])) + end - begin
-        else:
-            runs.append([letter, end - begin])
-        begin = end
+        before = runs.pop()[1] if runs and runs[-1][0] == letter else 0
+        runs.append((letter, before + later))
+        begin += later
     return "".join(f"{letter}{lasts}" for letter, lasts in runs)
 
 
