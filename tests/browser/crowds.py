@@ -82,7 +82,8 @@ def thrashing() -> Tuple[ev.Evidence, fi.Diagnosis]:
         ev.Thread(
             11 + n, f"worker-{n}", "S", "waits" if n else "holds", ev.Wait("gil", "futex") if n else None,
             stack=(frame("crunch", 30 + n), frame("run", 9)),
-            samples=(ev.Sample(60, 0.0, 0.9, (frame("crunch", 30), frame("run", 9))), ev.Sample(40, 0.1, 1.0, (frame("run", 9),))),
+            samples=(ev.Sample(60, 0.0, 0.9, (frame("crunch", 30), frame("run", 9))),
+                     ev.Sample(40, 0.1, 1.0, (frame("run", 9),))),
             timeline=tuple(ev.Stretch(k / 100, (k + 1) / 100, turns[(k + n) % 3]) for k in range(100)),
             is_main=n == 0,
         )

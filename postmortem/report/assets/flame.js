@@ -119,10 +119,19 @@
       this.place.querySelector("svg").setAttribute("role", "group");
       this.place.querySelector("svg").setAttribute("aria-label", "Flame graph. Up and down move to callers and callees, left and right to " +
         "neighbours, Enter widens a frame, Escape shows all.");
+      this.settle();
       this.chart.transitionDuration(PM.calm() ? 0 : 200);
       this.label(0);
       if (this.search.value) this.find();
       else this.readout.textContent = `${PM.plural(this.all, this.unit)} in all`;
+    }
+
+    /** At once, what the library would let grow over some hundred milliseconds. */
+    settle() {
+      const place = d3.select(this.place);
+      place.selectAll("g.frame").interrupt();
+      place.selectAll("g.frame rect").interrupt().attr("width", (d) => (d.x1 - d.x0) * this.width);
+      place.selectAll(".d3-flame-graph-label").interrupt().text((d) => d.data.name);
     }
 
     said(d) {

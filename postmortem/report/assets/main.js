@@ -19,6 +19,7 @@
       flame = new PM.Flame(part("flame"), model, number);
       new PM.Timeline(part("timeline"), model, number, app);
       report.dataset.ready = "yes";
+      performance.mark("ready");
     };
     app.flame = (agent) => {
       rest();

@@ -177,9 +177,9 @@
       }));
       this.fit();
       const { agents } = this.model;
-      const here = this.home.size, all = agents.filter((row) => row[0] !== 2).length;
-      this.left.textContent = here < all ? `The picture shows the telling part: ${PM.count(here)} of ${PM.plural(all, "thread or task").replace("taskss", "tasks")}. ` +
-        "Choose a box to add those who wait for it, or find anybody in the list below." : "";
+      const rest = agents.length - this.home.size;
+      this.left.textContent = `${PM.count(this.visible.size)} stand in the picture one by one, ${PM.count(this.home.size - this.visible.size)} folded, ` +
+        `${PM.count(rest)} not. ${rest ? "A chosen box can add its neighbours; the list below can add anybody." : ""}`;
       if (this.chosen && this.element(this.chosen)) this.element(this.chosen).setAttribute("tabindex", 0);
       else if (this.layer.querySelector(".node")) this.layer.querySelector(".node").setAttribute("tabindex", 0);
       if (focus) this.layer.querySelector('[tabindex="0"]')?.focus();

@@ -7,7 +7,7 @@ from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ...evidence import Evidence, Gap, Thread
 from ...findings import Culprit, Diagnosis, Finding, Victim
-from ...waitgraph import graph_of
+from ...waitgraph import Chain, WaitGraph, graph_of
 from .. import chains, crashes, details, highlight, stacks, text, wording
 from ..underline import Span
 from . import source
@@ -240,11 +240,15 @@ def chain(evidence: Evidence, diagnosis: Diagnosis) -> Optional[Markup]:
     """The way from the main thread to whoever holds everything up: the picture in words."""
     graph = graph_of(evidence)
     lead = diagnosis.findings[0] if diagnosis.findings else None
-    told = [chains.links_of(graph, one) for one in chains.telling(graph, evidence, lead)]
-    if not told:
-        return None
-    lists = [el("ol", *(block("li", sentence) for sentence in sentences), class_="chain") for sentences in told]
-    return join(lists)
+    return join(_links(graph, one) for one in chains.telling(graph, evidence, lead)) or None
+
+
+def _links(graph: WaitGraph, chain: Chain) -> Markup:
+    items = [block("li", sentence) for sentence in chains.links_of(graph, chain)]
+    left = len(chain.edges) + 1 - len(items)
+    if left:
+        items.append(el("li", f"{wording.plural(left, 'more link')}: `-f json` shows all."))
+    return el("ol", *items, class_="chain")
 
 
 # ---------------------------------------------------------------------- the limits of it
