@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Tuple
 
@@ -108,6 +109,13 @@ class Opened:
         self.tab.on("request", lambda request: self.asked.append(request.url) if request.url != address else None)
         self.tab.goto(address)
         self.tab.wait_for_selector("[data-ready]", state="attached")
+
+    def until(self, expression: str) -> None:
+        """Waits until it holds. Playwright's own way would have the page evaluate a string, which its policy forbids."""
+        deadline = time.monotonic() + 30
+        while not self.tab.evaluate(expression):
+            assert time.monotonic() < deadline, expression
+            self.tab.wait_for_timeout(30)
 
     def focused(self) -> str:
         """The accessible name of what has the focus."""

@@ -7,7 +7,7 @@
 
   function key(model, agent, grouped) {
     if (!grouped || model.kind(agent) === "process") return agent;
-    const edges = model.agents[agent][3].map((edge) => edge[0]).join("/");
+    const edges = model.needs(agent);
     const about = model.flags(agent) & ~PM.FLAG.daemon;
     return `${model.kind(agent)}|${model.processNumber(agent)}|${model.stackNumber(agent)}|${model.gil(agent)}|${model.wait(agent)}|${edges}|${about}`;
   }

@@ -52,6 +52,11 @@
       return held.flatMap((what, at) => (at % 2 ? [] : [`${this.text(what)}, taken in ${this.text(held[at + 1])}`]));
     }
 
+    /** The kinds of what it needs, without whom and what exactly. */
+    needs(agent) {
+      return this.agents[agent][EDGES].map(([number]) => `${this.data.shapes[number][0]}-${this.data.shapes[number][2]}`).join("/");
+    }
+
     /** What it needs: {verb, what, wakers, flags, kind, outside}. */
     edges(agent) {
       return this.agents[agent][EDGES].map(([number, what, ...wakers]) => {
