@@ -15,9 +15,8 @@ from postmortem import findings as fi
 from postmortem.classify.engine import classify
 from postmortem.report.html import page as html
 from tests.corpora.cases import ROOT
-from tests.unit.report.samples import hostile
-
-from .crowds import crowd, thrashing
+from tests.unit.report.crowds import crowd, thrashing
+from tests.unit.report.samples import BAD_IN_HTML, hostile
 
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -77,7 +76,11 @@ def recorded(name: str) -> Sample:
     return evidence, classify(evidence)
 
 
-_MADE: Dict[str, Callable[[], Sample]] = {"crowd": crowd, "thrashing": thrashing, "hostile": hostile}
+_MADE: Dict[str, Callable[[], Sample]] = {
+    "crowd": crowd,
+    "thrashing": thrashing,
+    "hostile": lambda: hostile(BAD_IN_HTML + "x" * 10_000),
+}
 
 
 @pytest.fixture(scope="session")

@@ -58,6 +58,11 @@ def test_the_wheel_carries_what_lies_outside_the_package(wheel: Path) -> None:
     assert {"postmortem/report/report.schema.json", "postmortem/py.typed"} <= set(names)
     pages = {name.rsplit("/", 1)[1] for name in names if name.endswith(".1") and "/data/share/man/man1/" in name}
     assert pages == {"postmortem.1", *(f"postmortem-{command}.1" for command in cli.commands.commands)}
+    assert "postmortem/report/report.schema.json" in names
+    assets = ROOT / "postmortem" / "report" / "assets"
+    wanted = {str(path.relative_to(ROOT)) for path in assets.rglob("*") if path.is_file()}
+    assert len(wanted) > 15
+    assert wanted <= set(names)
     assert not [name for name in names if name.startswith(("tests/", "corpora/", "gdb/"))]
 
 

@@ -45,7 +45,8 @@ def choose(graph: WaitGraph, evidence: Evidence, diagnosis: Diagnosis, cited: It
     chosen.alike(mains[:1])
     chosen.neighbours()
     if not chosen.busy:
-        chosen.alike([agent for agent in graph.agents if agent in graph.stuck_agents])
+        stuck = graph.stuck_agents
+        chosen.alike([agent for agent in graph.agents if agent in stuck])
         chosen.alike(mains)
     if not chosen.busy:
         chosen.alike([agent for agent in graph.agents if not agent.is_process])

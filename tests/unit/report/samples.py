@@ -130,6 +130,10 @@ def sleeper() -> Tuple[ev.Evidence, fi.Diagnosis]:
 
 
 BAD = "a\x1b[2J\nVerdict: all fine\r\u202egnp\u2028\udc80::error::x##[error]"
+#: What a page might obey.
+BAD_IN_HTML = (
+    f"""</script><script>window.hacked=1</script><img src=x onerror=window.hacked=2>" onfocus="window.hacked=3 {BAD}<!--"""
+)
 
 _EVIL = "http://evil.example/x"
 #: What names may carry, by what it would break. Each has MARKER in it, by which it is found again.
