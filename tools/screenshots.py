@@ -3,7 +3,7 @@
     python -m tools.screenshots
 
 Renders recorded cases of corpora/, opens them in Chromium and writes docs/screenshots/*.png. Needs the package chromium, and what
-'.[test]' installs; Pillow, if it is there, makes the files smaller.
+'.[test]' installs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Picture(NamedTuple):
 
 PICTURES: Dict[str, Picture] = {
     "verdict.png": Picture("lock-order-deadlock/worker-process", "light", 1240, 820, "body"),
-    "waits.png": Picture("lock-order-deadlock/worker-process", "dark", 1240, 820, ".picture"),
+    "waits.png": Picture("lock-order-deadlock/worker-process", "dark", 1240, 760, ".stage"),
     "phone.png": Picture("gil-thrash/websocket-testclient", "light", 390, 844, "body"),
 }
 
@@ -59,23 +59,12 @@ def main() -> int:
             )  # fmt: skip
             tab.goto(path.as_uri())
             tab.wait_for_selector("[data-ready]", state="attached")
-            tab.locator(picture.at).first.evaluate("element => element.scrollIntoView()")
+            tab.locator(picture.at).first.evaluate("element => { element.scrollIntoView(); scrollBy(0, -60); }")
             tab.screenshot(path=str(FOLDER / name))
             tab.close()
-            print(f"{name}: {_smaller(FOLDER / name):,} bytes")
+            print(f"{name}: {(FOLDER / name).stat().st_size:,} bytes")
         browser.close()
     return 0
-
-
-def _smaller(path: Path) -> int:
-    """With a palette: the pages have few colours."""
-    try:
-        from PIL import Image  # noqa: PLC0415
-    except ImportError:
-        return path.stat().st_size
-    with Image.open(path) as image:
-        image.convert("RGB").quantize(128).save(path, optimize=True)
-    return path.stat().st_size
 
 
 if __name__ == "__main__":
