@@ -66,8 +66,8 @@
       if (this.wait.value && model.wait(agent) !== this.wait.value) return false;
       if (this.state.value && model.state(agent) !== this.state.value) return false;
       if (this.gil && this.gil.value && (model.kind(agent) !== "thread" || model.gil(agent) !== this.gil.value)) return false;
-      if (this.cited.checked && !(flags & (PM.FLAG.culprit | PM.FLAG.victim))) return false;
-      if (!this.idle.checked && flags & PM.FLAG.idle && !(flags & (PM.FLAG.culprit | PM.FLAG.victim | PM.FLAG.main))) return false;
+      if (this.cited.checked && !(flags & PM.FLAG.cited)) return false;
+      if (!this.idle.checked && flags & PM.FLAG.idle && !(flags & (PM.FLAG.cited | PM.FLAG.main))) return false;
       const words = this.search.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
       return !words.length || words.every((word) => this._text(agent).includes(word));
     }

@@ -33,7 +33,13 @@
             h("li", {}, h("span", { class: `swatch flame-${kind}` }), text))),
         this.place, this.readout].filter(Boolean));
       this.draw();
-      new ResizeObserver(() => this.chart && this.place.clientWidth !== this.width && this.draw()).observe(this.place);
+      // Of the section: a scroll bar that comes with a drawing must not cause the next one.
+      let room = section.clientWidth;
+      new ResizeObserver(() => {
+        if (section.clientWidth === room) return;
+        room = section.clientWidth;
+        this.draw();
+      }).observe(section);
     }
 
     choices() {
@@ -50,7 +56,7 @@
     }
 
     rank(agent) {
-      const { model } = this, cited = model.is(agent, PM.FLAG.culprit | PM.FLAG.victim) ? 1e6 : 0;
+      const { model } = this, cited = model.is(agent, PM.FLAG.cited) ? 1e6 : 0;
       return cited + (model.is(agent, PM.FLAG.main) ? 1e5 : 0) + model.samples(agent).length;
     }
 

@@ -14,7 +14,7 @@
 
   const rank = (model, agent) => {
     const flags = model.flags(agent);
-    return (flags & PM.FLAG.culprit ? 0 : flags & PM.FLAG.victim ? 1 : flags & PM.FLAG.main ? 2 : flags & PM.FLAG.idle ? 5 : 3) +
+    return (flags & PM.FLAG.culprit ? 0 : flags & PM.FLAG.victim ? 1 : flags & PM.FLAG.main ? 2 : flags & PM.FLAG.cited ? 2.5 : flags & PM.FLAG.idle ? 5 : 3) +
       (model.kind(agent) === "process" ? 1.5 : 0);
   };
 

@@ -13,7 +13,7 @@
   /** [7, [9, 11]] are 7, 9, 10, 11. */
   const unrolled = (runs) => runs.flatMap((run) => (Array.isArray(run) ? Array.from({ length: run[1] - run[0] + 1 }, (_, at) => run[0] + at) : [run]));
 
-  PM.FLAG = { culprit: 1, victim: 2, idle: 4, main: 8, stuck: 16, likely: 32, gc: 64, daemon: 128 };
+  PM.FLAG = { culprit: 1, victim: 2, idle: 4, main: 8, stuck: 16, likely: 32, gc: 64, daemon: 128, cited: 256 };
   PM.EDGE = { all: 1, everyone: 2, signals: 4, gone: 8, inferred: 16, ends: 32 };
   PM.FRAME = { own: 0, library: 1, native: 2 };
 
@@ -156,7 +156,8 @@
     marks(agent) {
       const flags = this.flags(agent), found = [];
       if (flags & PM.FLAG.main) found.push(["main", "main thread", "The thread that the program began with."]);
-      if (flags & PM.FLAG.culprit) found.push(["culprit", "cited as cause", "The verdict, or another finding, names it as a cause."]);
+      if (flags & PM.FLAG.culprit) found.push(["culprit", "cited as cause", "The verdict names it as a cause."]);
+      else if (flags & PM.FLAG.cited && !(flags & PM.FLAG.victim)) found.push(["cited", "also named", "Another finding names it: see “Also found”."]);
       if (flags & PM.FLAG.victim) found.push(["victim", "suffers", "It is held up by what was found."]);
       if (flags & PM.FLAG.stuck) found.push(["stuck", "can never move", "Nobody is left who could end its wait."]);
       if (flags & PM.FLAG.likely) found.push(["stuck", "probably stuck", "If what was inferred holds, nobody can end its wait."]);

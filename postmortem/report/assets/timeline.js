@@ -42,7 +42,7 @@
     /** Cited ones first, then those that changed most often. */
     rank(agent) {
       const flags = this.model.flags(agent);
-      return (flags & (PM.FLAG.culprit | PM.FLAG.victim) ? 0 : flags & PM.FLAG.main ? 1e6 : 2e6) - Math.min(9e5, this.stretches(agent).length);
+      return (flags & PM.FLAG.cited ? 0 : flags & PM.FLAG.main ? 1e6 : 2e6) - Math.min(9e5, this.stretches(agent).length);
     }
 
     legend() {

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Dict, FrozenSet, Iterator, List, Optional, Sequence, Set, Tuple
 
 from ...evidence import Evidence, Process, Task, Thread, replace
-from ...findings import Diagnosis
+from ...findings import Diagnosis, Finding
 from ...waitgraph import Agent, Edge, WaitGraph
 from .. import chains, details, grouping, stacks, wording
 from .tables import Tables
@@ -22,7 +22,7 @@ Shape = Tuple[object, ...]
 #: Beyond that a page says how many it leaves out.
 THREADS, TASKS = 5000, 25_000
 
-CULPRIT, VICTIM, IDLE, MAIN, STUCK, LIKELY_STUCK, GC, DAEMON = (1 << bit for bit in range(8))
+CULPRIT, VICTIM, IDLE, MAIN, STUCK, LIKELY_STUCK, GC, DAEMON, CITED = (1 << bit for bit in range(9))
 ALL_NEEDED, EVERYONE, SIGNALS, GONE, INFERRED, ENDS = (1 << bit for bit in range(6))
 
 _WAKERS = 50  # of one edge that are written down
@@ -35,8 +35,9 @@ class Agents:
     def __init__(self, evidence: Evidence, diagnosis: Diagnosis, graph: WaitGraph, tables: Tables) -> None:
         self._graph, self._tables = graph, tables
         self._term = wording.Glossary(wording.TERMS)  # a page explains the terms itself
-        self.blamed = frozenset(_culprits(graph, diagnosis))
+        self.blamed = frozenset(_culprits(graph, causes(diagnosis)))
         self.suffering = _victims(graph, diagnosis)
+        self.cited = frozenset(_culprits(graph, diagnosis.findings)) | self.blamed | self.suffering
         self.number: Dict[Agent, int] = {}
         self.left_out = self._numbered(evidence)
         self._process = {process.pid: at for at, process in enumerate(evidence.processes)}
@@ -46,7 +47,7 @@ class Agents:
 
     def _numbered(self, evidence: Evidence) -> Dict[str, int]:
         """Those that findings name first: they are never left out."""
-        cited = self.blamed | self.suffering
+        cited = self.cited
         threads = [Agent(p.pid, t.tid) for p in evidence.processes for t in p.threads]
         tasks = [Agent(p.pid, task=t.id) for p in evidence.processes for t in p.tasks if t.state != "done"]
         kept = [*_first(threads, THREADS, cited), *_first(tasks, TASKS, cited)]
@@ -110,7 +111,7 @@ class Agents:
         return replace(process, resources=(resource,), threads=(owner,) if owner is not None else ())
 
     def _flags(self, agent: Agent, thread: Optional[Thread]) -> int:
-        flags = CULPRIT * (agent in self.blamed) | VICTIM * (agent in self.suffering)
+        flags = CULPRIT * (agent in self.blamed) | VICTIM * (agent in self.suffering) | CITED * (agent in self.cited)
         stuck = self._graph.stuck(agent)
         flags |= STUCK * (stuck == "proven") | LIKELY_STUCK * (stuck == "likely")
         if thread is not None:
@@ -183,9 +184,18 @@ def _first(agents: Sequence[Agent], most: int, cited: FrozenSet[Agent]) -> List[
     return [agent for agent in agents if agent in kept]
 
 
-def _culprits(graph: WaitGraph, diagnosis: Diagnosis) -> Iterator[Agent]:
+def causes(diagnosis: Diagnosis) -> List[Finding]:
+    """The leading finding, and those that cause it."""
+    by_id = {finding.pattern: finding for finding in diagnosis.findings}
+    found = list(diagnosis.findings[:1])
+    for finding in found:
+        found += [by_id[one] for one in finding.because_of if one in by_id and by_id[one] not in found]
+    return found
+
+
+def _culprits(graph: WaitGraph, findings: Sequence[Finding]) -> Iterator[Agent]:
     """All tasks of a culprit's name that stand where it stands: in a crowd they share their name."""
-    for finding in diagnosis.findings:
+    for finding in findings:
         yield from chains.blames(graph, finding)
         named = {(c.pid, c.task) for c in finding.culprits if c.task is not None}
         places = {(c.file, c.line, c.function) for c in finding.culprits}

@@ -10,7 +10,7 @@ from ...findings import Diagnosis
 from ...waitgraph import graph_of
 from .. import wording
 from . import picture, windows
-from .agents import Agents
+from .agents import Agents, causes
 from .markup import Markup
 from .tables import Tables
 
@@ -19,9 +19,9 @@ def collected(evidence: Evidence, diagnosis: Diagnosis) -> Dict[str, object]:
     """As plain lists and dicts. Numbers of strings, frames, stacks and agents are positions in the lists of that name."""
     graph, tables = graph_of(evidence), Tables(evidence)
     agents = Agents(evidence, diagnosis, graph, tables)
-    shown = picture.choose(graph, evidence, diagnosis, agents.blamed | agents.suffering)
+    shown = picture.choose(graph, evidence, diagnosis, agents.cited)
     number = agents.number
-    culprits = {tables.place(c.file, c.line): None for f in diagnosis.findings for c in f.culprits}
+    culprits = {tables.place(c.file, c.line): None for f in causes(diagnosis) for c in f.culprits}
     found: Dict[str, object] = {
         "agents": agents.rows,
         "shapes": agents.shapes,

@@ -74,24 +74,21 @@ def _contents(number: int, diagnosis: Diagnosis) -> Markup:
 
 
 def _explorers(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
-    """What scripts fill; without them it says what is missing, and the way in words stands there all the same."""
-    needs = el("noscript", el("p", "This part needs JavaScript. The text report and the JSON report have all of it."))
+    """What scripts fill; without them only the way in words is shown, and said what is missing."""
+    said = "The picture, the threads, time and the flame graph need JavaScript; the text and JSON reports have all of it."
+    needs = el("noscript", el("p", said, class_="notice"))
     section = verdict.section
     return join((
         section(number, "picture", "Who waits for whom", verdict.chain(evidence, diagnosis), needs,
                 hint="An arrow leads from who waits to who could end the wait."),
-        section(number, "agents", "Threads, tasks and processes", *_kept_back(evidence), needs,
+        section(number, "agents", "Threads, tasks and processes",
                 hint="A task is a coroutine that an event loop runs. Those with the same stack stand together."),
-        section(number, "timeline", "What each thread was at", needs,
+        section(number, "timeline", "What each thread was at",
                 hint="Over the observation window: the time before the capture during which postmortem only watched."),
-        section(number, "flame", "Flame graph", needs,
+        section(number, "flame", "Flame graph",
                 hint="Stacks laid on each other: the wider a frame, the more often it was seen. The outermost call is at "
                 "the top; a frame stands below the one that called it."),
     ))  # fmt: skip
-
-
-def _kept_back(evidence: Evidence) -> Sequence[Markup]:
-    return [el("p", name(said), class_="notice") for said in verdict.held_up(evidence)[:6]]
 
 
 def _document(title: str, *body: Markup) -> str:

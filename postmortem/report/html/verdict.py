@@ -15,10 +15,12 @@ from .markup import Child, Markup, block, el, join, link, name, prose
 
 _PLACES = 6
 _VICTIMS = 8
+_HELD = 4
 _FACTS = 40
 _FEW = 6  # of a list that opens for the others
 _RULED = 2  # reasons of one pattern
 _GAPS = 30
+_CHIP = 40  # characters
 
 
 def head(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
@@ -29,6 +31,7 @@ def head(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
             el("p", el("span", "nothing recognised", class_="chip calm"), class_="eyebrow"),
             el("h1", "Nothing known was recognised"),
             _unrecognised(evidence, diagnosis),
+            *_held_up(evidence),
             _about(evidence),
             class_="verdict none",
         )
@@ -37,11 +40,18 @@ def head(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
         "header",
         _eyebrow(finding),
         _headline(finding.summary),
-        el("p", prose(f"{finding.confidence}: {text.CONFIDENCE.get(finding.confidence, 'unknown')}."), class_="sure"),
+        el("p", f"{finding.confidence[:_CHIP]}: {text.CONFIDENCE.get(finding.confidence, 'unknown')}.", class_="sure"),
         words(finding.summary),
+        *_held_up(evidence),
         _about(evidence),
         class_="verdict",
     )
+
+
+def _held_up(evidence: Evidence) -> List[Markup]:
+    """What keeps whole processes from running."""
+    said = [one for p in evidence.processes for one in (details.held_up(p), details.stopped_world(p)) if one]
+    return [block("p", one, "notice") for one in list(dict.fromkeys(said))[:_HELD]]
 
 
 def _headline(summary: str) -> Markup:
@@ -53,7 +63,7 @@ def _headline(summary: str) -> Markup:
 def _eyebrow(finding: Finding) -> Markup:
     pattern = el("code", name(finding.pattern), class_="pattern")
     sure = finding.confidence if finding.confidence in text.CONFIDENCE else "possible"
-    return el("p", el("span", "Verdict", class_="label"), pattern, el("span", finding.confidence, class_=f"chip {sure}"),
+    return el("p", el("span", "Verdict", class_="label"), pattern, el("span", finding.confidence[:_CHIP], class_=f"chip {sure}"),
               class_="eyebrow")  # fmt: skip
 
 
@@ -230,7 +240,7 @@ def _other(evidence: Evidence, finding: Finding) -> Markup:
 
 def _eyebrow_inline(finding: Finding) -> Markup:
     sure = finding.confidence if finding.confidence in text.CONFIDENCE else "possible"
-    return join((el("code", name(finding.pattern)), " ", el("span", finding.confidence, class_=f"chip {sure}")))
+    return join((el("code", name(finding.pattern)), " ", el("span", finding.confidence[:_CHIP], class_=f"chip {sure}")))
 
 
 # ---------------------------------------------------------------------- who waits for whom, as sentences
@@ -278,7 +288,8 @@ def limits(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
 
 def _negative(pattern: str, because: Sequence[str]) -> Markup:
     if len(because) == 1:
-        return el("li", el("code", name(pattern)), ": ", prose(because[0]))
+        short = because[0] if len(because[0]) < 300 else None
+        return el("li", el("code", name(pattern)), *((": ", prose(short)) if short else (block("div", because[0]),)))
     return el("li", el("code", name(pattern)), _folded([block("li", one) for one in because], _RULED))
 
 
@@ -295,8 +306,3 @@ def closing(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
     measured = text.timings(evidence)
     version = f"postmortem {evidence.tool_version}. " if evidence.tool_version else ""
     return el("footer", signature, el("p", f"{version}{text.trigger(evidence)} {measured}"), class_="closing")
-
-
-def held_up(evidence: Evidence) -> List[str]:
-    """What keeps whole processes from running, as sentences."""
-    return [said for p in evidence.processes for said in (details.held_up(p), details.stopped_world(p)) if said]

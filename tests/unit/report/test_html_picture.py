@@ -6,7 +6,7 @@ from typing import Iterable, Tuple
 
 from postmortem import evidence as ev
 from postmortem import findings as fi
-from postmortem.report.html.agents import Agents
+from postmortem.report.html.agents import Agents, causes
 from postmortem.report.html.picture import Shown, choose
 from postmortem.report.html.tables import Tables
 from postmortem.waitgraph import Agent, graph_of
@@ -46,6 +46,14 @@ def test_alike_ones_are_one_box() -> None:
     found = shown(sample, blamed)
     assert set(blamed) in [set(fold) for fold in found.folds]
     assert Agent(100, 100) in found.agents  # the main thread
+
+
+def test_what_causes_the_verdict_is_a_cause() -> None:
+    """And what causes that; findings beside it are not, though what they name is cited."""
+    one, two, three, four = (fi.Finding(name, "likely", "s", "e", "r", because_of=why) for name, why in (
+        ("a", ("b",)), ("b", ("c", "a", "gone")), ("c", ()), ("d", ("a",))))  # fmt: skip
+    assert causes(fi.Diagnosis("a", "s", (one, four, three, two))) == [one, two, three]
+    assert causes(fi.Diagnosis(None, "s")) == []
 
 
 def test_nobody_stands_there_twice() -> None:
