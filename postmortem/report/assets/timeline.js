@@ -14,7 +14,9 @@
       this.window = model.data.window;
       const threads = model.agents.map((_, agent) => agent).filter((agent) => model.kind(agent) === "thread");
       this.recorded = threads.some((agent) => model.data.timelines[agent] !== undefined);
-      this.agents = threads.filter((agent) => this.stretches(agent).length).sort((a, b) => this.rank(a) - this.rank(b) || a - b);
+      this.agents = threads.filter((agent) => this.changes(agent));
+      const ranks = new Map(this.agents.map((agent) => [agent, this.rank(agent)]));
+      this.agents.sort((a, b) => ranks.get(a) - ranks.get(b) || a - b);
       if (!this.window || !this.agents.length) {
         section.append(h("p", { class: "none" }, this.window
           ? "The window was watched, but what single threads were at was not recorded in it."
@@ -39,10 +41,13 @@
         .sort((a, b) => a.begin - b.begin);
     }
 
+    /** How much there is to see in its lane, without taking it apart. */
+    changes(agent) { return this.recorded ? this.model.text(this.model.data.timelines[agent]).length : this.model.samples(agent).length; }
+
     /** Cited ones first, then those that changed most often. */
     rank(agent) {
       const flags = this.model.flags(agent);
-      return (flags & PM.FLAG.cited ? 0 : flags & PM.FLAG.main ? 1e6 : 2e6) - Math.min(9e5, this.stretches(agent).length);
+      return (flags & PM.FLAG.cited ? 0 : flags & PM.FLAG.main ? 1e6 : 2e6) - Math.min(9e5, this.changes(agent));
     }
 
     legend() {
