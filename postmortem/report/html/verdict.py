@@ -7,8 +7,8 @@ from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ...evidence import Evidence, Gap, Thread
 from ...findings import Culprit, Diagnosis, Finding, Victim
-from ...waitgraph import Chain, WaitGraph, graph_of
-from .. import chains, crashes, details, highlight, stacks, text, wording
+from .. import chains, crashes, details, grouping, highlight, origins, roles, stacks, wording
+from ..culprits import by_place, sufferers, who
 from ..underline import Span
 from . import source
 from .markup import Child, Markup, block, el, join, link, name, prose
@@ -40,7 +40,7 @@ def head(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
         "header",
         _eyebrow(finding),
         _headline(finding.summary),
-        el("p", f"{finding.confidence[:_CHIP]}: {text.CONFIDENCE.get(finding.confidence, 'unknown')}.", class_="sure"),
+        el("p", f"{finding.confidence[:_CHIP]}: {wording.CONFIDENCES.get(finding.confidence, 'unknown')}.", class_="sure"),
         words(finding.summary),
         *_held_up(evidence),
         _about(evidence),
@@ -62,7 +62,7 @@ def _headline(summary: str) -> Markup:
 
 def _eyebrow(finding: Finding) -> Markup:
     pattern = el("code", name(finding.pattern), class_="pattern")
-    sure = finding.confidence if finding.confidence in text.CONFIDENCE else "possible"
+    sure = finding.confidence if finding.confidence in wording.CONFIDENCES else "possible"
     return el("p", el("span", "Verdict", class_="label"), pattern, el("span", finding.confidence[:_CHIP], class_=f"chip {sure}"),
               class_="eyebrow")  # fmt: skip
 
@@ -86,7 +86,7 @@ def _about(evidence: Evidence) -> Markup:
     if tasks:
         parts.append(wording.plural(tasks, "task"))
     command = block("div", stacks.command(processes[0]), "command") if processes else None
-    return el("div", command, el("p", f"{text.trigger(evidence)} {', '.join(parts)} looked at."), class_="about")
+    return el("div", command, el("p", f"{origins.why(evidence)} {', '.join(parts)} looked at."), class_="about")
 
 
 def _unrecognised(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
@@ -120,7 +120,7 @@ def answer(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
     ))  # fmt: skip
     right = join((
         section(number, "remedy", "What to do", block("p", finding.remedy, "remedy")),
-        section(number, "why", "Why it hangs", block("p", finding.explanation), because, explained),
+        section(number, "why", "Why", block("p", finding.explanation), because, explained),
         *_crashed(evidence, number),
     ))  # fmt: skip
     return join((el("div", left, class_="column"), el("div", right, class_="column")))
@@ -134,12 +134,10 @@ def section(number: int, part: str, title: str, *children: Child, hint: Optional
 
 def places(evidence: Evidence, culprits: Sequence[Culprit]) -> List[Markup]:
     """Each place once, with its source, however many threads stand there."""
-    found: Dict[Tuple[str, object, str], List[Culprit]] = {}
-    for culprit in culprits:
-        found.setdefault((culprit.file, culprit.line, culprit.function), []).append(culprit)
-    shown = [_place(evidence, members) for members in list(found.values())[:_PLACES]]
+    found = by_place(culprits)
+    shown = [_place(evidence, members) for members in found[:_PLACES]]
     if len(found) > _PLACES:
-        shown.append(el("p", f"{wording.plural(len(found) - _PLACES, 'more place')}: `-f json` shows all."))
+        shown.append(el("p", prose(wording.more(len(found) - _PLACES, "such lines"))))
     return shown
 
 
@@ -155,8 +153,12 @@ def _place(evidence: Evidence, members: List[Culprit]) -> Markup:
     span = Span(first.line, first.end_line, first.column, first.end_column)
     code = source.listing(lines, first.line or 0, span) if lines else el("p", "The source was not at hand.", class_="hint")
     whole = el("p", name(f"{first.file}{number}"), class_="path") if short != first.file else None
-    return el("figure", el("figcaption", where, el("span", name(text.doers(members)), class_="doers")), code, whole,
-              class_="place")  # fmt: skip
+    doing = roles.of(evidence, first)
+    caption = el(
+        "figcaption", where, el("span", name(who(members)), class_="doers"),
+        el("span", name(doing), class_="doing") if doing else None,
+    )  # fmt: skip
+    return el("figure", caption, code, whole, class_="place")
 
 
 def _crashed(evidence: Evidence, number: int) -> List[Markup]:
@@ -176,7 +178,7 @@ def _crashed(evidence: Evidence, number: int) -> List[Markup]:
 def _facts(finding: Finding, number: int) -> Markup:
     items = [block("li", fact) for fact in finding.evidence[:_FACTS]]
     if len(finding.evidence) > _FACTS:
-        items.append(el("li", f"{len(finding.evidence) - _FACTS} more: `-f json` shows all."))
+        items.append(el("li", prose(wording.more(len(finding.evidence) - _FACTS))))
     references = [el("li", link(address)) for address in finding.references]
     return section(number, "evidence", "What that rests on", _folded(items, _FEW), _list(references, "See also", "references"))
 
@@ -185,10 +187,9 @@ def beside(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
     """Who suffers, and what else was found."""
     if not diagnosis.findings:
         return Markup("")
-    finding = diagnosis.findings[0]
+    suffering = sufferers(diagnosis.findings[0])
     return join((
-        section(number, "victims", "Who suffers from it", _list(_victims(evidence, finding.victims)))
-        if finding.victims else None,
+        section(number, "victims", "Who suffers from it", _list(_victims(evidence, suffering))) if suffering else None,
         section(number, "others", "Also found", *(_other(evidence, one) for one in diagnosis.findings[1:]))
         if diagnosis.findings[1:] else None,
     ))  # fmt: skip
@@ -222,7 +223,7 @@ def _victims(evidence: Evidence, victims: Sequence[Victim]) -> List[Markup]:
         where = join((", in ", el("code", name(victim.function or "?")), " at ", name(at))) if at else None
         shown.append(el("li", name(label), f" of process {victim.pid}", where))
     if len(victims) > _VICTIMS:
-        shown.append(el("li", f"{len(victims) - _VICTIMS} more: `-f json` shows all."))
+        shown.append(el("li", prose(wording.more(len(victims) - _VICTIMS))))
     return shown
 
 
@@ -232,14 +233,14 @@ def _other(evidence: Evidence, finding: Finding) -> Markup:
         el("summary", _eyebrow_inline(finding), " ", name(finding.summary)),
         *places(evidence, finding.culprits),
         el("h3", "What to do"), block("p", finding.remedy),
-        el("h3", "Why it hangs"), block("p", finding.explanation),
+        el("h3", "Why"), block("p", finding.explanation),
         _list((block("li", fact) for fact in finding.evidence[:_FACTS]), "What that rests on"),
         class_="other",
     )  # fmt: skip
 
 
 def _eyebrow_inline(finding: Finding) -> Markup:
-    sure = finding.confidence if finding.confidence in text.CONFIDENCE else "possible"
+    sure = finding.confidence if finding.confidence in wording.CONFIDENCES else "possible"
     return join((el("code", name(finding.pattern)), " ", el("span", finding.confidence[:_CHIP], class_=f"chip {sure}")))
 
 
@@ -248,16 +249,14 @@ def _eyebrow_inline(finding: Finding) -> Markup:
 
 def chain(evidence: Evidence, diagnosis: Diagnosis) -> Optional[Markup]:
     """The way from the main thread to whoever holds everything up: the picture in words."""
-    graph = graph_of(evidence)
     lead = diagnosis.findings[0] if diagnosis.findings else None
-    return join(_links(graph, one) for one in chains.telling(graph, evidence, lead)) or None
+    return join(_links(way) for way in chains.ways(evidence, lead)) or None
 
 
-def _links(graph: WaitGraph, chain: Chain) -> Markup:
-    items = [block("li", sentence) for sentence in chains.links_of(graph, chain)]
-    left = len(chain.edges) + 1 - len(items)
-    if left:
-        items.append(el("li", f"{wording.plural(left, 'more link')}: `-f json` shows all."))
+def _links(way: chains.Way) -> Markup:
+    items = [block("li", step.text) for step in way.steps]
+    if way.left_out:
+        items.append(el("li", prose(wording.more(way.left_out, "links"))))
     return el("ol", *items, class_="chain")
 
 
@@ -273,9 +272,9 @@ def limits(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
     undecided = [
         el("li", el("code", name(a.pattern)), ": needs ", name(", ".join(a.missing))) for a in diagnosis.abstained
     ]
-    gaps = [_gap(members) for members in text.alike(evidence.gaps)]
+    gaps = [_gap(members) for members in grouping.gaps(evidence.gaps)]
     if len(gaps) > _GAPS:
-        gaps = [*gaps[:_GAPS], el("li", f"{len(gaps) - _GAPS} more: `-f json` shows all.")]
+        gaps = [*gaps[:_GAPS], el("li", prose(wording.more(len(gaps) - _GAPS)))]
     quiet = el("p", "Everything that was looked for could be read.")
     return join((
         section(number, "ruled", "Ruled out", _list(negatives), hint="What looks alike, and why it is not that.")
@@ -303,6 +302,14 @@ def _gap(members: Sequence[Gap]) -> Markup:
 def closing(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
     """Where this comes from, and how to find the same hang elsewhere."""
     signature = el("p", "Signature ", el("code", name(diagnosis.signature)), ": the same hang has the same one elsewhere.")
-    measured = text.timings(evidence)
+    known = evidence.timings
+    steps = (
+        ("watched for", known.observe_s),
+        ("held still to be copied for", known.pause_s),
+        ("extracted in", known.extract_s),
+        ("classified in", known.classify_s),
+    )
+    measured = ", ".join(f"{step} {wording.seconds(value)}" for step, value in steps if value is not None)
     version = f"postmortem {evidence.tool_version}. " if evidence.tool_version else ""
-    return el("footer", signature, el("p", f"{version}{text.trigger(evidence)} {measured}"), class_="closing")
+    said = f"{version}{origins.why(evidence)} {f'{measured.capitalize()}.' if measured else ''}"
+    return el("footer", signature, el("p", name(said)), class_="closing")

@@ -69,7 +69,7 @@ def test_the_answer_comes_before_everything_else() -> None:
     text = parsed(thrash()).text
     order = [
         "gil-thrash", "likely", "61 threads hand the GIL to and fro", "Where to change the code", "starlette/testclient.py:153",
-        "await anyio.sleep(0)", "What to do", "Wait on the queue instead", "Why it hangs", "Each poll gives the GIL up",
+        "await anyio.sleep(0)", "What to do", "Wait on the queue instead", "WhyEach poll gives the GIL up",
         "Who waits for whom", "Threads, tasks and processes", "What each thread was at", "Flame graphStacks laid", "Also found",
         "busy-event-loop", "Ruled out", "Could not be decided", "What could not be read", "pip install py-spy", "Signature",
     ]  # fmt: skip
