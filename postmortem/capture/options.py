@@ -170,7 +170,7 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 #: What report.FORMATS has, for who cannot wait for its import.
 FORMATS = {
-    "text": ".txt", "json": ".json", "markdown": ".md", "sarif": ".sarif", "junit": ".xml",
+    "text": ".txt", "json": ".json", "markdown": ".md", "html": ".html", "sarif": ".sarif", "junit": ".xml",
     "speedscope": ".speedscope.json", "collapsed": ".collapsed", "github": "",
 }  # fmt: skip
 FORMATS_LISTED = f"text (default), {', '.join([*FORMATS][1:-1])} or github (annotations)"

@@ -20,11 +20,6 @@ def clean(text: str) -> str:
     text = text.replace("##[", "#\\#[")
     if text.startswith("::"):
         text = "\\" + text
-    return visible(text)
-
-
-def visible(text: str) -> str:
-    """The same, for where no runner reads along."""
     if text.isprintable():
         return text
     return "".join(ch if ch.isprintable() or unicodedata.category(ch) == "Zs" else _escape(ch) for ch in text)

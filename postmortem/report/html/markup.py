@@ -33,7 +33,7 @@ def visible(value: str) -> str:
     """Without marks that reverse the reading direction, terminal sequences, lone surrogates; bounded."""
     if len(value) > MOST:
         value = f"{value[:MOST]}… ({len(value):,} characters in all)"
-    return escape.visible(value)
+    return escape.clean(value)
 
 
 def el(name: str, *children: Child, **attributes: Union[str, int, bool, None]) -> Markup:

@@ -129,8 +129,8 @@ def test_formats_are_the_reports_own() -> None:
     [
         ("-t1 x", True),
         ("-t1 -f json --report a.json --report b/c.txt x", True),
-        ("-t1 -f html x", False),
-        ("-t1 --report a.json --report b.html x", False),
+        ("-t1 -f pdf x", False),
+        ("-t1 --report a.json --report b.pdf x", False),
         ("-t1 --report b/.json x", False),
     ],
 )

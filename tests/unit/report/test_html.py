@@ -13,7 +13,7 @@ import pytest
 from postmortem import evidence as ev
 from postmortem import findings as fi
 from postmortem import report
-from postmortem.report import escape, wording
+from postmortem.report import wording
 from postmortem.report.html import assets, page, source
 from postmortem.report.underline import Span
 from postmortem.waitgraph import WaitGraph
@@ -257,12 +257,6 @@ def test_deep_stacks_are_bounded() -> None:
     thread = detailed()[0].processes[0].threads[0]
     assert (len(frames), behind) == (200, 150)
     assert len(frames) + missing == len(thread.stack) + 99_502
-
-
-def test_visible_leaves_words_alone() -> None:
-    """Nobody reads along who takes orders, so `::error::` stands as it is."""
-    assert escape.visible("::error::##[x]") == "::error::##[x]"
-    assert escape.visible("a\u202eb\x1b\udc80") == "a\\u202eb\\x1b\\udc80"
 
 
 def test_same_place_is_one_place() -> None:
