@@ -86,9 +86,9 @@ def test_the_picture_is_worked_by_keyboard(opened: Open) -> None:
     tab = report.tab
     tab.locator(".tools button").last.focus()
     tab.keyboard.press("Tab")
-    assert "MainThread (18414)" in report.focused()
-    tab.keyboard.press("ArrowDown")
-    assert "process 18415" in report.focused()
+    assert report.focused().startswith("MainThread (18415), main thread, cited as cause")
+    tab.keyboard.press("ArrowUp")
+    assert report.focused().startswith("process 18415")
     tab.keyboard.press("Enter")
     assert "process 18415" in tab.locator(".panel h3").inner_text()
     before = tab.evaluate("document.querySelector('.graph > g').getAttribute('transform')")
