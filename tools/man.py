@@ -50,7 +50,7 @@ _ENVIRONMENT = (
     ("POSTMORTEM_DEBUG", "Set to 1: a defect of postmortem shows its traceback."),
 )
 _FILES = (
-    ("postmortem-NAME-TIME-PID/", "A bundle, mode 0700: manifest.json, evidence.json, report.json, report.html, report.txt, raw/. Its cores"
+    ("postmortem-NAME-TIME-PID/", "A bundle, mode 0700: manifest.json, evidence.json, report.json, report.html, raw/. Its cores"
      " hold memory of the program, secrets included."),
 )  # fmt: skip
 

@@ -63,7 +63,7 @@
   function facts(model, agent) {
     const found = [];
     const said = model.doing(agent);
-    found.push(h("p", { class: "doing" }, PM.name(said.charAt(0).toUpperCase() + said.slice(1), 400), said.endsWith(".") ? "" : "."));
+    found.push(h("p", { class: "doing" }, PM.prose(said.charAt(0).toUpperCase() + said.slice(1), 400), said.endsWith(".") ? "" : "."));
     for (const edge of model.edges(agent)) {
       const need = model.need(edge);
       if (model.kind(agent) === "task" && !said.includes(need)) found.push(h("p", {}, "It ", PM.name(need, 300), "."));

@@ -46,6 +46,12 @@ const PM = {};
     return PM.h("span", { class: "long-name" }, bdi, " ", more);
   };
 
+  /** A sentence: what stands in backticks is code. */
+  PM.prose = (text, most) => {
+    if (text.length > most) return PM.name(text, most);
+    return PM.h("bdi", {}, text.split("`").map((part, at, all) => (at % 2 && at < all.length - 1 ? PM.h("code", {}, part) : at % 2 ? `\`${part}` : part)));
+  };
+
   PM.count = (number) => String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ",");
 
   PM.plural = (number, noun) =>
