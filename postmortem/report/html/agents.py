@@ -115,7 +115,7 @@ class Agents:
         stuck = self._graph.stuck(agent)
         flags |= STUCK * (stuck == "proven") | LIKELY_STUCK * (stuck == "likely")
         if thread is not None:
-            flags |= IDLE * grouping.idle(thread) | MAIN * thread.is_main | GC * bool(thread.gc)
+            flags |= IDLE * (stuck is None and grouping.idle(thread)) | MAIN * thread.is_main | GC * bool(thread.gc)
             flags |= DAEMON * bool(thread.daemon)
         return flags
 

@@ -30,7 +30,9 @@ CASES = (
 
 
 #: Styles and scripts, which no case changes; their hashes; not the data.
-_BROUGHT_ALONG = re.compile(r"<style>.*?</style>|<script(?! type=.application/json).*?</script>\n?|&#x27;sha256-[^&]*&#x27; ?", re.S)
+_BROUGHT_ALONG = re.compile(
+    r"<style>.*?</style>|<script(?! type=.application/json).*?</script>\n?|&#x27;sha256-[^&]*&#x27; ?", re.S
+)
 
 
 def diagnosed(case: str) -> Tuple[Evidence, Diagnosis]:
