@@ -6,7 +6,9 @@ that helps. Only ``cli`` and ``__main__`` turn these into output and exit status
 
 from __future__ import annotations
 
-from typing import Sequence
+TYPE_CHECKING = False  # typing itself takes milliseconds to import, and `capture` is to cost nothing
+if TYPE_CHECKING:
+    from typing import Sequence
 
 
 class PostmortemError(Exception):

@@ -151,12 +151,13 @@ def _lost(recorded: Evidence, found: Evidence, at_hand: bool) -> Optional[str]:
     """What the new extraction has less of, in words; None when it is as good. Locks without an owner count only where
     files are missing: otherwise the owner was a mistake that has been mended since."""
     before, now = _extent(recorded), _extent(found)
-    wanted = [what for what in before if not (at_hand and what == _OWNERS)]
+    wanted = [what for what in before if not (at_hand and what in (_OWNERS, _NATIVE))]
     less = [f"{now[what]} of {before[what]} {what}" for what in wanted if now[what] < before[what]]
     return ", ".join(less) or None
 
 
 _OWNERS = "locks' owners"
+_NATIVE = "named native frames"
 
 
 def _extent(known: Evidence) -> Dict[str, int]:
@@ -165,6 +166,7 @@ def _extent(known: Evidence) -> Dict[str, int]:
         "interpreters": sum(process.python is not None for process in known.processes),
         "threads": len(threads),
         "Python stacks": sum(bool(thread.python) for thread in threads),
+        _NATIVE: sum(frame.function is not None for thread in threads for frame in thread.native),
         _OWNERS: sum(lock.owner_tid is not None for process in known.processes for lock in process.resources),
     }
 

@@ -107,7 +107,9 @@ def test_no_report_has_one(captured: Tuple[Path, str, bool]) -> None:
     shown = {"stderr": said, **dict(files(folder / "bundle"))}
     assert {"evidence.json", "manifest.json", "report.json", "report.txt"} <= set(shown)
     for asked in (False, True) if with_locals else ():  # what a capture with them left can be shown without them
-        rendered = {f"{asked}{known.suffix}": name for name, known in FORMATS.items()}
+        # the program waits from its start, perhaps before anybody samples it
+        drawn = ("speedscope", "collapsed") if "raw/pyspy" not in " ".join(shown) else ()
+        rendered = {f"{asked}{f.suffix}": name for name, f in FORMATS.items() if f.suffix and name not in drawn}
         files_wanted = [word for name in rendered for word in ("--report", name)]
         done = postmortem("report", *(["--locals"] if asked else []), *files_wanted, "bundle", cwd=folder)
         assert done.returncode == 0, done.stderr
@@ -135,7 +137,7 @@ def test_a_stripped_bundle_may_be_shown_to_others(captured: Tuple[Path, str, boo
     with zipfile.ZipFile(folder / "shown.zip") as archive:
         shown = {f"zip {name}": archive.read(name).decode() for name in archive.namelist() if not name.endswith("/")}
     shown.update(files(folder / "bundle-stripped"))
-    names = {"manifest.json", "evidence.json", *(f"report{known.suffix}" for known in FORMATS.values())}
+    names = {"manifest.json", "evidence.json", *(f"report{known.suffix}" for known in FORMATS.values() if known.kept)}
     assert set(shown) == {*names, *(f"zip shown/{name}" for name in names)}
     assert leaks(shown) == {}
     assert '"locals": [' not in shown["evidence.json"]
