@@ -1,0 +1,78 @@
+"""What pytest loads wherever postmortem is installed (entry point ``pytest11``): the options, and nothing else unless asked.
+
+Everybody's pytest imports this module, so it imports nothing but pytest: what the plugin needs comes with the first wish for it
+(``--postmortem-timeout``, the ini option, or a marker), from ``postmortem.pytesting``.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+TYPE_CHECKING = False  # typing itself takes milliseconds to import
+if TYPE_CHECKING:
+    from typing import Any
+
+MARKER = "postmortem_timeout"
+_MARKER_HELP = (
+    f"{MARKER}(seconds, scope='phase'): how long each of setup, call and teardown may take before postmortem says what it "
+    "waits for, and makes it fail; scope='call': the test's body alone; scope='item': all of it together; 0: no limit."
+)
+
+
+def pytest_addoption(parser: Any) -> None:
+    group = parser.getgroup("postmortem", "hangs, diagnosed from outside (postmortem)")
+    group.addoption(
+        "--postmortem-timeout",
+        metavar="SECONDS",
+        help="Diagnose and fail what takes longer: setup, call or teardown of a test, the import of a test module, the "
+        "interpreter's exit. 5, 0.5, 2m; 0: no limit.",
+    )
+    group.addoption(
+        "--postmortem-scope",
+        choices=("phase", "call", "item"),
+        help="What the limit is for: each phase of a test (default), its body alone, or all of it together.",
+    )
+    group.addoption(
+        "--postmortem-dir", metavar="DIR", help="Where bundles go; default: postmortem-bundles in the root directory."
+    )
+    parser.addini("postmortem_timeout", "as --postmortem-timeout")
+    parser.addini("postmortem_scope", "as --postmortem-scope")
+    parser.addini("postmortem_collection_timeout", "the same for one module's import; default: the limit, at least 30 s")
+    parser.addini("postmortem_exit_timeout", "the same for the interpreter's exit; default: the limit, at least 5 s")
+    parser.addini("postmortem_dir", "as --postmortem-dir, from the root directory")
+
+
+def pytest_configure(config: Any) -> None:
+    config.addinivalue_line("markers", _MARKER_HELP)
+    if config.getoption("postmortem_timeout") or config.getini("postmortem_timeout"):
+        _switch_on(config)
+
+
+def pytest_collection_finish(session: Any) -> None:
+    """A marker is a wish, too. Two steps a test, and what they have in common is looked at once."""
+    if session.config.pluginmanager.hasplugin("postmortem-guard"):
+        return
+    seen = set()
+    for item in session.items:
+        node = item
+        while node is not None and node not in seen:
+            for mark in node.own_markers:
+                if mark.name == MARKER:
+                    _switch_on(session.config)
+                    return
+            seen.add(node)
+            node = node.parent
+
+
+def _switch_on(config: Any) -> None:
+    from .pytesting.guard import switch_on  # noqa: PLC0415 - whoever wants nothing of it pays nothing
+
+    switch_on(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_handlecrashitem(crashitem: str, report: Any) -> None:
+    """A worker of pytest-xdist is no more. Why that is, its watchdog may have written down."""
+    from .pytesting.workers import explain_crash  # noqa: PLC0415
+
+    explain_crash(crashitem, report)

@@ -1,0 +1,53 @@
+"""Captures a hung test process and diagnoses it, each in a process of its own: what imports the diagnosis does so while
+the other one watches. Unlike ``capture --pid`` this is in a hurry: nobody goes on until it is done.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from ..errors import PostmortemError
+from ..narration import Narration
+
+_BUDGET_S = 30.0
+
+
+def main(pid: str, place: str, limit: str) -> None:
+    """``place``: an empty directory for the bundle; ``limit``: the seconds that have passed. Ends the process."""
+    until = time.monotonic() + _BUDGET_S
+    child = os.fork()
+    if not child:
+        os._exit(_reported(lambda: capture(int(pid), place, float(limit))))
+    from ..pipeline import diagnose_captured  # noqa: PLC0415 - not in the one that captures
+
+    os.waitpid(child, 0)
+    with open(os.devnull, "w") as nowhere:
+        sys.exit(_reported(lambda: diagnose_captured(Path(place), stream=nowhere, until=until)))
+
+
+def capture(pid: int, place: str, limit: float) -> None:
+    """Raises PostmortemError."""
+    from ..capture import aftermath, running  # noqa: PLC0415
+    from ..capture.command import Watch  # noqa: PLC0415
+    from ..capture.options import Options  # noqa: PLC0415
+
+    running.check(pid)
+    options = Options()
+    options.pid, options.output = pid, place
+    command = Watch(pid)
+    command.trigger = {"kind": "timeout", "seconds": limit, "signal": None}
+    narration = Narration(sys.stderr)
+    bundle = aftermath.create(command, options, None, narration.say)
+    aftermath.fill(bundle, command, options, lambda sentence: None, lambda step: None)
+
+
+def _reported(work: object) -> int:
+    try:
+        work()  # type: ignore[operator]
+    except PostmortemError as exc:
+        Narration(sys.stderr).say(exc.sentence())
+        return 1
+    return 0

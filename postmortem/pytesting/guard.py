@@ -1,0 +1,307 @@
+"""In pytest's process: says what begins and how long it may take, and fails what took longer with its diagnosis.
+
+The hooks of every test are a few stores into the shared page. Everything else happens in the watchdog, until it sends a
+signal: its handler raises in the main thread, below pytest's own ``CallInfo.from_call`` and nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from typing import Any, Iterator, List, Optional
+
+import pytest
+
+from . import limits, page, verdicts, workers
+from .answer import Answer
+from .start import Watchdog
+
+NAME = "postmortem-guard"
+_LONGEST_DIAGNOSIS_S = 90.0
+_LOOK_S = 0.01
+_DEBUGGERS = ("pydevd", "debugpy", "bdb", "pdb", "ipdb", "_pydevd_bundle", "pudb")
+
+_latest: Optional[Guard] = None
+
+
+def switch_on(config: pytest.Config) -> None:
+    """Raises pytest.UsageError. What switches on during a session starts at once."""
+    global _latest  # noqa: PLW0603 - a process has one end, and so one watch over it
+    nested = _latest is not None and not _latest.finished
+    guard = Guard(config, nested)
+    if not nested:
+        if _latest is not None:
+            _latest.close()
+        _latest = guard
+    config.pluginmanager.register(guard, NAME)
+    if config.pluginmanager.hasplugin("session"):
+        guard.start()
+
+
+class Guard:
+    """The plugin of one session. ``nested``: inside of another one's test, in the same process."""
+
+    def __init__(self, config: pytest.Config, nested: bool) -> None:
+        self._config = config
+        self._nested = nested
+        self.finished = False
+        default = limits.configured(config)
+        self._limits = limits.Limits(default)
+        self._worker: Optional[str] = getattr(config, "workerinput", {}).get("workerid")
+        self._collection_s = limits.collection(config, default)
+        self._exit_s = limits.at_exit(config, default, self._worker is not None)
+        self._watchdog: Optional[Watchdog] = None
+        self._page: page.Page
+        self._parent: object = None
+        self._phases = (0.0, 0.0, 0.0)
+        self._one_clock = False
+        self._least = float("inf")
+        self._serial = 0
+        self._now = time.monotonic  # kept here: what freezes a test's time replaces names in modules
+        self._sleep = time.sleep
+        self._run = ""
+        self._status = 1
+
+    # ------------------------------------------------------------------ the session
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        if self._watchdog is not None:
+            return
+        self._watchdog = Watchdog(self._config, self._worker)
+        self._page = self._watchdog.page
+        self._words, self._doubles = self._page.words, self._page.doubles
+        self._words[page.STATUS] = 1
+        self._keep_results()
+        self._previous: Any = signal.SIG_DFL
+        if threading.current_thread() is threading.main_thread():
+            self._previous = signal.signal(self._watchdog.signal, self._on_signal)
+        os.register_at_fork(after_in_child=self._detach)
+        if not self._nested:
+            self._watch_the_exit()
+
+    def _keep_results(self) -> None:
+        journal = self._watchdog and self._watchdog.journal
+        if journal is not None:
+            from . import junit  # noqa: PLC0415 - for whoever wants such a file
+
+            writer = junit.find_writer(self._config)
+            if writer is not None:
+                self._config.pluginmanager.register(junit.Journal(journal.fileno(), writer))
+
+    def _detach(self) -> None:
+        """In a forked child: nobody watches it, and what it does says nothing of its parent."""
+        self._page.detach()
+        self._words, self._doubles = self._page.words, self._page.doubles
+        if self._watchdog is not None:
+            self._watchdog.forget()
+
+    def _watch_the_exit(self) -> None:
+        """The interpreter calls threading._shutdown first of all when it ends, and by that name, in all versions."""
+        shutdown = threading._shutdown  # type: ignore[attr-defined]
+
+        def watched() -> None:
+            self._exit_begins()
+            shutdown()
+
+        threading._shutdown = watched  # type: ignore[attr-defined]
+
+    def _exit_begins(self) -> None:
+        if self._watchdog is None:
+            return
+        self._words[page.STATUS] = self._status
+        self._page.name("the interpreter's exit")
+        self._begin((self._serial | (page.ONE_MORE - 1)) + 1 + page.EXIT_PHASE, self._exit_s)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """pytest-xdist's controller: one name for the run, which its workers know as well."""
+        self._run = node.workerinput.get("testrunuid", "")
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: Any, exitstatus: int) -> Iterator[None]:
+        if self._watchdog is not None:
+            self._doubles[page.LIMIT] = 0.0
+        yield
+        if self._run:
+            from . import junit  # noqa: PLC0415
+
+            for found in self._hung_exits():
+                if self._watchdog is not None and self._watchdog.xml is not None:
+                    junit.add(self._watchdog.xml, found)
+                if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+                    session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        self._status = int(session.exitstatus) or 1
+
+    def _hung_exits(self) -> List[Answer]:
+        return workers.exits(workers.folder(self._config), self._run) if self._run else []
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        for found in self._hung_exits():
+            terminalreporter.write_sep("=", f"postmortem: worker {found.worker} hangs at its exit", red=True, bold=True)
+            terminalreporter.write_line(found.text)
+            terminalreporter.write_line(f"FAILED exit of {found.worker} - {found.headline}", red=True)
+            terminalreporter.write_line(f"The bundle is kept in {found.bundle}")
+
+    def pytest_unconfigure(self) -> None:
+        self.finished = True
+        if self._nested:
+            self.close()
+
+    def close(self) -> None:
+        """Nothing of this session is watched any more."""
+        if self._watchdog is not None:
+            self._watchdog.close()
+            self._watchdog = None
+
+    # ------------------------------------------------------------------ what begins
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: Any) -> None:
+        if item.parent is not self._parent or item.own_markers:
+            self._look_up(item)
+        self._page.name(item.nodeid)
+        self._serial = (self._serial | 7) + 1
+        doubles = self._doubles
+        doubles[0] = self._now()  # page.START
+        doubles[1] = self._phases[0]  # page.LIMIT
+        self._words[2] = self._serial  # page.SERIAL
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self) -> None:
+        self._serial += 1
+        doubles = self._doubles
+        if not self._one_clock:
+            doubles[0] = self._now()
+        doubles[1] = self._phases[1]
+        self._words[2] = self._serial
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_teardown(self) -> None:
+        self._serial = (self._serial & ~7) + 2
+        doubles = self._doubles
+        if not self._one_clock:
+            doubles[0] = self._now()
+        doubles[1] = self._phases[2]
+        self._words[2] = self._serial
+
+    def pytest_runtest_logfinish(self) -> None:
+        self._doubles[1] = 0.0
+
+    def _look_up(self, item: Any) -> None:
+        limit = self._limits.of(item)
+        self._parent = None if item.own_markers else item.parent
+        self._phases, self._one_clock = limit.phases, limit.scope == "item"
+        self._note(limit.seconds)
+
+    def _note(self, seconds: float) -> None:
+        """The watchdog sleeps no longer than the shortest limit that it knows of."""
+        if 0 < seconds < self._least and self._watchdog is not None:
+            self._doubles[page.LEAST] = self._least = seconds
+            self._watchdog.wake()
+
+    def _begin(self, serial: int, seconds: float) -> None:
+        self._serial = serial
+        self._doubles[page.START] = self._now()
+        self._doubles[page.LIMIT] = seconds
+        self._words[page.SERIAL] = serial
+        self._note(seconds)
+
+    def pytest_collectstart(self, collector: Any) -> None:
+        if self._watchdog is not None:
+            self._page.name(collector.nodeid)
+            self._begin((self._serial | (page.ONE_MORE - 1)) + 1 + page.COLLECTION, self._collection_s)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collectreport(self, report: Any) -> None:
+        if self._watchdog is None:
+            return
+        self._doubles[page.LIMIT] = 0.0
+        if self._words[page.STRUCK] == self._serial:
+            answer = self._await_answer()
+            if answer is not None:
+                report.outcome = "failed"
+                report.longrepr = answer.message if report.longrepr is None else report.longrepr
+                report.sections.append(("postmortem", answer.text))
+
+    def pytest_enter_pdb(self) -> None:
+        """Whoever thinks takes time."""
+        if self._watchdog is not None:
+            self._doubles[page.LIMIT] = 0.0
+
+    # ------------------------------------------------------------------ what took too long
+
+    def _on_signal(self, number: int, frame: Any) -> None:
+        """In the main thread, wherever it is. Raises where that ends a phase, and only there."""
+        __tracebackhide__ = True
+        if self._words[page.ORDER] == page.EXIT:
+            _leave(self._words[page.STATUS])
+        serial = self._serial
+        if self._words[page.STRUCK] != serial or self._words[page.SERIAL] != serial:
+            if callable(self._previous):
+                self._previous(number, frame)
+            return
+        if _debugged():
+            self._words[page.DEBUGGED] = serial
+            return
+        if self._words[page.ENDED] != serial and _inside_a_phase(frame):
+            raise verdicts.Hang(Answer.decode(self._page.answered()))
+
+    def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
+        if self._words[page.STRUCK] != self._serial:
+            return None
+        answer = self._await_answer()
+        if answer is None:
+            return None
+        item.user_properties += [("postmortem_bundle", answer.bundle), ("postmortem_verdict", answer.verdict)]
+        call.excinfo = verdicts.failure(answer, call.excinfo)
+        report = pytest.TestReport.from_item_and_call(item, call)
+        report.sections.append(("postmortem", answer.text))
+        return report
+
+    def _await_answer(self) -> Optional[Answer]:
+        """The phase may have ended by itself while it was being looked at: it took too long all the same."""
+        self._words[page.ENDED] = self._serial
+        until = self._now() + _LONGEST_DIAGNOSIS_S
+        while self._words[page.ANSWERED] != self._serial:
+            if self._now() > until:
+                return None
+            self._sleep(_LOOK_S)
+        return Answer.decode(self._page.answered())
+
+
+def _inside_a_phase(frame: Any) -> bool:
+    """Below CallInfo.from_call, whose ``except`` takes what is raised: pytest's own work is not to be interrupted."""
+    code = pytest.CallInfo.from_call.__func__.__code__  # type: ignore[attr-defined]
+    frame = frame.f_back if frame is not None and frame.f_code is not code else None
+    while frame is not None:
+        if frame.f_code is code:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _debugged() -> bool:
+    """Somebody steps through this process (as pytest-timeout sees it: by the trace function, or sys.monitoring)."""
+    trace = sys.gettrace()
+    module = getattr(trace, "__module__", None) or getattr(type(trace), "__module__", "")
+    if trace is not None and any(part in _DEBUGGERS for part in str(module).split(".")):
+        return True
+    monitoring: Any = getattr(sys, "monitoring", None)
+    return monitoring is not None and monitoring.get_tool(monitoring.DEBUGGER_ID) is not None
+
+
+def _leave(status: int) -> None:
+    """The interpreter's exit hangs, or the test does not let itself be interrupted: the end, at once."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:  # noqa: S110 - closed, or without a reader
+            pass
+    os._exit(status)

@@ -1,0 +1,104 @@
+"""How long a test may take: from the command line, the ini file and the marker, in this order of the weaker one first."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, NamedTuple, Optional, Tuple
+
+import pytest
+
+from ..capture.options import duration
+from ..pytest_plugin import MARKER
+
+SCOPES = ("phase", "call", "item")
+#: An import of a heavy module is no hang, nor is the end of a pool; the ini file may say less.
+LEAST_COLLECTION_S, LEAST_EXIT_S = 30.0, 5.0
+#: pytest-xdist kills a worker that has not ended 10 s after it was asked to.
+WORKER_EXIT_S = 4.0
+
+
+class Limit(NamedTuple):
+    """Seconds, 0 for none. ``scope``: one of SCOPES."""
+
+    seconds: float
+    scope: str
+
+    @property
+    def phases(self) -> Tuple[float, float, float]:
+        """For setup, call and teardown; with scope ``item`` they share one clock."""
+        outside = 0.0 if self.scope == "call" else self.seconds
+        return outside, self.seconds, outside
+
+
+def configured(config: Any) -> Limit:
+    """Raises pytest.UsageError with what is wrong."""
+    text = _given(config, "postmortem_timeout")
+    seconds = _seconds(text, "--postmortem-timeout") if text else 0.0
+    return Limit(seconds, _scope(_given(config, "postmortem_scope") or "phase", "postmortem_scope"))
+
+
+def collection(config: Any, limit: Limit) -> float:
+    text = config.getini("postmortem_collection_timeout")
+    if text:
+        return _seconds(text, "postmortem_collection_timeout")
+    return max(limit.seconds, LEAST_COLLECTION_S) if limit.seconds else 0.0
+
+
+def at_exit(config: Any, limit: Limit, worker: bool) -> float:
+    text = config.getini("postmortem_exit_timeout")
+    seconds = max(limit.seconds, LEAST_EXIT_S) if limit.seconds else 0.0
+    if text:
+        seconds = _seconds(text, "postmortem_exit_timeout")
+    return min(seconds, WORKER_EXIT_S) if worker else seconds
+
+
+class Limits:
+    """Each item's limit. Markers of modules and classes are read once."""
+
+    def __init__(self, default: Limit) -> None:
+        self._default = default
+        self._known: Dict[Any, Limit] = {}
+
+    def of(self, item: Any) -> Limit:
+        own = _marked(item, self._default)
+        return own if own is not None else self._of_node(item.parent)
+
+    def _of_node(self, node: Any) -> Limit:
+        if node is None:
+            return self._default
+        found = self._known.get(node)
+        if found is None:
+            found = self._known[node] = _marked(node, self._default) or self._of_node(node.parent)
+        return found
+
+
+def _marked(node: Any, default: Limit) -> Optional[Limit]:
+    for mark in node.own_markers:
+        if mark.name == MARKER:
+            return _of_mark(mark, node.nodeid, default)
+    return None
+
+
+def _of_mark(mark: Any, where: str, default: Limit) -> Limit:
+    if len(mark.args) > 1 or set(mark.kwargs) - {"seconds", "scope"}:
+        raise pytest.UsageError(f"{where}: {MARKER} takes seconds and scope, as in {MARKER}(5, scope='item')")
+    given = mark.args[0] if mark.args else mark.kwargs.get("seconds")
+    seconds = default.seconds if given is None else _seconds(str(given), f"{where}: {MARKER}")
+    return Limit(seconds, _scope(mark.kwargs.get("scope") or default.scope, f"{where}: {MARKER}"))
+
+
+def _seconds(text: str, where: str) -> float:
+    try:
+        return duration(text)
+    except ValueError as exc:
+        raise pytest.UsageError(f"{where} {text!r}: {exc}") from None
+
+
+def _scope(word: str, where: str) -> str:
+    if word not in SCOPES:
+        raise pytest.UsageError(f"{where}: scope {word!r} is none of {', '.join(SCOPES)}")
+    return word
+
+
+def _given(config: Any, name: str) -> Optional[str]:
+    found: Optional[str] = config.getoption(name) or config.getini(name) or None
+    return found

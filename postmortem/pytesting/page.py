@@ -1,0 +1,100 @@
+"""The memory that pytest's process and its watchdog share: what runs, since when, how long it may take, and the answer.
+
+Each word has one writer. The process writes START, LIMIT and at last SERIAL, each in one store of eight bytes; who reads
+SERIAL twice around the others has a pair that belongs together. A process that hangs need not do anything to be read.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import NamedTuple, Optional, Union
+
+SIZE = 1 << 18
+#: Indices of eight-byte words. The process's:
+START, LIMIT, SERIAL, NODE_SIZE, ENDED, DEBUGGED, STATUS, LEAST = range(8)
+#: and the watchdog's.
+WATCHDOG, STRUCK, ANSWERED, ANSWER_SIZE, ORDER = range(16, 21)
+#: Values of ORDER: what the process is to do when the watchdog's signal comes.
+INTERRUPT, EXIT = 1, 2
+_NODE_AT, _ANSWER_AT = 1024, 8192
+NODE_MOST, ANSWER_MOST = _ANSWER_AT - _NODE_AT, SIZE - _ANSWER_AT
+
+#: What is under way: the low bits of SERIAL.
+KINDS = ("setup", "call", "teardown", "collection", "exit")
+SETUP, CALL, TEARDOWN, COLLECTION, EXIT_PHASE = range(5)
+KIND_BITS = 3
+ONE_MORE = 1 << KIND_BITS
+
+
+class Phase(NamedTuple):
+    """``start`` in time.monotonic() seconds, ``limit`` in seconds, 0 for none."""
+
+    serial: int
+    start: float
+    limit: float
+
+    @property
+    def kind(self) -> str:
+        number = self.serial & (ONE_MORE - 1)
+        return KINDS[number] if number < len(KINDS) else "?"
+
+
+class Page:
+    """``words`` and ``doubles`` are two views of the same memory, by the indices above."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._view(mmap.mmap(descriptor, SIZE))
+
+    def _view(self, memory: Union[mmap.mmap, bytearray]) -> None:
+        self.bytes = memory
+        self.words = memoryview(memory).cast("Q")
+        self.doubles = memoryview(memory).cast("d")
+
+    def detach(self) -> None:
+        """For a forked process: what it writes from now on nobody reads."""
+        self._view(bytearray(SIZE))
+
+    # ------------------------------------------------------------------ the watchdog's side
+
+    def phase(self) -> Optional[Phase]:
+        """What is under way; None while it changes."""
+        serial = self.words[SERIAL]
+        found = Phase(serial, self.doubles[START], self.doubles[LIMIT])
+        return found if self.words[SERIAL] == serial else None
+
+    def node(self) -> str:
+        """The id of the test or collector."""
+        size = min(self.words[NODE_SIZE], NODE_MOST)
+        return bytes(self.bytes[_NODE_AT : _NODE_AT + size]).decode("utf-8", "replace")
+
+    def answer(self, serial: int, data: bytes) -> None:
+        """Data first: who sees the serial number may read them."""
+        data = data[:ANSWER_MOST]
+        self.bytes[_ANSWER_AT : _ANSWER_AT + len(data)] = data
+        self.words[ANSWER_SIZE] = len(data)
+        self.words[ANSWERED] = serial
+
+    # ------------------------------------------------------------------ the process's side
+
+    def name(self, nodeid: str) -> None:
+        data = nodeid.encode("utf-8", "replace")[:NODE_MOST]
+        self.bytes[_NODE_AT : _NODE_AT + len(data)] = data
+        self.words[NODE_SIZE] = len(data)
+
+    def answered(self) -> bytes:
+        size = min(self.words[ANSWER_SIZE], ANSWER_MOST)
+        return bytes(self.bytes[_ANSWER_AT : _ANSWER_AT + size])
+
+
+def create() -> int:
+    """The descriptor of such memory, zeros; it has no name anywhere, and closes on exec."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("postmortem", os.MFD_CLOEXEC)
+    else:
+        import tempfile  # noqa: PLC0415 - a libc without memfd_create
+
+        with tempfile.TemporaryFile() as stream:
+            descriptor = os.dup(stream.fileno())
+    os.ftruncate(descriptor, SIZE)
+    return descriptor

@@ -1,0 +1,203 @@
+"""A limit has passed, in the watchdog: look, diagnose, answer, interrupt; end what cannot be interrupted.
+
+Nothing is signalled before the capture is over: what is captured is the hang, not its end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+from . import answer, page
+from .answer import Answer
+from .watchdog import Target
+
+#: How long a test has to end once it was interrupted; how long the process has, once it is told to go.
+GRACE_S, LAST_GRACE_S = 5.0, 1.0
+#: From one interruption to the next: what tidies up on the way out may hang as well.
+_AGAIN_S = 1.0
+_LOOK_S = 0.01
+#: The capture's budget is 30 s; whoever looks at a hang is not to hang.
+_EXAMINATION_S = 60.0
+_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from postmortem.pytesting.examine import main; main(*sys.argv[2:])"
+_LONGEST_NAME = 80
+_SAID = 600  # characters of what a failed examination has said
+_MOST_NAMES = 10_000
+
+
+def strike(shared: page.Page, told: Dict[str, Any], target: Target, phase: page.Phase) -> None:
+    """All of it; returns when the process goes on, or is no more."""
+    nodeid = shared.node()
+    shared.words[page.STRUCK] = phase.serial
+    if shared.words[page.SERIAL] != phase.serial or not shared.doubles[page.LIMIT]:
+        return  # it has just ended
+    with _pending(told):
+        found = find_out(told, nodeid, phase)
+        _keep(found, told)
+    shared.answer(phase.serial, found.encode())
+    if phase.kind == "exit":
+        _end_at_exit(shared, told, target, found)
+    elif not _interrupted(shared, told, target, phase.serial):
+        _end(shared, told, target, found)
+
+
+# ---------------------------------------------------------------------- what it is
+
+
+def find_out(told: Dict[str, Any], nodeid: str, phase: page.Phase) -> Answer:
+    """Captures and diagnoses; an answer in any case."""
+    place, said = None, ""
+    try:
+        place = _free_place(told, nodeid, phase.kind)
+        said = _examine(told, place, phase.limit)
+        report = json.loads((place / "report.json").read_bytes())
+        text = (place / "report.txt").read_text("utf-8", "replace")
+    except (OSError, ValueError) as exc:
+        why = f"{said[-_SAID:].strip() or exc}"
+        there = str(place) if place is not None and (place / "manifest.json").exists() else ""
+        message = answer.failed(phase.kind, phase.limit, why)
+        return Answer(nodeid, phase.kind, phase.limit, "", there, message, why, told["run"], told["worker"])
+    message = answer.message(phase.kind, phase.limit, report, str(place))
+    return Answer(
+        nodeid, phase.kind, phase.limit, report.get("verdict") or "", str(place), message, text, told["run"], told["worker"]
+    )
+
+
+def _free_place(told: Dict[str, Any], nodeid: str, kind: str) -> Path:
+    """Named after the test. Raises OSError."""
+    folder = Path(told["dir"])
+    if not folder.is_dir():
+        folder.mkdir(mode=0o700, parents=True)
+        (folder / ".gitignore").write_text("*\n")
+    file, *rest = nodeid.split("::")
+    subject = f"exit-{told['worker'] or told['pid']}" if kind == "exit" else "-".join([Path(file).stem, *rest, kind])
+    name = re.sub(r"[^A-Za-z0-9._]+", "-", subject)[-_LONGEST_NAME:].strip("-.") or "test"
+    for number in range(1, _MOST_NAMES):
+        place = folder / (name if number == 1 else f"{name}-{number}")
+        try:
+            place.mkdir(mode=0o700)  # nobody else takes it from now on
+        except FileExistsError:
+            continue
+        return place
+    raise FileExistsError(f"{folder}: too many bundles")
+
+
+def _examine(told: Dict[str, Any], place: Path, limit: float) -> str:
+    """Runs ``examine`` with all of site-packages; returns what it said."""
+    words = [told["python"], "-W", "ignore", "-c", _BOOT, told["root"], str(told["pid"]), str(place), repr(limit)]
+    with tempfile.TemporaryFile() as said:
+        actions: List[Tuple[Any, ...]] = [(os.POSIX_SPAWN_DUP2, said.fileno(), 1), (os.POSIX_SPAWN_DUP2, said.fileno(), 2)]
+        pid = os.posix_spawn(told["python"], words, _environment(), file_actions=actions, setpgroup=0)
+        until = time.monotonic() + _EXAMINATION_S
+        while os.waitpid(pid, os.WNOHANG) == (0, 0):
+            if time.monotonic() > until:
+                os.killpg(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                break
+            time.sleep(_LOOK_S)
+        said.seek(0)
+        return said.read().decode("utf-8", "replace")
+
+
+def _environment() -> Dict[str, str]:
+    """Without what would measure, or change, this Python as if it were the tests'."""
+    without = ("COV_", "COVERAGE_", "PYTEST_", "PYTHONWARNINGS", "PYTHONDEVMODE", "PYTHONSTARTUP", "PYTHONFAULTHANDLER")
+    return {key: value for key, value in os.environ.items() if not key.startswith(without)}
+
+
+def _keep(found: Answer, told: Dict[str, Any]) -> None:
+    """Beside the capture, for pytest-xdist's controller: the worker may have to die of it."""
+    with contextlib.suppress(OSError):
+        folder = Path(found.bundle or tempfile.mkdtemp(prefix="undiagnosed-", dir=told["dir"]))
+        path = folder / answer.FILE
+        temporary = path.with_name(f".{path.name}.part")
+        descriptor = os.open(str(temporary), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "wb") as stream:
+            stream.write(found.encode())
+        temporary.rename(path)
+
+
+@contextlib.contextmanager
+def _pending(told: Dict[str, Any]) -> Any:
+    """A file that says to a controller: wait, there is an answer on its way."""
+    path = Path(told["dir"]) / f".looking-{told['run']}-{told['worker']}"
+    if told["worker"]:
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.touch(0o600)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+# ---------------------------------------------------------------------- how it goes on
+
+
+def _interrupted(shared: page.Page, told: Dict[str, Any], target: Target, serial: int) -> bool:
+    """Has what hangs ended, by itself or by our signal? Also true of what a debugger looks at, and of what is no more."""
+    words = shared.words
+    until = time.monotonic() + GRACE_S
+    again = 0.0
+    words[page.ORDER] = page.INTERRUPT
+    while time.monotonic() < until:
+        if words[page.SERIAL] != serial or serial in (words[page.ENDED], words[page.DEBUGGED]) or not target.alive:
+            return True
+        if not target.catches(told["signal"]):
+            return False  # it would be the process's end
+        if time.monotonic() >= again:
+            target.signal(told["signal"])
+            again = time.monotonic() + _AGAIN_S
+        time.sleep(_LOOK_S)
+    return False
+
+
+def _end_at_exit(shared: page.Page, told: Dict[str, Any], target: Target, found: Answer) -> None:
+    """All results are written. The controller tells of its workers' exits."""
+    if not told["worker"]:
+        _tell(f"{found.headline}. The process is ended", found)
+        if told["xml"]:
+            from . import junit  # noqa: PLC0415
+
+            junit.add(Path(told["xml"]), found)
+    _send_away(shared, told, target)
+
+
+def _end(shared: page.Page, told: Dict[str, Any], target: Target, found: Answer) -> None:
+    """Nothing interrupts it: native code that keeps the GIL, or one that swallows everything."""
+    if not told["worker"]:
+        kept = ""
+        if told["xml"] and told["journal"] is not None:
+            from . import junit  # noqa: PLC0415
+
+            kept = "; " + junit.rescue(told["journal"], Path(told["xml"]), found)
+        _tell(f"{found.subject} cannot be interrupted: the test process is ended{kept}", found)
+    _send_away(shared, told, target)
+
+
+def _send_away(shared: page.Page, told: Dict[str, Any], target: Target) -> None:
+    """The process is to end with pytest's own status; KILL is for what does not listen."""
+    shared.words[page.ORDER] = page.EXIT
+    if target.catches(told["signal"]):
+        target.signal(told["signal"])
+        until = time.monotonic() + LAST_GRACE_S
+        while target.alive and time.monotonic() < until:
+            time.sleep(_LOOK_S)
+    target.signal(signal.SIGKILL)
+
+
+def _tell(sentence: str, found: Answer) -> None:
+    """To standard error, as it was when pytest began."""
+    line = f"FAILED {found.nodeid} - {found.headline}"
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"\npostmortem: {sentence}\n{found.text.rstrip()}\n{line}\nThe bundle is kept in {found.bundle}\n")
+        sys.stderr.flush()

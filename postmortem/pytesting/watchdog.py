@@ -1,0 +1,156 @@
+"""The process beside pytest's: asleep until a limit may have passed, gone as soon as pytest is.
+
+Started by ``start`` without site-packages and without the environment's wishes (``-I -S``). What it needs when a limit has
+passed is imported then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import time
+from typing import Any, Dict, List, Optional
+
+from . import page
+
+#: How long it sleeps at most: where a process's end cannot be waited for (Python 3.8), and where it can.
+_BLIND_S, _LONGEST_S = 0.5, 60.0
+_CONFIRM_S = 0.005
+_POSTPONED_S = 1.0
+_STDERR = 2
+
+
+def main(words: List[str]) -> None:
+    """``words``: the descriptor of the page, and what ``start`` tells in JSON. Runs twice: the launcher forks."""
+    descriptor, told = int(words[0]), json.loads(words[1])
+    shared = page.Page(descriptor)
+    if os.fork():
+        until = time.monotonic() + 10.0
+        while not shared.words[page.WATCHDOG] and time.monotonic() < until:
+            time.sleep(0.001)
+        os._exit(0)
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Watch(shared, told, Target(told["pid"])).run()
+
+
+class Target:
+    """pytest's process, however it ends."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._start = _stat(pid)[19:20]  # starttime, in clock ticks: field 22 of proc(5)
+        self.handle: Optional[int] = None
+        opener = getattr(os, "pidfd_open", None)
+        if opener is not None:
+            with contextlib.suppress(OSError):  # a kernel before 5.3
+                self.handle = opener(pid)
+
+    @property
+    def alive(self) -> bool:
+        fields = _stat(self.pid)
+        return bool(self._start) and fields[19:20] == self._start and fields[0] not in "ZX"
+
+    @property
+    def held(self) -> bool:
+        """Stopped by its terminal or a signal, or looked at by a debugger: no time passes for it."""
+        return _stat(self.pid)[:1] in (["T"], ["t"]) or self._status("TracerPid") not in ("0", "")
+
+    def catches(self, number: int) -> bool:
+        mask = self._status("SigCgt")
+        return bool(mask) and bool(int(mask, 16) >> (number - 1) & 1)
+
+    def signal(self, number: int) -> None:
+        with contextlib.suppress(OSError):
+            if self.alive:
+                os.kill(self.pid, number)
+
+    def _status(self, key: str) -> str:
+        with contextlib.suppress(OSError), open(f"/proc/{self.pid}/status", encoding="utf-8", errors="replace") as stream:
+            for line in stream:
+                if line.startswith(f"{key}:"):
+                    return line.split()[1]
+        return ""
+
+
+def _stat(pid: int) -> List[str]:
+    """The fields from the third on, the state; one that says dead when there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
+            line = stream.read()
+    except OSError:
+        return ["X"]
+    return line[line.rindex(")") + 2 :].split()
+
+
+class Watch:
+    """The loop."""
+
+    def __init__(self, shared: page.Page, told: Dict[str, Any], target: Target) -> None:
+        self._page = shared
+        self._told = told
+        self._target = target
+        self._done = -1  # the serial number of what was struck last
+        self._later: Dict[int, float] = {}  # serial number → when its time begins anew
+        reader, writer = os.pipe()
+        for end in (reader, writer):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        signal.signal(signal.SIGUSR1, lambda _number, _frame: None)
+        self._woken = reader
+        self._poll = select.poll()
+        self._poll.register(reader, select.POLLIN)
+        if target.handle is not None:
+            self._poll.register(target.handle, select.POLLIN)
+        self._let_go({reader, writer, target.handle, told["journal"]})
+        shared.words[page.WATCHDOG] = os.getpid()  # from now on a signal finds us ready
+
+    def _let_go(self, mine: Any) -> None:
+        """Whatever else came along belongs to pytest's callers: a pipe ends only when nobody holds it."""
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nothing, 0)
+        os.dup2(nothing, 1)
+        if self._told["worker"]:
+            os.dup2(nothing, _STDERR)  # its controller does the talking
+        for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
+            if int(name) > _STDERR and int(name) not in mine:
+                with contextlib.suppress(OSError):
+                    os.close(int(name))
+
+    def run(self) -> None:
+        while self._target.alive:
+            wait = self._look()
+            if wait > 0:
+                self._sleep(wait)
+
+    def _sleep(self, seconds: float) -> None:
+        longest = _LONGEST_S if self._target.handle is not None else _BLIND_S
+        shortest = self._page.doubles[page.LEAST] or longest  # it may begin right now
+        self._poll.poll(max(1, round(min(seconds, longest, shortest) * 1000)))
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._woken, 4096)
+
+    def _look(self) -> float:
+        """For how many seconds there is nothing to do."""
+        phase = self._page.phase()
+        if phase is None:
+            return _CONFIRM_S
+        if not phase.limit or phase.serial == self._done:
+            return _LONGEST_S
+        left = max(phase.start, self._later.get(phase.serial, 0.0)) + phase.limit - time.monotonic()
+        if left > 0:
+            return left
+        time.sleep(_CONFIRM_S)
+        if self._page.phase() != phase:
+            return 0.0
+        if self._target.held:
+            self._later = {phase.serial: time.monotonic()}  # all of its time again, from when it was last held
+            return _POSTPONED_S
+        self._done = phase.serial
+        from .strike import strike  # noqa: PLC0415 - most watchdogs never need it
+
+        strike(self._page, self._told, self._target, phase)
+        return 0.0

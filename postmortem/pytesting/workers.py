@@ -1,0 +1,55 @@
+"""What pytest-xdist's controller makes of what the watchdogs of its workers have left behind."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, Iterator, List, Optional
+
+from .answer import FILE, Answer
+
+#: An examination takes its time; a controller that waits longer waits in vain.
+_LONGEST_S = 75.0
+_LOOK_S = 0.05
+
+
+def folder(config: Any) -> Path:
+    """Where bundles go (``start`` tells the watchdog the same)."""
+    given = config.getoption("postmortem_dir")
+    base = config.invocation_params.dir if given else config.rootpath
+    return Path(base / (given or config.getini("postmortem_dir") or "postmortem-bundles"))
+
+
+def answers(place: Path, run: str) -> Iterator[Answer]:
+    """Those of one run, as they were written."""
+    for path in sorted(place.glob(f"*/{FILE}")):
+        try:
+            found = Answer.decode(path.read_bytes())
+        except (OSError, ValueError):
+            continue
+        if found.run == run:
+            yield found
+
+
+def explain_crash(nodeid: str, report: Any) -> None:
+    """The report of a test in which a worker died: why its watchdog has ended it, if it was that."""
+    node = report.node
+    run, worker = node.workerinput.get("testrunuid"), node.gateway.id
+    found: Optional[Answer] = None
+    for one in answers(folder(node.config), run):
+        if one.nodeid == nodeid and one.worker == worker and one.kind != "exit":
+            found = one
+    if found is None:
+        return
+    report.longrepr = f"{found.message}\nIt could not be interrupted: worker {worker} was ended and replaced."
+    report.when = found.kind
+    report.sections.append(("postmortem", found.text))
+    report.user_properties += [("postmortem_bundle", found.bundle), ("postmortem_verdict", found.verdict)]
+
+
+def exits(place: Path, run: str) -> List[Answer]:
+    """The workers whose exit hung; waits for what is being looked at."""
+    until = time.monotonic() + _LONGEST_S
+    while time.monotonic() < until and any(place.glob(f".looking-{run}-*")):
+        time.sleep(_LOOK_S)
+    return [one for one in answers(place, run) if one.kind == "exit"]
