@@ -58,16 +58,16 @@ def pytest_collection_finish(session: Any) -> None:
         while node is not None and node not in seen:
             for mark in node.own_markers:
                 if mark.name == MARKER:
-                    _switch_on(session.config)
+                    _switch_on(session.config, under_way=True)
                     return
             seen.add(node)
             node = node.parent
 
 
-def _switch_on(config: Any) -> None:
+def _switch_on(config: Any, under_way: bool = False) -> None:
     from .pytesting.guard import switch_on  # noqa: PLC0415 - whoever wants nothing of it pays nothing
 
-    switch_on(config)
+    switch_on(config, under_way)
 
 
 @pytest.hookimpl(optionalhook=True)

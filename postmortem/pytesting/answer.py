@@ -6,7 +6,7 @@ Needs the standard library alone: it is read by pytest's process, by its watchdo
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Iterator, List, NamedTuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 #: In the bundle; what a controller looks for.
 FILE = "pytest.json"
@@ -44,6 +44,11 @@ class Answer(NamedTuple):
 
     def encode(self) -> bytes:
         return json.dumps(self._replace(text=self.text[:_TEXT_MOST])._asdict()).encode()
+
+    @property
+    def properties(self) -> List[Tuple[str, str]]:
+        """For the JUnit file, and whoever else reads the properties of a test."""
+        return [("postmortem_bundle", self.bundle), ("postmortem_verdict", self.verdict)]
 
     @property
     def headline(self) -> str:

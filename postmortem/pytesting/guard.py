@@ -6,6 +6,7 @@ signal: its handler raises in the main thread, below pytest's own ``CallInfo.fro
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -27,8 +28,8 @@ _DEBUGGERS = ("pydevd", "debugpy", "bdb", "pdb", "ipdb", "_pydevd_bundle", "pudb
 _latest: Optional[Guard] = None
 
 
-def switch_on(config: pytest.Config) -> None:
-    """Raises pytest.UsageError. What switches on during a session starts at once."""
+def switch_on(config: pytest.Config, under_way: bool = False) -> None:
+    """Raises pytest.UsageError. In a session that is ``under_way`` it starts at once."""
     global _latest  # noqa: PLW0603 - a process has one end, and so one watch over it
     nested = _latest is not None and not _latest.finished
     guard = Guard(config, nested)
@@ -37,7 +38,7 @@ def switch_on(config: pytest.Config) -> None:
             _latest.close()
         _latest = guard
     config.pluginmanager.register(guard, NAME)
-    if config.pluginmanager.hasplugin("session"):
+    if under_way:
         guard.start()
 
 
@@ -87,7 +88,7 @@ class Guard:
             self._watch_the_exit()
 
     def _keep_results(self) -> None:
-        journal = self._watchdog and self._watchdog.journal
+        journal = None if self._watchdog is None else self._watchdog.journal
         if journal is not None:
             from . import junit  # noqa: PLC0415 - for whoever wants such a file
 
@@ -259,7 +260,7 @@ class Guard:
         answer = self._await_answer()
         if answer is None:
             return None
-        item.user_properties += [("postmortem_bundle", answer.bundle), ("postmortem_verdict", answer.verdict)]
+        item.user_properties += answer.properties
         call.excinfo = verdicts.failure(answer, call.excinfo)
         report = pytest.TestReport.from_item_and_call(item, call)
         report.sections.append(("postmortem", answer.text))
@@ -300,8 +301,6 @@ def _debugged() -> bool:
 def _leave(status: int) -> None:
     """The interpreter's exit hangs, or the test does not let itself be interrupted: the end, at once."""
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(Exception):  # closed, or without a reader
             stream.flush()
-        except Exception:  # noqa: S110 - closed, or without a reader
-            pass
     os._exit(status)

@@ -97,7 +97,7 @@ def case(found: Answer) -> Any:
     element = ElementTree.Element("testcase", {key: _plain(text) for key, text in names.items()})
     element.set("time", f"{found.limit:.3f}")
     kept = ElementTree.SubElement(element, "properties")
-    for name, value in (("postmortem_bundle", found.bundle), ("postmortem_verdict", found.verdict)):
+    for name, value in found.properties:
         ElementTree.SubElement(kept, "property", {"name": name, "value": _plain(value)})
     trouble = ElementTree.SubElement(element, "failure" if found.kind == "call" else "error")
     trouble.set("message", _plain(found.message))

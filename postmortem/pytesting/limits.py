@@ -13,7 +13,7 @@ SCOPES = ("phase", "call", "item")
 #: An import of a heavy module is no hang, nor is the end of a pool; the ini file may say less.
 LEAST_COLLECTION_S, LEAST_EXIT_S = 30.0, 5.0
 #: pytest-xdist kills a worker that has not ended 10 s after it was asked to.
-WORKER_EXIT_S = 4.0
+WORKER_EXIT_S = 3.0
 
 
 class Limit(NamedTuple):

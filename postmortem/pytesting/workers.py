@@ -43,8 +43,15 @@ def explain_crash(nodeid: str, report: Any) -> None:
         return
     report.longrepr = f"{found.message}\nIt could not be interrupted: worker {worker} was ended and replaced."
     report.when = found.kind
+    report.location = (report.location[0], None, ".".join(nodeid.split("::")[1:]))
     report.sections.append(("postmortem", found.text))
-    report.user_properties += [("postmortem_bundle", found.bundle), ("postmortem_verdict", found.verdict)]
+    report.user_properties += found.properties
+    from .junit import find_writer  # noqa: PLC0415 - workers seldom crash
+
+    writer = find_writer(node.config)
+    if writer is not None:  # it takes properties from a teardown's report alone
+        for name, value in found.properties:
+            writer.node_reporter(report).add_property(name, value)
 
 
 def exits(place: Path, run: str) -> List[Answer]:
