@@ -12,15 +12,19 @@ import signal
 import sys
 import threading
 import time
-from typing import Any, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Iterator, List, Optional
 
 import pytest
 
-from . import limits, page, verdicts, workers
-from .answer import Answer
-from .start import Watchdog
+from . import limits, page
+from .page import CALL, LIMIT, SERIAL, START, TEARDOWN
+from .start import Watchdog, folder
+
+if TYPE_CHECKING:
+    from .answer import Answer
 
 NAME = "postmortem-guard"
+_KIND = page.ONE_MORE - 1  # the bits of a serial number that say what it is; setup's are 0
 _LONGEST_DIAGNOSIS_S = 90.0
 _LOOK_S = 0.01
 _DEBUGGERS = ("pydevd", "debugpy", "bdb", "pdb", "ipdb", "_pydevd_bundle", "pudb")
@@ -31,6 +35,8 @@ _latest: Optional[Guard] = None
 def switch_on(config: pytest.Config, under_way: bool = False) -> None:
     """Raises pytest.UsageError. In a session that is ``under_way`` it starts at once."""
     global _latest  # noqa: PLW0603 - a process has one end, and so one watch over it
+    if not under_way and not limits.configured(config).seconds:
+        return  # 0 was given: none, whatever the ini file says
     nested = _latest is not None and not _latest.finished
     guard = Guard(config, nested)
     if not nested:
@@ -118,7 +124,7 @@ class Guard:
             return
         self._words[page.STATUS] = self._status
         self._page.name("the interpreter's exit")
-        self._begin((self._serial | (page.ONE_MORE - 1)) + 1 + page.EXIT_PHASE, self._exit_s)
+        self._begin((self._serial | _KIND) + 1 + page.EXIT_PHASE, self._exit_s)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -128,7 +134,7 @@ class Guard:
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: Any, exitstatus: int) -> Iterator[None]:
         if self._watchdog is not None:
-            self._doubles[page.LIMIT] = 0.0
+            self._doubles[LIMIT] = 0.0
         yield
         if self._run:
             from . import junit  # noqa: PLC0415
@@ -141,7 +147,11 @@ class Guard:
         self._status = int(session.exitstatus) or 1
 
     def _hung_exits(self) -> List[Answer]:
-        return workers.exits(workers.folder(self._config), self._run) if self._run else []
+        if not self._run:
+            return []
+        from .workers import exits  # noqa: PLC0415 - for pytest-xdist's controller
+
+        return exits(folder(self._config), self._run)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         for found in self._hung_exits():
@@ -154,6 +164,9 @@ class Guard:
         self.finished = True
         if self._nested:
             self.close()
+        # The watch over the exit keeps us; of the session, with all of its tests, it needs nothing.
+        del self._config, self._limits
+        self._parent = None
 
     def close(self) -> None:
         """Nothing of this session is watched any more."""
@@ -168,32 +181,32 @@ class Guard:
         if item.parent is not self._parent or item.own_markers:
             self._look_up(item)
         self._page.name(item.nodeid)
-        self._serial = (self._serial | 7) + 1
+        self._serial = (self._serial | _KIND) + 1
         doubles = self._doubles
-        doubles[0] = self._now()  # page.START
-        doubles[1] = self._phases[0]  # page.LIMIT
-        self._words[2] = self._serial  # page.SERIAL
+        doubles[START] = self._now()
+        doubles[LIMIT] = self._phases[0]
+        self._words[SERIAL] = self._serial
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self) -> None:
-        self._serial += 1
+        self._serial = (self._serial & ~_KIND) + CALL
         doubles = self._doubles
         if not self._one_clock:
-            doubles[0] = self._now()
-        doubles[1] = self._phases[1]
-        self._words[2] = self._serial
+            doubles[START] = self._now()
+        doubles[LIMIT] = self._phases[1]
+        self._words[SERIAL] = self._serial
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_teardown(self) -> None:
-        self._serial = (self._serial & ~7) + 2
+        self._serial = (self._serial & ~_KIND) + TEARDOWN
         doubles = self._doubles
         if not self._one_clock:
-            doubles[0] = self._now()
-        doubles[1] = self._phases[2]
-        self._words[2] = self._serial
+            doubles[START] = self._now()
+        doubles[LIMIT] = self._phases[2]
+        self._words[SERIAL] = self._serial
 
     def pytest_runtest_logfinish(self) -> None:
-        self._doubles[1] = 0.0
+        self._doubles[LIMIT] = 0.0
 
     def _look_up(self, item: Any) -> None:
         limit = self._limits.of(item)
@@ -209,21 +222,21 @@ class Guard:
 
     def _begin(self, serial: int, seconds: float) -> None:
         self._serial = serial
-        self._doubles[page.START] = self._now()
-        self._doubles[page.LIMIT] = seconds
-        self._words[page.SERIAL] = serial
+        self._doubles[START] = self._now()
+        self._doubles[LIMIT] = seconds
+        self._words[SERIAL] = serial
         self._note(seconds)
 
     def pytest_collectstart(self, collector: Any) -> None:
         if self._watchdog is not None:
             self._page.name(collector.nodeid)
-            self._begin((self._serial | (page.ONE_MORE - 1)) + 1 + page.COLLECTION, self._collection_s)
+            self._begin((self._serial | _KIND) + 1 + page.COLLECTION, self._collection_s)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collectreport(self, report: Any) -> None:
         if self._watchdog is None:
             return
-        self._doubles[page.LIMIT] = 0.0
+        self._doubles[LIMIT] = 0.0
         if self._words[page.STRUCK] == self._serial:
             answer = self._await_answer()
             if answer is not None:
@@ -232,9 +245,10 @@ class Guard:
                 report.sections.append(("postmortem", answer.text))
 
     def pytest_enter_pdb(self) -> None:
-        """Whoever thinks takes time."""
+        """Whoever thinks takes time: nothing strikes for the rest of the phase, and what has struck is let go of."""
         if self._watchdog is not None:
-            self._doubles[page.LIMIT] = 0.0
+            self._doubles[LIMIT] = 0.0
+            self._words[page.DEBUGGED] = self._serial
 
     # ------------------------------------------------------------------ what took too long
 
@@ -244,15 +258,21 @@ class Guard:
         if self._words[page.ORDER] == page.EXIT:
             _leave(self._words[page.STATUS])
         serial = self._serial
-        if self._words[page.STRUCK] != serial or self._words[page.SERIAL] != serial:
+        if self._words[page.STRUCK] != serial or self._words[SERIAL] != serial:
             if callable(self._previous):
                 self._previous(number, frame)
             return
-        if _debugged():
+        if self._words[page.DEBUGGED] == serial or _debugged():
             self._words[page.DEBUGGED] = serial
             return
         if self._words[page.ENDED] != serial and _inside_a_phase(frame):
-            raise verdicts.Hang(Answer.decode(self._page.answered()))
+            raise self._hang()
+
+    def _hang(self) -> BaseException:
+        from .answer import Answer  # noqa: PLC0415 - most suites hang never
+        from .verdicts import Hang  # noqa: PLC0415
+
+        return Hang(Answer.decode(self._page.answered()))
 
     def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
         if self._words[page.STRUCK] != self._serial:
@@ -261,7 +281,9 @@ class Guard:
         if answer is None:
             return None
         item.user_properties += answer.properties
-        call.excinfo = verdicts.failure(answer, call.excinfo)
+        from .verdicts import failure  # noqa: PLC0415 - most suites hang never
+
+        call.excinfo = failure(answer, call.excinfo)
         report = pytest.TestReport.from_item_and_call(item, call)
         report.sections.append(("postmortem", answer.text))
         return report
@@ -269,11 +291,15 @@ class Guard:
     def _await_answer(self) -> Optional[Answer]:
         """The phase may have ended by itself while it was being looked at: it took too long all the same."""
         self._words[page.ENDED] = self._serial
+        if self._words[page.DEBUGGED] == self._serial:
+            return None
         until = self._now() + _LONGEST_DIAGNOSIS_S
         while self._words[page.ANSWERED] != self._serial:
-            if self._now() > until:
+            if self._now() > until or self._words[page.STRUCK] != self._serial:
                 return None
             self._sleep(_LOOK_S)
+        from .answer import Answer  # noqa: PLC0415 - most suites hang never
+
         return Answer.decode(self._page.answered())
 
 

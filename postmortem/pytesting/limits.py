@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import pytest
 
-from ..capture.options import duration
 from ..pytest_plugin import MARKER
 
 SCOPES = ("phase", "call", "item")
@@ -16,17 +15,16 @@ LEAST_COLLECTION_S, LEAST_EXIT_S = 30.0, 5.0
 WORKER_EXIT_S = 3.0
 
 
-class Limit(NamedTuple):
-    """Seconds, 0 for none. ``scope``: one of SCOPES."""
+class Limit:
+    """Seconds, 0 for none. ``scope``: one of SCOPES. ``phases``: for setup, call and teardown; with scope ``item`` they share
+    one clock."""
 
-    seconds: float
-    scope: str
+    __slots__ = ("phases", "scope", "seconds")
 
-    @property
-    def phases(self) -> Tuple[float, float, float]:
-        """For setup, call and teardown; with scope ``item`` they share one clock."""
-        outside = 0.0 if self.scope == "call" else self.seconds
-        return outside, self.seconds, outside
+    def __init__(self, seconds: float, scope: str) -> None:
+        self.seconds, self.scope = seconds, scope
+        outside = 0.0 if scope == "call" else seconds
+        self.phases: Tuple[float, float, float] = (outside, seconds, outside)
 
 
 def configured(config: Any) -> Limit:
@@ -87,6 +85,10 @@ def _of_mark(mark: Any, where: str, default: Limit) -> Limit:
 
 
 def _seconds(text: str, where: str) -> float:
+    if text.isascii() and text.isdigit():  # what most give needs no parser
+        return float(text)
+    from ..capture.options import duration  # noqa: PLC0415
+
     try:
         return duration(text)
     except ValueError as exc:

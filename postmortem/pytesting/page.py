@@ -2,13 +2,13 @@
 
 Each word has one writer. The process writes START, LIMIT and at last SERIAL, each in one store of eight bytes; who reads
 SERIAL twice around the others has a pair that belongs together. A process that hangs need not do anything to be read.
+
+The watchdog imports this before anything has gone wrong, so it imports next to nothing itself.
 """
 
 from __future__ import annotations
 
 import mmap
-import os
-from typing import NamedTuple, Optional, Union
 
 SIZE = 1 << 18
 #: Indices of eight-byte words. The process's:
@@ -23,16 +23,16 @@ NODE_MOST, ANSWER_MOST = _ANSWER_AT - _NODE_AT, SIZE - _ANSWER_AT
 #: What is under way: the low bits of SERIAL.
 KINDS = ("setup", "call", "teardown", "collection", "exit")
 SETUP, CALL, TEARDOWN, COLLECTION, EXIT_PHASE = range(5)
-KIND_BITS = 3
-ONE_MORE = 1 << KIND_BITS
+ONE_MORE = 1 << 3
 
 
-class Phase(NamedTuple):
+class Phase:
     """``start`` in time.monotonic() seconds, ``limit`` in seconds, 0 for none."""
 
-    serial: int
-    start: float
-    limit: float
+    __slots__ = ("limit", "serial", "start")
+
+    def __init__(self, serial: int, start: float, limit: float) -> None:
+        self.serial, self.start, self.limit = serial, start, limit
 
     @property
     def kind(self) -> str:
@@ -46,7 +46,7 @@ class Page:
     def __init__(self, descriptor: int) -> None:
         self._view(mmap.mmap(descriptor, SIZE))
 
-    def _view(self, memory: Union[mmap.mmap, bytearray]) -> None:
+    def _view(self, memory: mmap.mmap | bytearray) -> None:
         self.bytes = memory
         self.words = memoryview(memory).cast("Q")
         self.doubles = memoryview(memory).cast("d")
@@ -57,7 +57,7 @@ class Page:
 
     # ------------------------------------------------------------------ the watchdog's side
 
-    def phase(self) -> Optional[Phase]:
+    def phase(self) -> Phase | None:
         """What is under way; None while it changes."""
         serial = self.words[SERIAL]
         found = Phase(serial, self.doubles[START], self.doubles[LIMIT])
@@ -85,16 +85,3 @@ class Page:
     def answered(self) -> bytes:
         size = min(self.words[ANSWER_SIZE], ANSWER_MOST)
         return bytes(self.bytes[_ANSWER_AT : _ANSWER_AT + size])
-
-
-def create() -> int:
-    """The descriptor of such memory, zeros; it has no name anywhere, and closes on exec."""
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("postmortem", os.MFD_CLOEXEC)
-    else:
-        import tempfile  # noqa: PLC0415 - a libc without memfd_create
-
-        with tempfile.TemporaryFile() as stream:
-            descriptor = os.dup(stream.fileno())
-    os.ftruncate(descriptor, SIZE)
-    return descriptor

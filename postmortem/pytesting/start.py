@@ -18,7 +18,6 @@ from typing import Any, Dict, Optional
 import pytest
 
 from . import page
-from .workers import folder
 
 _ROOT = Path(__file__).resolve().parents[2]
 _BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from postmortem.pytesting.watchdog import main; main(sys.argv[2:])"
@@ -35,7 +34,7 @@ class Watchdog:
         self.signal = _free_signal()
         xml = None if worker else getattr(config.option, "xmlpath", None)
         self.xml = config.invocation_params.dir / xml if xml else None
-        descriptor = page.create()
+        descriptor = _memory()
         try:
             self.page = page.Page(descriptor)
             self.journal = None if worker else _journal(config)
@@ -79,6 +78,13 @@ def _told(config: pytest.Config, worker: Optional[str], number: int) -> Dict[str
     }
 
 
+def folder(config: Any) -> Path:
+    """Where bundles go."""
+    given = config.getoption("postmortem_dir")
+    base = config.invocation_params.dir if given else config.rootpath
+    return Path(base / (given or config.getini("postmortem_dir") or "postmortem-bundles"))
+
+
 def _journal(config: pytest.Config) -> Any:
     """For the results that are to be in the JUnit file whatever happens; None when no such file is wanted, or when it is
     pytest-xdist's controller that writes it, which runs no test."""
@@ -88,7 +94,8 @@ def _journal(config: pytest.Config) -> Any:
 
 def _launch(descriptor: int, told: Dict[str, Any]) -> None:
     given = [descriptor, *([] if told["journal"] is None else [told["journal"]])]
-    words = [sys.executable, "-I", "-S", "-c", _BOOT, str(_ROOT), str(descriptor), json.dumps(told)]
+    numbers = [str(told["pid"]), *map(str, given)]
+    words = [sys.executable, "-I", "-S", "-c", _BOOT, str(_ROOT), json.dumps(told), told["worker"], *numbers]
     for one in given:
         os.set_inheritable(one, True)
     try:
@@ -120,3 +127,14 @@ def _let_it_trace(pid: int) -> None:
         import ctypes  # noqa: PLC0415 - most of what this module would cost
 
         ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(pid), 0, 0, 0)
+
+
+def _memory() -> int:
+    """The descriptor of such memory, zeros; it has no name anywhere, and closes on exec."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("postmortem", os.MFD_CLOEXEC)
+    else:  # built for a libc without it
+        with tempfile.TemporaryFile() as stream:
+            descriptor = os.dup(stream.fileno())
+    os.ftruncate(descriptor, page.SIZE)
+    return descriptor

@@ -38,7 +38,8 @@ def strike(shared: page.Page, told: Dict[str, Any], target: Target, phase: page.
     nodeid = shared.node()
     shared.words[page.STRUCK] = phase.serial
     if shared.words[page.SERIAL] != phase.serial or not shared.doubles[page.LIMIT]:
-        return  # it has just ended
+        shared.words[page.STRUCK] = 0  # it has just ended
+        return
     with _pending(told):
         found = find_out(told, nodeid, phase)
         _keep(found, told)
@@ -71,12 +72,18 @@ def find_out(told: Dict[str, Any], nodeid: str, phase: page.Phase) -> Answer:
     )
 
 
-def _free_place(told: Dict[str, Any], nodeid: str, kind: str) -> Path:
-    """Named after the test. Raises OSError."""
+def _folder(told: Dict[str, Any]) -> Path:
+    """Of all bundles; nobody else's business, and none of git's. Raises OSError."""
     folder = Path(told["dir"])
     if not folder.is_dir():
-        folder.mkdir(mode=0o700, parents=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder / ".gitignore").write_text("*\n")
+    return folder
+
+
+def _free_place(told: Dict[str, Any], nodeid: str, kind: str) -> Path:
+    """Named after the test. Raises OSError."""
+    folder = _folder(told)
     file, *rest = nodeid.split("::")
     subject = f"exit-{told['worker'] or told['pid']}" if kind == "exit" else "-".join([Path(file).stem, *rest, kind])
     name = re.sub(r"[^A-Za-z0-9._]+", "-", subject)[-_LONGEST_NAME:].strip("-.") or "test"
@@ -131,7 +138,7 @@ def _pending(told: Dict[str, Any]) -> Any:
     path = Path(told["dir"]) / f".looking-{told['run']}-{told['worker']}"
     if told["worker"]:
         with contextlib.suppress(OSError):
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _folder(told)
             path.touch(0o600)
     try:
         yield

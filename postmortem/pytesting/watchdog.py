@@ -4,17 +4,26 @@ Started by ``start`` without site-packages and without the environment's wishes 
 passed is imported then.
 """
 
+# contextlib.suppress would be a seventh of its start:
+# ruff: noqa: SIM105
+
 from __future__ import annotations
 
-import contextlib
-import json
-import os
+import posix as os  # os itself, signal and typing would take as long to import as the interpreter takes to start
 import select
-import signal
 import time
-from typing import Any, Dict, List, Optional
 
 from . import page
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from typing import Any
+else:
+    try:  # what `signal` wraps in enumerations
+        import _signal as signal
+    except ImportError:
+        import signal
 
 #: How long it sleeps at most: where a process's end cannot be waited for (Python 3.8), and where it can.
 _BLIND_S, _LONGEST_S = 0.5, 60.0
@@ -23,10 +32,12 @@ _POSTPONED_S = 1.0
 _STDERR = 2
 
 
-def main(words: List[str]) -> None:
-    """``words``: the descriptor of the page, and what ``start`` tells in JSON. Runs twice: the launcher forks."""
-    descriptor, told = int(words[0]), json.loads(words[1])
-    shared = page.Page(descriptor)
+def main(words: list[str]) -> None:
+    """``words``: what ``start`` tells in JSON, the worker's name or nothing, the process to watch, and the descriptors of the
+    page and perhaps of the journal. Runs twice: the launcher forks."""
+    told, worker, pid, *kept = words
+    descriptors = [int(word) for word in kept]
+    shared = page.Page(descriptors[0])
     if os.fork():
         until = time.monotonic() + 10.0
         while not shared.words[page.WATCHDOG] and time.monotonic() < until:
@@ -34,7 +45,7 @@ def main(words: List[str]) -> None:
         os._exit(0)
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Watch(shared, told, Target(told["pid"])).run()
+    Watch(shared, told, Target(int(pid)), descriptors, speaks=not worker).run()
 
 
 class Target:
@@ -43,11 +54,13 @@ class Target:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self._start = _stat(pid)[19:20]  # starttime, in clock ticks: field 22 of proc(5)
-        self.handle: Optional[int] = None
+        self.handle: int | None = None
         opener = getattr(os, "pidfd_open", None)
         if opener is not None:
-            with contextlib.suppress(OSError):  # a kernel before 5.3
+            try:
                 self.handle = opener(pid)
+            except OSError:
+                pass  # a kernel before 5.3
 
     @property
     def alive(self) -> bool:
@@ -64,19 +77,22 @@ class Target:
         return bool(mask) and bool(int(mask, 16) >> (number - 1) & 1)
 
     def signal(self, number: int) -> None:
-        with contextlib.suppress(OSError):
-            if self.alive:
+        if self.alive:
+            try:
                 os.kill(self.pid, number)
+            except OSError:
+                pass  # it has just ended
 
     def _status(self, key: str) -> str:
-        with contextlib.suppress(OSError), open(f"/proc/{self.pid}/status", encoding="utf-8", errors="replace") as stream:
-            for line in stream:
-                if line.startswith(f"{key}:"):
-                    return line.split()[1]
-        return ""
+        try:
+            with open(f"/proc/{self.pid}/status", encoding="utf-8", errors="replace") as stream:
+                lines = [line.split() for line in stream if line.startswith(f"{key}:")]
+        except OSError:
+            return ""
+        return lines[0][1] if lines else ""
 
 
-def _stat(pid: int) -> List[str]:
+def _stat(pid: int) -> list[str]:
     """The fields from the third on, the state; one that says dead when there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
@@ -89,12 +105,12 @@ def _stat(pid: int) -> List[str]:
 class Watch:
     """The loop."""
 
-    def __init__(self, shared: page.Page, told: Dict[str, Any], target: Target) -> None:
+    def __init__(self, shared: page.Page, told: str, target: Target, descriptors: list[int], *, speaks: bool) -> None:
         self._page = shared
         self._told = told
         self._target = target
         self._done = -1  # the serial number of what was struck last
-        self._later: Dict[int, float] = {}  # serial number → when its time begins anew
+        self._later: dict[int, float] = {}  # serial number → when its time begins anew
         reader, writer = os.pipe()
         for end in (reader, writer):
             os.set_blocking(end, False)
@@ -105,20 +121,8 @@ class Watch:
         self._poll.register(reader, select.POLLIN)
         if target.handle is not None:
             self._poll.register(target.handle, select.POLLIN)
-        self._let_go({reader, writer, target.handle, told["journal"]})
+        _let_go({reader, writer, target.handle, *descriptors}, speaks)
         shared.words[page.WATCHDOG] = os.getpid()  # from now on a signal finds us ready
-
-    def _let_go(self, mine: Any) -> None:
-        """Whatever else came along belongs to pytest's callers: a pipe ends only when nobody holds it."""
-        nothing = os.open(os.devnull, os.O_RDWR)
-        os.dup2(nothing, 0)
-        os.dup2(nothing, 1)
-        if self._told["worker"]:
-            os.dup2(nothing, _STDERR)  # its controller does the talking
-        for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
-            if int(name) > _STDERR and int(name) not in mine:
-                with contextlib.suppress(OSError):
-                    os.close(int(name))
 
     def run(self) -> None:
         while self._target.alive:
@@ -130,8 +134,10 @@ class Watch:
         longest = _LONGEST_S if self._target.handle is not None else _BLIND_S
         shortest = self._page.doubles[page.LEAST] or longest  # it may begin right now
         self._poll.poll(max(1, round(min(seconds, longest, shortest) * 1000)))
-        with contextlib.suppress(BlockingIOError):
+        try:
             os.read(self._woken, 4096)
+        except BlockingIOError:
+            pass
 
     def _look(self) -> float:
         """For how many seconds there is nothing to do."""
@@ -144,13 +150,30 @@ class Watch:
         if left > 0:
             return left
         time.sleep(_CONFIRM_S)
-        if self._page.phase() != phase:
+        again = self._page.phase()
+        if again is None or (again.serial, again.start, again.limit) != (phase.serial, phase.start, phase.limit):
             return 0.0
         if self._target.held:
             self._later = {phase.serial: time.monotonic()}  # all of its time again, from when it was last held
             return _POSTPONED_S
         self._done = phase.serial
-        from .strike import strike  # noqa: PLC0415 - most watchdogs never need it
+        import json  # noqa: PLC0415 - most watchdogs never need it
 
-        strike(self._page, self._told, self._target, phase)
+        from .strike import strike  # noqa: PLC0415
+
+        told: dict[str, Any] = json.loads(self._told)
+        strike(self._page, told, self._target, phase)
         return 0.0
+
+
+def _let_go(mine: set[int | None], speaks: bool) -> None:
+    """Whatever else came along belongs to pytest's callers: a pipe ends only when nobody holds it."""
+    nothing = os.open("/dev/null", os.O_RDWR)
+    for number in (0, 1) if speaks else (0, 1, _STDERR):  # a worker's controller does the talking
+        os.dup2(nothing, number)
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > _STDERR and int(name) not in mine:
+            try:
+                os.close(int(name))
+            except OSError:
+                pass  # the one that listed them

@@ -7,17 +7,11 @@ from pathlib import Path
 from typing import Any, Iterator, List, Optional
 
 from .answer import FILE, Answer
+from .start import folder
 
 #: An examination takes its time; a controller that waits longer waits in vain.
 _LONGEST_S = 75.0
 _LOOK_S = 0.05
-
-
-def folder(config: Any) -> Path:
-    """Where bundles go (``start`` tells the watchdog the same)."""
-    given = config.getoption("postmortem_dir")
-    base = config.invocation_params.dir if given else config.rootpath
-    return Path(base / (given or config.getini("postmortem_dir") or "postmortem-bundles"))
 
 
 def answers(place: Path, run: str) -> Iterator[Answer]:
