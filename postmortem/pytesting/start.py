@@ -33,7 +33,8 @@ class Watchdog:
     def __init__(self, config: pytest.Config, worker: Optional[str]) -> None:
         self.signal = _free_signal()
         xml = None if worker else getattr(config.option, "xmlpath", None)
-        self.xml = config.invocation_params.dir / xml if xml else None
+        # as pytest's own writer understands it, before any test changes the directory
+        self.xml = Path(os.path.abspath(os.path.expanduser(os.path.expandvars(xml)))) if xml else None  # noqa: PTH100, PTH111
         descriptor = _memory()
         try:
             self.page = page.Page(descriptor)

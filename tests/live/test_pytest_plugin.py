@@ -56,15 +56,15 @@ class Ran(NamedTuple):
         return kept.get("postmortem_verdict")
 
 
-def run(folder: Path, *words: str, ini: str = "", files: Optional[Dict[str, str]] = None, **variables: str) -> Ran:
+def run(folder: Path, *words: str, ini: str = "", files: Optional[Dict[str, str]] = None, typed: str = "") -> Ran:
     """One pytest run; it hangs no longer than a test may. Its streams end with it: `communicate` waits for that."""
     (folder / "pytest.ini").write_text(_QUIET + ini)
     for name, source in (files or {}).items():
         (folder / name).write_text(textwrap.dedent(source))
     command = [sys.executable, "-m", "pytest", "--junitxml", "results.xml", "-p", "no:cacheprovider", *words]
     done = subprocess.run(
-        command, cwd=folder, env=environment(**variables), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, timeout=4 * HANG_S, check=False,
+        command, cwd=folder, env=environment(), input=typed, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, timeout=4 * HANG_S, check=False,
     )  # fmt: skip
     return Ran(done.returncode, done.stdout, folder)
 
@@ -281,6 +281,15 @@ def test_beside_pytest_timeout(tmp_path: Path) -> None:
     assert {name: outcome(case) for name, case in ran.cases.items()} == {"test_hangs": "failure", "test_next": "passed"}
     assert ran.verdict("test_hangs") == "sleeping"
     assert ran.out.count("FAILED test_it.py::test_hangs") == 1
+
+
+def test_whoever_thinks_takes_time(tmp_path: Path) -> None:
+    """Nothing strikes at a breakpoint, however long that takes, nor in what is left of the phase."""
+    source = "import time\n\n\ndef test_it():\n    breakpoint()\n    time.sleep(1.2)\n"
+    typed = "import time; time.sleep(1.2)\nc\n"
+    ran = run(tmp_path, "--postmortem-timeout", "1", files={"test_it.py": source}, typed=typed)
+    assert "1 passed" in ran.out, ran.out
+    assert ran.bundles == []
 
 
 def test_it_ends_by_itself_too_late(tmp_path: Path) -> None:
