@@ -8,6 +8,7 @@
 #   make kills                 captures and targets killed, jobs cancelled, 200 times each    make kills ARGS='--count 20'
 #   make bench                 full stacks beside pystack's
 #   make bench-pause           how long a busy target stands still, beside py-spy, pystack, gcore
+#   make bench-plugin          what the pytest plugin costs, beside pytest-timeout (valgrind)
 #   make bench-graph           the wait graph of 2,000 threads and 20,000 tasks
 #   make corpora               record the corpus anew  make corpora ARGS='--cases sleeping/*'
 #   make new-pattern ID=my-id  lay out the files of a new pattern
@@ -35,7 +36,7 @@ MADE := $(VENV)/.made-$(TAG)
 INSTALLED := $(VENV)/.installed-$(TAG)
 TESTABLE := $(VENV)/.testable-$(TAG)
 
-.PHONY: bench bench-graph bench-pause help demo test lint docs fuzz kills corpora interpreters gdb new-pattern clean
+.PHONY: bench bench-graph bench-pause bench-plugin help demo test lint docs fuzz kills corpora interpreters gdb new-pattern clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -66,6 +67,9 @@ bench-pause: $(TESTABLE) gdb
 # Cores of the interpreters that are set up, kept outside the tree; POSTMORTEM_FUZZ chooses the folder.
 fuzz: $(TESTABLE)
 	@$(RUN) -m tests.faults.fuzz $(ARGS)
+
+bench-plugin: $(TESTABLE)
+	@$(RUN) -m bench.plugin $(ARGS)
 
 kills: $(TESTABLE) gdb
 	@$(RUN) -m tests.faults.kills $(ARGS)
