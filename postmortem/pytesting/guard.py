@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Iterator, List, Optional
 import pytest
 
 from . import limits, page
+from .leaving import Leaver, leave
 from .page import CALL, LIMIT, SERIAL, START, TEARDOWN
 from .start import Watchdog, folder
 
@@ -83,13 +84,12 @@ class Guard:
             return
         self._watchdog = Watchdog(self._config, self._worker)
         self._page = self._watchdog.page
-        self._words, self._doubles = self._page.words, self._page.doubles
-        self._words[page.STATUS] = 1
+        self._page.words[page.STATUS] = 1
         self._keep_results()
         self._previous: Any = signal.SIG_DFL
         if threading.current_thread() is threading.main_thread():
             self._previous = signal.signal(self._watchdog.signal, self._on_signal)
-        os.register_at_fork(after_in_child=self._detach)
+        os.register_at_fork(after_in_child=self._page.detach)  # a child is not watched
         if not self._nested:
             self._watch_the_exit()
 
@@ -102,18 +102,12 @@ class Guard:
             if writer is not None:
                 self._config.pluginmanager.register(junit.Journal(journal.fileno(), writer))
 
-    def _detach(self) -> None:
-        """In a forked child: nobody watches it, and what it does says nothing of its parent."""
-        self._page.detach()
-        self._words, self._doubles = self._page.words, self._page.doubles
-        if self._watchdog is not None:
-            self._watchdog.forget()
-
     def _watch_the_exit(self) -> None:
         """The interpreter calls threading._shutdown first of all when it ends, and by that name, in all versions."""
         shutdown = threading._shutdown  # type: ignore[attr-defined]
 
         def watched() -> None:
+            threading._shutdown = shutdown  # type: ignore[attr-defined]
             self._exit_begins()
             shutdown()
 
@@ -122,7 +116,9 @@ class Guard:
     def _exit_begins(self) -> None:
         if self._watchdog is None:
             return
-        self._words[page.STATUS] = self._status
+        with contextlib.suppress(ValueError):  # pytest ran in another thread
+            signal.signal(self._watchdog.signal, Leaver(self._page).handle)
+        self._page.words[page.STATUS] = self._status
         self._page.name("the interpreter's exit")
         self._begin((self._serial | _KIND) + 1 + page.EXIT_PHASE, self._exit_s)
 
@@ -134,7 +130,7 @@ class Guard:
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: Any, exitstatus: int) -> Iterator[None]:
         if self._watchdog is not None:
-            self._doubles[LIMIT] = 0.0
+            self._page.doubles[LIMIT] = 0.0
         yield
         if self._run:
             from . import junit  # noqa: PLC0415
@@ -182,31 +178,31 @@ class Guard:
             self._look_up(item)
         self._page.name(item.nodeid)
         self._serial = (self._serial | _KIND) + 1
-        doubles = self._doubles
+        doubles = self._page.doubles
         doubles[START] = self._now()
         doubles[LIMIT] = self._phases[0]
-        self._words[SERIAL] = self._serial
+        self._page.words[SERIAL] = self._serial
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self) -> None:
         self._serial = (self._serial & ~_KIND) + CALL
-        doubles = self._doubles
+        doubles = self._page.doubles
         if not self._one_clock:
             doubles[START] = self._now()
         doubles[LIMIT] = self._phases[1]
-        self._words[SERIAL] = self._serial
+        self._page.words[SERIAL] = self._serial
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_teardown(self) -> None:
         self._serial = (self._serial & ~_KIND) + TEARDOWN
-        doubles = self._doubles
+        doubles = self._page.doubles
         if not self._one_clock:
             doubles[START] = self._now()
         doubles[LIMIT] = self._phases[2]
-        self._words[SERIAL] = self._serial
+        self._page.words[SERIAL] = self._serial
 
     def pytest_runtest_logfinish(self) -> None:
-        self._doubles[LIMIT] = 0.0
+        self._page.doubles[LIMIT] = 0.0
 
     def _look_up(self, item: Any) -> None:
         limit = self._limits.of(item)
@@ -217,14 +213,14 @@ class Guard:
     def _note(self, seconds: float) -> None:
         """The watchdog sleeps no longer than the shortest limit that it knows of."""
         if 0 < seconds < self._least and self._watchdog is not None:
-            self._doubles[page.LEAST] = self._least = seconds
+            self._page.doubles[page.LEAST] = self._least = seconds
             self._watchdog.wake()
 
     def _begin(self, serial: int, seconds: float) -> None:
         self._serial = serial
-        self._doubles[START] = self._now()
-        self._doubles[LIMIT] = seconds
-        self._words[SERIAL] = serial
+        self._page.doubles[START] = self._now()
+        self._page.doubles[LIMIT] = seconds
+        self._page.words[SERIAL] = serial
         self._note(seconds)
 
     def pytest_collectstart(self, collector: Any) -> None:
@@ -236,8 +232,8 @@ class Guard:
     def pytest_collectreport(self, report: Any) -> None:
         if self._watchdog is None:
             return
-        self._doubles[LIMIT] = 0.0
-        if self._words[page.STRUCK] == self._serial:
+        self._page.doubles[LIMIT] = 0.0
+        if self._page.words[page.STRUCK] == self._serial:
             answer = self._await_answer()
             if answer is not None:
                 report.outcome = "failed"
@@ -247,25 +243,25 @@ class Guard:
     def pytest_enter_pdb(self) -> None:
         """Whoever thinks takes time: nothing strikes for the rest of the phase, and what has struck is let go of."""
         if self._watchdog is not None:
-            self._doubles[LIMIT] = 0.0
-            self._words[page.DEBUGGED] = self._serial
+            self._page.doubles[LIMIT] = 0.0
+            self._page.words[page.DEBUGGED] = self._serial
 
     # ------------------------------------------------------------------ what took too long
 
     def _on_signal(self, number: int, frame: Any) -> None:
         """In the main thread, wherever it is. Raises where that ends a phase, and only there."""
         __tracebackhide__ = True
-        if self._words[page.ORDER] == page.EXIT:
-            _leave(self._words[page.STATUS])
+        if self._page.words[page.ORDER] == page.EXIT:
+            leave(self._page.words[page.STATUS])
         serial = self._serial
-        if self._words[page.STRUCK] != serial or self._words[SERIAL] != serial:
+        if self._page.words[page.STRUCK] != serial or self._page.words[SERIAL] != serial:
             if callable(self._previous):
                 self._previous(number, frame)
             return
-        if self._words[page.DEBUGGED] == serial or _debugged():
-            self._words[page.DEBUGGED] = serial
+        if self._page.words[page.DEBUGGED] == serial or _debugged():
+            self._page.words[page.DEBUGGED] = serial
             return
-        if self._words[page.ENDED] != serial and _inside_a_phase(frame):
+        if self._page.words[page.ENDED] != serial and _inside_a_phase(frame):
             raise self._hang()
 
     def _hang(self) -> BaseException:
@@ -275,7 +271,7 @@ class Guard:
         return Hang(Answer.decode(self._page.answered()))
 
     def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
-        if self._words[page.STRUCK] != self._serial:
+        if self._page.words[page.STRUCK] != self._serial:
             return None
         answer = self._await_answer()
         if answer is None:
@@ -290,12 +286,12 @@ class Guard:
 
     def _await_answer(self) -> Optional[Answer]:
         """The phase may have ended by itself while it was being looked at: it took too long all the same."""
-        self._words[page.ENDED] = self._serial
-        if self._words[page.DEBUGGED] == self._serial:
+        self._page.words[page.ENDED] = self._serial
+        if self._page.words[page.DEBUGGED] == self._serial:
             return None
         until = self._now() + _LONGEST_DIAGNOSIS_S
-        while self._words[page.ANSWERED] != self._serial:
-            if self._now() > until or self._words[page.STRUCK] != self._serial:
+        while self._page.words[page.ANSWERED] != self._serial:
+            if self._now() > until or self._page.words[page.STRUCK] != self._serial:
                 return None
             self._sleep(_LOOK_S)
         from .answer import Answer  # noqa: PLC0415 - most suites hang never
@@ -322,11 +318,3 @@ def _debugged() -> bool:
         return True
     monitoring: Any = getattr(sys, "monitoring", None)
     return monitoring is not None and monitoring.get_tool(monitoring.DEBUGGER_ID) is not None
-
-
-def _leave(status: int) -> None:
-    """The interpreter's exit hangs, or the test does not let itself be interrupted: the end, at once."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # closed, or without a reader
-            stream.flush()
-    os._exit(status)

@@ -45,20 +45,20 @@ class Watchdog:
             _launch(descriptor, told)
         finally:
             os.close(descriptor)
-        self._pid = self.page.words[page.WATCHDOG]
         if not self._pid:
             raise pytest.UsageError("postmortem's watchdog did not start: see above; --postmortem-timeout 0 does without")
         _let_it_trace(self._pid)
+
+    @property
+    def _pid(self) -> int:
+        """0 in a forked child, whose page is its own."""
+        return self.page.words[page.WATCHDOG]
 
     def wake(self) -> None:
         """There is a limit shorter than all before."""
         if self._pid:
             with contextlib.suppress(OSError):
                 os.kill(self._pid, signal.SIGUSR1)
-
-    def forget(self) -> None:
-        """It is another process's."""
-        self._pid = 0
 
     def close(self) -> None:
         if self._pid:
