@@ -6,6 +6,8 @@ Everybody's pytest imports this module, so it imports nothing but pytest: what t
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import pytest
 
 TYPE_CHECKING = False  # typing itself takes milliseconds to import
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MARKER = "postmortem_timeout"
+_MARKERS, _PARENT = attrgetter("own_markers"), attrgetter("parent")
 _MARKER_HELP = (
     f"{MARKER}(seconds, scope='phase'): how long each of setup, call and teardown may take before postmortem says what it "
     "waits for, and makes it fail; scope='call': the test's body alone; scope='item': all of it together; 0: no limit."
@@ -49,19 +52,16 @@ def pytest_configure(config: Any) -> None:
 
 
 def pytest_collection_finish(session: Any) -> None:
-    """A marker is a wish, too. Two steps a test, and what they have in common is looked at once."""
+    """A marker is a wish, too. Most tests have none of their own, which is seen without a step of Python for each."""
     if session.config.pluginmanager.hasplugin("postmortem-guard"):
         return
-    seen = set()
-    for item in session.items:
-        node = item
-        while node is not None and node not in seen:
-            for mark in node.own_markers:
-                if mark.name == MARKER:
-                    _switch_on(session.config, under_way=True)
-                    return
-            seen.add(node)
-            node = node.parent
+    nodes = [item for item in session.items if item.own_markers] if any(map(_MARKERS, session.items)) else []
+    parents = set(map(_PARENT, session.items))
+    while parents:
+        nodes += parents
+        parents = {node.parent for node in parents if node.parent is not None} - set(nodes)
+    if any(mark.name == MARKER for node in nodes for mark in node.own_markers):
+        _switch_on(session.config, under_way=True)
 
 
 def _switch_on(config: Any, under_way: bool = False) -> None:

@@ -1,7 +1,7 @@
 """In pytest's process: says what begins and how long it may take, and fails what took longer with its diagnosis.
 
-The hooks of every test are a few stores into the shared page. Everything else happens in the watchdog, until it sends a
-signal: its handler raises in the main thread, below pytest's own ``CallInfo.from_call`` and nowhere else.
+The hooks of every test (``beats``) are a few stores into the shared page. Everything else happens in the watchdog, until it
+sends a signal: its handler raises in the main thread, below pytest's own ``CallInfo.from_call`` and nowhere else.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any, Iterator, List, Optional
 import pytest
 
 from . import limits, page
+from .beats import Beats
 from .leaving import Leaver, leave
-from .page import CALL, LIMIT, SERIAL, START, TEARDOWN
+from .page import IDLE, LIMITS, SERIAL, START
 from .start import Watchdog, folder
 
 if TYPE_CHECKING:
     from .answer import Answer
 
 NAME = "postmortem-guard"
-_KIND = page.ONE_MORE - 1  # the bits of a serial number that say what it is; setup's are 0
 _LONGEST_DIAGNOSIS_S = 90.0
 _LOOK_S = 0.01
 _DEBUGGERS = ("pydevd", "debugpy", "bdb", "pdb", "ipdb", "_pydevd_bundle", "pudb")
@@ -63,11 +63,7 @@ class Guard:
         self._exit_s = limits.at_exit(config, default, self._worker is not None)
         self._watchdog: Optional[Watchdog] = None
         self._page: page.Page
-        self._parent: object = None
-        self._phases = (0.0, 0.0, 0.0)
-        self._one_clock = False
         self._least = float("inf")
-        self._serial = 0
         self._now = time.monotonic  # kept here: what freezes a test's time replaces names in modules
         self._sleep = time.sleep
         self._run = ""
@@ -87,6 +83,7 @@ class Guard:
         self._page.words[page.STATUS] = 1
         self._keep_results()
         self._previous: Any = signal.SIG_DFL
+        self._config.pluginmanager.register(Beats(self._page, self._limit_of, self._struck), f"{NAME}-beats")
         if threading.current_thread() is threading.main_thread():
             self._previous = signal.signal(self._watchdog.signal, self._on_signal)
         os.register_at_fork(after_in_child=self._page.detach)  # a child is not watched
@@ -120,7 +117,7 @@ class Guard:
             signal.signal(self._watchdog.signal, Leaver(self._page).handle)
         self._page.words[page.STATUS] = self._status
         self._page.name("the interpreter's exit")
-        self._begin((self._serial | _KIND) + 1 + page.EXIT_PHASE, self._exit_s)
+        self._begin(page.EXIT_PHASE, self._exit_s)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -130,7 +127,7 @@ class Guard:
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: Any, exitstatus: int) -> Iterator[None]:
         if self._watchdog is not None:
-            self._page.doubles[LIMIT] = 0.0
+            self._page.words[SERIAL] |= IDLE
         yield
         if self._run:
             from . import junit  # noqa: PLC0415
@@ -161,8 +158,9 @@ class Guard:
         if self._nested:
             self.close()
         # The watch over the exit keeps us; of the session, with all of its tests, it needs nothing.
+        if self._config.pluginmanager.hasplugin(f"{NAME}-beats"):  # it was started
+            self._config.pluginmanager.unregister(name=f"{NAME}-beats")
         del self._config, self._limits
-        self._parent = None
 
     def close(self) -> None:
         """Nothing of this session is watched any more."""
@@ -172,43 +170,10 @@ class Guard:
 
     # ------------------------------------------------------------------ what begins
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_setup(self, item: Any) -> None:
-        if item.parent is not self._parent or item.own_markers:
-            self._look_up(item)
-        self._page.name(item.nodeid)
-        self._serial = (self._serial | _KIND) + 1
-        doubles = self._page.doubles
-        doubles[START] = self._now()
-        doubles[LIMIT] = self._phases[0]
-        self._page.words[SERIAL] = self._serial
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_call(self) -> None:
-        self._serial = (self._serial & ~_KIND) + CALL
-        doubles = self._page.doubles
-        if not self._one_clock:
-            doubles[START] = self._now()
-        doubles[LIMIT] = self._phases[1]
-        self._page.words[SERIAL] = self._serial
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_teardown(self) -> None:
-        self._serial = (self._serial & ~_KIND) + TEARDOWN
-        doubles = self._page.doubles
-        if not self._one_clock:
-            doubles[START] = self._now()
-        doubles[LIMIT] = self._phases[2]
-        self._page.words[SERIAL] = self._serial
-
-    def pytest_runtest_logfinish(self) -> None:
-        self._page.doubles[LIMIT] = 0.0
-
-    def _look_up(self, item: Any) -> None:
-        limit = self._limits.of(item)
-        self._parent = None if item.own_markers else item.parent
-        self._phases, self._one_clock = limit.phases, limit.scope == "item"
-        self._note(limit.seconds)
+    def _limit_of(self, item: Any) -> limits.Limit:
+        found = self._limits.of(item)
+        self._note(found.seconds)
+        return found
 
     def _note(self, seconds: float) -> None:
         """The watchdog sleeps no longer than the shortest limit that it knows of."""
@@ -216,35 +181,33 @@ class Guard:
             self._page.doubles[page.LEAST] = self._least = seconds
             self._watchdog.wake()
 
-    def _begin(self, serial: int, seconds: float) -> None:
-        self._serial = serial
+    def _begin(self, kind: int, seconds: float) -> None:
+        self._page.doubles[LIMITS + kind] = seconds
         self._page.doubles[START] = self._now()
-        self._page.doubles[LIMIT] = seconds
-        self._page.words[SERIAL] = serial
+        self._page.words[SERIAL] = (self._page.words[SERIAL] | IDLE) + 1 + kind
         self._note(seconds)
 
     def pytest_collectstart(self, collector: Any) -> None:
         if self._watchdog is not None:
             self._page.name(collector.nodeid)
-            self._begin((self._serial | _KIND) + 1 + page.COLLECTION, self._collection_s)
+            self._begin(page.COLLECTION, self._collection_s)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collectreport(self, report: Any) -> None:
         if self._watchdog is None:
             return
-        self._page.doubles[LIMIT] = 0.0
-        if self._page.words[page.STRUCK] == self._serial:
+        if self._page.words[page.STRUCK] == self._page.words[SERIAL]:
             answer = self._await_answer()
             if answer is not None:
                 report.outcome = "failed"
                 report.longrepr = answer.message if report.longrepr is None else report.longrepr
                 report.sections.append(("postmortem", answer.text))
+        self._page.words[SERIAL] |= IDLE
 
     def pytest_enter_pdb(self) -> None:
         """Whoever thinks takes time: nothing strikes for the rest of the phase, and what has struck is let go of."""
         if self._watchdog is not None:
-            self._page.doubles[LIMIT] = 0.0
-            self._page.words[page.DEBUGGED] = self._serial
+            self._page.words[page.DEBUGGED] = self._page.words[SERIAL]
 
     # ------------------------------------------------------------------ what took too long
 
@@ -253,8 +216,8 @@ class Guard:
         __tracebackhide__ = True
         if self._page.words[page.ORDER] == page.EXIT:
             leave(self._page.words[page.STATUS])
-        serial = self._serial
-        if self._page.words[page.STRUCK] != serial or self._page.words[SERIAL] != serial:
+        serial = self._page.words[SERIAL]
+        if self._page.words[page.STRUCK] != serial:
             if callable(self._previous):
                 self._previous(number, frame)
             return
@@ -270,9 +233,8 @@ class Guard:
 
         return Hang(Answer.decode(self._page.answered()))
 
-    def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
-        if self._page.words[page.STRUCK] != self._serial:
-            return None
+    def _struck(self, item: Any, call: Any) -> Any:
+        """The report of a phase that took too long; None when it was let go of."""
         answer = self._await_answer()
         if answer is None:
             return None
@@ -286,12 +248,13 @@ class Guard:
 
     def _await_answer(self) -> Optional[Answer]:
         """The phase may have ended by itself while it was being looked at: it took too long all the same."""
-        self._page.words[page.ENDED] = self._serial
-        if self._page.words[page.DEBUGGED] == self._serial:
+        serial = self._page.words[SERIAL]
+        self._page.words[page.ENDED] = serial
+        if self._page.words[page.DEBUGGED] == serial:
             return None
         until = self._now() + _LONGEST_DIAGNOSIS_S
-        while self._page.words[page.ANSWERED] != self._serial:
-            if self._now() > until or self._page.words[page.STRUCK] != self._serial:
+        while self._page.words[page.ANSWERED] != serial:
+            if self._now() > until or self._page.words[page.STRUCK] != serial:
                 return None
             self._sleep(_LOOK_S)
         from .answer import Answer  # noqa: PLC0415 - most suites hang never

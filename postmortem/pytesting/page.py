@@ -1,7 +1,7 @@
 """The memory that pytest's process and its watchdog share: what runs, since when, how long it may take, and the answer.
 
-Each word has one writer. The process writes START, LIMIT and at last SERIAL, each in one store of eight bytes; who reads
-SERIAL twice around the others has a pair that belongs together. A process that hangs need not do anything to be read.
+Each word has one writer. The process writes START and at last SERIAL, each in one store of eight bytes; who reads SERIAL
+twice around the others has what belongs together. A process that hangs need not do anything to be read.
 
 The watchdog imports this before anything has gone wrong, so it imports next to nothing itself.
 """
@@ -12,7 +12,9 @@ import mmap
 
 SIZE = 1 << 18
 #: Indices of eight-byte words. The process's:
-START, LIMIT, SERIAL, NODE_SIZE, ENDED, DEBUGGED, STATUS, LEAST = range(8)
+START, SERIAL, NODE_SIZE, ENDED, DEBUGGED, STATUS, LEAST = range(7)
+#: and the first of its limits, one for each of KINDS: they are written when they change, which is not for every test.
+LIMITS = 24
 #: and the watchdog's.
 WATCHDOG, STRUCK, ANSWERED, ANSWER_SIZE, ORDER = range(16, 21)
 #: Values of ORDER: what the process is to do when the watchdog's signal comes.
@@ -24,6 +26,8 @@ NODE_MOST, ANSWER_MOST = _ANSWER_AT - _NODE_AT, SIZE - _ANSWER_AT
 KINDS = ("setup", "call", "teardown", "collection", "exit")
 SETUP, CALL, TEARDOWN, COLLECTION, EXIT_PHASE = range(5)
 ONE_MORE = 1 << 3
+#: In place of a kind: nothing that has a limit.
+IDLE = ONE_MORE - 1
 
 
 class Phase:
@@ -36,7 +40,7 @@ class Phase:
 
     @property
     def kind(self) -> str:
-        number = self.serial & (ONE_MORE - 1)
+        number = self.serial & IDLE
         return KINDS[number] if number < len(KINDS) else "?"
 
 
@@ -60,7 +64,9 @@ class Page:
     def phase(self) -> Phase | None:
         """What is under way; None while it changes."""
         serial = self.words[SERIAL]
-        found = Phase(serial, self.doubles[START], self.doubles[LIMIT])
+        kind = serial & IDLE
+        limit = self.doubles[LIMITS + kind] if kind < len(KINDS) and serial != self.words[DEBUGGED] else 0.0
+        found = Phase(serial, self.doubles[START], limit)
         return found if self.words[SERIAL] == serial else None
 
     def node(self) -> str:

@@ -37,7 +37,7 @@ def strike(shared: page.Page, told: Dict[str, Any], target: Target, phase: page.
     """All of it; returns when the process goes on, or is no more."""
     nodeid = shared.node()
     shared.words[page.STRUCK] = phase.serial
-    if shared.words[page.SERIAL] != phase.serial or not shared.doubles[page.LIMIT]:
+    if phase.serial in (shared.words[page.DEBUGGED], 0) or shared.words[page.SERIAL] != phase.serial:
         shared.words[page.STRUCK] = 0  # it has just ended
         return
     with _pending(told):

@@ -21,11 +21,22 @@ def shared() -> page.Page:
 
 def test_a_phase_is_read_as_it_was_written(shared: page.Page) -> None:
     """Its kind is in the low bits of the serial number."""
-    shared.doubles[page.START], shared.doubles[page.LIMIT] = 12.5, 3.0
+    shared.doubles[page.START], shared.doubles[page.LIMITS + page.TEARDOWN] = 12.5, 3.0
     shared.words[page.SERIAL] = 5 * page.ONE_MORE + page.TEARDOWN
     phase = shared.phase()
     assert phase is not None
     assert (phase.start, phase.limit, phase.kind) == (12.5, 3.0, "teardown")
+
+
+def test_between_phases_there_is_no_limit(shared: page.Page) -> None:
+    """Nor is there one for what a debugger has stopped."""
+    shared.doubles[page.LIMITS + page.CALL] = 3.0
+    shared.words[page.SERIAL] = page.ONE_MORE + page.CALL
+    assert [phase.limit for phase in [shared.phase()] if phase] == [3.0]
+    shared.words[page.DEBUGGED] = page.ONE_MORE + page.CALL
+    assert [phase.limit for phase in [shared.phase()] if phase] == [0.0]
+    shared.words[page.SERIAL] |= page.IDLE
+    assert [(phase.limit, phase.kind) for phase in [shared.phase()] if phase] == [(0.0, "?")]
 
 
 def test_names_and_answers_fit(shared: page.Page) -> None:
@@ -42,11 +53,11 @@ def test_names_and_answers_fit(shared: page.Page) -> None:
 
 def test_the_words_do_not_overlap() -> None:
     """Each has one index, and the process's lie apart from the watchdog's."""
-    process = (page.START, page.LIMIT, page.SERIAL, page.NODE_SIZE, page.ENDED, page.DEBUGGED, page.STATUS, page.LEAST)
+    process = (page.START, page.SERIAL, page.NODE_SIZE, page.ENDED, page.DEBUGGED, page.STATUS, page.LEAST)
     watchdog = (page.WATCHDOG, page.STRUCK, page.ANSWERED, page.ANSWER_SIZE, page.ORDER)
     assert len({*process, *watchdog}) == len(process) + len(watchdog)
     assert max(process) < min(watchdog)
-    assert max(watchdog) * 8 < 1024
+    assert max(watchdog) < page.LIMITS and (page.LIMITS + len(page.KINDS)) * 8 < 1024
 
 
 def test_a_forked_child_writes_elsewhere(shared: page.Page) -> None:
