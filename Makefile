@@ -20,6 +20,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
+# Tests of one file run one after the other; -n 0 for a debugger.
+WORKERS ?= 2
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -45,7 +47,7 @@ demo: $(INSTALLED) gdb
 	@$(RUN) -m postmortem demo $(ARGS)
 
 test: $(TESTABLE) gdb
-	@$(RUN) -m pytest $(ARGS)
+	@$(RUN) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 lint: $(TESTABLE)
 	$(RUN) -m ruff check .
