@@ -68,7 +68,7 @@
       this.shown += fresh.length;
       const left = this.agents.length - this.shown;
       this.more.hidden = left <= 0;
-      this.more.textContent = `Show ${PM.count(Math.min(PAGE, left))} more threads of ${PM.count(left)}`;
+      this.more.textContent = `Show ${PM.count(Math.min(PAGE, left))} more of ${PM.plural(left, "thread")}`;
     }
 
     lane(agent) {

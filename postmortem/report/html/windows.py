@@ -42,9 +42,10 @@ def timelines(evidence: Evidence, number: Dict[Agent, int], tables: Tables) -> D
 
 
 def length(evidence: Evidence) -> int:
-    """Of the window, in milliseconds; 0 when there was none."""
+    """Of the window, in milliseconds; 0 when there was none. py-spy's samples may go on for longer: they count where there
+    is nothing else to be drawn."""
     ends = [s.last_s for _p, t in _threads(evidence) for s in t.timeline[-1:]]
-    ends += [one.last_s for _p, t in _threads(evidence) for one in t.samples]
+    ends = ends or [one.last_s for _p, t in _threads(evidence) for one in t.samples]
     return _ms(max([evidence.window_s or 0.0, *ends]))
 
 

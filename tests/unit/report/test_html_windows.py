@@ -57,3 +57,10 @@ def test_samples_name_their_stacks() -> None:
     assert windows.samples(evidence, {Agent(1, 5): 0}, tables) == {"0": [[0, 7, 250, 500]]}
     assert tables.stacks == [[[0, 1], 30, 1]]
     assert windows.length(evidence) == 500
+
+
+def test_samples_that_go_on_make_no_window_longer() -> None:
+    """py-spy is asked to end, and goes on for a moment: nobody knows what the threads were at by then."""
+    sampled = (ev.Sample(3, 0.0, 1.4, (py("run"),)),)
+    thread = ev.Thread(7, samples=sampled, timeline=(ev.Stretch(0.0, 1.0, "runs"),))
+    assert windows.length(ev.Evidence(ev.Trigger("pid"), (ev.Process(1, threads=(thread,)),), window_s=1.0)) == 1000
