@@ -29,7 +29,7 @@ class Journal:
         self._descriptor = descriptor
         self._writer = writer  # pytest's LogXML
         self._kept = 0
-        self._write(json.dumps({"name": writer.suite_name, "began": time.time()}).encode())
+        self._write(json.dumps({"name": writer.suite_name, "began": time.time(), "since": time.monotonic()}).encode())
 
     def pytest_runtest_logfinish(self) -> None:
         reporters = self._writer.node_reporters_ordered
@@ -56,9 +56,9 @@ def rescue(journal: int, path: Path, found: Answer) -> str:
     """Writes the file with what is in the journal, and what hung; returns what to say about it."""
     header, cases = _read(journal)
     cases.append(case(found))
-    began = header.get("began", time.time())
+    began, since = header.get("began", 0.0), header.get("since", time.monotonic())
     suite = ElementTree.Element("testsuite", {
-        "name": header.get("name", "pytest"), "time": f"{time.time() - began:.3f}",
+        "name": header.get("name", "pytest"), "time": f"{time.monotonic() - since:.3f}",
         "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(began)), "hostname": os.uname().nodename,
     })  # fmt: skip
     suite.extend(cases)
