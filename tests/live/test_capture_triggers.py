@@ -19,9 +19,9 @@ pytestmark = pytest.mark.live
 
 #: Works on lines that it reads, and says what signals it got: who writes them says when it goes on.
 WORKS = """
-import signal, sys
+import os, signal, sys
 def note(number, frame):
-    print(signal.Signals(number).name, flush=True)
+    os.write(1, signal.Signals(number).name.encode() + bytes([10]))  # print may be under way
 for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
     signal.signal(number, note)
 print("ready", flush=True)

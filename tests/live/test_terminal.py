@@ -257,9 +257,9 @@ def test_keys_that_end_a_program(tmp_path: Path, key: str) -> None:
 
 
 CATCHES = """
-import signal, sys
+import os, signal, sys
 def note(number, frame):
-    print("caught", flush=True)
+    os.write(1, b"caught" + bytes([10]))
 signal.signal(signal.SIGINT, note)
 print("ready", flush=True)
 sys.stdin.readline()
@@ -287,7 +287,7 @@ def test_ctrl_c_that_is_caught(tmp_path: Path) -> None:
 RESIZED = """
 import os, signal, sys
 def note(number, frame):
-    print("changed to", *os.get_terminal_size(), flush=True)
+    os.write(1, "changed to {} {}".format(*os.get_terminal_size()).encode() + bytes([10]))
 signal.signal(signal.SIGWINCH, note)
 print("starts with", *os.get_terminal_size(), flush=True)
 sys.stdin.readline()
