@@ -14,6 +14,8 @@ from typing import Dict
 from postmortem import pages
 from postmortem.classify.engine import all_patterns
 
+from . import folders
+
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "patterns"
 
 
@@ -25,19 +27,11 @@ def wanted() -> Dict[str, str]:
 
 
 def present(folder: Path = FOLDER) -> Dict[str, str]:
-    return {path.name: path.read_text("utf-8") for path in sorted(folder.glob("*.md"))}
+    return folders.present(folder, "*.md")
 
 
 def main(folder: Path = FOLDER) -> int:
-    new, old = wanted(), present(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in old.keys() - new.keys():
-        (folder / name).unlink()
-    changed = sorted(name for name, text in new.items() if old.get(name) != text)
-    for name in changed:
-        (folder / name).write_text(new[name], "utf-8")
-    print(f"{folder.name}: {len(changed)} of {len(new)} pages written")
-    return 0
+    return folders.write(folder, "*.md", wanted())
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ from typing import Dict, List, Sequence
 from postmortem import __version__, cli
 from postmortem.commandtable import Command, table
 
+from . import folders
+
 FOLDER = Path(__file__).resolve().parents[1] / "man"
 #: Pages are dated by the release that they are of.
 _RELEASED = "2026-11-22"
@@ -114,19 +116,11 @@ def _text(text: str) -> str:
 
 
 def present(folder: Path = FOLDER) -> Dict[str, str]:
-    return {path.name: path.read_text("utf-8") for path in sorted(folder.glob("*.1"))}
+    return folders.present(folder, "*.1")
 
 
 def main(folder: Path = FOLDER) -> int:
-    new, old = wanted(), present(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in old.keys() - new.keys():
-        (folder / name).unlink()
-    changed = sorted(name for name, text in new.items() if old.get(name) != text)
-    for name in changed:
-        (folder / name).write_text(new[name], "utf-8")
-    print(f"{folder.name}: {len(changed)} of {len(new)} pages written")
-    return 0
+    return folders.write(folder, "*.1", wanted())
 
 
 if __name__ == "__main__":

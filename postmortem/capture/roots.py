@@ -59,10 +59,10 @@ class Roots:
         try:
             if not is_other(pid, maps):
                 return None
-            root = os.stat(f"/proc/{pid}/root/")
+            root = os.stat(f"/proc/{pid}/root")
             key = (root.st_dev, root.st_ino, os.stat(f"/proc/{pid}/ns/mnt").st_ino)
             if key not in self._known:
-                held = os.open(f"/proc/{pid}/root/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+                held = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
                 self._known[key] = _Root(len(self._known) + 1, held, [])
         except OSError:
             return None
@@ -122,7 +122,7 @@ class Roots:
 
 def is_other(pid: int, maps: Optional[List[str]]) -> bool:
     """Has a process another root than we, or other files mounted where its programs are? Raises OSError."""
-    theirs, ours = os.stat(f"/proc/{pid}/root/"), os.stat("/")
+    theirs, ours = os.stat(f"/proc/{pid}/root"), os.stat("/")
     if (theirs.st_dev, theirs.st_ino) != (ours.st_dev, ours.st_ino):
         return True
     if os.stat(f"/proc/{pid}/ns/mnt").st_ino == os.stat("/proc/self/ns/mnt").st_ino:

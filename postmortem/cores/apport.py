@@ -17,7 +17,7 @@ from typing import BinaryIO, Dict, Iterator, List, Optional, cast
 
 from ..errors import CoreGone, NotACore, PermissionRefused
 from ..evidence import Gap, Origin
-from .store import Stored, signal_name, whose, words
+from .store import Nothing, Stored, signal_name, something, whose, words
 from .unpacked import spooled
 
 SUFFIX = ".crash"
@@ -54,8 +54,8 @@ def opened(path: Path) -> Iterator[Stored]:
         report = _Report(cast(BinaryIO, files.enter_context(stream)))
         core: Optional[Path] = None
         if report.to_core():
-            with contextlib.suppress(_Empty):
-                core = files.enter_context(spooled(_not_empty(report.core()), str(path), core=False))
+            with contextlib.suppress(Nothing):
+                core = files.enter_context(spooled(something(report.core()), str(path), core=False))
         report.to_end()
         origin = _origin(path, report.values)
         if core is None:
@@ -63,18 +63,6 @@ def opened(path: Path) -> Iterator[Stored]:
         gaps = [Gap("core", str(path), reason, "copy it again from the machine that wrote it") for reason in report.damage]
         exe = report.values.get("ExecutablePath")
         yield Stored(core, str(path), origin, words(report.values.get("ProcCmdline")), exe, None, tuple(gaps))
-
-
-class _Empty(Exception):
-    """There is a field for the core, and nothing in it."""
-
-
-def _not_empty(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    first = next(pieces, None)
-    if first is None:
-        raise _Empty
-    yield first
-    yield from pieces
 
 
 class _Report:

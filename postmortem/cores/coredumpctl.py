@@ -18,7 +18,7 @@ from ..errors import CoreGone, TargetNotFound, UsageError
 from ..evidence import Gap, Origin
 from . import containers
 from .journal import MOST_ENTRIES, PREFIX, RIGHTS, Entry, Found, Where, entries, stored_core
-from .store import Stored, exists, readable, shortened, signal_name, whose, words
+from .store import Nothing, Stored, exists, readable, shortened, signal_name, something, whose, words
 from .unpacked import spooled
 
 _FIELD = re.compile(r"[A-Z_][A-Z0-9_]{0,63}=")
@@ -73,26 +73,14 @@ def _from_journal(match: str, where: Where, chosen: Entry, origin: Origin, inste
     named = f"{PREFIX}{match}"
     with contextlib.ExitStack() as files:
         try:
-            path = files.enter_context(spooled(_some(stored_core(where, chosen)), named))
-        except _Nothing:
+            path = files.enter_context(spooled(something(stored_core(where, chosen)), named))
+        except Nothing:
             raise CoreGone(
                 f"systemd kept nothing of {whose(origin)}: Storage=none in /etc/systemd/coredump.conf, or it was too large",
                 f"{_RAISE} (Storage=external, ProcessSizeMax, ExternalSizeMax) before it crashes again{instead}",
                 still_known(chosen),
             ) from None
         yield _stored(path, named, chosen, origin)
-
-
-class _Nothing(Exception):
-    """The journal has no core."""
-
-
-def _some(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    first = next(pieces, None)
-    if first is None:
-        raise _Nothing
-    yield first
-    yield from pieces
 
 
 def _stored(path: Path, named: str, entry: Entry, origin: Origin) -> Stored:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import signal
 from pathlib import Path
-from typing import NamedTuple, Optional, Sequence, Tuple
+from typing import Iterator, NamedTuple, Optional, Sequence, Tuple
 
 from ..errors import CoreGone, NotACore, PermissionRefused
 from ..evidence import Gap, Origin
@@ -39,6 +39,19 @@ def readable(path: Path, whose: str, keeps: str) -> None:
     except (OSError, ValueError) as exc:  # ValueError: a NUL in its name
         reason = exc.strerror if isinstance(exc, OSError) else "no file can have such a name"
         raise NotACore(f"{whose}, {path}, cannot be read: {reason}", "name a core file") from None
+
+
+class Nothing(Exception):
+    """There is a place for the core, and no byte in it."""
+
+
+def something(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same pieces; raises Nothing when there is none."""
+    first = next(pieces, None)
+    if first is None:
+        raise Nothing
+    yield first
+    yield from pieces
 
 
 def exists(path: Path) -> bool:

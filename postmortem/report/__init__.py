@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import PurePath
 from typing import Callable, Dict, NamedTuple, Sequence, Tuple
 
@@ -9,6 +10,8 @@ from ..evidence import Evidence
 from ..findings import Diagnosis
 
 Result = Tuple[str, Evidence, Diagnosis]  # the target as the user named it, and what was found
+One = Callable[[Evidence, Diagnosis, bool, int], str]
+Many = Callable[[Sequence[Result], bool, int], str]
 
 
 class NothingToShow(Exception):
@@ -23,8 +26,8 @@ class Format(NamedTuple):
 
     name: str
     suffix: str  # of files; "": it is for streams alone
-    render: Callable[[Evidence, Diagnosis, bool, int], str]
-    render_many: Callable[[Sequence[Result], bool, int], str]
+    render: One
+    render_many: Many
     also: Tuple[str, ...] = ()  # other suffixes that mean it
     kept: bool = True  # is it written into each bundle?
 
@@ -34,6 +37,18 @@ class Format(NamedTuple):
 
 
 # A renderer is imported when it renders: whoever only checks a format's name should not wait for all of them.
+def _plain(module: str) -> Tuple[One, Many]:
+    """Of a module that has ``render(evidence, diagnosis)`` and ``render_many(results)``."""
+
+    def one(evidence: Evidence, diagnosis: Diagnosis, _color: bool, _width: int) -> str:
+        return str(import_module(module, __package__).render(evidence, diagnosis))
+
+    def many(results: Sequence[Result], _color: bool, _width: int) -> str:
+        return str(import_module(module, __package__).render_many(results))
+
+    return one, many
+
+
 def _text(evidence: Evidence, diagnosis: Diagnosis, color: bool, width: int) -> str:
     from . import text  # noqa: PLC0415
 
@@ -46,112 +61,16 @@ def _text_many(results: Sequence[Result], color: bool, width: int) -> str:
     return text.render_many(results, color=color, width=width)
 
 
-def _json(evidence: Evidence, diagnosis: Diagnosis, color: bool, width: int) -> str:
-    from . import json_report  # noqa: PLC0415
-
-    return json_report.render(evidence, diagnosis)
-
-
-def _json_many(results: Sequence[Result], color: bool, width: int) -> str:
-    from . import json_report  # noqa: PLC0415
-
-    return json_report.render_many([(evidence, diagnosis) for _, evidence, diagnosis in results])
-
-
-def _markdown(evidence: Evidence, diagnosis: Diagnosis, color: bool, width: int) -> str:
-    from . import markdown  # noqa: PLC0415
-
-    return markdown.render(evidence, diagnosis)
-
-
-def _markdown_many(results: Sequence[Result], color: bool, width: int) -> str:
-    from . import markdown  # noqa: PLC0415
-
-    return markdown.render_many(results)
-
-
-def _html(evidence: Evidence, diagnosis: Diagnosis, color: bool, width: int) -> str:
-    from .html import page  # noqa: PLC0415
-
-    return page.render(evidence, diagnosis)
-
-
-def _html_many(results: Sequence[Result], color: bool, width: int) -> str:
-    from .html import page  # noqa: PLC0415
-
-    return page.render_many(results)
-
-
-def _sarif(evidence: Evidence, diagnosis: Diagnosis, color: bool, width: int) -> str:
-    from . import sarif  # noqa: PLC0415
-
-    return sarif.render(evidence, diagnosis)
-
-
-def _sarif_many(results: Sequence[Result], color: bool, width: int) -> str:
-    from . import sarif  # noqa: PLC0415
-
-    return sarif.render_many(results)
-
-
-def _junit(evidence: Evidence, diagnosis: Diagnosis, color: bool, width: int) -> str:
-    from . import junit  # noqa: PLC0415
-
-    return junit.render(evidence, diagnosis)
-
-
-def _junit_many(results: Sequence[Result], color: bool, width: int) -> str:
-    from . import junit  # noqa: PLC0415
-
-    return junit.render_many(results)
-
-
-def _speedscope(evidence: Evidence, diagnosis: Diagnosis, color: bool, width: int) -> str:
-    from . import speedscope  # noqa: PLC0415
-
-    return speedscope.render(evidence)
-
-
-def _speedscope_many(results: Sequence[Result], color: bool, width: int) -> str:
-    from . import speedscope  # noqa: PLC0415
-
-    return speedscope.render_many(results)
-
-
-def _collapsed(evidence: Evidence, diagnosis: Diagnosis, color: bool, width: int) -> str:
-    from . import collapsed  # noqa: PLC0415
-
-    return collapsed.render(evidence)
-
-
-def _collapsed_many(results: Sequence[Result], color: bool, width: int) -> str:
-    from . import collapsed  # noqa: PLC0415
-
-    return collapsed.render_many(results)
-
-
-def _github(evidence: Evidence, diagnosis: Diagnosis, color: bool, width: int) -> str:
-    from . import github  # noqa: PLC0415
-
-    return github.render(evidence, diagnosis)
-
-
-def _github_many(results: Sequence[Result], color: bool, width: int) -> str:
-    from . import github  # noqa: PLC0415
-
-    return github.render_many(results)
-
-
 FORMATS: Dict[str, Format] = {
     "text": Format("text", ".txt", _text, _text_many),
-    "json": Format("json", ".json", _json, _json_many),
-    "markdown": Format("markdown", ".md", _markdown, _markdown_many),
-    "html": Format("html", ".html", _html, _html_many),
-    "sarif": Format("sarif", ".sarif", _sarif, _sarif_many, also=(".sarif.json",), kept=False),
-    "junit": Format("junit", ".xml", _junit, _junit_many, kept=False),
-    "speedscope": Format("speedscope", ".speedscope.json", _speedscope, _speedscope_many, kept=False),
-    "collapsed": Format("collapsed", ".collapsed", _collapsed, _collapsed_many, also=(".folded",), kept=False),
-    "github": Format("github", "", _github, _github_many, kept=False),
+    "json": Format("json", ".json", *_plain(".json_report")),
+    "markdown": Format("markdown", ".md", *_plain(".markdown")),
+    "html": Format("html", ".html", *_plain(".html.page")),
+    "sarif": Format("sarif", ".sarif", *_plain(".sarif"), also=(".sarif.json",), kept=False),
+    "junit": Format("junit", ".xml", *_plain(".junit"), kept=False),
+    "speedscope": Format("speedscope", ".speedscope.json", *_plain(".speedscope"), kept=False),
+    "collapsed": Format("collapsed", ".collapsed", *_plain(".collapsed"), also=(".folded",), kept=False),
+    "github": Format("github", "", *_plain(".github"), kept=False),
 }
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Iterator, List, Sequence
 
 from ..evidence import Evidence
+from ..findings import Diagnosis
 from . import Result, sampled, wording
 
 
-def render(evidence: Evidence) -> str:
+def render(evidence: Evidence, _diagnosis: Diagnosis) -> str:
     """Raises NothingToShow without samples."""
     return _lines(sampled.of_one(evidence))
 

@@ -28,9 +28,9 @@ def render(evidence: ev.Evidence, diagnosis: fi.Diagnosis) -> str:
     return json_text.dump(document(evidence, diagnosis))
 
 
-def render_many(reports: Sequence[Tuple[ev.Evidence, fi.Diagnosis]]) -> str:
+def render_many(results: Sequence[Tuple[str, ev.Evidence, fi.Diagnosis]]) -> str:
     """Several targets: ``{"schema", "reports": [...]}``, in the order of the command line."""
-    return json_text.dump({"schema": fi.SCHEMA, "reports": [document(e, d) for e, d in reports]})
+    return json_text.dump({"schema": fi.SCHEMA, "reports": [document(e, d) for _target, e, d in results]})
 
 
 def document(evidence: ev.Evidence, diagnosis: fi.Diagnosis) -> Json:

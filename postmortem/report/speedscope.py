@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Any, Dict, List, Sequence
 
 from ..evidence import Evidence
+from ..findings import Diagnosis
 from . import Result, json_text, sampled
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
-def render(evidence: Evidence) -> str:
+def render(evidence: Evidence, _diagnosis: Diagnosis) -> str:
     """Raises NothingToShow without samples."""
     return _document(sampled.of_one(evidence), evidence.tool_version)
 

@@ -6,9 +6,11 @@ assertions, as releases are. Left out is what needs libraries to be installed or
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
+from typing import Iterator
 
 from .apt import PrivateApt
 from .steps import Unavailable, run, say
@@ -27,6 +29,15 @@ _CONFIGURE = ("--quiet", "--disable-gil", "--disable-test-modules", "--without-e
 def set_up(wanted: Wanted, apt: PrivateApt, folder: Path) -> Path:
     """The program, installed below ``folder`` with its standard library. Raises Unavailable."""
     _need_tools()
+    with source_tree(wanted, apt, folder) as tree:
+        _compile(wanted, tree, folder)
+        copy_library(wanted, tree, folder)
+    return folder / "bin" / wanted.program
+
+
+@contextlib.contextmanager
+def source_tree(wanted: Wanted, apt: PrivateApt, folder: Path) -> Iterator[Path]:
+    """The unpacked source, beside ``folder`` and gone afterwards. Raises Unavailable."""
     scratch = folder.parent / f"{wanted.id}.build"
     shutil.rmtree(scratch, ignore_errors=True)  # what a killed run left
     tree = scratch / "tree"
@@ -34,11 +45,9 @@ def set_up(wanted: Wanted, apt: PrivateApt, folder: Path) -> Path:
     try:
         tarball = apt.source(wanted.source, scratch)
         run(["tar", "-x", "-f", str(tarball), "-C", str(tree), "--strip-components=1", "--no-same-owner"])
-        _compile(wanted, tree, folder)
-        copy_library(wanted, tree, folder)
+        yield tree
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    return folder / "bin" / wanted.program
 
 
 def _need_tools() -> None:

@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 from .apt import PrivateApt
-from .build import copy_library
+from .build import copy_library, source_tree
 from .steps import Unavailable, run, say
 from .wanted import Wanted
 
@@ -70,20 +70,12 @@ def set_up(wanted: Wanted, apt: PrivateApt, folder: Path) -> Path:
     for tool, package in (("make", "build-essential"), ("musl-gcc", "musl-tools")):
         if shutil.which(tool) is None:
             raise Unavailable(f"{tool} is not installed: it belongs to Debian's package {package}")
-    scratch = folder.parent / f"{wanted.id}.build"
-    shutil.rmtree(scratch, ignore_errors=True)  # what a killed run left
-    tree = scratch / "tree"
-    tree.mkdir(parents=True)
-    try:
-        tarball = apt.source(wanted.source, scratch)
-        run(["tar", "-x", "-f", str(tarball), "-C", str(tree), "--strip-components=1", "--no-same-owner"])
+    with source_tree(wanted, apt, folder) as tree:
         _compile(wanted, tree, folder)
         for place in ("bin", f"lib/{wanted.program}/lib-dynload"):
             (folder / place).mkdir(parents=True)
         shutil.copy2(tree / "python", folder / "bin" / wanted.program)
         copy_library(wanted, tree, folder)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return folder / "bin" / wanted.program
 
 

@@ -82,7 +82,8 @@ def test_what_takes_too_long_is_left_out_and_said(monkeypatch: pytest.MonkeyPatc
 
 def test_threads_without_number_are_watched_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first ones, which are the oldest, and it is said that there are more."""
-    monkeypatch.setattr(window, "_MOST_THREADS", 3)
+    before = len(os.listdir(f"/proc/{US}/task"))  # whoever runs the tests may have threads of his own
+    monkeypatch.setattr(window, "_MOST_THREADS", before + 2)
     done = threading.Event()
     threads = [threading.Thread(target=done.wait) for _ in range(5)]
     for thread in threads:
@@ -94,7 +95,7 @@ def test_threads_without_number_are_watched_up_to_a_bound(monkeypatch: pytest.Mo
         done.set()
         for thread in threads:
             thread.join()
-    assert len(seen.watches[US].threads) == 3
+    assert len(seen.watches[US].threads) == before + 2
     assert "some threads" in seen.shortcoming()
     assert window.Window([US], 0.01).shortcoming() == ""
 

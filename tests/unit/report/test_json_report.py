@@ -29,7 +29,7 @@ def test_reports_follow_the_schema(sample) -> None:
     """Whatever is rendered validates, alone and as one of several."""
     evidence, diagnosis = sample()
     VALIDATOR.validate(json.loads(json_report.render(evidence, diagnosis)))
-    VALIDATOR.validate(json.loads(json_report.render_many([(evidence, diagnosis)] * 2)))
+    VALIDATOR.validate(json.loads(json_report.render_many([("core", evidence, diagnosis)] * 2)))
 
 
 def test_the_schema_refuses_what_is_not_a_report() -> None:

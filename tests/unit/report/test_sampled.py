@@ -35,7 +35,7 @@ def watched() -> ev.Evidence:
 
 def test_collapsed_stacks_begin_at_the_outermost_call() -> None:
     """In the order in which they were first seen; frames that were left out are one, and say how many they are."""
-    text = collapsed.render(watched())
+    text = collapsed.render(watched(), NONE)
     check("collapsed", text)
     owner = "process 1 (python a.py)"
     assert text.splitlines() == [
@@ -47,7 +47,7 @@ def test_collapsed_stacks_begin_at_the_outermost_call() -> None:
 
 def test_speedscope_has_a_profile_a_thread() -> None:
     """Named; weights are samples, and add up to the end; frames are shared."""
-    text = speedscope.render(watched())
+    text = speedscope.render(watched(), NONE)
     check("speedscope", text)
     document = json.loads(text)
     frames = document["shared"]["frames"]
@@ -83,7 +83,7 @@ def test_without_samples_it_says_why(window, gaps, why) -> None:
     found = ev.Evidence(ev.Trigger("pid"), (ev.Process(1, threads=(ev.Thread(1),)),), gaps, window_s=window)
     for draw in (speedscope.render, collapsed.render):
         with pytest.raises(NothingToShow, match="there are no samples to draw: ") as caught:
-            draw(found)
+            draw(found, NONE)
         assert why in str(caught.value)
     with pytest.raises(NothingToShow):
         speedscope.render_many([("a", found, NONE)])
