@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Sequence, Tuple
+from typing import Dict, Iterator, List, Sequence, Tuple
 
+from ..evidence import Evidence
 from ..findings import Culprit, Finding, Victim
+from . import wording
 
 
 def by_place(culprits: Sequence[Culprit]) -> List[List[Culprit]]:
@@ -30,6 +32,14 @@ def who(culprits: Sequence[Culprit]) -> str:
     if first.task is not None:
         parts.append(f"task {first.task}")
     return ", ".join(parts)
+
+
+def labelled(evidence: Evidence, victims: Sequence[Victim]) -> Iterator[Tuple[str, Victim]]:
+    """Each with what people call it."""
+    threads = {(process.pid, thread.tid): thread for process in evidence.processes for thread in process.threads}
+    for victim in victims:
+        thread = threads.get((victim.pid, victim.tid)) if victim.tid is not None else None
+        yield wording.thread_label(thread) if thread else wording.unnamed(victim.tid, victim.task), victim
 
 
 def sufferers(finding: Finding) -> Tuple[Victim, ...]:

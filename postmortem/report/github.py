@@ -47,7 +47,7 @@ def _of(evidence: Evidence, finding: Finding, culprits: Sequence[Culprit], comma
     lines = [finding.summary]
     where: Dict[str, object] = {}
     if culprits:
-        lines.append(f"In {culprits[0].function}, {who(culprits)}. {roles.of(evidence, culprits[0])}".rstrip())
+        lines.append(f"In {culprits[0].function}, {who(culprits)}. {roles.of(evidence, culprits)}".rstrip())
         where = _where(evidence, culprits[0])
         if not where:
             lines.append(f"At {culprits[0].file}:{culprits[0].line or '?'}.")

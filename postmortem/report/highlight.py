@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import List, Optional, Tuple
 
 from ..evidence import Evidence
+from ..findings import Culprit
 from . import escape
 from .page import Page
 from .underline import Span, marks
@@ -23,6 +24,12 @@ def source_lines(evidence: Evidence, file: str, line: Optional[int], known: Opti
     around = range(line - _CONTEXT, line + _CONTEXT + 1)
     texts = {**held, line: middle}
     return [(number, texts[number]) for number in around if number in texts and (number == line or texts[number].strip())]
+
+
+def of_culprit(evidence: Evidence, culprit: Culprit) -> Tuple[List[Tuple[int, str]], Span]:
+    """The source lines of a place to change, and which expression of it runs."""
+    lines = source_lines(evidence, culprit.file, culprit.line, culprit.source)
+    return lines, Span(culprit.line, culprit.end_line, culprit.column, culprit.end_column)
 
 
 def show(page: Page, lines: List[Tuple[int, str]], marked: int, indent: int, span: Optional[Span] = None) -> None:

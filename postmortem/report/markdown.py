@@ -11,10 +11,9 @@ from typing import Iterator, List, NamedTuple, Optional, Sequence
 from ..evidence import Evidence
 from ..findings import Diagnosis, Finding, Victim
 from . import Result, chains, grouping, highlight, origins, roles, stacks, text, wording
-from .culprits import by_place, sufferers, who
+from .culprits import by_place, labelled, sufferers, who
 from .markup import code, fenced, prose
 from .page import Page
-from .underline import Span
 
 _LONGEST = 60_000  # characters of all of it
 _LEAST = 2_000  # of one of several reports: with less it is only listed
@@ -148,12 +147,11 @@ def _culprits(evidence: Evidence, finding: Finding) -> Iterator[str]:
     for members in places[:_CULPRITS]:
         culprit = members[0]
         number = "" if culprit.line is None else f":{culprit.line}"
-        role = prose(roles.of(evidence, culprit), 500)
+        role = prose(roles.of(evidence, members), 500)
         where = f"{code(culprit.file + number)} in {code(culprit.function)}, {prose(who(members), 500)}"
         yield f"{where}. {role}" if role else where
         page = Page(_WIDTH, False)
-        lines = highlight.source_lines(evidence, culprit.file, culprit.line, culprit.source)
-        span = Span(culprit.line, culprit.end_line, culprit.column, culprit.end_column)
+        lines, span = highlight.of_culprit(evidence, culprit)
         highlight.show(page, lines, culprit.line or 0, 0, span)
         if lines:
             yield fenced(str(page), "python")
@@ -162,11 +160,8 @@ def _culprits(evidence: Evidence, finding: Finding) -> Iterator[str]:
 
 
 def _victims(evidence: Evidence, victims: Sequence[Victim]) -> List[str]:
-    threads = {(process.pid, thread.tid): thread for process in evidence.processes for thread in process.threads}
     rows = []
-    for victim in victims[:_VICTIMS]:
-        thread = threads.get((victim.pid, victim.tid)) if victim.tid is not None else None
-        label = wording.thread_label(thread) if thread else wording.unnamed(victim.tid, victim.task)
+    for label, victim in labelled(evidence, victims[:_VICTIMS]):
         where = _at(victim.file, victim.line, victim.function) if victim.file else ""
         rows.append(f"- {prose(label, 500)} of process {victim.pid}{where}")
     return _more(rows, len(victims))

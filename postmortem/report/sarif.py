@@ -141,7 +141,7 @@ class _Results:
         places = by_place(finding.culprits)
         said = [finding.summary]
         if places:
-            said.append(f"In {places[0][0].function}, {who(places[0])}. {roles.of(self._evidence, places[0][0])}".rstrip())
+            said.append(f"In {places[0][0].function}, {who(places[0])}. {roles.of(self._evidence, places[0])}".rstrip())
         said.append(f"What to do: {finding.remedy}")
         result: Json = {
             "ruleId": escape.clean(finding.pattern),
@@ -188,7 +188,7 @@ class _Results:
         return related
 
     def _as_well(self, members: Sequence[Culprit]) -> str:
-        return f"to change as well: {who(members)}. {roles.of(self._evidence, members[0])}".rstrip()
+        return f"to change as well: {who(members)}. {roles.of(self._evidence, members)}".rstrip()
 
     def _label(self, pid: int, tid: int) -> str:
         thread = self._thread(pid, tid)

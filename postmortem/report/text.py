@@ -6,14 +6,13 @@ Right at 80 columns and without colour, as a CI log shows it, and of bounded len
 from __future__ import annotations
 
 from collections import Counter
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import List, Sequence, Tuple
 
-from ..evidence import Evidence, Gap, Process, Thread
+from ..evidence import Evidence, Gap, Process
 from ..findings import Culprit, Diagnosis, Finding, Victim
 from . import chains, grouping, highlight, origins, roles, stacks, wording
-from .culprits import by_place, sufferers, who
+from .culprits import by_place, labelled, sufferers, who
 from .page import Page
-from .underline import Span
 
 _CULPRITS = 4
 _VICTIMS = 4
@@ -81,12 +80,7 @@ def _verdict(page: Page, evidence: Evidence, finding: Finding) -> None:
 
 
 def _victims(page: Page, evidence: Evidence, victims: Tuple[Victim, ...]) -> None:
-    names: Dict[Tuple[int, Optional[int]], Thread] = {
-        (process.pid, thread.tid): thread for process in evidence.processes for thread in process.threads
-    }
-    for victim in victims[:_VICTIMS]:
-        thread = names.get((victim.pid, victim.tid))
-        label = wording.thread_label(thread) if thread else wording.unnamed(victim.tid, victim.task)
+    for label, victim in labelled(evidence, victims[:_VICTIMS]):
         place = (
             f", in {victim.function or '?'} at {wording.short_path(victim.file)}:{victim.line}" if victim.file else ""
         )
@@ -102,15 +96,11 @@ def _culprits(page: Page, evidence: Evidence, culprits: Tuple[Culprit, ...]) -> 
         number = "" if culprit.line is None else f":{culprit.line}"
         page.text(f"{culprit.file}{number}", 2, "bold")
         page.text(f"in {culprit.function}, {who(members)}", 4)
-        page.text(roles.of(evidence, culprit), 4)
-        lines = highlight.source_lines(evidence, culprit.file, culprit.line, culprit.source)
-        highlight.show(page, lines, culprit.line or 0, 4, _span(culprit))
+        page.text(roles.of(evidence, members), 4)
+        lines, span = highlight.of_culprit(evidence, culprit)
+        highlight.show(page, lines, culprit.line or 0, 4, span)
     if len(places) > _CULPRITS:
         page.text(wording.more(len(places) - _CULPRITS, "such lines"), 2)
-
-
-def _span(culprit: Culprit) -> Span:
-    return Span(culprit.line, culprit.end_line, culprit.column, culprit.end_column)
 
 
 def _others(page: Page, findings: Tuple[Finding, ...]) -> None:
@@ -192,18 +182,6 @@ def _gaps(page: Page, gaps: Tuple[Gap, ...]) -> None:
 
 
 def _closing(page: Page, evidence: Evidence, diagnosis: Diagnosis) -> None:
-    timings = evidence.timings
-    named = (
-        ("watched for", timings.observe_s),
-        ("held still to be copied for", timings.pause_s),
-        ("analysed in", _sum(timings.extract_s, timings.classify_s)),
-    )
-    parts = [f"{name} {wording.seconds(value)}" for name, value in named if value is not None]
     page.blank()
-    page.text(origins.why(evidence) + (f" {', '.join(parts).capitalize()}." if parts else ""), 0, "dim")
+    page.text(f"{origins.why(evidence)} {wording.took(evidence.timings)}", 0, "dim")
     page.text(f"Signature of this diagnosis: {diagnosis.signature}", 0, "dim")
-
-
-def _sum(*parts: Optional[float]) -> Optional[float]:
-    known = [part for part in parts if part is not None]
-    return sum(known) if known else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterable, List, Optional, Sequence, Set
 
-from ..evidence import Gil, Process, PythonFrame, Resource, Thread, Trigger, Wait, replace
+from ..evidence import Gil, Process, PythonFrame, Resource, Thread, Timings, Trigger, Wait, replace
 
 TERMS: Dict[str, str] = {
     "GIL": "global interpreter lock: only the thread that holds it runs Python code",
@@ -117,6 +117,18 @@ def plural(number: int, noun: str) -> str:
     if number == 1:
         return f"1 {noun}"
     return f"{number:,} {noun}{'es' if noun.endswith('s') else 's'}"
+
+
+def took(timings: Timings) -> str:
+    """``Watched for 1 s, held still to be copied for 15 ms, analysed in 0.4 s.``; "" where nothing was measured."""
+    analysed = [part for part in (timings.extract_s, timings.classify_s) if part is not None]
+    named = (
+        ("watched for", timings.observe_s),
+        ("held still to be copied for", timings.pause_s),
+        ("analysed in", sum(analysed) if analysed else None),
+    )
+    parts = [f"{name} {seconds(value)}" for name, value in named if value is not None]
+    return f"{', '.join(parts).capitalize()}." if parts else ""
 
 
 def more(number: int, noun: str = "") -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Optional, Sequence
 
-from ...evidence import Evidence, Gap, Thread
+from ...evidence import Evidence, Gap
 from ...findings import Culprit, Diagnosis, Finding, Victim
 from .. import chains, crashes, details, grouping, highlight, origins, roles, stacks, wording
-from ..culprits import by_place, sufferers, who
-from ..underline import Span
+from ..culprits import by_place, labelled, sufferers, who
 from . import source
 from .markup import Child, Markup, block, el, join, link, name, prose
 
@@ -149,11 +148,10 @@ def _place(evidence: Evidence, members: List[Culprit]) -> Markup:
         el("span", name(f"{short}{number}"), class_="file", title=f"{first.file}{number}"),
         el("span", " in ", el("code", name(first.function)), class_="in"),
     ))  # fmt: skip
-    lines = highlight.source_lines(evidence, first.file, first.line, first.source)
-    span = Span(first.line, first.end_line, first.column, first.end_column)
+    lines, span = highlight.of_culprit(evidence, first)
     code = source.listing(lines, first.line or 0, span) if lines else el("p", "The source was not at hand.", class_="hint")
     whole = el("p", name(f"{first.file}{number}"), class_="path") if short != first.file else None
-    doing = roles.of(evidence, first)
+    doing = roles.of(evidence, members)
     caption = el(
         "figcaption", where, el("span", name(who(members)), class_="doers"),
         el("span", name(doing), class_="doing") if doing else None,
@@ -212,13 +210,8 @@ def _folded(items: Sequence[Markup], most: int) -> Optional[Markup]:
 
 
 def _victims(evidence: Evidence, victims: Sequence[Victim]) -> List[Markup]:
-    threads: Dict[Tuple[int, Optional[int]], Thread] = {
-        (p.pid, t.tid): t for p in evidence.processes for t in p.threads
-    }
     shown = []
-    for victim in victims[:_VICTIMS]:
-        thread = threads.get((victim.pid, victim.tid))
-        label = wording.thread_label(thread) if thread else wording.unnamed(victim.tid, victim.task)
+    for label, victim in labelled(evidence, victims[:_VICTIMS]):
         at = f"{wording.short_path(victim.file)}:{victim.line}" if victim.file else None
         where = join((", in ", el("code", name(victim.function or "?")), " at ", name(at))) if at else None
         shown.append(el("li", name(label), f" of process {victim.pid}", where))
@@ -302,14 +295,6 @@ def _gap(members: Sequence[Gap]) -> Markup:
 def closing(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
     """Where this comes from, and how to find the same hang elsewhere."""
     signature = el("p", "Signature ", el("code", name(diagnosis.signature)), ": the same hang has the same one elsewhere.")
-    known = evidence.timings
-    steps = (
-        ("watched for", known.observe_s),
-        ("held still to be copied for", known.pause_s),
-        ("extracted in", known.extract_s),
-        ("classified in", known.classify_s),
-    )
-    measured = ", ".join(f"{step} {wording.seconds(value)}" for step, value in steps if value is not None)
     version = f"postmortem {evidence.tool_version}. " if evidence.tool_version else ""
-    said = f"{version}{origins.why(evidence)} {f'{measured.capitalize()}.' if measured else ''}"
+    said = f"{version}{origins.why(evidence)} {wording.took(evidence.timings)}"
     return el("footer", signature, el("p", name(said)), class_="closing")

@@ -35,21 +35,21 @@ def culprit(frame: PythonFrame, tid: object = 7, task: object = None, pid: int =
 
 def test_the_lock_that_a_line_takes_and_the_one_that_it_wants() -> None:
     """Two lines of one thread are told apart by what happens there."""
-    assert roles.of(known(), culprit(OUTER)) == "Takes Lock journal here, and holds it."
-    assert roles.of(known(), culprit(INNER)) == "Waits here for Lock accounts."
+    assert roles.of(known(), [culprit(OUTER)]) == "Takes Lock journal here, and holds it."
+    assert roles.of(known(), [culprit(INNER)]) == "Waits here for Lock accounts."
 
 
 def test_a_task_waits_as_a_thread_does() -> None:
     """By its name or its id."""
     for name in ("Task-1", "t1"):
-        assert roles.of(known(), culprit(INNER, None, name)) == "Waits here for Lock accounts."
+        assert roles.of(known(), [culprit(INNER, None, name)]) == "Waits here for Lock accounts."
 
 
 def test_nothing_is_said_of_other_lines() -> None:
     """Of a line that neither takes nor waits, of somebody unknown, of no line."""
-    assert roles.of(known(), culprit(PythonFrame("/app/a.py", 9, "main"))) == ""
-    assert roles.of(known(), culprit(OUTER, 8)) == roles.of(known(), culprit(OUTER, 7, None, 2)) == ""
-    assert roles.of(known(), culprit(PythonFrame("/app/a.py", None, "pay"))) == ""
+    assert roles.of(known(), [culprit(PythonFrame("/app/a.py", 9, "main"))]) == ""
+    assert roles.of(known(), [culprit(OUTER, 8)]) == roles.of(known(), [culprit(OUTER, 7, None, 2)]) == ""
+    assert roles.of(known(), [culprit(PythonFrame("/app/a.py", None, "pay"))]) == ""
 
 
 def test_a_part_of_many_is_no_lock() -> None:
@@ -58,4 +58,23 @@ def test_a_part_of_many_is_no_lock() -> None:
     for kind, words in kinds.items():
         process = known().processes[0]
         changed = replace(process, resources=(Resource("journal", kind, "Lock journal"),))
-        assert roles.of(replace(known(), processes=(changed,)), culprit(OUTER)).startswith(words)
+        assert roles.of(replace(known(), processes=(changed,)), [culprit(OUTER)]).startswith(words)
+
+
+def test_several_at_one_line_are_spoken_of_together() -> None:
+    """Each with its own lock; and of a line where one takes and another waits only what both do is said."""
+    one, waiter = known(), known().processes[0].threads[0]
+    other = replace(waiter, tid=8, wait=Wait("lock", "futex", "journal"), holds=())
+    both = replace(one, processes=(replace(one.processes[0], threads=(waiter, other)),))
+    inner = [culprit(INNER), culprit(INNER, 8)]
+    assert roles.of(both, inner) == "Waits here for Lock accounts or Lock journal (one each)."
+    assert roles.of(both, [culprit(OUTER), culprit(OUTER, 8)]) == ""
+    assert roles.of(both, []) == ""
+
+
+def test_two_locks_in_one_line() -> None:
+    """`with a, b:` takes both."""
+    waiter = known().processes[0].threads[0]
+    held = tuple(HeldLock(name, OUTER, 0, "with-slot") for name in ("journal", "accounts"))
+    both = replace(known(), processes=(replace(known().processes[0], threads=(replace(waiter, holds=held),)),))
+    assert roles.of(both, [culprit(OUTER)]) == "Takes Lock journal and Lock accounts here, and holds it."
