@@ -14,9 +14,9 @@ from .interpreters import Program, kernel_core, matrix
 
 pytestmark = [pytest.mark.live]
 
-PROGRAM = """
-import ctypes, sys, threading, time
-holding = ctypes.PyDLL(None)  # does not give the GIL up around a call
+#: Four threads that want the GIL, and one that waits for something else; what comes then is to hold it.
+WAITERS = """
+import threading, time
 def wanting():
     while True:
         time.sleep(0.01)
@@ -30,6 +30,11 @@ for thread in threads:
     thread.start()
 time.sleep(0.2)
 print("ready", flush=True)
+"""
+PROGRAM = f"""
+import ctypes
+holding = ctypes.PyDLL(None)  # does not give the GIL up around a call
+{WAITERS}
 holding.pause()
 """
 

@@ -16,25 +16,14 @@ from postmortem.memory.machines import stack_pointer
 
 from ..interpreters.wanted import BY_ID
 from .interpreters import Program, kernel_core, one
+from .test_gil_waiters import WAITERS
 
 pytestmark = [pytest.mark.live, pytest.mark.parametrize("python", [one(BY_ID["3.11-musl"])])]
 
 #: The regular expression takes for ever, and does not give the GIL up.
-WANTED_GIL = """
-import re, threading, time
-def wanting():
-    while True:
-        time.sleep(0.01)
-def resting():
-    lock.acquire()
-lock = threading.Lock()
-lock.acquire()
-threads = [threading.Thread(target=wanting, daemon=True) for _ in range(4)]
-threads.append(threading.Thread(target=resting, daemon=True))
-for thread in threads:
-    thread.start()
-time.sleep(0.2)
-print("ready", flush=True)
+WANTED_GIL = f"""
+import re
+{WAITERS}
 re.match("(a+)+$", "a" * 60 + "b")
 """
 
