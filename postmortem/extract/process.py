@@ -217,8 +217,12 @@ class Reader:
         known = self.locks.wait(word, tid, frames) if self.locks is not None and frames else None
         return known or (self.buffers.futex(word, tid) if frames else None)
 
-    def _wants_gil(self, word: int) -> bool:
-        return self.python is not None and any(i.gil and i.gil.word_is_wait(word) for i in self.python.interpreters)
+    def _wants_gil(self, word: int) -> Optional[bool]:
+        """None: on musl a waiter's word lies on its own stack, and only those of the core's moment are known."""
+        if self.python is None:
+            return False
+        wanted = any(i.gil and i.gil.word_is_wait(word) for i in self.python.interpreters)
+        return wanted or (None if self.python.on_musl else False)
 
     def _gil(self, state: Optional[ThreadState], wait: Optional[Wait], native: Sequence[NativeFrame]) -> str:
         if self.python is None:
