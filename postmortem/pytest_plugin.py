@@ -6,6 +6,7 @@ Everybody's pytest imports this module, so it imports nothing but pytest: what t
 
 from __future__ import annotations
 
+import sys
 from operator import attrgetter
 
 import pytest
@@ -65,8 +66,14 @@ def pytest_collection_finish(session: Any) -> None:
 
 
 def _switch_on(config: Any, under_way: bool = False) -> None:
-    from .pytesting.guard import switch_on  # noqa: PLC0415 - whoever wants nothing of it pays nothing
-
+    """pytest's finder, which rewrites what plugins assert, is left out: it would read our modules at twice the cost, and
+    what stays of them to the interpreter's end would keep all of pytest alive by it."""
+    finders = sys.meta_path
+    sys.meta_path = [finder for finder in finders if not type(finder).__module__.startswith("_pytest.")]
+    try:
+        from .pytesting.guard import switch_on  # noqa: PLC0415 - whoever wants nothing of it pays nothing
+    finally:
+        sys.meta_path = finders
     switch_on(config, under_way)
 
 

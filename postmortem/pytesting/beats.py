@@ -1,8 +1,6 @@
-"""The hooks of every test: what begins, and when. They cost each test of everybody's suite, so there are few of them, and
-each does next to nothing.
-
-A report tells that a phase is over, and so that the next one begins: the body has no hook of its own. Plain functions, with
-no more arguments than they use: pluggy looks up each by its name.
+"""What begins, and when, for each phase of each test. It costs each test of everybody's suite, so there is one hook, which
+names the test, and one step around ``CallInfo.from_call``, which all phases go through in all versions of pytest (7.0 to 9):
+a hook for each phase and its end would cost four times as much. Each does next to nothing.
 """
 
 from __future__ import annotations
@@ -14,61 +12,60 @@ import pytest
 
 from . import page
 from .limits import Limit
-from .page import CALL, IDLE, LIMITS, SERIAL, START, STRUCK, TEARDOWN
+from .page import IDLE, LIMITS, SERIAL, SETUP, START, STRUCK, TEARDOWN
 
-_SETUP, _TEARDOWN = "setup", "teardown"
-_KIND = ~IDLE
+_KINDS = {kind: number for number, kind in enumerate(page.KINDS[: TEARDOWN + 1])}
 
 
 class Beats:
-    """``limit_of(item)`` is asked when it may be another one than before; ``struck(item, call)`` makes the report of a phase
-    that took too long, or None."""
+    """The plugin. ``limit_of(item)`` is asked when it may be another one than before. ``struck()`` is told when a phase is over
+    that took too long; its report is made after that."""
 
     def __init__(
-        self, shared: page.Page, limit_of: Callable[[Any], Limit], struck: Callable[[Any, Any], Any]
+        self, shared: page.Page, limit_of: Callable[[Any], Limit], struck: Callable[[], object]
     ) -> None:
         now = time.monotonic  # kept here: what freezes a test's time replaces names in modules
+        self._replaced = pytest.CallInfo.__dict__["from_call"]
+        from_call = self._replaced.__func__
         parent: object = None
-        one_clock = False
+        one_clock = inside = False
 
-        def look_up(item: Any) -> None:
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_runtest_protocol(item: Any) -> None:
             nonlocal parent, one_clock
-            limit = limit_of(item)
-            parent = None if item.own_markers else item.parent
-            one_clock = limit.scope == "item"
-            for kind, seconds in enumerate(limit.phases):
-                shared.doubles[LIMITS + kind] = seconds
-
-        @pytest.hookimpl(tryfirst=True)
-        def pytest_runtest_setup(item: Any) -> None:
             if item.parent is not parent or item.own_markers:
-                look_up(item)
+                limit = limit_of(item)
+                parent = None if item.own_markers else item.parent
+                one_clock = limit.scope == "item"
+                for kind, seconds in enumerate(limit.phases):
+                    shared.doubles[LIMITS + kind] = seconds
             shared.name(item.nodeid)
-            shared.doubles[START] = now()
-            words = shared.words
-            words[SERIAL] = (words[SERIAL] | IDLE) + 1
 
-        @pytest.hookimpl(tryfirst=True)
-        def pytest_runtest_teardown() -> None:
-            if not one_clock:
+        def phase(cls: Any, func: Any, when: str, reraise: Any = None) -> Any:
+            nonlocal inside
+            kind = None if inside else _KINDS.get(when)  # inside: a session in a test
+            if kind is None:
+                return from_call(cls, func, when, reraise)
+            if kind == SETUP or not one_clock:
                 shared.doubles[START] = now()
             words = shared.words
-            words[SERIAL] = words[SERIAL] & _KIND | TEARDOWN
+            words[SERIAL] = serial = (words[SERIAL] | IDLE) + 1 + kind
+            inside = True
+            try:
+                return from_call(cls, func, when, reraise)
+            finally:
+                inside = False
+                words = shared.words  # others in a forked child
+                if words[STRUCK] == serial:
+                    struck()
+                if kind == TEARDOWN:
+                    words[SERIAL] = serial | IDLE
 
-        # not first: pytest's part for unittest has to take a test's own failure out of its list before
-        def pytest_runtest_makereport(item: Any, call: Any) -> Any:
-            words = shared.words
-            serial = words[SERIAL]
-            report = struck(item, call) if words[STRUCK] == serial else None
-            when = call.when
-            if when == _SETUP:
-                if not one_clock:
-                    shared.doubles[START] = now()
-                words[SERIAL] = serial & _KIND | CALL
-            elif when == _TEARDOWN:
-                words[SERIAL] = serial | IDLE
-            return report
+        self.pytest_runtest_protocol = pytest_runtest_protocol
+        self._own = classmethod(phase)
+        pytest.CallInfo.from_call = self._own  # type: ignore[assignment]
 
-        self.pytest_runtest_setup = pytest_runtest_setup
-        self.pytest_runtest_teardown = pytest_runtest_teardown
-        self.pytest_runtest_makereport = pytest_runtest_makereport
+    def end(self) -> None:
+        """pytest is as it was."""
+        if pytest.CallInfo.__dict__["from_call"] is self._own:
+            pytest.CallInfo.from_call = self._replaced  # type: ignore[method-assign]

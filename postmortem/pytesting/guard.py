@@ -1,7 +1,8 @@
 """In pytest's process: says what begins and how long it may take, and fails what took longer with its diagnosis.
 
 The hooks of every test (``beats``) are a few stores into the shared page. Everything else happens in the watchdog, until it
-sends a signal: its handler raises in the main thread, below pytest's own ``CallInfo.from_call`` and nowhere else.
+sends a signal: its handler raises in the main thread, below pytest's own ``CallInfo.from_call`` and nowhere else. What is
+reported then is made by ``reports``.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ from .start import Watchdog, folder
 
 if TYPE_CHECKING:
     from .answer import Answer
+    from .reports import Reports
 
 NAME = "postmortem-guard"
-_LONGEST_DIAGNOSIS_S = 90.0
-_LOOK_S = 0.01
+_BEATS, _REPORTS = f"{NAME}-beats", f"{NAME}-reports"
+#: Below it runs whatever may be interrupted; kept before ``beats`` takes a step around it.
+_PHASE = pytest.CallInfo.from_call.__func__.__code__  # type: ignore[attr-defined]
 _DEBUGGERS = ("pydevd", "debugpy", "bdb", "pdb", "ipdb", "_pydevd_bundle", "pudb")
 
 _latest: Optional[Guard] = None
@@ -62,10 +65,11 @@ class Guard:
         self._collection_s = limits.collection(config, default)
         self._exit_s = limits.at_exit(config, default, self._worker is not None)
         self._watchdog: Optional[Watchdog] = None
+        self._beats: Optional[Beats] = None
         self._page: page.Page
         self._least = float("inf")
-        self._now = time.monotonic  # kept here: what freezes a test's time replaces names in modules
-        self._sleep = time.sleep
+        # kept here: what freezes a test's time replaces names in modules
+        self._now, self._sleep = time.monotonic, time.sleep
         self._run = ""
         self._status = 1
 
@@ -83,7 +87,8 @@ class Guard:
         self._page.words[page.STATUS] = 1
         self._keep_results()
         self._previous: Any = signal.SIG_DFL
-        self._config.pluginmanager.register(Beats(self._page, self._limit_of, self._struck), f"{NAME}-beats")
+        self._beats = Beats(self._page, self._limit_of, self._reports)
+        self._config.pluginmanager.register(self._beats, _BEATS)
         if threading.current_thread() is threading.main_thread():
             self._previous = signal.signal(self._watchdog.signal, self._on_signal)
         os.register_at_fork(after_in_child=self._page.detach)  # a child is not watched
@@ -158,9 +163,12 @@ class Guard:
         if self._nested:
             self.close()
         # The watch over the exit keeps us; of the session, with all of its tests, it needs nothing.
-        if self._config.pluginmanager.hasplugin(f"{NAME}-beats"):  # it was started
-            self._config.pluginmanager.unregister(name=f"{NAME}-beats")
-        del self._config, self._limits
+        if self._beats is not None:
+            self._beats.end()
+        for name in (_BEATS, _REPORTS):
+            if self._config.pluginmanager.hasplugin(name):
+                self._config.pluginmanager.unregister(name=name)
+        del self._config, self._limits, self._beats
 
     def close(self) -> None:
         """Nothing of this session is watched any more."""
@@ -197,11 +205,7 @@ class Guard:
         if self._watchdog is None:
             return
         if self._page.words[page.STRUCK] == self._page.words[SERIAL]:
-            answer = self._await_answer()
-            if answer is not None:
-                report.outcome = "failed"
-                report.longrepr = answer.message if report.longrepr is None else report.longrepr
-                report.sections.append(("postmortem", answer.text))
+            self._reports().of_collection(report)
         self._page.words[SERIAL] |= IDLE
 
     def pytest_enter_pdb(self) -> None:
@@ -225,49 +229,24 @@ class Guard:
             self._page.words[page.DEBUGGED] = serial
             return
         if self._page.words[page.ENDED] != serial and _inside_a_phase(frame):
-            raise self._hang()
+            raise self._reports().hang()
 
-    def _hang(self) -> BaseException:
-        from .answer import Answer  # noqa: PLC0415 - most suites hang never
-        from .verdicts import Hang  # noqa: PLC0415
+    def _reports(self) -> Reports:
+        """Of what takes too long: from the first of it on each report is looked at."""
+        found: Optional[Reports] = self._config.pluginmanager.get_plugin(_REPORTS)
+        if found is None:
+            from .reports import Reports  # noqa: PLC0415 - most suites hang never
 
-        return Hang(Answer.decode(self._page.answered()))
-
-    def _struck(self, item: Any, call: Any) -> Any:
-        """The report of a phase that took too long; None when it was let go of."""
-        answer = self._await_answer()
-        if answer is None:
-            return None
-        item.user_properties += answer.properties
-        from .verdicts import failure  # noqa: PLC0415 - most suites hang never
-
-        call.excinfo = failure(answer, call.excinfo)
-        report = pytest.TestReport.from_item_and_call(item, call)
-        report.sections.append(("postmortem", answer.text))
-        return report
-
-    def _await_answer(self) -> Optional[Answer]:
-        """The phase may have ended by itself while it was being looked at: it took too long all the same."""
-        serial = self._page.words[SERIAL]
-        self._page.words[page.ENDED] = serial
-        if self._page.words[page.DEBUGGED] == serial:
-            return None
-        until = self._now() + _LONGEST_DIAGNOSIS_S
-        while self._page.words[page.ANSWERED] != serial:
-            if self._now() > until or self._page.words[page.STRUCK] != serial:
-                return None
-            self._sleep(_LOOK_S)
-        from .answer import Answer  # noqa: PLC0415 - most suites hang never
-
-        return Answer.decode(self._page.answered())
+            found = Reports(self._page, self._now, self._sleep)
+            self._config.pluginmanager.register(found, _REPORTS)
+        return found
 
 
 def _inside_a_phase(frame: Any) -> bool:
     """Below CallInfo.from_call, whose ``except`` takes what is raised: pytest's own work is not to be interrupted."""
-    code = pytest.CallInfo.from_call.__func__.__code__  # type: ignore[attr-defined]
-    frame = frame.f_back if frame is not None and frame.f_code is not code else None
+    frame = frame.f_back if frame is not None and frame.f_code is not _PHASE else None
     while frame is not None:
-        if frame.f_code is code:
+        if frame.f_code is _PHASE:
             return True
         frame = frame.f_back
     return False

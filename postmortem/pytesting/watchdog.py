@@ -26,7 +26,7 @@ else:
         import signal
 
 #: How long it sleeps at most: where a process's end cannot be waited for (Python 3.8), and where it can.
-_BLIND_S, _LONGEST_S = 0.5, 60.0
+_BLIND_S, _LONGEST_S = 2.0, 60.0
 _CONFIRM_S = 0.005
 _POSTPONED_S = 1.0
 _STDERR = 2

@@ -304,6 +304,56 @@ def test_it_ends_by_itself_too_late(tmp_path: Path) -> None:
     assert "the test took longer than 1 s" in ran.out
 
 
+def test_a_session_in_a_test(tmp_path: Path) -> None:
+    """It has its own limits; those of the test around it, and of the next one, hold as before, and pytest is as it was."""
+    source = """
+    import time
+    import pytest
+
+    INNER = "import time\\ndef test_a(): time.sleep(0.7)\\ndef test_b(): time.sleep(0.7)\\ndef test_hangs(): time.sleep(3600)\\n"
+
+    def test_outer(tmp_path, capfd):
+        (tmp_path / "test_inner.py").write_text(INNER)
+        before = pytest.CallInfo.from_call
+        assert pytest.main(["-p", "no:cacheprovider", "--postmortem-timeout", "1", str(tmp_path)]) == 1
+        assert pytest.CallInfo.from_call == before
+        assert "1 failed, 2 passed" in capfd.readouterr().out
+
+    @pytest.mark.postmortem_timeout(1)
+    def test_next():
+        time.sleep(3600)
+    """
+    ran = run(tmp_path, "--postmortem-timeout", "60", files={"test_it.py": source})
+    assert {name: outcome(case) for name, case in ran.cases.items()} == {"test_outer": "passed", "test_next": "failure"}, ran.out
+    assert ran.verdict("test_next") == "sleeping"
+
+
+def test_a_test_that_is_run_again(tmp_path: Path) -> None:
+    """Each attempt has all of its time, and the one that hangs is told of under the test's name."""
+    again = """
+    import pytest
+    from _pytest.runner import runtestprotocol
+
+    def pytest_runtest_protocol(item, nextitem):
+        for _attempt in range(3):
+            reports = runtestprotocol(item, log=False, nextitem=nextitem)
+        for report in reports:
+            item.ihook.pytest_runtest_logreport(report=report)
+        return True
+    """
+    source = """
+    import time
+    ATTEMPTS = []
+    def test_first(): time.sleep(0.6)
+    def test_third_hangs():
+        ATTEMPTS.append(1)
+        time.sleep(3600 if len(ATTEMPTS) == 3 else 0.6)
+    """
+    ran = run(tmp_path, "--postmortem-timeout", "1", files={"conftest.py": again, "test_it.py": source})
+    assert {name: outcome(case) for name, case in ran.cases.items()} == {"test_first": "passed", "test_third_hangs": "failure"}
+    assert ran.bundles == ["test_it-test_third_hangs-call"]
+
+
 def test_nothing_of_it_is_left(tmp_path: Path) -> None:
     """The watchdog goes with the process, also with one that is killed, and holds none of its pipes meanwhile."""
     source = """
