@@ -13,6 +13,8 @@ from ..evidence import Gap, PythonFrame, SignalHandler, Thread
 #: asyncio's own: what cancels the main task at Ctrl-C, and what stands in for a handler that an event loop calls, of which
 #: ``Loop.signals`` tells (Lib/asyncio/runners.py, unix_events.py).
 _ASYNCIOS = ("_on_sigint", "_sighandler_noop")
+#: Of our own pytest plugin: they end the test that is being looked at, which nothing in it waits for.
+_OURS = "/postmortem/pytesting/"
 #: Caught by runtimes for themselves, without anything that the program could do then: the interpreter's Ctrl-C,
 #: faulthandler (Modules/faulthandler.c, faulthandler_handlers), readline's window size, and glibc's own for cancelling
 #: threads and setting ids in all of them (sysdeps/unix/sysv/linux/internal-signals.h: 32 and 33).
@@ -52,7 +54,7 @@ def signal_handlers(
         code = functions.code(handler.callable)
         if code is None:
             shown.append(SignalHandler(handler.signal))
-        elif code.name not in _ASYNCIOS or "/asyncio/" not in code.filename:
+        elif _OURS not in code.filename and (code.name not in _ASYNCIOS or "/asyncio/" not in code.filename):
             shown.append(
                 SignalHandler(handler.signal, PythonFrame(code.filename, code.firstlineno, code.name, code.qualname))
             )
