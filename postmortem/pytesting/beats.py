@@ -12,9 +12,10 @@ import pytest
 
 from . import page
 from .limits import Limit
-from .page import IDLE, LIMITS, SERIAL, SETUP, START, STRUCK, TEARDOWN
+from .page import CALL, IDLE, LIMITS, NAME_AT, NAME_MOST, NAME_SIZE, ONE_CLOCK, SETUP, STARTS, STRUCK, TEARDOWN
 
-_KINDS = {kind: number for number, kind in enumerate(page.KINDS[: TEARDOWN + 1])}
+_STARTS = {page.KINDS[kind]: STARTS + kind for kind in (SETUP, CALL, TEARDOWN)}
+_LAST = _STARTS["teardown"]
 
 
 class Beats:
@@ -22,44 +23,46 @@ class Beats:
     that took too long; its report is made after that."""
 
     def __init__(
-        self, shared: page.Page, limit_of: Callable[[Any], Limit], struck: Callable[[], object]
+        self, shared: page.Page, limit_of: Callable[[Any], Limit], struck: Callable[[], None]
     ) -> None:
         now = time.monotonic  # kept here: what freezes a test's time replaces names in modules
         self._replaced = pytest.CallInfo.__dict__["from_call"]
         from_call = self._replaced.__func__
         parent: object = None
-        one_clock = inside = False
+        inside = False
 
         @pytest.hookimpl(tryfirst=True)
         def pytest_runtest_protocol(item: Any) -> None:
-            nonlocal parent, one_clock
+            nonlocal parent
             if item.parent is not parent or item.own_markers:
-                limit = limit_of(item)
                 parent = None if item.own_markers else item.parent
-                one_clock = limit.scope == "item"
-                for kind, seconds in enumerate(limit.phases):
-                    shared.doubles[LIMITS + kind] = seconds
-            shared.name(item.nodeid)
+                _write(shared, limit_of(item))
+            try:
+                data = item.nodeid.encode()
+            except UnicodeEncodeError:
+                data = item.nodeid.encode("utf-8", "replace")
+            size = len(data)
+            if size > NAME_MOST:
+                data, size = data[:NAME_MOST], NAME_MOST
+            shared.bytes[NAME_AT : NAME_AT + size] = data
+            shared.words[NAME_SIZE] = size
 
         def phase(cls: Any, func: Any, when: str, reraise: Any = None) -> Any:
             nonlocal inside
-            kind = None if inside else _KINDS.get(when)  # inside: a session in a test
-            if kind is None:
+            if inside or when not in _STARTS:  # a session in a test; collection
                 return from_call(cls, func, when, reraise)
-            if kind == SETUP or not one_clock:
-                shared.doubles[START] = now()
-            words = shared.words
-            words[SERIAL] = serial = (words[SERIAL] | IDLE) + 1 + kind
+            at = _STARTS[when]
+            shared.doubles[at] = start = now()
             inside = True
             try:
                 return from_call(cls, func, when, reraise)
             finally:
                 inside = False
-                words = shared.words  # others in a forked child
-                if words[STRUCK] == serial:
+                doubles = shared.doubles
+                if doubles[STRUCK] == start:
                     struck()
-                if kind == TEARDOWN:
-                    words[SERIAL] = serial | IDLE
+                if at == _LAST:
+                    doubles[STARTS + IDLE] = now()
 
         self.pytest_runtest_protocol = pytest_runtest_protocol
         self._own = classmethod(phase)
@@ -69,3 +72,9 @@ class Beats:
         """pytest is as it was."""
         if pytest.CallInfo.__dict__["from_call"] is self._own:
             pytest.CallInfo.from_call = self._replaced  # type: ignore[method-assign]
+
+
+def _write(shared: page.Page, limit: Limit) -> None:
+    shared.words[ONE_CLOCK] = limit.scope == "item"
+    for kind, seconds in enumerate(limit.phases):
+        shared.doubles[LIMITS + kind] = seconds

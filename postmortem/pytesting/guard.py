@@ -20,7 +20,7 @@ import pytest
 from . import limits, page
 from .beats import Beats
 from .leaving import Leaver, leave
-from .page import IDLE, LIMITS, SERIAL, START
+from .page import IDLE, LIMITS
 from .start import Watchdog, folder
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Guard:
         self._page.words[page.STATUS] = 1
         self._keep_results()
         self._previous: Any = signal.SIG_DFL
-        self._beats = Beats(self._page, self._limit_of, self._reports)
+        self._beats = Beats(self._page, self._limit_of, self._struck)
         self._config.pluginmanager.register(self._beats, _BEATS)
         if threading.current_thread() is threading.main_thread():
             self._previous = signal.signal(self._watchdog.signal, self._on_signal)
@@ -132,7 +132,7 @@ class Guard:
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: Any, exitstatus: int) -> Iterator[None]:
         if self._watchdog is not None:
-            self._page.words[SERIAL] |= IDLE
+            self._page.begin(IDLE, self._now())
         yield
         if self._run:
             from . import junit  # noqa: PLC0415
@@ -191,8 +191,7 @@ class Guard:
 
     def _begin(self, kind: int, seconds: float) -> None:
         self._page.doubles[LIMITS + kind] = seconds
-        self._page.doubles[START] = self._now()
-        self._page.words[SERIAL] = (self._page.words[SERIAL] | IDLE) + 1 + kind
+        self._page.begin(kind, self._now())
         self._note(seconds)
 
     def pytest_collectstart(self, collector: Any) -> None:
@@ -204,14 +203,14 @@ class Guard:
     def pytest_collectreport(self, report: Any) -> None:
         if self._watchdog is None:
             return
-        if self._page.words[page.STRUCK] == self._page.words[SERIAL]:
+        if self._page.words[page.STRUCK] == self._page.serial:
             self._reports().of_collection(report)
-        self._page.words[SERIAL] |= IDLE
+        self._page.begin(IDLE, self._now())
 
     def pytest_enter_pdb(self) -> None:
         """Whoever thinks takes time: nothing strikes for the rest of the phase, and what has struck is let go of."""
         if self._watchdog is not None:
-            self._page.words[page.DEBUGGED] = self._page.words[SERIAL]
+            self._page.words[page.DEBUGGED] = self._page.serial
 
     # ------------------------------------------------------------------ what took too long
 
@@ -220,7 +219,7 @@ class Guard:
         __tracebackhide__ = True
         if self._page.words[page.ORDER] == page.EXIT:
             leave(self._page.words[page.STATUS])
-        serial = self._page.words[SERIAL]
+        serial = self._page.serial
         if self._page.words[page.STRUCK] != serial:
             if callable(self._previous):
                 self._previous(number, frame)
@@ -230,6 +229,9 @@ class Guard:
             return
         if self._page.words[page.ENDED] != serial and _inside_a_phase(frame):
             raise self._reports().hang()
+
+    def _struck(self) -> None:
+        self._reports().due = True
 
     def _reports(self) -> Reports:
         """Of what takes too long: from the first of it on each report is looked at."""

@@ -1,7 +1,8 @@
 """The memory that pytest's process and its watchdog share: what runs, since when, how long it may take, and the answer.
 
-Each word has one writer. The process writes START and at last SERIAL, each in one store of eight bytes; who reads SERIAL
-twice around the others has what belongs together. A process that hangs need not do anything to be read.
+Each word has one writer. A phase begins with one store of eight bytes, the time: what began last is under way, and nothing
+else has begun at that time, which is therefore also its name (its *serial* number: the same eight bytes as an integer). A
+process that hangs need not do anything to be read.
 
 The watchdog imports this before anything has gone wrong, so it imports next to nothing itself.
 """
@@ -11,37 +12,32 @@ from __future__ import annotations
 import mmap
 
 SIZE = 1 << 18
-#: Indices of eight-byte words. The process's:
-START, SERIAL, NODE_SIZE, ENDED, DEBUGGED, STATUS, LEAST = range(7)
-#: and the first of its limits, one for each of KINDS: they are written when they change, which is not for every test.
+#: What is under way. Last of all: nothing that has a limit.
+KINDS = ("setup", "call", "teardown", "collection", "exit", "idle")
+SETUP, CALL, TEARDOWN, COLLECTION, EXIT_PHASE, IDLE = range(6)
+
+#: Indices of eight-byte words. The process's: when each of KINDS began last, in time.monotonic() seconds,
+STARTS = 32
+#: how long each may take (seconds, 0: no limit), which is not another one for every test,
 LIMITS = 24
-#: and the watchdog's.
+#: and, ONE_CLOCK, whether a test's phases share one limit, counted from its setup.
+ONE_CLOCK, NAME_SIZE, ENDED, DEBUGGED, STATUS, LEAST = range(6)
+#: The watchdog's.
 WATCHDOG, STRUCK, ANSWERED, ANSWER_SIZE, ORDER = range(16, 21)
 #: Values of ORDER: what the process is to do when the watchdog's signal comes.
 INTERRUPT, EXIT = 1, 2
-_NODE_AT, _ANSWER_AT = 1024, 8192
-NODE_MOST, ANSWER_MOST = _ANSWER_AT - _NODE_AT, SIZE - _ANSWER_AT
-
-#: What is under way: the low bits of SERIAL.
-KINDS = ("setup", "call", "teardown", "collection", "exit")
-SETUP, CALL, TEARDOWN, COLLECTION, EXIT_PHASE = range(5)
-ONE_MORE = 1 << 3
-#: In place of a kind: nothing that has a limit.
-IDLE = ONE_MORE - 1
+#: Indices of bytes: the id of the test or collector, and the answer.
+NAME_AT, _ANSWER_AT = 1024, 8192
+NAME_MOST, ANSWER_MOST = _ANSWER_AT - NAME_AT, SIZE - _ANSWER_AT
 
 
 class Phase:
-    """``start`` in time.monotonic() seconds, ``limit`` in seconds, 0 for none."""
+    """``kind``: one of KINDS. ``start`` in time.monotonic() seconds, ``limit`` in seconds, 0 for none."""
 
-    __slots__ = ("limit", "serial", "start")
+    __slots__ = ("kind", "limit", "serial", "start")
 
-    def __init__(self, serial: int, start: float, limit: float) -> None:
-        self.serial, self.start, self.limit = serial, start, limit
-
-    @property
-    def kind(self) -> str:
-        number = self.serial & IDLE
-        return KINDS[number] if number < len(KINDS) else "?"
+    def __init__(self, kind: str, serial: int, start: float, limit: float) -> None:
+        self.kind, self.serial, self.start, self.limit = kind, serial, start, limit
 
 
 class Page:
@@ -59,20 +55,30 @@ class Page:
         """For a forked process: what it writes from now on nobody reads."""
         self._view(bytearray(SIZE))
 
+    @property
+    def serial(self) -> int:
+        """Of what is under way; 0 before anything is."""
+        return self.words[STARTS + self._latest()]
+
+    def _latest(self) -> int:
+        starts = self.doubles[STARTS : STARTS + len(KINDS)].tolist()
+        return starts.index(max(starts))
+
     # ------------------------------------------------------------------ the watchdog's side
 
     def phase(self) -> Phase | None:
         """What is under way; None while it changes."""
-        serial = self.words[SERIAL]
-        kind = serial & IDLE
-        limit = self.doubles[LIMITS + kind] if kind < len(KINDS) and serial != self.words[DEBUGGED] else 0.0
-        found = Phase(serial, self.doubles[START], limit)
-        return found if self.words[SERIAL] == serial else None
+        number = self._latest()
+        serial = self.words[STARTS + number]
+        limit = self.doubles[LIMITS + number] if number != IDLE and serial != self.words[DEBUGGED] else 0.0
+        shared = number <= TEARDOWN and self.words[ONE_CLOCK]
+        found = Phase(KINDS[number], serial, self.doubles[STARTS + (SETUP if shared else number)], limit)
+        return found if self.serial == serial else None
 
     def node(self) -> str:
         """The id of the test or collector."""
-        size = min(self.words[NODE_SIZE], NODE_MOST)
-        return bytes(self.bytes[_NODE_AT : _NODE_AT + size]).decode("utf-8", "replace")
+        size = min(self.words[NAME_SIZE], NAME_MOST)
+        return bytes(self.bytes[NAME_AT : NAME_AT + size]).decode("utf-8", "replace")
 
     def answer(self, serial: int, data: bytes) -> None:
         """Data first: who sees the serial number may read them."""
@@ -84,9 +90,12 @@ class Page:
     # ------------------------------------------------------------------ the process's side
 
     def name(self, nodeid: str) -> None:
-        data = nodeid.encode("utf-8", "replace")[:NODE_MOST]
-        self.bytes[_NODE_AT : _NODE_AT + len(data)] = data
-        self.words[NODE_SIZE] = len(data)
+        data = nodeid.encode("utf-8", "replace")[:NAME_MOST]
+        self.bytes[NAME_AT : NAME_AT + len(data)] = data
+        self.words[NAME_SIZE] = len(data)
+
+    def begin(self, kind: int, now: float) -> None:
+        self.doubles[STARTS + kind] = now
 
     def answered(self) -> bytes:
         size = min(self.words[ANSWER_SIZE], ANSWER_MOST)

@@ -8,7 +8,6 @@ import pytest
 
 from . import page
 from .answer import Answer
-from .page import IDLE, SERIAL, STRUCK
 from .verdicts import Hang, failure
 
 _LONGEST_DIAGNOSIS_S = 90.0
@@ -21,6 +20,7 @@ class Reports:
     def __init__(self, shared: page.Page, now: Callable[[], float], sleep: Callable[[float], None]) -> None:
         self._page = shared
         self._now, self._sleep = now, sleep
+        self.due = False  # a phase is over that took too long, and was not reported yet
 
     def hang(self) -> BaseException:
         """To raise where it hangs; the answer is there already."""
@@ -28,7 +28,8 @@ class Reports:
 
     def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
         # not first: pytest's part for unittest has to take a test's own failure out of its list before
-        answer = self._answer()
+        answer = self._answer() if self.due else None
+        self.due = False
         if answer is None:
             return None
         item.user_properties += answer.properties
@@ -46,18 +47,18 @@ class Reports:
             report.sections.append(("postmortem", answer.text))
 
     def _answer(self) -> Optional[Answer]:
-        """Why what runs, or has just ended, was struck. It may have ended by itself while it was being looked at: it took too
-        long all the same. None when it was not struck, or was let go of."""
+        """To the last strike. What was struck may have ended by itself while it was being looked at: it took too long all the
+        same. None when it was let go of."""
         words = self._page.words
-        serial = words[STRUCK]
-        if serial | IDLE != words[SERIAL] | IDLE:
+        serial = words[page.STRUCK]
+        if not serial:
             return None
         words[page.ENDED] = serial
         if words[page.DEBUGGED] == serial:
             return None
         until = self._now() + _LONGEST_DIAGNOSIS_S
         while words[page.ANSWERED] != serial:
-            if self._now() > until or words[STRUCK] != serial:
+            if self._now() > until or words[page.STRUCK] != serial:
                 return None
             self._sleep(_LOOK_S)
         return Answer.decode(self._page.answered())

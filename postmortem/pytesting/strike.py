@@ -37,7 +37,7 @@ def strike(shared: page.Page, told: Dict[str, Any], target: Target, phase: page.
     """All of it; returns when the process goes on, or is no more."""
     nodeid = shared.node()
     shared.words[page.STRUCK] = phase.serial
-    if phase.serial in (shared.words[page.DEBUGGED], 0) or shared.words[page.SERIAL] != phase.serial:
+    if phase.serial in (shared.words[page.DEBUGGED], 0) or shared.serial != phase.serial:
         shared.words[page.STRUCK] = 0  # it has just ended
         return
     with _pending(told):
@@ -157,7 +157,7 @@ def _interrupted(shared: page.Page, told: Dict[str, Any], target: Target, serial
     again = 0.0
     words[page.ORDER] = page.INTERRUPT
     while time.monotonic() < until:
-        if words[page.SERIAL] != serial or serial in (words[page.ENDED], words[page.DEBUGGED]) or not target.alive:
+        if shared.serial != serial or serial in (words[page.ENDED], words[page.DEBUGGED]) or not target.alive:
             return True
         if not target.catches(told["signal"]):
             return False  # it would be the process's end

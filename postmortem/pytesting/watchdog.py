@@ -46,6 +46,7 @@ def main(words: list[str]) -> None:
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Watch(shared, told, Target(int(pid)), descriptors, speaks=not worker).run()
+    os._exit(0)  # to tidy up would cost as much as all that it did
 
 
 class Target:
