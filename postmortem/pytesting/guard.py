@@ -85,6 +85,7 @@ class Guard:
         self._watchdog = Watchdog(self._config, self._worker)
         self._page = self._watchdog.page
         self._page.words[page.STATUS] = 1
+        self._page.begin(IDLE, self._now())
         self._keep_results()
         self._previous: Any = signal.SIG_DFL
         self._beats = Beats(self._page, self._limit_of, self._struck)
