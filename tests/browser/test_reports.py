@@ -16,12 +16,12 @@ Open = Callable[..., Opened]
 
 WIDTH_OF_CRUNCH = """[...document.querySelectorAll('.flames g.frame')]
     .find(g => g.getAttribute('aria-label').startsWith('crunch')).querySelector('rect').getBoundingClientRect().width"""
-#: Some hundred million additions: what a second is, on the machine and under the load of this moment.
-COUNTING = """(() => {
+#: What a third of a second is, on the machine and under the load of this moment.
+SORTING = """(() => {
+    const numbers = Float64Array.from({length: 3e6}, (_, i) => (i * 7919) % 3000017);
     const began = performance.now();
-    let sum = 0;
-    for (let i = 0; i < 3e8; i++) sum = (sum + i) | 0;
-    return performance.now() - began + 0 * sum;
+    numbers.sort();
+    return performance.now() - began;
 })()"""
 
 
@@ -214,14 +214,15 @@ def test_the_colours_can_be_chosen(opened: Open) -> None:
 
 
 def test_a_crowd_is_interactive_soon(opened: Open) -> None:
-    """2,000 threads and 20,000 tasks: the page is ready in at most so much of what the browser needs to count to some hundred
-    million, which takes about a second; its picture is small, search and paging work."""
+    """2,000 threads and 20,000 tasks: the page is ready in at most so much of what the browser needs to sort three million
+    numbers (not of a script's: how far that is compiled is another matter in every run); its picture is small, search and
+    paging work."""
     report = opened("crowd")
     tab = report.tab
     ready = tab.evaluate("performance.getEntriesByName('ready')[0].startTime")
-    counting = tab.evaluate(COUNTING)
-    assert ready < 5 * counting
-    print(f"crowd: ready after {ready:.0f} ms, counting took {counting:.0f} ms")
+    sorting = tab.evaluate(SORTING)
+    print(f"crowd: ready after {ready:.0f} ms, sorting took {sorting:.0f} ms")
+    assert ready < 8 * sorting
     assert tab.locator(".node").count() < 80
     assert tab.locator(".agents .row").count() <= 40
     began = tab.evaluate("performance.now()")
