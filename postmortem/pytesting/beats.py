@@ -12,7 +12,7 @@ import pytest
 
 from . import page
 from .limits import Limit
-from .page import CALL, IDLE, LIMITS, NAME_AT, NAME_MOST, NAME_SIZE, ONE_CLOCK, SETUP, STARTS, STRUCK, TEARDOWN
+from .page import CALL, IDLE, LIMITS, ONE_CLOCK, SETUP, STARTS, STRUCK, TEARDOWN
 
 _STARTS = {page.KINDS[kind]: STARTS + kind for kind in (SETUP, CALL, TEARDOWN)}
 _LAST = _STARTS["teardown"]
@@ -37,15 +37,7 @@ class Beats:
             if item.parent is not parent or item.own_markers:
                 parent = None if item.own_markers else item.parent
                 _write(shared, limit_of(item))
-            try:
-                data = item.nodeid.encode()
-            except UnicodeEncodeError:
-                data = item.nodeid.encode("utf-8", "replace")
-            size = len(data)
-            if size > NAME_MOST:
-                data, size = data[:NAME_MOST], NAME_MOST
-            shared.bytes[NAME_AT : NAME_AT + size] = data
-            shared.words[NAME_SIZE] = size
+            shared.name(item.nodeid)
 
         def phase(cls: Any, func: Any, when: str, reraise: Any = None) -> Any:
             nonlocal inside

@@ -27,8 +27,8 @@ WATCHDOG, STRUCK, ANSWERED, ANSWER_SIZE, ORDER = range(16, 21)
 #: Values of ORDER: what the process is to do when the watchdog's signal comes.
 INTERRUPT, EXIT = 1, 2
 #: Indices of bytes: the id of the test or collector, and the answer.
-NAME_AT, _ANSWER_AT = 1024, 8192
-NAME_MOST, ANSWER_MOST = _ANSWER_AT - NAME_AT, SIZE - _ANSWER_AT
+_NAME_AT, _ANSWER_AT = 1024, 8192
+_NAME_MOST, ANSWER_MOST = _ANSWER_AT - _NAME_AT, SIZE - _ANSWER_AT
 
 
 class Phase:
@@ -77,8 +77,8 @@ class Page:
 
     def node(self) -> str:
         """The id of the test or collector."""
-        size = min(self.words[NAME_SIZE], NAME_MOST)
-        return bytes(self.bytes[NAME_AT : NAME_AT + size]).decode("utf-8", "replace")
+        size = min(self.words[NAME_SIZE], _NAME_MOST)
+        return bytes(self.bytes[_NAME_AT : _NAME_AT + size]).decode("utf-8", "replace")
 
     def answer(self, serial: int, data: bytes) -> None:
         """Data first: who sees the serial number may read them."""
@@ -90,8 +90,8 @@ class Page:
     # ------------------------------------------------------------------ the process's side
 
     def name(self, nodeid: str) -> None:
-        data = nodeid.encode("utf-8", "replace")[:NAME_MOST]
-        self.bytes[NAME_AT : NAME_AT + len(data)] = data
+        data = nodeid.encode("utf-8", "replace")[:_NAME_MOST]
+        self.bytes[_NAME_AT : _NAME_AT + len(data)] = data
         self.words[NAME_SIZE] = len(data)
 
     def begin(self, kind: int, now: float) -> None:

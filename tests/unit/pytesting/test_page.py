@@ -73,7 +73,7 @@ def test_the_words_do_not_overlap() -> None:
     assert len({*process, *watchdog}) == len(process) + len(watchdog)
     assert max(process) < min(watchdog)
     assert max(watchdog) < page.LIMITS and page.LIMITS + page.IDLE <= page.STARTS
-    assert (page.STARTS + len(page.KINDS)) * 8 <= page.NAME_AT
+    assert (page.STARTS + len(page.KINDS)) * 8 <= page._NAME_AT
 
 
 def test_a_forked_child_writes_elsewhere(shared: page.Page) -> None:
