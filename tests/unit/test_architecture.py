@@ -20,11 +20,12 @@ MAY_IMPORT: Dict[str, Set[str]] = {
     "waitgraph": {"waitgraph", "evidence"},
     "classify": {"classify", "evidence", "findings", "waitgraph"},
     "report": {"report", "evidence", "findings", "waitgraph"},
-    "memory": {"memory"},
+    "foreign": set(),
+    "memory": {"memory", "foreign"},
     "cpython": {"cpython", "memory"},
     "libc": {"libc", "memory"},
 }
-STDLIB_ALONE = {"memory", "cpython", "libc"}
+STDLIB_ALONE = {"foreign", "memory", "cpython", "libc"}
 #: Single modules of other parts that gdb's scripts import as well.
 GDB_USES = {"syscalls", "native.merge", "extract.calls_aarch64", "extract.joins"}
 # demo makes an environment with venv and pip and runs the command line; doctor asks each tool for its version.

@@ -1,0 +1,314 @@
+"""Directories held by descriptor, and what is written into them.
+
+A path is looked up anew by every call; whoever may write to one of its directories can put another directory, or a
+symbolic link, in between two calls. So a directory is opened once, checked, and everything in it is made, written, renamed
+and read relative to its descriptor, never through a link, and only ever downwards: a name with ``..`` is refused. What we
+made exclusively and hold is ours in any parent directory.
+
+Names below a held directory are resolved by openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS, and component by
+component with O_NOFOLLOW where the kernel lacks it.
+"""
+
+# Paths are strings here: what is below them is looked up by descriptor, and abspath follows no link.
+# ruff: noqa: PTH100
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from typing import BinaryIO, Iterator, List, Optional, Tuple
+
+from .files import open_regular, read_descriptor
+from .openat2 import BENEATH, NO_MAGICLINKS, NO_SYMLINKS, NotThere, openat2
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_WAY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_MOST_LINKS = 40
+
+
+class Unsafe(OSError):
+    """A place that another user could change under our hands. ``strerror`` says why, without the place."""
+
+    def __init__(self, reason: str, path: str = "") -> None:
+        super().__init__(errno.EPERM, reason, path)
+
+
+class Folder:
+    """A directory that is held. Make one with ``create``, ``take_over`` or ``at``; close it, or leave its ``with``."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    # ------------------------------------------------------------------ making and opening
+
+    @classmethod
+    def create(cls, path: str) -> Folder:
+        """Make a directory that was not there, mode 0700, and its parents; hold it. Raises OSError: FileExistsError when
+        there is something, Unsafe when a link of another user's leads there."""
+        parent, name = os.path.split(os.path.abspath(path))
+        above = walk(parent, make=True)
+        try:
+            os.mkdir(name, 0o700, dir_fd=above)
+            folder = cls(os.open(name, _FOLDER, dir_fd=above))
+        finally:
+            os.close(above)
+        try:
+            folder._check(path)  # it might have been replaced in between
+            os.fchmod(folder.descriptor, 0o700)  # whatever the umask says
+        except BaseException:
+            folder.close()
+            raise
+        return folder
+
+    @classmethod
+    def take_over(cls, path: str) -> Folder:
+        """Hold a directory that is there, provided that it is ours and nobody else may write to it. Raises OSError;
+        Unsafe when it is not."""
+        descriptor = walk(os.path.abspath(path))
+        try:
+            folder = cls(os.open(".", _FOLDER, dir_fd=descriptor))
+        finally:
+            os.close(descriptor)
+        try:
+            folder._check(path)
+        except BaseException:
+            folder.close()
+            raise
+        return folder
+
+    @classmethod
+    def at(cls, path: str, folder: Optional[int] = None) -> Folder:
+        """Hold a directory to read from it, whosever it is: links on the way are the user's own choice. Raises OSError."""
+        return cls(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder))
+
+    def _check(self, path: str) -> None:
+        found = os.fstat(self.descriptor)
+        if found.st_uid != os.geteuid():
+            raise Unsafe(f"belongs to user {found.st_uid}", path)
+        if found.st_mode & 0o022:
+            raise Unsafe("may be written to by other users", path)
+
+    @property
+    def path(self) -> str:
+        """A path to this very directory, for this process and the children that it forks, as long as it is held."""
+        return f"/proc/self/fd/{self.descriptor}"
+
+    @property
+    def owner(self) -> int:
+        """The user that it belongs to."""
+        return os.fstat(self.descriptor).st_uid
+
+    # ------------------------------------------------------------------ what is below it
+
+    def below(self, name: str, *, make: bool = False) -> Tuple[int, str]:
+        """Return (descriptor of the directory that a relative name lies in, its last component); the caller closes the
+        descriptor. ``make``: directories on the way that are missing, mode 0700. Raises OSError; ValueError for a name that
+        is absolute, empty, or leads upwards."""
+        parts = parts_of(name)
+        if len(parts) == 1:
+            return os.dup(self.descriptor), parts[0]
+        with contextlib.suppress(NotThere, FileNotFoundError):
+            way = "/".join(parts[:-1])
+            return openat2(self.descriptor, way, _FOLDER, BENEATH | NO_SYMLINKS | NO_MAGICLINKS), parts[-1]
+        at = os.dup(self.descriptor)
+        for part in parts[:-1]:
+            try:
+                at = _step(at, part, make)
+            except BaseException:
+                os.close(at)
+                raise
+        return at, parts[-1]
+
+    def child(self, name: str, *, make: bool = False) -> Folder:
+        """Hold a directory below this one; no link is followed. Raises as ``below``."""
+        at, last = self.below(name, make=make)
+        try:
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(last, 0o700, dir_fd=at)
+            return Folder(os.open(last, _FOLDER, dir_fd=at))
+        finally:
+            os.close(at)
+
+    @contextlib.contextmanager
+    def writing(self, name: str) -> Iterator[BinaryIO]:
+        """A new file, mode 0600, under a temporary name beside ``name``; it takes that name when the block ends, and is removed
+        when it fails. Raises as ``below``."""
+        at, last = self.below(name, make=True)
+        temporary = f".{last}.part"
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=at)  # an interrupted run of ours left it
+            descriptor = os.open(temporary, _NEW, 0o600, dir_fd=at)
+            try:
+                with open(descriptor, "r+b", buffering=0) as stream:
+                    os.fchmod(descriptor, 0o600)
+                    yield stream
+                os.rename(temporary, last, src_dir_fd=at, dst_dir_fd=at)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary, dir_fd=at)
+                raise
+        finally:
+            os.close(at)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a whole file. Raises as ``writing``."""
+        with self.writing(name) as stream:
+            view = memoryview(data)
+            while view:
+                view = view[stream.write(view) :]
+
+    def link(self, old: str, new: str) -> None:
+        """Give a file of this folder a second name. Raises as ``below``."""
+        before, last = self.below(old)
+        try:
+            after, name = self.below(new, make=True)
+            try:
+                os.link(last, name, src_dir_fd=before, dst_dir_fd=after, follow_symlinks=False)
+            finally:
+                os.close(after)
+        finally:
+            os.close(before)
+
+    def open(self, name: str) -> int:
+        """Return a descriptor to read a regular file below this one; no link is followed. Raises as ``below``, and
+        files.Unfit."""
+        at, last = self.below(name)
+        try:
+            return open_regular(last, folder=at, follow=False)
+        finally:
+            os.close(at)
+
+    def read(self, name: str, most: int) -> bytes:
+        """Return the content of a regular file below this one, of at most ``most`` bytes. Raises as ``open``."""
+        descriptor = self.open(name)
+        try:
+            return read_descriptor(descriptor, most, name)
+        finally:
+            os.close(descriptor)
+
+    def names(self, name: str = "", most: int = 100_000) -> List[str]:
+        """Return the names in a directory below this one, sorted, the first ``most`` that the system tells; none when it
+        is not there."""
+        try:
+            held = self.child(name) if name else Folder(os.dup(self.descriptor))
+        except (OSError, ValueError):
+            return []
+        with held, os.scandir(held.descriptor) as entries:
+            return sorted(entry.name for entry, _count in zip(entries, range(most)))
+
+    def has(self, name: str) -> bool:
+        """Whether a regular file or a directory of that name lies below this one, reached without a link."""
+        try:
+            at, last = self.below(name)
+        except (OSError, ValueError):
+            return False
+        try:
+            mode = os.stat(last, dir_fd=at, follow_symlinks=False).st_mode
+        except OSError:
+            return False
+        finally:
+            os.close(at)
+        return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+
+    def remove_tree(self, name: str) -> None:
+        """Remove a directory below this one with all that is in it, following nothing; what cannot be removed stays."""
+        try:
+            inside = self.child(name)
+        except (OSError, ValueError):
+            return
+        with inside, os.scandir(inside.descriptor) as entries:
+            for entry in list(entries):
+                if entry.is_dir(follow_symlinks=False):
+                    inside.remove_tree(entry.name)
+                else:
+                    with contextlib.suppress(OSError):
+                        os.unlink(entry.name, dir_fd=inside.descriptor)
+        at, last = self.below(name)
+        try:
+            with contextlib.suppress(OSError):
+                os.rmdir(last, dir_fd=at)
+        finally:
+            os.close(at)
+
+    def close(self) -> None:
+        """Give the directory up; called again it does nothing."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def parts_of(name: str) -> List[str]:
+    """Return the components of a relative name. Raises ValueError for one that is absolute, empty, or leads upwards."""
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if not parts or name.startswith("/") or ".." in parts or "\0" in name:
+        raise ValueError(f"not a name below a folder: {name!r}")
+    return parts
+
+
+def _step(at: int, part: str, make: bool) -> int:
+    """Go down one directory; closes ``at`` when it succeeds."""
+    if make:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(part, 0o700, dir_fd=at)
+    found = os.open(part, _FOLDER, dir_fd=at)
+    os.close(at)
+    return found
+
+
+def walk(path: str, *, make: bool = False) -> int:
+    """Return an O_PATH descriptor of the directory that an absolute path names. A symbolic link on the way is followed when
+    it is root's or our own: another user's may lead anywhere, and change. ``make``: directories that are missing, mode 0700.
+    Raises OSError; Unsafe for such a link."""
+    way = list(reversed([part for part in path.split("/") if part not in ("", ".")]))
+    at = os.open("/", _WAY)
+    links = 0
+    try:
+        while way:
+            part = way.pop()
+            found = _open_or_make(at, part, make)
+            status = os.fstat(found)
+            if stat.S_ISLNK(status.st_mode):
+                try:
+                    links += 1
+                    target = os.readlink("", dir_fd=found)
+                finally:
+                    os.close(found)
+                if status.st_uid not in (0, os.geteuid()):
+                    raise Unsafe(f"{part!r} on the way is a symbolic link of user {status.st_uid}", path)
+                if links > _MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+                if target.startswith("/"):
+                    os.close(at)
+                    at = os.open("/", _WAY)
+                way.extend(reversed([each for each in target.split("/") if each not in ("", ".")]))
+                continue
+            os.close(at)
+            at = found
+            if not stat.S_ISDIR(status.st_mode):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        return at
+    except BaseException:
+        os.close(at)
+        raise
+
+
+def _open_or_make(at: int, part: str, make: bool) -> int:
+    try:
+        return os.open(part, _WAY, dir_fd=at)
+    except FileNotFoundError:
+        if not make:
+            raise
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(part, 0o700, dir_fd=at)
+    return os.open(part, _WAY, dir_fd=at)

@@ -1,0 +1,83 @@
+"""What another user may read.
+
+A process of root that opens a file for somebody else must not read what that user may not. The file system's own ids
+(setfsuid(2), setfsgid(2)) and the supplementary groups decide that, once the capabilities that override them are gone. The
+real, effective and saved ids stay root's: with setresuid(2) the other user could signal and trace the reader (kill(2),
+ptrace(2)), and make it say what it likes.
+
+Sources: credentials(7), capabilities(7), capset(2), prctl(2); include/uapi/linux/capability.h (version 3: two words a set).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+_VERSION_3 = 0x20080522
+_PR_SET_NO_NEW_PRIVS = 38
+_NOBODY = 0xFFFFFFFF  # no valid id: setfsuid(2) then only tells the one in force
+
+
+class Rights(NamedTuple):
+    """The ids that decide what may be read. A process whose ids differ among themselves has none."""
+
+    uid: int
+    gid: int
+    groups: Tuple[int, ...] = ()
+
+
+def of_status(status: Dict[str, str]) -> Optional[Rights]:
+    """The rights of a process, from the fields of its /proc/PID/status; None where its real, effective, saved and file
+    system's ids differ (a set-user-id program: it acts for one user with the rights of another), or are not told."""
+    try:
+        uids = {int(word) for word in status["Uid"].split()}
+        gids = {int(word) for word in status["Gid"].split()}
+        groups = tuple(int(word) for word in status.get("Groups", "").split())
+    except (KeyError, ValueError):
+        return None
+    return Rights(uids.pop(), gids.pop(), groups) if len(uids) == 1 and len(gids) == 1 else None
+
+
+def of_user(uid: int) -> Rights:
+    """The rights of a user as the user database has them; of a user that it lacks, those of the bare id."""
+    import pwd  # noqa: PLC0415 - seldom needed
+
+    try:
+        known = pwd.getpwuid(uid)
+    except KeyError:
+        return Rights(uid, uid)
+    return Rights(uid, known.pw_gid, tuple(os.getgrouplist(known.pw_name, known.pw_gid)))
+
+
+def of_json(value: Any) -> Optional[Rights]:
+    """What ``as_json`` made; None for anything else."""
+    ids: List[int] = [i for i in value if isinstance(i, int) and 0 <= i < _NOBODY] if isinstance(value, list) else []
+    if len(ids) < 2 or len(ids) != len(value):
+        return None
+    return Rights(ids[0], ids[1], tuple(ids[2:]))
+
+
+def as_json(rights: Optional[Rights]) -> Optional[List[int]]:
+    """A list of user, group and further groups."""
+    return [rights.uid, rights.gid, *rights.groups] if rights is not None else None
+
+
+def take(rights: Rights) -> None:
+    """Read files as this user does, from now on and for good: in a child. Nothing changes but for root, because others
+    have no rights to give up. Raises OSError when the kernel refuses, and then nothing may be read."""
+    if os.geteuid() != 0:
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    os.setgroups(list(rights.groups))
+    libc.setfsgid(ctypes.c_uint(rights.gid))
+    libc.setfsuid(ctypes.c_uint(rights.uid))
+    in_force = (libc.setfsuid(ctypes.c_uint(_NOBODY)) & _NOBODY, libc.setfsgid(ctypes.c_uint(_NOBODY)) & _NOBODY)
+    if in_force != (rights.uid, rights.gid):
+        raise PermissionError("the kernel kept the file system's ids")
+    header = ctypes.create_string_buffer(struct.pack("Ii", _VERSION_3, 0))
+    if libc.capset(header, ctypes.create_string_buffer(24)) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)

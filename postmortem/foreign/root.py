@@ -1,0 +1,110 @@
+"""Look names up below another root: a container's, a chroot's, a sysroot, the files that a bundle keeps of one.
+
+Absolute names, absolute symbolic links and ``..`` all start from that root, as they do for the processes inside, and nothing
+leads out of it. openat2(2) with RESOLVE_IN_ROOT does this (Linux 5.6); where the kernel or a seccomp filter refuses it, each
+component is opened by itself, links are followed here, and ``..`` goes back to a directory that is still held, never to one
+that the file system names.
+
+Source: openat2(2).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import List, Optional
+
+from .files import reopen
+from .openat2 import IN_ROOT, NO_MAGICLINKS, NO_SYMLINKS, NotThere, openat2
+
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+#: Symbolic links on one way, as the kernel's own limit (MAXSYMLINKS), and components of it.
+_MOST_LINKS, _MOST_PARTS = 40, 4096
+
+
+class Root:
+    """A directory that serves as root. Use ``Root.at`` for a path; close it, or leave its ``with``."""
+
+    def __init__(self, descriptor: int, *, links: bool = True) -> None:
+        """Take over a directory's descriptor. ``links``: whether symbolic links below it are followed at all."""
+        self.descriptor = descriptor
+        self._links = links
+
+    @classmethod
+    def at(cls, path: str, *, links: bool = True, folder: Optional[int] = None) -> Root:
+        """The root at a path, whose own links are followed: it is the user's word. Raises OSError."""
+        return cls(os.open(path, _FOLDER, dir_fd=folder), links=links)
+
+    def open(self, name: str) -> int:
+        """Return a descriptor to read a regular file, by its name below this root. Raises OSError; files.Unfit for
+        what is no regular file."""
+        held = self.hold(name)
+        try:
+            return reopen(held, name)
+        finally:
+            os.close(held)
+
+    def hold(self, name: str) -> int:
+        """Return an O_PATH descriptor of whatever a name means below this root. Raises OSError."""
+        if "\0" in name:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        try:
+            resolve = IN_ROOT | NO_MAGICLINKS | (0 if self._links else NO_SYMLINKS)
+            return openat2(self.descriptor, name, os.O_PATH, resolve)
+        except NotThere:
+            return self._hold_by_steps(name)
+
+    def _hold_by_steps(self, name: str) -> int:
+        """The same without openat2(2)."""
+        way: List[int] = []  # the directories from the root on, each held
+        parts = list(reversed(_parts(name)))
+        links = 0
+        try:
+            found = os.dup(self.descriptor)
+            way.append(found)
+            while parts:
+                part = parts.pop()
+                if part == "..":
+                    if len(way) > 1:
+                        os.close(way.pop())
+                    continue
+                held = os.open(part, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=way[-1])
+                mode = os.fstat(held).st_mode
+                if stat.S_ISLNK(mode):
+                    try:
+                        links += 1
+                        target = os.readlink("", dir_fd=held)
+                    finally:
+                        os.close(held)
+                    if not self._links or links > _MOST_LINKS or len(parts) > _MOST_PARTS:
+                        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+                    if target.startswith("/"):
+                        while len(way) > 1:
+                            os.close(way.pop())
+                    parts.extend(reversed(_parts(target)))
+                elif parts and not stat.S_ISDIR(mode):
+                    os.close(held)
+                    raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
+                else:
+                    way.append(held)
+            return way.pop()
+        finally:
+            for each in way:
+                os.close(each)
+
+    def close(self) -> None:
+        """Give up the directory; called again it does nothing."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def __enter__(self) -> Root:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _parts(name: str) -> List[str]:
+    return [part for part in name.split("/") if part not in ("", ".")]
