@@ -3,7 +3,7 @@ interpreter is up. Everything else is ``cli``'s.
 """
 
 # Pathlib would be half of the fast path's time:
-# ruff: noqa: PTH100, PTH110, PTH112, PTH120, PTH208
+# ruff: noqa: PTH100, PTH110, PTH112, PTH120
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from . import errors
 
 TYPE_CHECKING = False  # typing itself takes milliseconds to import
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import Any, Callable
 
+    from .bundle import Bundle
     from .capture.command import Command
     from .capture.options import Options
 
 #: Of the kernel's 4096, with room for what is below a bundle's directory.
 _LONGEST_PATH = 3800
 _SHOWN = 60
+#: Commands that read what others made: they run in a child.
+_READS = ("analyze", "report", "debug")
 #: Commands that end sooner do not wait for what looks for stalls to be imported.
 _FIRST_LOOK_S = 0.25
 
@@ -37,6 +39,14 @@ def main(argv: list[str] | None = None) -> int:
     # A run is short and most of what it reads lives to its end: looking for garbage after every 700 objects is a tenth
     # of its time.
     gc.set_threshold(200_000, 20, 20)
+    if words[:1] and words[0] in _READS:
+        from .supervision import supervise  # noqa: PLC0415
+
+        return supervise(lambda: _commands(words), interactive=words[0] == "debug")
+    return _commands(words)
+
+
+def _commands(words: list[str]) -> int:
     from .cli import main as cli_main  # noqa: PLC0415 - click takes longer than all of the fast path
 
     return cli_main(words)
@@ -100,7 +110,7 @@ def _quiet_s(options: Options) -> float | None:
     return min(waits) if waits else None
 
 
-def _diagnose(bundle: Path, **asked: Any) -> object:
+def _diagnose(bundle: Bundle, **asked: Any) -> object:
     from .pipeline import diagnose_captured  # noqa: PLC0415 - the capture itself needs none of it
 
     return diagnose_captured(bundle, **asked)
@@ -114,10 +124,12 @@ def _adopt_orphans() -> None:
 
 def _refuse_early(path: str) -> None:
     """What is certain to fail after the deadline fails before the command has run for nothing."""
-    if os.path.lexists(path) and not (os.path.isdir(path) and not os.listdir(path)):
-        raise errors.CaptureFailed(
-            f"{path} is there already and is never overwritten", "choose another name with -o DIR"
-        )
+    if os.path.lexists(path):
+        from pathlib import Path  # noqa: PLC0415 - seldom there
+
+        from .bundle import refuse_if_taken  # noqa: PLC0415
+
+        refuse_if_taken(Path(path))
     parent = os.path.abspath(path)
     if len(os.fsencode(parent)) > _LONGEST_PATH or any(len(os.fsencode(part)) > 255 for part in parent.split("/")):
         raise errors.CaptureFailed(

@@ -3,7 +3,9 @@
 Every file is written beside its final name and renamed, so that what is there is whole; the manifest is written
 anew after each step. Mode 0700 for directories, 0600 for files: cores hold the program's secrets.
 
-A bundle may come from another machine, as a directory or as one ``.zip``: its names and sizes are not trusted.
+The directory is held by descriptor, and everything in it is written and read below that (``foreign.held``): whoever may
+rename the directory, because its parent is theirs, does not choose where we write. A bundle may come from another
+machine, as a directory or as one ``.zip``: its names, kinds and sizes are not trusted.
 """
 
 from __future__ import annotations
@@ -11,24 +13,22 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import stat
-import tempfile
 import time
-import zipfile
-from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Type
+from pathlib import Path
+from typing import Any, BinaryIO, ContextManager, Dict, Iterator, List, Optional, Type
 
+from .archive import Unpacked
 from .errors import CaptureFailed, NotABundle, PostmortemError
+from .foreign import strictjson
+from .foreign.held import Folder
+from .foreign.ways import Unsafe
 
 SCHEMA = "postmortem.manifest/1"
 MANIFEST = "manifest.json"
-
-#: Limits for unpacking an archive: names, bytes that take room on the disk, bytes with the holes of sparse cores.
-MAX_ENTRIES = 20_000
-MAX_STORED = 16 << 30
-MAX_APPARENT = 1 << 40
-_BLOCK = 1 << 16
+#: Bytes of a JSON file: the largest that captures of thousands of threads have written had a tenth of it.
+MAX_JSON = 256 << 20
+_ELSEWHERE = "choose another place with -o DIR"
 
 
 class Step:
@@ -64,10 +64,12 @@ class Step:
 
 
 class Bundle:
-    """A bundle on disk. Use ``create`` to write one and ``open`` to read one."""
+    """A bundle on disk. Use ``create`` to write one and ``open`` to read one. ``path`` is where it was found, to be shown;
+    ``folder`` is what is read and written."""
 
-    def __init__(self, path: Path, unpacked: Optional[Path] = None) -> None:
+    def __init__(self, path: Path, folder: Folder, unpacked: Optional[Unpacked] = None) -> None:
         self.path = path
+        self.folder = folder
         self._unpacked = unpacked
         self.manifest: Dict[str, Any] = {}
         #: Why the manifest on the disk is older than this one: the disk is full, or gone.
@@ -78,41 +80,38 @@ class Bundle:
     @classmethod
     def create(cls, path: Path) -> Bundle:
         """A new, empty bundle. Raises CaptureFailed when ``path`` is taken or cannot be made."""
-        refuse_if_taken(path)
         try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.chmod(0o700)
-            bundle = cls(path)
-            bundle.manifest = {"schema": SCHEMA, "steps": [], "timings": {}}
+            folder = _own_folder(path)
+        except OSError as exc:
+            raise CaptureFailed(f"the bundle {path} cannot be written: {_reason(exc)}", _ELSEWHERE) from None
+        bundle = cls(path, folder)
+        bundle.manifest = {"schema": SCHEMA, "steps": [], "timings": {}}
+        try:
             bundle.save_manifest()
         except OSError as exc:
+            folder.close()
             with contextlib.suppress(OSError):
                 path.rmdir()  # it is empty, and no bundle
-            raise CaptureFailed(
-                f"the bundle {path} cannot be written: {exc.strerror or exc}", "choose another place with -o DIR"
-            ) from None
+            raise CaptureFailed(f"the bundle {path} cannot be written: {_reason(exc)}", _ELSEWHERE) from None
         return bundle
 
-    @contextlib.contextmanager
-    def writing(self, name: str) -> Iterator[BinaryIO]:
-        """A file under its temporary name; it takes its own when the block ends, and is removed when it fails."""
-        target = self._target(name)
-        temporary = target.with_name(f".{target.name}.part")
-        descriptor = os.open(str(temporary), os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    @classmethod
+    def resume(cls, path: Path) -> Bundle:
+        """The bundle that another process of ours has just written. Raises NotABundle."""
         try:
-            with open(descriptor, "r+b", buffering=0) as stream:
-                yield stream
-            temporary.rename(target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
+            bundle = cls(path, Folder.take_over(str(path)))
+        except OSError as exc:
+            raise NotABundle(f"{path} cannot be read: {_reason(exc)}") from None
+        bundle._read_manifest()
+        return bundle
+
+    def writing(self, name: str) -> ContextManager[BinaryIO]:
+        """A file under its temporary name; it takes its own when the block ends, and is removed when it fails."""
+        return self.folder.writing(name)
 
     def write(self, name: str, data: bytes) -> None:
-        with self.writing(name) as stream:
-            view = memoryview(data)
-            while view:
-                view = view[stream.write(view) :]
+        """Write a whole file. Raises OSError."""
+        self.folder.write(name, data)
 
     def write_json(self, name: str, value: Any) -> None:
         """Valid UTF-8 whatever the value holds: what is no Unicode was made so by who read it.
@@ -156,18 +155,6 @@ class Bundle:
         self.manifest.setdefault("steps", []).append(step.as_json())
         self.try_to_save()
 
-    def folder(self, name: str) -> Path:
-        """A folder of the bundle, made when it is not there."""
-        path = self.path
-        for part in PurePosixPath(name).parts:
-            path = path / part
-            path.mkdir(mode=0o700, exist_ok=True)
-        return path
-
-    def _target(self, name: str) -> Path:
-        pure = PurePosixPath(name)
-        return self.folder(str(pure.parent)) / pure.name if len(pure.parts) > 1 else self.path / name
-
     # ------------------------------------------------------------------ reading
 
     @classmethod
@@ -176,38 +163,46 @@ class Bundle:
 
         One without a readable manifest is opened too, as long as it holds something of a capture.
         """
-        unpacked = None
-        if not path.exists():
-            raise NotABundle(f"there is no {path}")
-        if not path.is_dir():
-            unpacked = _unpack(path)
-        bundle = cls(_root(unpacked) if unpacked else path, unpacked)
-        manifest = bundle.read_json(MANIFEST)
-        bundle.manifest = manifest if isinstance(manifest, dict) else {}
-        if not bundle.manifest and not (bundle.path / "raw").is_dir() and not (bundle.path / "evidence.json").is_file():
+        bundle = _opened(path)
+        bundle._read_manifest()
+        if not bundle.manifest and not bundle.folder.has("raw") and not bundle.folder.has("evidence.json"):
             bundle.close()
             raise NotABundle(f"{path} holds no bundle", "name the directory or .zip that postmortem capture wrote")
         return bundle
 
+    def _read_manifest(self) -> None:
+        manifest = self.read_json(MANIFEST)
+        self.manifest = manifest if isinstance(manifest, dict) else {}
+
     def read_json(self, name: str) -> Optional[Any]:
         """A JSON file of the bundle; None when it is missing or damaged."""
         try:
-            return json.loads((self.path / name).read_bytes())
-        except (OSError, ValueError, RecursionError):
+            return strictjson.loads(self.folder.read(name, MAX_JSON))
+        except (OSError, ValueError):
             return None
+
+    @property
+    def place(self) -> Path:
+        """Where its files lie, for programs that are given a path: ``path``, or the folder of an unpacked archive."""
+        return self.path if self._unpacked is None else self._unpacked.place / (self._unpacked.top() or "")
+
+    @property
+    def owner(self) -> int:
+        """The user that the directory or the archive belongs to."""
+        return self.folder.owner if self._unpacked is None else self._unpacked.owner
 
     @property
     def pids(self) -> List[int]:
         """Every process of which something was captured; in the manifest's order where it has one."""
         listed = self.manifest.get("processes")
-        order = [p for p in listed if isinstance(p, int)] if isinstance(listed, list) else []
-        found = {int(p.name) for p in (self.path / "raw" / "proc").glob("*") if p.name.isdigit()}
-        found |= {int(p.stem) for p in (self.path / "raw" / "cores").glob("*.core") if p.stem.isdigit()}
-        return order + sorted(found - set(order))
+        order = [p for p in listed if type(p) is int and p > 0] if isinstance(listed, list) else []
+        found = {_number(name) for name in self.folder.names("raw/proc")}
+        found |= {_number(name[: -len(".core")]) for name in self.folder.names("raw/cores") if name.endswith(".core")}
+        return list(dict.fromkeys(order)) + sorted(found - {0} - set(order))
 
-    def core(self, pid: int) -> Optional[Path]:
-        path = self.path / "raw" / "cores" / f"{pid}.core"
-        return path if path.is_file() else None
+    def has_core(self, pid: int) -> bool:
+        """Whether there is a core of this process."""
+        return self.folder.has(core_name(pid))
 
     @property
     def stripped(self) -> bool:
@@ -221,9 +216,10 @@ class Bundle:
         return [s for s in steps if isinstance(s, dict) and s.get("ok") is False] if isinstance(steps, list) else []
 
     def close(self) -> None:
-        """Removes what was unpacked."""
+        """Gives the folder up; removes what was unpacked."""
+        self.folder.close()
         if self._unpacked is not None:
-            shutil.rmtree(str(self._unpacked), ignore_errors=True)
+            self._unpacked.close()
 
     def __enter__(self) -> Bundle:
         return self
@@ -232,81 +228,67 @@ class Bundle:
         self.close()
 
 
-def refuse_if_taken(path: Path) -> None:
-    """Raises CaptureFailed when something is at ``path`` already; an empty directory is free."""
+def core_name(pid: int) -> str:
+    """Where a bundle has the core of a process."""
+    return f"raw/cores/{pid}.core"
+
+
+def _number(name: str) -> int:
+    """The number that a file is named after; 0 for any other name."""
+    return int(name) if name.isascii() and name.isdigit() and len(name) < 10 else 0
+
+
+def _opened(path: Path) -> Bundle:
     try:
-        taken = path.is_symlink() or (path.exists() and (not path.is_dir() or any(path.iterdir())))
+        return Bundle(path, Folder.at(str(path)))
+    except NotADirectoryError:
+        pass
+    except FileNotFoundError:
+        raise NotABundle(f"there is no {path}") from None
     except OSError as exc:
-        raise CaptureFailed(
-            f"{path} cannot be looked at: {exc.strerror or exc}", "choose another place with -o DIR"
-        ) from None
-    if taken:
-        raise CaptureFailed(f"{path} is there already and is never overwritten", "choose another name with -o DIR")
+        raise NotABundle(f"{path} cannot be read: {_reason(exc)}", "check its permissions") from None
+    unpacked = Unpacked(path)
+    top = unpacked.top()
+    return Bundle(path, unpacked.folder.child(top or ".") if top else unpacked.folder, unpacked)
 
 
-# ---------------------------------------------------------------------- archives
-
-
-def _unpack(path: Path) -> Path:
-    """Unpacks an archive into a private folder. Raises NotABundle."""
-    folder = Path(tempfile.mkdtemp(prefix="postmortem-"))
+def _own_folder(path: Path) -> Folder:
+    """A new directory, or an empty one that is ours alone. Raises OSError, CaptureFailed."""
     try:
-        with zipfile.ZipFile(str(path)) as archive:
-            _extract(archive, folder)
-    except NotABundle:
-        shutil.rmtree(str(folder), ignore_errors=True)
-        raise
-    except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as exc:
-        shutil.rmtree(str(folder), ignore_errors=True)
-        raise NotABundle(f"{path} cannot be unpacked: {exc}", "name a bundle's directory or its .zip") from None
+        return Folder.create(str(path))
+    except FileExistsError:
+        refuse_if_taken(path)
+    folder = Folder.take_over(str(path))
+    os.fchmod(folder.descriptor, 0o700)
+    if folder.names(most=1):
+        folder.close()
+        raise _taken(path)
     return folder
 
 
-def _extract(archive: zipfile.ZipFile, folder: Path) -> None:
-    entries = archive.infolist()
-    if len(entries) > MAX_ENTRIES:
-        raise NotABundle(f"the archive names {len(entries)} files, more than a bundle has")
-    stored = apparent = 0
-    for entry in entries:
-        target = folder.joinpath(*_safe_parts(entry))
-        if entry.is_dir():
-            target.mkdir(mode=0o700, parents=True, exist_ok=True)
-            continue
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with archive.open(entry) as source, open(_private(target), "wb", buffering=0) as sink:
-            while True:
-                block = source.read(_BLOCK)
-                if not block:
-                    break
-                apparent += len(block)
-                if block.count(0) == len(block):
-                    sink.seek(len(block), os.SEEK_CUR)  # cores are mostly holes: leave them so
-                else:
-                    stored += len(block)
-                    sink.write(block)
-                if stored > MAX_STORED or apparent > MAX_APPARENT:
-                    raise NotABundle("the archive unpacks to more than a bundle may hold")
-            sink.truncate()
+def refuse_if_taken(path: Path) -> None:
+    """Raises CaptureFailed when something is at ``path`` already; an empty directory is free if nobody else may write to it."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    except OSError as exc:
+        raise CaptureFailed(f"{path} cannot be looked at: {_reason(exc)}", _ELSEWHERE) from None
+    if not stat.S_ISDIR(mode):
+        raise _taken(path)
+    try:
+        with Folder.take_over(str(path)) as folder:
+            if folder.names(most=1):
+                raise _taken(path)
+    except Unsafe as exc:
+        raise CaptureFailed(f"{path} is there already, and {exc.strerror}", _ELSEWHERE) from None
+    except OSError as exc:
+        raise CaptureFailed(f"{path} cannot be looked at: {_reason(exc)}", _ELSEWHERE) from None
 
 
-def _private(path: Path) -> int:
-    return os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+def _taken(path: Path) -> CaptureFailed:
+    return CaptureFailed(f"{path} is there already and is never overwritten", "choose another name with -o DIR")
 
 
-def _safe_parts(entry: zipfile.ZipInfo) -> List[str]:
-    """The entry's path below the folder. Raises NotABundle for one that would lead out of it."""
-    name = entry.filename
-    parts = [part for part in name.split("/") if part not in ("", ".")]
-    kind = stat.S_IFMT(entry.external_attr >> 16)
-    leads_out = name.startswith("/") or ".." in parts or "\\" in name or not parts
-    if leads_out or kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-        raise NotABundle(f"the archive has an entry that no bundle has: {name!r}")
-    return parts
-
-
-def _root(folder: Path) -> Path:
-    """Where the bundle lies in an unpacked archive: at its top, or in the one directory there."""
-    if (folder / MANIFEST).is_file():
-        return folder
-    inside = [p for p in folder.iterdir() if p.is_dir()]
-    return inside[0] if len(inside) == 1 and inside[0].name != "raw" else folder
+def _reason(exc: OSError) -> str:
+    return exc.strerror or str(exc)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Callable, Dict, Iterator, NamedTuple, Optional, Sequence, Tuple, cast
 
 from . import report
-from .bundle import Bundle
+from .bundle import Bundle, core_name
 from .cores import stores
 from .cores.executable import find_executable
 from .cores.unpacked import compressed, unpacked
@@ -84,7 +84,7 @@ def _found(
     if path.is_dir() or path.suffix == ".zip":
         with Bundle.open(path) as bundle:
             chosen = _chosen(bundle, path, pid, say)
-            yield _Found(chosen, target, lambda: load_bundle(path), kept_root_of(bundle.path, chosen))
+            yield _Found(chosen, target, lambda: load_bundle(path), kept_root_of(bundle.place, chosen))
         return
     if pid is not None:
         raise UsageError("--pid chooses a core of a bundle, and this is a core", "leave it out")
@@ -98,7 +98,7 @@ def _found(
 
 
 def _chosen(bundle: Bundle, path: Path, pid: Optional[int], say: Callable[[str], None]) -> Path:
-    cores = {number: core for number in bundle.pids for core in [bundle.core(number)] if core is not None}
+    cores = {number: bundle.place / core_name(number) for number in bundle.pids if bundle.has_core(number)}
     if not cores:
         raise NotACore(f"{path} holds no core", "`postmortem report` shows what was captured")
     listed = ", ".join(map(str, cores))

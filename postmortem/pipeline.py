@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, Optional, Sequence, TextIO, Tuple
 
 from . import __version__, evidence, publish, report
-from .bundle import Bundle
+from .bundle import MAX_JSON, Bundle
 from .cores import stores
 from .cores.executable import take_executable
 from .cores.unpacked import compressed, unpacked
@@ -88,7 +88,7 @@ def load_bundle(path: Path, *, with_locals: bool = False) -> Tuple[Evidence, Dia
         recorded = _recorded(bundle)
         found = recorded
         if found is None:
-            found = _from_bundle(bundle.path, tool_version=__version__, with_locals=with_locals)
+            found = _from_bundle(bundle.place, tool_version=__version__, with_locals=with_locals)
         found = _as_asked(found, bundle, with_locals, unread="`report` reads no cores")
         return _as_captured(bundle, recorded, _classified(found))
 
@@ -127,11 +127,11 @@ def _evidence_of(
     progress: Progress,
     with_locals: bool,
 ) -> Evidence:
-    at_hand = recorded is not None and _files_at_hand(bundle.path, exe, sysroot)
+    at_hand = recorded is not None and _files_at_hand(bundle.place, exe, sysroot)
     if recorded is not None and (bundle.stripped or (not at_hand and not (exe or sysroot))):
         return _as_asked(recorded, bundle, with_locals, exe or sysroot)
     found = _from_bundle(
-        bundle.path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress, with_locals=with_locals
+        bundle.place, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress, with_locals=with_locals
     )
     if recorded is None:
         return found
@@ -204,7 +204,7 @@ def _recorded(bundle: Bundle) -> Optional[Evidence]:
     """``evidence.json`` of a bundle; None when the capture was cut short before it, or it is damaged. Versions before
     this one may have written secrets into it."""
     try:
-        return discreet(evidence.decode((bundle.path / "evidence.json").read_bytes()))
+        return discreet(evidence.decode(bundle.folder.read("evidence.json", MAX_JSON)))
     except (OSError, ValueError):
         return None
 
@@ -253,7 +253,7 @@ def _classified(found: Evidence) -> Tuple[Evidence, Diagnosis]:
 
 
 def diagnose_captured(
-    path: Path,
+    bundle: Bundle,
     *,
     stream: TextIO,
     format: str = "text",
@@ -268,17 +268,14 @@ def diagnose_captured(
     what was already written stays.
     """
     plan = publish.plan(format, reports)
-    with Bundle.open(path) as bundle:
-        found = _from_bundle(
-            bundle.path, tool_version=__version__, progress=progress, with_locals=with_locals, until=until
-        )
-        unwritten = _keep(bundle, "evidence.json", evidence.encode(found))
-        found, diagnosis = _classified(found)
-        _note_time(bundle, found)
-        for known in filter(lambda known: known.kept, report.FORMATS.values()):
-            rendered = known.render(found, diagnosis, False, 80).encode()
-            unwritten = _keep(bundle, f"report{known.suffix}", rendered) or unwritten
-    publish.emit(plan, [(str(path), found, diagnosis)], stream, color="auto", many=False)
+    found = _from_bundle(bundle.place, tool_version=__version__, progress=progress, with_locals=with_locals, until=until)
+    unwritten = _keep(bundle, "evidence.json", evidence.encode(found))
+    found, diagnosis = _classified(found)
+    _note_time(bundle, found)
+    for known in filter(lambda known: known.kept, report.FORMATS.values()):
+        rendered = known.render(found, diagnosis, False, 80).encode()
+        unwritten = _keep(bundle, f"report{known.suffix}", rendered) or unwritten
+    publish.emit(plan, [(str(bundle.path), found, diagnosis)], stream, color="auto", many=False)
     if unwritten is not None:
         raise CaptureFailed(f"the diagnosis cannot be written into the bundle: {unwritten.strerror}", "make room there")
     return diagnosis

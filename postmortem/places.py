@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from .foreign.held import own
+
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -18,8 +20,9 @@ def shipped(name: str) -> Path:
 
 
 def cache() -> Path:
-    """The user's cache folder for gdb's index and the demo's environment; made with mode 0700."""
+    """The user's cache folder for gdb's index and the demo's environment; made with mode 0700. Raises OSError; Unsafe where
+    another user may change what is kept there: HOME is theirs under ``sudo``."""
     base = os.environ.get("XDG_CACHE_HOME")
     folder = (Path(base) if base else Path.home() / ".cache") / "postmortem"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    own(str(folder)).close()
     return folder

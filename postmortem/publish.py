@@ -10,6 +10,7 @@ from typing import Any, List, NamedTuple, Sequence, TextIO, Tuple
 
 from . import report
 from .errors import PostmortemError, UsageError
+from .foreign.writing import write_file
 
 _WIDEST = 120  # prose gets hard to read beyond
 
@@ -52,11 +53,11 @@ def emit(plan: Plan, results: Sequence[report.Result], stream: TextIO, *, color:
             failed.append(str(exc))
     for path, format in plan.files if many or results else ():
         try:
-            path.write_text(_rendered(format, results, many, False, 80), encoding="utf-8")
+            write_file(str(path), _rendered(format, results, many, False, 80).encode("utf-8", "backslashreplace"))
         except report.NothingToShow as exc:
             failed.append(f"{str(path)!r} is not written: {exc}")
         except OSError as exc:
-            failed.append(f"the report {str(path)!r} could not be written: {exc.strerror}")
+            failed.append(f"the report {str(path)!r} could not be written: {exc.strerror or exc}")
     if failed:
         raise PostmortemError("; ".join(failed))
 

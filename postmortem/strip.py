@@ -7,7 +7,7 @@ memory, and what /proc and py-spy told has command lines as they were; all that 
 from __future__ import annotations
 
 import os
-import tempfile
+import shutil
 import time
 import zipfile
 from pathlib import Path
@@ -18,7 +18,10 @@ from .bundle import Bundle, refuse_if_taken
 from .cpython.secrets import masked
 from .discretion.commands import masked_argv
 from .errors import CaptureFailed, PostmortemError
+from .foreign.ways import walk
+from .foreign.writing import NEW
 from .pipeline import load_bundle
+from .supervision import private_folder
 
 _NEXT = "choose another name with -o DIR or -o FILE.zip"
 
@@ -34,10 +37,13 @@ def strip(source: Path, output: Optional[Path] = None, *, with_locals: bool = Fa
         elif target.is_dir():
             raise PostmortemError(f"{target} is there already and is never overwritten", _NEXT)
         else:
-            with tempfile.TemporaryDirectory(prefix="postmortem-") as folder:
-                inside = Path(folder) / target.stem
+            scratch = private_folder()
+            try:
+                inside = scratch / target.stem
                 _write(source, inside, with_locals)
                 _pack(inside, target)
+            finally:
+                shutil.rmtree(str(scratch), ignore_errors=True)
     except CaptureFailed as exc:  # that status is for `capture`
         raise PostmortemError(str(exc), _NEXT) from None
     except OSError as exc:
@@ -89,14 +95,17 @@ def _masked(value: Any) -> Any:
 
 def _pack(folder: Path, target: Path) -> None:
     """An archive with the one folder in it; all of it or nothing is left."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # O_EXCL: somebody may have been faster
-    descriptor = os.open(str(target), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    above = walk(str(target.parent.absolute()), make=True)
     try:
-        with open(descriptor, "w+b") as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.write(str(folder), folder.name)
-            for path in sorted(folder.iterdir()):
-                archive.write(str(path), f"{folder.name}/{path.name}")
-    except BaseException:
-        target.unlink()
-        raise
+        # O_EXCL: somebody may have been faster
+        descriptor = os.open(target.name, NEW, 0o600, dir_fd=above)
+        try:
+            with open(descriptor, "w+b") as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.write(str(folder), folder.name)
+                for path in sorted(folder.iterdir()):
+                    archive.write(str(path), f"{folder.name}/{path.name}")
+        except BaseException:
+            os.unlink(target.name, dir_fd=above)
+            raise
+    finally:
+        os.close(above)

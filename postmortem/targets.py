@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Callable, Sequence, Tuple
 
-from . import errors, publish
+from . import errors, publish, supervision
 from .evidence import Evidence
 from .findings import Diagnosis
 from .progress import Progress
@@ -18,8 +18,11 @@ Analyse = Callable[[str], Tuple[Evidence, Diagnosis]]
 def each(targets: Sequence[str], analyse: Analyse, plan: publish.Plan, color: str, progress: Progress) -> int:
     """Analyses every target, whatever happens to the others; 1 when one could not be, 2 when that was wrong usage."""
     results, status = [], 0
-    for target in targets:
+    for index, target in enumerate(targets):
         try:
+            supervision.progress.note(index)
+            if index in supervision.progress.ended:
+                raise errors.PostmortemError(f"{target}: {supervision.progress.ended[index]}", "copy it again from its machine")
             results.append((target, *analyse(target)))
         except errors.PostmortemError as exc:
             progress.clear()
@@ -31,6 +34,7 @@ def each(targets: Sequence[str], analyse: Analyse, plan: publish.Plan, color: st
             progress.clear()
             complain(defect(exc), target if len(targets) > 1 else "")
             status = max(status, 1)
+    supervision.progress.note(-1)
     progress.clear()
     publish.emit(plan, results, sys.stdout, color=color, many=len(targets) > 1)
     return status

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import os
 import re
 import signal
 import tempfile
@@ -21,6 +22,8 @@ from .session import Session, to_end
 Say = Callable[[str], None]
 
 _MOST_TAKEN = 10_000
+#: Names that are tried when the default one is taken.
+_MOST_GUESSED = 10
 
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*")
 #: Of the options of a cluster the first that takes a value takes what follows.
@@ -43,22 +46,29 @@ def create(command: Command, options: Options, number: Optional[int], say: Say) 
     """A new bundle; ``number`` is its own among several. Raises CaptureFailed.
 
     -o DIR was free when the command began. That it has been taken since, or that its disk is full or read-only, is no
-    reason to lose what took so long to come about: the temporary folder takes it.
+    reason to lose what took so long to come about: the temporary folder takes it. A name of our own making that somebody
+    has taken, because it can be guessed, gets a number.
     """
     now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     subject = _plain(what_it_runs(options.command)) if options.command else program(command, options)
     name = f"postmortem-{subject}-{now}-{command.pid}" + ("" if number is None else f"-{number}")
-    place = Path(name)
+    places = [Path(name), *(Path(f"{name}.{again}") for again in range(2, _MOST_GUESSED))]
     if options.output is not None:
-        place = Path(options.output) if number is None else Path(options.output) / str(number)
-    try:
-        return Bundle.create(place)
-    except errors.CaptureFailed as exc:
-        with contextlib.suppress(OSError):
-            bundle = Bundle.create(Path(tempfile.mkdtemp(prefix="postmortem-")) / name)
-            say(f"{exc}; the temporary folder takes it")
-            return bundle
-        raise exc from None
+        places = [Path(options.output) if number is None else Path(options.output) / str(number)]
+    refused = None
+    for place in places:
+        try:
+            return Bundle.create(place)
+        except errors.CaptureFailed as exc:
+            refused = refused or exc
+            if not os.path.lexists(place):
+                break
+    assert refused is not None
+    with contextlib.suppress(OSError):
+        bundle = Bundle.create(Path(tempfile.mkdtemp(prefix="postmortem-")) / name)
+        say(f"{refused}; the temporary folder takes it")
+        return bundle
+    raise refused
 
 
 def fill(bundle: Bundle, command: Command, options: Options, say: Say, tell: Say) -> None:

@@ -10,14 +10,15 @@ import contextlib
 import os
 import signal
 import time
-from pathlib import Path
-from typing import Callable, List, Optional, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
+from ..bundle import Bundle
 from ..quiet import be_quiet
+from ..supervision import Ended
 from .aftermath import attend_to_signals
 from .command import Command
 
-Captured = Tuple[Path, Optional[int]]  # a bundle, and its number when there are several
+Captured = Tuple[Bundle, Optional[int]]  # and its number when there are several
 
 #: More children than this do not wait for their turn.
 _MOST = 8
@@ -26,12 +27,16 @@ _PATIENCE_S = 3.0
 
 class Diagnoses:
     """``diagnose(captured, prepare)`` runs in the child and says what there is to say, failures too. It calls ``prepare``
-    first, which waits for the child's turn and may raise KeyboardInterrupt."""
+    first, which waits for the child's turn and may raise KeyboardInterrupt. ``say`` hears of children that could not say
+    what became of them."""
 
-    def __init__(self, command: Command, diagnose: Callable[[Captured, Callable[[], None]], None]) -> None:
+    def __init__(
+        self, command: Command, diagnose: Callable[[Captured, Callable[[], None]], None], say: Callable[[str], None]
+    ) -> None:
         self._command = command
         self._diagnose = diagnose
-        self._children: List[int] = []
+        self._say = say
+        self._children: Dict[int, Bundle] = {}
         #: The read end of a pipe that the latest child holds open until it ends.
         self._turn: Optional[int] = None
 
@@ -52,7 +57,7 @@ class Diagnoses:
         if pid == 0:
             self._be_the_child(captured, turn, quiet)
         self._command.helpers[pid] = None
-        self._children.append(pid)
+        self._children[pid] = captured[0]
         os.close(held)
         if self._turn is not None:
             os.close(self._turn)
@@ -61,14 +66,23 @@ class Diagnoses:
 
     def wait(self) -> None:
         """Until all have ended; a signal that asks for the end ends them too."""
-        if self._command.wait_for_helpers(self._children):
+        self._wait()
+        for pid, bundle in self._children.items():
+            status, number = self._command.collect_helper(pid) or (None, None)
+            reason = Ended(status, number).reason
+            if reason is not None:
+                self._say(f"the diagnosis {reason}; the capture is kept: postmortem analyze {bundle.path}")
+        self._children.clear()
+
+    def _wait(self) -> None:
+        if self._command.wait_for_helpers(list(self._children)):
             return
         for number in (signal.SIGTERM, signal.SIGKILL):
             for pid in self._running():
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(pid, number)
             self._command.interrupted = None
-            if self._command.wait_for_helpers(self._children, time.monotonic() + _PATIENCE_S):
+            if self._command.wait_for_helpers(list(self._children), time.monotonic() + _PATIENCE_S):
                 return
 
     def _running(self) -> List[int]:

@@ -161,6 +161,19 @@ class Command:
             elif info is not None and info.si_signo in ENDING - {self.demand}:
                 self._wish(info.si_signo)
 
+    def next_ending(self, seconds: float) -> int | None:
+        """A signal that asks for an end while a child of ours works; None when the time is up, or anything else came first."""
+        info = self._next_signal(seconds)
+        if info is not None and info.si_signo in _STOPPING:
+            self._stop(info.si_signo)
+        return info.si_signo if info is not None and info.si_signo in ENDING - {self.demand} else None
+
+    def collect_helper(self, pid: int) -> tuple[int | None, int | None] | None:
+        """(exit status, None) or (None, signal) of a child of ours that has ended, else None."""
+        self.reap()
+        code = self.helpers.get(pid)
+        return None if code is None else (None, code - 128) if code > 128 else (code, None)
+
     def _next_signal(self, seconds: float) -> signal.struct_siginfo | None:
         return signal.sigtimedwait(_taken(self.demand), seconds)
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import time
 from typing import TYPE_CHECKING, BinaryIO, Callable, ContextManager, Dict, List, NamedTuple, Optional, Set, Tuple
 
-from ..bundle import Bundle
+from ..bundle import Bundle, core_name
 from ..errors import TargetNotFound
 from ..memory import Memory
 from . import core, freeze, image, ptrace, refusal, rehearsal, room, selection
@@ -189,7 +188,7 @@ class Capture:
         def work(freezer: freeze.Freezer) -> core.Frozen:
             if not isinstance(self._command, Watch):
                 freezer.adopted = self._orphans
-            free = shutil.disk_usage(str(self._bundle.path)).free
+            free = self._bundle.folder.free
             limits = core.Limits(
                 room.memory_to_hold(most=room.HOLD_LIMIT if self._mode == "auto" else room.HOLD_ALL),
                 free,
@@ -210,7 +209,7 @@ class Capture:
         return [pid for pid in children_of(os.getpid()) if pid not in self._command.helpers]
 
     def _open_core(self, pid: int) -> ContextManager[BinaryIO]:
-        return self._bundle.writing(f"raw/cores/{pid}.core")
+        return self._bundle.writing(core_name(pid))
 
     # ------------------------------------------------------------------ after it
 

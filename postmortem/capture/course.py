@@ -11,6 +11,7 @@ long as there is time, and the diagnosis beside the ending of the tree, not afte
 from __future__ import annotations
 
 import copy
+import functools
 import os
 import time
 from pathlib import Path
@@ -20,6 +21,7 @@ from .. import errors
 from ..bundle import Bundle
 from ..narration import Narration
 from ..quiet import be_quiet
+from ..supervision import Ended, Waiting, run_apart
 from . import aftermath, tree, triggers
 from .background import Captured, Diagnoses
 from .command import HURRY_S, Command, Watch
@@ -27,6 +29,10 @@ from .options import Options
 
 TIMED_OUT = 124  # as in timeout(1)
 _LOOK_S = 1.0
+#: What a child that diagnoses has beyond its budget before it is killed, at the least; and after a signal.
+_LEAST_S, _PATIENCE_S = 30.0, 3.0
+#: Exit status of such a child that a signal has interrupted.
+_INTERRUPTED = 3
 #: How long to watch once an end was wished for.
 _HURRIED_WINDOW_S = 0.5
 
@@ -41,7 +47,7 @@ class Course:
         self._options = options
         self._narration = narration
         self._pipeline = diagnose
-        self._diagnoses = Diagnoses(command, lambda captured, prepare: self._diagnose([captured], prepare))
+        self._diagnoses = Diagnoses(command, self._diagnose_beside, narration.say)
         self._count = 0
         self._latest: Optional[Bundle] = None
         self._watched = isinstance(command, Watch)
@@ -91,7 +97,7 @@ class Course:
         finally:
             aftermath.end(self._command, options, self._latest, self._narration.say)
         if left:
-            self._diagnose(left, self._prepare)
+            self._diagnose(left)
         return self._as_it_ended()
 
     def _as_it_ended(self) -> int:
@@ -116,7 +122,7 @@ class Course:
             self._narration.say(self._where_it_goes_on())
         self._diagnoses.wait()
         if waiting_for_diagnosis:
-            self._diagnose(waiting_for_diagnosis, self._prepare, struck + self._options.budget)
+            self._diagnose(waiting_for_diagnosis, struck + self._options.budget)
         return 0 if self._watched else TIMED_OUT
 
     def _series(self, reason: triggers.Trigger, unreadable: List[int]) -> List[Captured]:
@@ -143,14 +149,15 @@ class Course:
         if self._options.numbered:
             number = self._count = aftermath.free_number(self._options, self._count + 1)
         self._command.trigger = reason
-        self._latest = bundle = aftermath.create(self._command, self._options, number, self._narration.say)
+        bundle = aftermath.create(self._command, self._options, number, self._narration.say)
+        self._latest = bundle
         if unreadable:
             aftermath.note_unreadable(bundle, unreadable)
         try:
             aftermath.fill(bundle, self._command, self._options, self._narration.say, self._narration.step)
         finally:
             self._narration.clear()
-        return bundle.path, number
+        return bundle, number
 
     def _wait_until(self, moment: float) -> bool:
         """Until the next capture of a series; False when there is nothing left to capture, or no wish to."""
@@ -174,7 +181,7 @@ class Course:
         """Has it diagnosed in a child process; False when the machine has none to spare."""
         if self._diagnoses.start(captured, quiet=self._command.hurry_until is None):
             return True
-        self._narration.say(f"not diagnosed for now: {_later(captured[0])}")
+        self._narration.say(f"not diagnosed for now: {_later(captured[0].path)}")
         return self._options.on_signal is not None
 
     def _prepare(self) -> None:
@@ -187,23 +194,46 @@ class Course:
         """For how long a diagnosis goes on after the first signal that asks for an end."""
         return HURRY_S if self._options.on_cancel == "capture" and self._command.hurry_until is None else 0.0
 
-    def _diagnose(self, several: List[Captured], prepare: Callable[[], None], until: Optional[float] = None) -> None:
-        """One after the other, each within the budget; ``until`` is the first one's, in time.monotonic() seconds.
-        ``prepare`` comes first: from then on a signal interrupts us."""
-        budget = self._options.budget
-        paths = [path for path, _number in several]
+    def _diagnose(self, several: List[Captured], until: Optional[float] = None) -> None:
+        """One after the other, each within the budget and in a child of its own; ``until`` is the first one's, in
+        time.monotonic() seconds."""
+        command, narration = self._command, self._narration
+        waiting = Waiting(
+            command.next_ending, command.collect_helper, lambda pid: command.helpers.update({pid: None}),
+            _PATIENCE_S + self._grace_s,
+        )  # fmt: skip
+        for index, captured in enumerate(several):
+            wanted = self._hurried(until or time.monotonic() + self._options.budget)
+            until = None
+            most = wanted + max(self._options.budget, _LEAST_S)
+            try:
+                ended = run_apart(functools.partial(self._diagnose_here, captured, self._prepare, wanted), waiting, most)
+            except OSError:  # no child is to be had
+                ended = Ended(self._diagnose_here(captured, self._prepare, wanted))
+            if ended.status == _INTERRUPTED or ended.asked is not None:
+                narration.say(f"interrupted; the capture is kept: {_later(*(bundle.path for bundle, _n in several[index:]))}")
+                return
+            if ended.reason is not None:
+                narration.say(f"the diagnosis {ended.reason}; the capture is kept: {_later(captured[0].path)}")
+
+    def _diagnose_beside(self, captured: Captured, prepare: Callable[[], None]) -> None:
+        """In a child that nobody waits for yet."""
+        until = self._hurried(time.monotonic() + self._options.budget)
+        if self._diagnose_here(captured, prepare, until) == _INTERRUPTED:
+            self._narration.say(f"interrupted; the capture is kept: {_later(captured[0].path)}")
+
+    def _diagnose_here(self, captured: Captured, prepare: Callable[[], None], until: float) -> int:
+        """The exit status of the child that does it. ``prepare`` comes first: from then on a signal interrupts us."""
         try:
             prepare()
-            for captured in several:
-                self._diagnose_one(captured, self._hurried(until or time.monotonic() + budget))
-                del paths[0]
-                until = None
+            self._diagnose_one(captured, until)
             aftermath.ignore_signals()
         except KeyboardInterrupt:
             aftermath.ignore_signals()
-            self._narration.say(f"interrupted; the capture is kept: {_later(*paths)}")
+            return _INTERRUPTED
         finally:
             self._narration.clear()
+        return 0
 
     def _hurried(self, until: float) -> float:
         """The moment at which a verdict is wanted, or the earlier one when somebody waits for our end."""
@@ -211,14 +241,15 @@ class Course:
 
     def _diagnose_one(self, captured: Captured, until: float) -> None:
         """Says what there is to say when it fails: the capture is worth more."""
-        path, number = captured
+        bundle, number = captured
+        path = bundle.path
         narration, options = self._narration, self._options
         narration.step(f"analysing {path}")
         asked = {"with_locals": True} if options.locals else {}
         reports = [_numbered(name, number) for name in options.report]
         try:
             self._pipeline(
-                path, stream=narration.report, format=options.format or "text", reports=reports,
+                bundle, stream=narration.report, format=options.format or "text", reports=reports,
                 progress=narration.draw, until=until, **asked,
             )  # fmt: skip
         except errors.PostmortemError as exc:

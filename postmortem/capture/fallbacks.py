@@ -7,12 +7,11 @@ Each attempt is a step of the manifest. A process with samples needs no last loo
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import time
 from typing import BinaryIO, Callable, ContextManager, Iterable, List
 
-from ..bundle import Bundle
+from ..bundle import Bundle, core_name
 from . import kernelcore, pyspy
 from .command import Command
 from .tree import Member
@@ -28,7 +27,7 @@ def without_core(bundle: Bundle) -> List[int]:
     """Processes whose core was tried in vain, in the order of the manifest."""
     failed = [step["subject"] for step in bundle.failed_steps if step["step"] in ("core", "freeze")]
     every = any(not subject.startswith("process ") for subject in failed)
-    return [pid for pid in bundle.pids if bundle.core(pid) is None and (every or f"process {pid}" in failed)]
+    return [pid for pid in bundle.pids if not bundle.has_core(pid) and (every or f"process {pid}" in failed)]
 
 
 def last_look(bundle: Bundle, command: Command, python: Iterable[int]) -> None:
@@ -48,7 +47,7 @@ def last_look(bundle: Bundle, command: Command, python: Iterable[int]) -> None:
 
 
 def _sampled(bundle: Bundle, pid: int) -> bool:
-    return (bundle.path / "raw" / "pyspy" / f"{pid}.chrometrace.json").exists()
+    return bundle.folder.has(f"raw/pyspy/{pid}.chrometrace.json")
 
 
 def kernel_cores(bundle: Bundle, command: Command, members: Callable[[], List[Member]]) -> None:
@@ -66,11 +65,11 @@ def kernel_cores(bundle: Bundle, command: Command, members: Callable[[], List[Me
             elif time.monotonic() > until or command.interrupted is not None:
                 step.fail("there was no time for a core by the kernel", "")
             else:
-                kernelcore.take(command, pid, _opener(bundle, pid), shutil.disk_usage(str(bundle.path)).free)
+                kernelcore.take(command, pid, _opener(bundle, pid), bundle.folder.free)
 
 
 def _opener(bundle: Bundle, pid: int) -> Callable[[], ContextManager[BinaryIO]]:
-    return lambda: bundle.writing(f"raw/cores/{pid}.core")
+    return lambda: bundle.writing(core_name(pid))
 
 
 def _hold(pids: List[int]) -> None:

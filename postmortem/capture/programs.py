@@ -4,15 +4,15 @@ without it neither native stacks nor symbols are read from a core, so the bundle
 from __future__ import annotations
 
 import os
-import stat
 from typing import Dict, Tuple
 
 from ..bundle import Bundle
+from ..foreign.files import open_regular, pieces
+from ..foreign.reader import may_block
 from . import procfs
 
 #: Larger programs are not python; Debian's has 7 MB.
 LARGEST = 64 << 20
-_PIECE = 1 << 20
 _DELETED = " (deleted)"
 
 
@@ -29,14 +29,17 @@ class LostPrograms:
         if not os.readlink(link).endswith(_DELETED):
             return
         name = f"raw/exe/{pid}"
-        with open(link, "rb") as program:
-            status = os.fstat(program.fileno())
-            if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
+        descriptor = open_regular(link)
+        try:
+            status = os.fstat(descriptor)
+            if status.st_size > LARGEST or may_block(descriptor):
                 return
             first = self._kept.setdefault((status.st_dev, status.st_ino), name)
             if first != name:
-                os.link(self._bundle.path / first, self._bundle.path / name)
+                self._bundle.folder.link(first, name)
                 return
             with self._bundle.writing(name) as copy:
-                for piece in iter(lambda: program.read(_PIECE), b""):
+                for piece in pieces(descriptor, status.st_size):
                     copy.write(piece)
+        finally:
+            os.close(descriptor)

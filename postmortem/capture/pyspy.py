@@ -6,6 +6,7 @@ neither the command's terminal nor ours.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Callable, Dict, List, Optional
 
 from ..bundle import Bundle
+from ..foreign.files import read_descriptor
+from ..foreign.held import Folder
 from . import refusal, sampling
 from .command import Command
 
@@ -26,8 +29,8 @@ _PATIENCE_S = 3.0
 #: The same when somebody waits for our end.
 _HURRIED_PATIENCE_S = 1.0
 _NOTHING_YET = "it had not begun by the end of the window: it finds no interpreter, or has much to look through"
-#: Where they write, inside the bundle: nothing is left elsewhere should we be killed meanwhile.
-_FOLDER = ".pyspy"
+#: Bytes of what one may write, and of what it may say.
+_MOST_TRACE, _MOST_SAID = 256 << 20, 1 << 20
 _INTERRUPTED = 128 + signal.SIGINT
 _MISSING = "py-spy is not installed, so there are no Python stacks of the window"
 _REMEDY = "pip install py-spy, into the environment of postmortem"
@@ -43,29 +46,37 @@ def find() -> Optional[str]:
 
 
 class Sampler:
-    """One running py-spy, or what stands in for it where it cannot read the interpreter."""
+    """One running py-spy, or what stands in for it where it cannot read the interpreter. It writes into files without a
+    name on the bundle's disk, so that nothing of it is left behind. Raises OSError."""
 
-    def __init__(self, program: Optional[str], pid: int, seconds: float, folder: Path, command: Command) -> None:
+    def __init__(self, program: Optional[str], pid: int, seconds: float, folder: Folder, command: Command) -> None:
         self.pid = pid
-        self.output = folder / f"{pid}.json"
-        self.log = folder / f"{pid}.log"
         self._command = command
-        arguments = stand_in(pid, seconds, self.output)
+        with contextlib.ExitStack() as undone:
+            self._output, self._log = folder.unnamed(), -1
+            undone.callback(self.close)
+            self._log = folder.unnamed()
+            os.set_inheritable(self._output, True)  # it opens the file anew, by this number
+            self._spawn(program, pid, seconds, f"/proc/self/fd/{self._output}")
+            undone.pop_all()
+
+    def _spawn(self, program: Optional[str], pid: int, seconds: float, output: str) -> None:
+        command = self._command
+        arguments = stand_in(pid, seconds, output)
         if program is not None:
             arguments = [
                 program, "record", "--pid", str(pid), "--nonblocking", "--idle", "--threads", "--full-filenames",
                 "--format", "chrometrace", "--rate", str(RATE_HZ),
-                "--duration", str(max(1, int(seconds + 0.999))), "--output", str(self.output),
+                "--duration", str(max(1, int(seconds + 0.999))), "--output", output,
             ]  # fmt: skip
-        log_flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         self.helper = os.posix_spawn(
             arguments[0],
             arguments,
             {**os.environ, "NO_COLOR": "1"},
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, str(self.log), log_flags, 0o600),
-                (os.POSIX_SPAWN_DUP2, 1, 2),
+                (os.POSIX_SPAWN_DUP2, self._log, 1),
+                (os.POSIX_SPAWN_DUP2, self._log, 2),
             ],
             setpgroup=0,  # Ctrl-C is for the command and us
             setsigmask=command.original_mask,
@@ -82,23 +93,37 @@ class Sampler:
         if self.status is None:
             os.killpg(self.helper, number)
 
+    def trace(self) -> bytes:
+        """What it has written; empty when there is nothing."""
+        try:
+            return read_descriptor(self._output, _MOST_TRACE)
+        except OSError:
+            return b""
+
+    def close(self) -> None:
+        """Gives its files up."""
+        for descriptor in (self._output, self._log):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._output = self._log = -1
+
     def complaint(self) -> str:
         """The last thing that py-spy said, on one line."""
-        try:
-            lines = [line.strip() for line in self.log.read_text("utf-8", "backslashreplace").splitlines()]
-        except OSError:
-            lines = []
-        said = [line for line in lines if line and "Sampling process" not in line and "Wrote" not in line]
-        reasons = [line for line in said if line.startswith(("Error", "Reason"))]
+        said = b""
+        with contextlib.suppress(OSError):
+            said = read_descriptor(self._log, _MOST_SAID)
+        lines = [line.strip() for line in said.decode("utf-8", "backslashreplace").splitlines()]
+        remarks = [line for line in lines if line and "Sampling process" not in line and "Wrote" not in line]
+        reasons = [line for line in remarks if line.startswith(("Error", "Reason"))]
         silent = _NOTHING_YET if self.status == _INTERRUPTED else f"it ended with status {self.status}"
-        return " ".join((reasons or said)[-2:])[:300] or silent
+        return " ".join((reasons or remarks)[-2:])[:300] or silent
 
 
-def stand_in(pid: int, seconds: float, output: Path) -> List[str]:
+def stand_in(pid: int, seconds: float, output: str) -> List[str]:
     """Isolated: the folder that the command runs in may have a ``json.py`` of its own."""
     ours = str(Path(__file__).resolve().parents[2])
     start = f"import sys; sys.path.append({ours!r}); from {sampling.__name__} import main; sys.exit(main(sys.argv[1:]))"
-    return [sys.executable, "-I", "-c", start, str(pid), str(seconds), str(RATE_HZ), str(output)]
+    return [sys.executable, "-I", "-c", start, str(pid), str(seconds), str(RATE_HZ), output]
 
 
 class Samplers:
@@ -108,7 +133,6 @@ class Samplers:
         self._bundle = bundle
         self._command = command
         self._running: Dict[int, Sampler] = {}
-        self._folder: Optional[Path] = None
 
     def start(self, pids: List[int], seconds: float) -> None:
         program = find()
@@ -122,9 +146,8 @@ class Samplers:
                 )
             else:
                 try:
-                    self._folder = self._folder or self._bundle.folder(_FOLDER).resolve()
                     self._running[pid] = Sampler(
-                        None if stand_in else program, pid, seconds, self._folder, self._command
+                        None if stand_in else program, pid, seconds, self._bundle.folder, self._command
                     )
                 except OSError as exc:
                     self._refuse(pid, f"py-spy could not be started: {exc}", _REMEDY)
@@ -147,15 +170,12 @@ class Samplers:
     def close(self) -> None:
         for sampler in self._running.values():
             sampler.stop(signal.SIGKILL)
-        if self._folder is not None:
-            shutil.rmtree(str(self._folder), ignore_errors=True)
+            sampler.close()
+        self._running.clear()
 
     def _collect(self, sampler: Sampler, pid: int, fail: Callable[[str, str], None]) -> None:
         status = sampler.status
-        try:
-            data = sampler.output.read_bytes()
-        except OSError:
-            data = b""
+        data = sampler.trace()
         if data.strip():
             self._bundle.write(f"raw/pyspy/{pid}.chrometrace.json", data)
         elif "ermission" in sampler.complaint():

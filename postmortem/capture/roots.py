@@ -17,12 +17,11 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import shutil
 import stat
 import struct
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
-from ..bundle import Bundle, Step
+from ..bundle import Bundle, Step, core_name
 from ..memory.procmem import below, root_prefix
 from . import procfs
 
@@ -71,7 +70,7 @@ class Roots:
 
     def keep(self, facts: Dict[int, Dict[str, Any]], sources: Sources, asked_to_end: Callable[[], bool]) -> None:
         """Copies what is needed of them. ``sources``: the files that a process's Python stacks name, read while it lives."""
-        room = min(MOST, max(shutil.disk_usage(str(self._bundle.path)).free - _SPARE_DISK, 0)) if self._known else 0
+        room = min(MOST, max(self._bundle.folder.free - _SPARE_DISK, 0)) if self._known else 0
         for root in self._known.values():
             with self._bundle.step("files", f"another root, of process {root.pids[0]}") as step:
                 executed = {key: one for pid in root.pids for key, one in _executed(pid, facts.get(pid, {})).items()}
@@ -193,10 +192,9 @@ def sources_of(bundle: Bundle, pid: int) -> List[str]:
     from ..extract.scripts import located  # noqa: PLC0415
     from ..memory import ElfCore  # noqa: PLC0415
 
-    path = bundle.core(pid)
-    if path is None:
+    if not bundle.has_core(pid):
         return []
-    core = ElfCore(str(path), lambda name: f"/proc/{pid}/root{name}")
+    core = ElfCore(str(bundle.place / core_name(pid)), lambda name: f"/proc/{pid}/root{name}")
     try:
         reader, directory = read(core, pid, raw_of(bundle.path, pid), f"/proc/{pid}/root", [], False)
         return [located(file, directory) for file in reader.files]

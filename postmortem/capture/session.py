@@ -129,7 +129,7 @@ class Session:
     def _tell_of_the_pause(self) -> None:
         pause = self._timings["pause_s"]
         if pause is not None:
-            cores_there = sum(1 for pid in self.bundle.pids if self.bundle.core(pid))
+            cores_there = sum(1 for pid in self.bundle.pids if self.bundle.has_core(pid))
             self._tell(f"stopped {_processes(cores_there)} for {pause * 1e3:.3g} ms")
 
     def _see_whether_it_lives(self) -> None:

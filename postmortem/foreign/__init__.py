@@ -10,6 +10,8 @@ Read in this order:
 - `children`: children that do what may block or crash, asked and answered with a deadline, abandoned when it has passed.
 - `reader`: such a child that reads files with the rights of another user.
 - `openat2`: the system call that keeps names below a directory.
+- `ways`: paths followed through nobody else's links.
+- `writing`: files that the user has named.
 - `held`: directories held by descriptor, into which bundles, reports and caches are written.
 
 All of it uses the standard library alone: `memory` needs it inside gdb's Python too.

@@ -10,7 +10,7 @@ component with O_NOFOLLOW where the kernel lacks it.
 """
 
 # Paths are strings here: what is below them is looked up by descriptor, and abspath follows no link.
-# ruff: noqa: PTH100
+# ruff: noqa: PTH100, PTH120
 
 from __future__ import annotations
 
@@ -22,18 +22,10 @@ from typing import BinaryIO, Iterator, List, Optional, Tuple
 
 from .files import open_regular, read_descriptor
 from .openat2 import BENEATH, NO_MAGICLINKS, NO_SYMLINKS, NotThere, openat2
+from .ways import Unsafe, walk
+from .writing import NEW, write_all
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_WAY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_MOST_LINKS = 40
-
-
-class Unsafe(OSError):
-    """A place that another user could change under our hands. ``strerror`` says why, without the place."""
-
-    def __init__(self, reason: str, path: str = "") -> None:
-        super().__init__(errno.EPERM, reason, path)
 
 
 class Folder:
@@ -87,14 +79,33 @@ class Folder:
     def _check(self, path: str) -> None:
         found = os.fstat(self.descriptor)
         if found.st_uid != os.geteuid():
-            raise Unsafe(f"belongs to user {found.st_uid}", path)
+            raise Unsafe(f"it belongs to user {found.st_uid}", path)
         if found.st_mode & 0o022:
-            raise Unsafe("may be written to by other users", path)
+            raise Unsafe("other users may write to it", path)
 
     @property
     def path(self) -> str:
         """A path to this very directory, for this process and the children that it forks, as long as it is held."""
         return f"/proc/self/fd/{self.descriptor}"
+
+    @property
+    def free(self) -> int:
+        """Bytes that are free on its disk. Raises OSError."""
+        found = os.fstatvfs(self.descriptor)
+        return found.f_bavail * found.f_frsize
+
+    def unnamed(self) -> int:
+        """Return a descriptor of a new file on its disk that has no name, so that nothing of it is left behind. Raises
+        OSError."""
+        try:
+            return os.open(".", os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o600, dir_fd=self.descriptor)
+        except OSError as exc:  # a file system without O_TMPFILE (NFS, overlay on an old kernel)
+            if exc.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
+                raise
+        name = f".unnamed-{os.getpid()}"
+        descriptor = os.open(name, NEW, 0o600, dir_fd=self.descriptor)
+        os.unlink(name, dir_fd=self.descriptor)
+        return descriptor
 
     @property
     def owner(self) -> int:
@@ -142,7 +153,7 @@ class Folder:
         try:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary, dir_fd=at)  # an interrupted run of ours left it
-            descriptor = os.open(temporary, _NEW, 0o600, dir_fd=at)
+            descriptor = os.open(temporary, NEW, 0o600, dir_fd=at)
             try:
                 with open(descriptor, "r+b", buffering=0) as stream:
                     os.fchmod(descriptor, 0o600)
@@ -158,9 +169,7 @@ class Folder:
     def write(self, name: str, data: bytes) -> None:
         """Write a whole file. Raises as ``writing``."""
         with self.writing(name) as stream:
-            view = memoryview(data)
-            while view:
-                view = view[stream.write(view) :]
+            write_all(stream, data)
 
     def link(self, old: str, new: str) -> None:
         """Give a file of this folder a second name. Raises as ``below``."""
@@ -248,6 +257,18 @@ class Folder:
         self.close()
 
 
+def own(path: str) -> Folder:
+    """Hold a directory that is ours, made when it is missing, in a place that nobody else can change: every directory on the way
+    to it is ours or root's, and others may write to it only where they cannot rename what is not theirs (the sticky bit).
+    Raises OSError; Unsafe when it is not so."""
+    way = os.path.abspath(path)
+    os.close(walk(os.path.dirname(way), make=True, trusted=True))
+    try:
+        return Folder.create(way)
+    except FileExistsError:
+        return Folder.take_over(way)
+
+
 def parts_of(name: str) -> List[str]:
     """Return the components of a relative name. Raises ValueError for one that is absolute, empty, or leads upwards."""
     parts = [part for part in name.split("/") if part not in ("", ".")]
@@ -264,51 +285,3 @@ def _step(at: int, part: str, make: bool) -> int:
     found = os.open(part, _FOLDER, dir_fd=at)
     os.close(at)
     return found
-
-
-def walk(path: str, *, make: bool = False) -> int:
-    """Return an O_PATH descriptor of the directory that an absolute path names. A symbolic link on the way is followed when
-    it is root's or our own: another user's may lead anywhere, and change. ``make``: directories that are missing, mode 0700.
-    Raises OSError; Unsafe for such a link."""
-    way = list(reversed([part for part in path.split("/") if part not in ("", ".")]))
-    at = os.open("/", _WAY)
-    links = 0
-    try:
-        while way:
-            part = way.pop()
-            found = _open_or_make(at, part, make)
-            status = os.fstat(found)
-            if stat.S_ISLNK(status.st_mode):
-                try:
-                    links += 1
-                    target = os.readlink("", dir_fd=found)
-                finally:
-                    os.close(found)
-                if status.st_uid not in (0, os.geteuid()):
-                    raise Unsafe(f"{part!r} on the way is a symbolic link of user {status.st_uid}", path)
-                if links > _MOST_LINKS:
-                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-                if target.startswith("/"):
-                    os.close(at)
-                    at = os.open("/", _WAY)
-                way.extend(reversed([each for each in target.split("/") if each not in ("", ".")]))
-                continue
-            os.close(at)
-            at = found
-            if not stat.S_ISDIR(status.st_mode):
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
-        return at
-    except BaseException:
-        os.close(at)
-        raise
-
-
-def _open_or_make(at: int, part: str, make: bool) -> int:
-    try:
-        return os.open(part, _WAY, dir_fd=at)
-    except FileNotFoundError:
-        if not make:
-            raise
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(part, 0o700, dir_fd=at)
-    return os.open(part, _WAY, dir_fd=at)

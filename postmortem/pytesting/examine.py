@@ -21,11 +21,12 @@ def main(pid: str, place: str, limit: str) -> None:
     child = os.fork()
     if not child:
         os._exit(_reported(lambda: capture(int(pid), place, float(limit))))
-    from ..pipeline import diagnose_captured  # noqa: PLC0415 - not in the one that captures
+    from ..bundle import Bundle  # noqa: PLC0415 - not in the one that captures
+    from ..pipeline import diagnose_captured  # noqa: PLC0415
 
     os.waitpid(child, 0)
     with open(os.devnull, "w") as nowhere:
-        sys.exit(_reported(lambda: diagnose_captured(Path(place), stream=nowhere, until=until)))
+        sys.exit(_reported(lambda: diagnose_captured(Bundle.resume(Path(place)), stream=nowhere, until=until)))
 
 
 def capture(pid: int, place: str, limit: float) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from postmortem import evidence as ev
 from postmortem import pipeline, report
+from postmortem.bundle import Bundle
 from tests.corpora.cases import ROOT
 
 from .samples import NAMES, hostile
@@ -70,10 +71,11 @@ def test_a_bundle_without_times_has_none(bundle: Path) -> None:
 def test_the_report_of_a_capture_is_made_again_alike(tmp_path: Path) -> None:
     """What `capture` leaves in its bundle is what `report` and `analyze` say of it."""
     folder = tmp_path / "bundle"
-    (folder / "raw").mkdir(parents=True)
+    (folder / "raw").mkdir(mode=0o700, parents=True)
+    folder.chmod(0o700)
     (folder / "manifest.json").write_text('{"schema": "postmortem.manifest/1", "timings": {"pause_s": 0.5}}')
     said = io.StringIO()
-    pipeline.diagnose_captured(folder, stream=said)
+    pipeline.diagnose_captured(Bundle.resume(folder), stream=said)
     assert json.loads((folder / "manifest.json").read_text())["timings"]["classify_s"] >= 0
     assert said.getvalue() == (folder / "report.txt").read_text("utf-8")
     for name in [name for name, known in report.FORMATS.items() if known.kept]:

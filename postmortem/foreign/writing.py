@@ -1,0 +1,86 @@
+"""Files that the user has named: a report's ``--report FILE``.
+
+The directory may be another user's, so that the name may mean anything by the time it is opened: a new file is made beside it
+and renamed onto it, which follows nothing and overwrites nothing in place.
+"""
+
+# abspath follows no link:
+# ruff: noqa: PTH100
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from typing import BinaryIO, Optional
+
+from .ways import Unsafe, walk
+
+#: Flags of a file that was not there.
+NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+#: Names of streams that are open already: they are links below /proc, and written to as what they are.
+_STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Write a file that the user has named, mode 0600: a new one, or one of ours, replaced as a whole. A pipe or a device is
+    written to. Neither a symbolic link nor another user's file is. Raises OSError; Unsafe for these two."""
+    if path.startswith(_STREAMS):
+        with open(path, "wb", buffering=0) as stream:
+            write_all(stream, data)
+        return
+    parent, name = os.path.split(os.path.abspath(path))
+    above = walk(parent)
+    try:
+        kind = _kind_to_replace(above, name, path)
+        if kind is not None and not stat.S_ISREG(kind):
+            with open(
+                os.open(name, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=above), "wb", buffering=0
+            ) as stream:
+                write_all(stream, data)
+            return
+        _replace(above, name, data)
+    finally:
+        os.close(above)
+
+
+def _kind_to_replace(above: int, name: str, path: str) -> Optional[int]:
+    """The mode of what has that name; None when nothing has. Raises Unsafe."""
+    try:
+        found = os.stat(name, dir_fd=above, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISLNK(found.st_mode):
+        raise Unsafe("it is a symbolic link, which is not followed", path)
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if stat.S_ISREG(found.st_mode) and found.st_uid != os.geteuid():
+        raise Unsafe(f"it belongs to user {found.st_uid}", path)
+    return found.st_mode
+
+
+def _replace(above: int, name: str, data: bytes) -> None:
+    for number in range(100):
+        temporary = f".{name[:200]}.{os.getpid()}-{number}.part"
+        try:
+            descriptor = os.open(temporary, NEW, 0o600, dir_fd=above)
+        except FileExistsError:
+            continue
+        try:
+            with open(descriptor, "wb", buffering=0) as stream:
+                write_all(stream, data)
+            os.rename(temporary, name, src_dir_fd=above, dst_dir_fd=above)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary, dir_fd=above)
+            raise
+        return
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+
+
+def write_all(stream: BinaryIO, data: bytes) -> None:
+    """Write all of some bytes to an unbuffered stream. Raises OSError."""
+    view = memoryview(data)
+    while view:
+        view = view[stream.write(view) :]

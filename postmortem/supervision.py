@@ -1,0 +1,227 @@
+"""Work on foreign input, done in a child: whatever that does to the process, its parent goes on.
+
+A core, a bundle or a library may be made to crash a decoder, to use up all memory, or never to come to an end. So what
+parses them runs in a forked child that shares the terminal, the streams and the process group with its parent. The parent
+passes signals on, waits, and can tell how it ended: it still has the tree to end, the bundle to keep, and a sentence to say.
+
+Sources: fork(2), prctl(2) PR_SET_PDEATHSIG, proc(5) oom_score_adj.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import mmap
+import os
+import signal
+import struct
+import sys
+import time
+from pathlib import Path
+from typing import Callable, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Tuple
+
+_PR_SET_PDEATHSIG = 1
+#: How long the child has to end once a signal was passed on that asks for it, or it was killed.
+_PATIENCE_S = 3.0
+_LONGEST_WAIT_S = 3600.0
+
+
+class Ended(NamedTuple):
+    """How the child ended. ``status``: its exit status, None when a signal or its deadline ended it; ``signal``: the number of
+    that signal; ``late``: it was killed because its time was over; ``asked``: the signal that asked us for an end meanwhile."""
+
+    status: Optional[int]
+    signal: Optional[int] = None
+    late: bool = False
+    asked: Optional[int] = None
+
+    @property
+    def reason(self) -> Optional[str]:
+        """What ended it, as the end of a sentence; None when it ended of its own accord."""
+        if self.late:
+            return "did not come to an end in time"
+        if self.signal is None:
+            return None
+        name = signal.Signals(self.signal).name if self.signal in set(signal.Signals) else f"signal {self.signal}"
+        hint = ", perhaps for want of memory" if self.signal == signal.SIGKILL else ""
+        return f"was ended by {name}{hint}"
+
+
+class Waiting(NamedTuple):
+    """How a parent waits. ``next_signal(seconds)``: the number of a signal that asks for an end, None when the time is up or the
+    child has changed; ``collect(pid)``: (exit status, None) or (None, signal) of a child that has ended, else None;
+    ``started(pid)`` hears of it; ``patience_s``: how long the child has to end once a signal was passed on to it."""
+
+    next_signal: Callable[[float], Optional[int]]
+    collect: Callable[[int], Optional[Tuple[Optional[int], Optional[int]]]]
+    started: Callable[[int], object] = id
+    patience_s: float = _PATIENCE_S
+
+
+def run_apart(work: Callable[[], int], waiting: Waiting, until: float = float("inf")) -> Ended:
+    """Run ``work`` in a child; its result is the child's exit status. ``until``: in time.monotonic() seconds, when the child is
+    killed. Raises OSError when no child can be made."""
+    _flush()  # else the child would write it once more
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        _be_the_child(work, parent)
+    waiting.started(pid)
+    asked: Optional[int] = None
+    end_by, late = until, False
+    while True:
+        status = waiting.collect(pid)
+        if status is not None:
+            return Ended(None if late else status[0], status[1], late, asked)
+        left = end_by - time.monotonic()
+        if left <= 0:
+            # an unreaped child: the number is still its own
+            os.kill(pid, signal.SIGKILL)
+            late = late or asked is None
+            if time.monotonic() > end_by + _PATIENCE_S:  # a system call that nothing ends: it is left to itself
+                return Ended(None, None, True, asked)
+            left = 0.05
+        number = waiting.next_signal(min(left, _LONGEST_WAIT_S))
+        if number is not None:
+            asked = asked or number
+            end_by = min(end_by, time.monotonic() + waiting.patience_s)
+            os.kill(pid, number)
+
+
+def _be_the_child(work: Callable[[], int], parent: int) -> NoReturn:
+    status = 1
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+        if os.getppid() != parent:  # it has ended already
+            os._exit(1)
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as stream:
+            stream.write("1000")
+        status = work()
+    except SystemExit as exc:
+        status = exc.code if isinstance(exc.code, int) else 1
+    finally:
+        _flush()
+        os._exit(status)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+
+
+# ---------------------------------------------------------------------- a command as a whole
+
+_ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+_AT = struct.Struct("<q")
+#: What private folders begin with; the numbers of the parent and of the child that made it come next.
+_PREFIX = "postmortem-private-"
+#: Signals that come within this time are one wish.
+_ONE_WISH_S = 1.0
+
+
+class Progress:
+    """Which target a command is at, in memory that the child shares with its parent; and which have ended a child before."""
+
+    def __init__(self) -> None:
+        self._shared = mmap.mmap(-1, _AT.size)
+        self.ended: Dict[int, str] = {}
+        self.note(-1)
+
+    def note(self, index: int) -> None:
+        """The child has come to this target; -1: to none in particular."""
+        _AT.pack_into(self._shared, 0, index)
+
+    @property
+    def at(self) -> int:
+        """The target that the child had come to."""
+        return int(_AT.unpack_from(self._shared, 0)[0])
+
+
+#: Of the command that this process runs; it may be supervised or not.
+progress = Progress()
+
+
+def supervise(command: Callable[[], int], *, interactive: bool = False) -> int:
+    """Run a command in a child, and return its exit status. ``interactive``: the keys Ctrl-C and Ctrl-\\ mean what the child
+    runs. A target that ends the child is told of in one sentence
+    (``progress.ended``), and the command is run again for the others. A signal that asks for an end reaches the child, which
+    removes what it has unpacked, and then ends this process alike."""
+    wanted = (signal.SIGTERM, signal.SIGHUP) if interactive else _ENDING
+
+    def next_signal(seconds: float) -> Optional[int]:
+        info = signal.sigtimedwait((*wanted, signal.SIGCHLD), seconds)
+        return info.si_signo if info is not None and info.si_signo in wanted else None
+
+    while True:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, (*_ENDING, signal.SIGCHLD))
+        try:
+            ended = run_apart(functools.partial(_interruptible, command, before), Waiting(next_signal, _collect))
+        except OSError:  # no child is to be had
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            return command()
+        if ended.status is None or ended.asked is not None:
+            _remove_folders()
+        if ended.asked is not None and (ended.status is None or ended.asked != signal.SIGINT):
+            _end_by(ended.asked)
+        while signal.sigtimedwait((signal.SIGINT, signal.SIGQUIT), 0) is not None:
+            pass  # keys that were meant for the child
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if ended.status is not None:
+            return ended.status
+        if progress.at < 0 or progress.at in progress.ended:
+            sys.stderr.write(
+                f"postmortem: the process that did the work {ended.reason}; this is a defect of postmortem\n"
+            )
+            return 1
+        progress.ended[progress.at] = f"reading it {ended.reason}: it is damaged, or made to do so"
+        progress.note(-1)
+
+
+def _interruptible(command: Callable[[], int], mask: Iterable[int]) -> int:
+    heard: List[float] = []
+
+    def interrupt(number: int, _frame: object) -> None:
+        """The terminal and the parent may both send a signal, and mean one."""
+        now = time.monotonic()
+        if not heard or now - heard[-1] > _ONE_WISH_S:
+            heard.append(now)
+            raise KeyboardInterrupt(number)
+
+    for number in _ENDING:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, interrupt)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    return command()
+
+
+def _collect(pid: int) -> Optional[Tuple[Optional[int], Optional[int]]]:
+    ended, status = os.waitpid(pid, os.WNOHANG)
+    if not ended:
+        return None
+    return (None, os.WTERMSIG(status)) if os.WIFSIGNALED(status) else (os.WEXITSTATUS(status), None)
+
+
+def _end_by(number: int) -> None:
+    """As if nobody had taken the signal; nothing happens where it is ignored."""
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (number,))
+
+
+def private_folder() -> Path:
+    """Make a folder of our own for temporary files; should we be killed, ``supervise`` removes it. Raises OSError."""
+    import tempfile  # noqa: PLC0415 - there is seldom one
+
+    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getppid()}-{os.getpid()}-"))
+
+
+def _remove_folders() -> None:
+    """What a child that was killed has left."""
+    import shutil  # noqa: PLC0415
+    import tempfile  # noqa: PLC0415
+
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}{os.getpid()}-*"):
+        if left.lstat().st_uid == os.geteuid():
+            shutil.rmtree(str(left), ignore_errors=True)
