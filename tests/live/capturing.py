@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DRIVER = """
 import sys
 from postmortem.__main__ import capture
-def diagnose(path, stream, format, reports, **_):
-    stream.write(f"diagnosed {path} as {format} {list(reports)}\\n")
+def diagnose(bundle, stream, format, reports, **_):
+    stream.write(f"diagnosed {bundle.path} as {format} {list(reports)}\\n")
 sys.exit(capture(sys.argv[1:], diagnose))
 """
 HANG_S = 60.0  # what takes longer than this hangs
