@@ -12,6 +12,7 @@ import struct
 from bisect import bisect_right
 from typing import Dict, List, NamedTuple, Optional, Tuple, Union
 
+from ..foreign.files import Unfit
 from .base import MAX_READ, Fault, Image, MappedFile
 from .elf import (
     EHDR,
@@ -333,6 +334,8 @@ class ElfCore(Image):
             if here is None:
                 return "not found"
             elf = opened(name, here)
+        except Unfit:
+            return "not an ELF file"
         except OSError as exc:
             return exc.strerror or "cannot be opened"
         except (NotElf, ValueError):
@@ -344,6 +347,12 @@ class ElfCore(Image):
             elf.close()
             return "another build than the one in the core (build-ids differ)"
         return elf
+
+    @property
+    def descriptor(self) -> int:
+        """Of the core's file, as long as this is open: for those who have to read the same file, whatever its path leads to
+        by then."""
+        return self._data.descriptor
 
     @property
     def altered(self) -> List[str]:
