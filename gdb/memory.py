@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from typing import List, Optional, Tuple
 
@@ -58,6 +60,14 @@ def core_path() -> Optional[str]:
     return match[1] if match else None
 
 
+def called(core: str) -> str:
+    """How `postmortem debug` calls a core that gdb has by its descriptor."""
+    try:
+        return str(json.loads(os.environ["POSTMORTEM_CALLED"])[core])
+    except (KeyError, ValueError, TypeError):
+        return core
+
+
 def located(path: str) -> str:
     """A file of the target on this machine: under gdb's sysroot, when one is set."""
     sysroot = gdb.parameter("sysroot") or ""
@@ -70,7 +80,8 @@ def _about(inferior: gdb.Inferior) -> Image:
         try:
             return _core(core)
         except (OSError, NotElf, ValueError) as exc:
-            raise gdb.GdbError(f"the core {core} cannot be read: {exc}") from None
+            why = getattr(exc, "strerror", None) or exc
+            raise gdb.GdbError(f"the core {called(core)} cannot be read: {why}") from None
     if not inferior.pid:
         raise gdb.GdbError("there is no core and no process: name one with `core-file FILE` or `attach PID`")
     if _is_local(inferior):

@@ -12,7 +12,7 @@ from ..errors import NotACore, TargetNotFound, ToolFailed, ToolMissing
 from ..evidence import Evidence, Gap, NativeFrame, Process, Timings, Trigger
 from ..evidence import replace as changed
 from ..memory import ElfCore, NotElf
-from ..native import NativeStacks, Unwinding, start
+from ..native import CoreFile, NativeStacks, Unwinding, start
 from ..native.evalloop import named
 from ..native.nearest import without_guesses
 from .crashes import fatal_signal, with_crash
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .process import Reader
     from .raw import Raw
 
+_COPY = "analyze a copy that nobody writes to"
 #: How long gdb may take where nobody waits for the verdict.
 GDB_DEADLINE_S = 60.0
 
@@ -108,6 +109,11 @@ class Opened(NamedTuple):
     def path(self) -> Path:
         return Path(self.core.path)
 
+    @property
+    def file(self) -> CoreFile:
+        """What is open: its path may lead elsewhere by now."""
+        return CoreFile(self.path, self.core.descriptor)
+
 
 class Begun(NamedTuple):
     """A process whose Python side has been read, while gdb may still be at work on its native stacks."""
@@ -136,11 +142,11 @@ def start_gdb(several: Sequence[Opened], how: How) -> Optional[Unwinding]:
     how.progress(f"native stacks of {sum(len(o.core.threads) for o in several)} threads with gdb")
     try:
         return start(
-            first.path,
+            first.file,
             first.program,
             deadline_s=how.gdb_s,
             sysroot=how.sysroot,
-            others=[o.path for o in others],
+            others=[o.file for o in others],
             crashed=crashed,
             machine=first.core.machine_name,
         )
@@ -174,6 +180,10 @@ def finish(begun: Begun, how: How) -> Tuple[Process, List[Gap]]:
         Gap("core", file, why, "pass --sysroot, or copy the file of the machine that wrote the core")
         for file, why in sorted(core.unusable.items())
         if core.is_program(file) and why not in ("not an ELF file",)
+    )
+    gaps.extend(
+        Gap("core", file, "it was changed while it was read: what was read of it may not fit together", _COPY)
+        for file in core.altered
     )
     return process, gaps
 

@@ -110,7 +110,7 @@ class _Readings:
         if kept.is_file():  # the file was gone while the program ran: nobody else has it
             take_executable(core, kept)
         opened = with_program(core, pid, self._raws[pid], how)
-        shares = may_share(opened.path, opened.program, how.sysroot)
+        shares = may_share(opened.file, opened.program, how.sysroot)
         if self._opened and not (shares and opened.program == self._opened[0].program):
             self.begin()
         self._opened.append(opened)

@@ -11,12 +11,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import Dict, Iterator, Optional
+from typing import Dict, Iterator, Optional, Tuple
 
 _HOLD = os.O_PATH | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-#: Bytes of one block of a FileView, and how many blocks it keeps.
-_BLOCK, _MOST_BLOCKS = 1 << 16, 512
+#: Bytes of one block of a FileView, and how many blocks it keeps: a tree's processes map hundreds of files.
+_BLOCK, _MOST_BLOCKS = 1 << 14, 256
 
 
 class Unfit(OSError):
@@ -44,7 +44,11 @@ def reopen(held: int, path: str = "") -> int:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(mode):
         raise Unfit("is not a regular file", path)
-    return os.open(f"/proc/self/fd/{held}", _READ)
+    try:
+        return os.open(f"/proc/self/fd/{held}", _READ)
+    except OSError as exc:
+        exc.filename = path
+        raise
 
 
 def read_descriptor(descriptor: int, most: int, path: str = "") -> bytes:
@@ -82,13 +86,17 @@ def _readable(size: int) -> str:
 
 class FileView:
     """A file of any size, read where it is asked for: ``view[start:end]`` gives bytes, fewer past the end of the file or
-    where it has been truncated since. Small reads are served from blocks that are kept, so that looking at one place
-    again and again costs no system call. Takes over the descriptor."""
+    where it has been cut off since. Small reads are served from blocks that are kept, so that looking at one place again and
+    again costs no system call; large ones are not kept. Takes over the descriptor.
+
+    ``short``: something within the size that the file had at first could not be read: it was cut off, or the disk failed."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
-        self._size = os.fstat(descriptor).st_size
+        self.short = False
         self._blocks: Dict[int, bytes] = {}
+        self._began = _look(descriptor)
+        self._size = self._began[0]
 
     def __len__(self) -> int:
         return self._size
@@ -102,20 +110,30 @@ class FileView:
         if offset + size <= _BLOCK:
             return self._block(first)[offset : offset + size]
         if size <= _BLOCK:
-            return (self._block(first) + self._block(first + 1))[offset : offset + size]
+            head = self._block(first)
+            return (head + self._block(first + 1) if len(head) == _BLOCK else head)[offset : offset + size]
         return self.read(start, size)
 
     def read(self, start: int, size: int) -> bytes:
         """Return bytes from an offset on without keeping them; fewer where the file ends. What the disk fails to give is
         missing as well."""
-        try:
-            return b"".join(self._pieces(start, size))
-        except OSError:
+        size = min(size, self._size - start)
+        if size <= 0:
             return b""
+        try:
+            data = os.pread(self.descriptor, size, start)
+            if len(data) < size:
+                data += b"".join(self._pieces(start + len(data), size - len(data)))
+        except (OSError, OverflowError):  # an offset that no file has
+            data = b""
+        if len(data) < size:
+            self.short = True
+        return data
 
     def _pieces(self, at: int, left: int) -> Iterator[bytes]:
+        """What follows a read that gave less than was asked for: one call gives 2 GB at most."""
         while left > 0:
-            data = os.pread(self.descriptor, min(left, 1 << 30), at)
+            data = os.pread(self.descriptor, left, at)
             if not data:
                 return
             yield data
@@ -142,9 +160,29 @@ class FileView:
             at += step
         return -1
 
+    @property
+    def altered(self) -> bool:
+        """Whether the file has been written to or cut off since it was opened, as far as its size and times tell."""
+        if self.short:
+            return True
+        try:
+            return _look(self.descriptor) != self._began
+        except OSError:
+            return True
+
     def close(self) -> None:
-        """Close the descriptor; called again it does nothing."""
+        """Close the descriptor; called again it does nothing, and what is not kept reads as missing."""
         self._blocks.clear()
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        if getattr(self, "descriptor", -1) >= 0:
+            self.close()
+
+
+def _look(descriptor: int) -> Tuple[int, int]:
+    """(bytes, when it was last written to)"""
+    found = os.fstat(descriptor)
+    return found.st_size, found.st_mtime_ns

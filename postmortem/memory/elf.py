@@ -7,12 +7,12 @@ is treated as absent. Layout: System V ABI, chapters 4 and 5; <elf.h>.
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import stat
 import struct
-from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+
+from ..foreign.files import FileView, Unfit, open_regular
 
 EHDR = struct.Struct("<16sHHIQQQIHHHHHH")
 PHDR = struct.Struct("<IIQQQQQQ")
@@ -20,8 +20,8 @@ _SHDR = struct.Struct("<IIQQQQIIQQ")
 _SYM = struct.Struct("<IBBHQQ")
 NHDR = struct.Struct("<III")
 
-#: Bytes, or a mapped file: both are sliced and unpacked from alike.
-Blob = Union[bytes, mmap.mmap]
+#: Bytes, or a file: both are sliced alike.
+Blob = Union[bytes, FileView]
 
 ELF_MAGIC = b"\x7fELF"
 ET_EXEC, ET_DYN, ET_CORE = 2, 3, 4
@@ -33,6 +33,10 @@ NT_GNU_BUILD_ID = 3
 MAX_NOTE_NAME = 256  # bytes; "CORE", "GNU"
 MAX_NOTE = 64 << 20  # bytes: NT_FILE of a million mappings is as large
 MAX_SEGMENTS = 1_000_000  # vm.max_map_count is 65530 unless somebody raised it
+#: Bytes of a table in a file (symbols, names): the largest programs with debug symbols have a tenth of it. A sparse file may
+#: announce any size.
+MAX_TABLE = 256 << 20
+_NOTES_AT_ONCE = 1 << 18
 SHT_SYMTAB, SHT_DYNSYM = 2, 11
 
 MACHINES = {3: "i386", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv64", 21: "ppc64", 22: "s390x"}
@@ -81,30 +85,38 @@ def count_segments(data: Blob, phnum: int, shoff: int) -> int:
     """How many program headers there are; more than 16 bits can tell are counted in section header 0."""
     if phnum != PN_XNUM or not 0 < shoff <= len(data) - _SHDR.size:
         return phnum
-    return int(_SHDR.unpack_from(data, shoff)[7]) or phnum
+    header = data[shoff : shoff + _SHDR.size]
+    return (int(_SHDR.unpack(header)[7]) if len(header) == _SHDR.size else 0) or phnum
 
 
 def parse_segments(data: Blob, phoff: int, phnum: int) -> List[Segment]:
     """Program headers that lie within ``data``, empty ones left out; at most MAX_SEGMENTS are looked at."""
-    found = []
-    fitting = max(0, len(data) - phoff) // PHDR.size
-    for index in range(min(phnum, fitting, MAX_SEGMENTS)):
-        kind, flags, offset, vaddr, _p, filesz, memsz, _a = PHDR.unpack_from(data, phoff + index * PHDR.size)
-        if kind:
-            found.append(Segment(kind, flags, offset, vaddr, filesz, memsz))
-    return found
+    table = data[phoff : phoff + min(phnum, MAX_SEGMENTS) * PHDR.size]
+    rows = PHDR.iter_unpack(table[: len(table) // PHDR.size * PHDR.size])
+    return [
+        Segment(kind, flags, offset, vaddr, filesz, memsz)
+        for kind, flags, offset, vaddr, _p, filesz, memsz, _a in rows
+        if kind
+    ]
 
 
 def iter_notes(data: Blob, at: int = 0, end: Optional[int] = None) -> Iterator[Tuple[bytes, int, bytes]]:
     """(name, type, descriptor) of each whole note between two offsets of ``data``; zeros end them."""
     end = len(data) if end is None else min(end, len(data))
+    window, begin = b"", at  # a piece of the data, and where it begins
     while at + NHDR.size <= end:
-        namesz, descsz, kind = NHDR.unpack_from(data, at)
+        if at + NHDR.size + MAX_NOTE_NAME > begin + len(window):
+            window, begin = data[at : min(end, at + _NOTES_AT_ONCE)], at
+            if len(window) < NHDR.size:
+                return  # the file has been cut off meanwhile
+        namesz, descsz, kind = NHDR.unpack_from(window, at - begin)
         name_at = at + NHDR.size
         desc_at = name_at + (namesz + 3 & ~3)
         if desc_at + descsz > end or namesz > MAX_NOTE_NAME or descsz > MAX_NOTE or not (namesz or descsz or kind):
             return  # cut off, damaged, or padding: a segment that is none may be gigabytes of it
-        yield data[name_at : name_at + namesz].rstrip(b"\0"), kind, data[desc_at : desc_at + descsz]
+        name = window[name_at - begin : name_at - begin + namesz].rstrip(b"\0")
+        desc = window[desc_at - begin : desc_at - begin + descsz]
+        yield name, kind, desc if len(desc) == descsz else data[desc_at : desc_at + descsz]
         at = desc_at + (descsz + 3 & ~3)
 
 
@@ -116,43 +128,48 @@ def build_id_of(notes: bytes) -> Optional[str]:
     return None
 
 
-def map_file(path: str) -> mmap.mmap:
-    """A file that may be ELF, mapped read-only. Raises OSError, or NotElf for what is too short or no plain file: a core
-    may name a FIFO, which nobody ever opens at its other end, or a device, which does things when it is opened."""
-    mode = Path(path).stat().st_mode
+def open_elf(path: str, descriptor: Optional[int] = None) -> FileView:
+    """A file that may be ELF. With a descriptor, which is taken over, nothing is looked up by the path. Raises OSError, or
+    NotElf for what is too short or no plain file: a core may name a FIFO, which nobody ever opens at its other end, or a
+    device, which does things when it is opened."""
+    try:
+        view = FileView(open_regular(path) if descriptor is None else _plain(path, descriptor))
+    except Unfit:
+        raise NotElf("not a plain file") from None
+    if len(view) < EHDR.size:
+        view.close()
+        raise NotElf("too short for an ELF header")
+    return view
+
+
+def _plain(path: str, descriptor: int) -> int:
+    """The descriptor, when a plain file is behind it; else it is closed. Raises as open_regular."""
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    if not stat.S_ISREG(mode):
-        raise NotElf("not a plain file")
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        if os.fstat(fd).st_size < EHDR.size:
-            raise NotElf("too short for an ELF header")
-        return mmap.mmap(fd, 0, prot=mmap.PROT_READ)
-    finally:
-        os.close(fd)
+    raise Unfit("is not a regular file", path)
 
 
 #: A core of a small program has a dozen of them, one that was written page by page some ten thousand.
 MOST_PARTS = 1 << 20
 
 
-def data_of(path: str) -> List[Tuple[int, int]]:
+def data_of(view: FileView) -> List[Tuple[int, int]]:
     """(start, end) of the parts of a file that are no holes, in order; the whole file where its system cannot tell
-    (lseek(2), SEEK_DATA). Raises OSError when it cannot be opened."""
+    (lseek(2), SEEK_DATA)."""
     found: List[Tuple[int, int]] = []
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
-        at, size = 0, os.fstat(fd).st_size
+        at, size = 0, len(view)
         while at < size and len(found) < MOST_PARTS:
-            start = os.lseek(fd, at, os.SEEK_DATA)
-            at = os.lseek(fd, start, os.SEEK_HOLE)
+            start = os.lseek(view.descriptor, at, os.SEEK_DATA)
+            at = os.lseek(view.descriptor, start, os.SEEK_HOLE)
             found.append((start, at))
     except OSError as exc:
         if exc.errno != errno.ENXIO:  # nothing but a hole up to the end
             found.append((found[-1][1] if found else 0, size))
-    finally:
-        os.close(fd)
     return found
 
 
@@ -173,12 +190,17 @@ def _symbols_of(elf: Elf) -> Dict[str, Optional[int]]:
 
 
 class Elf:
-    """An ELF file on disk, mapped read-only. Raises OSError or NotElf."""
+    """An ELF file. Raises OSError or NotElf. ``path`` is what it is called; with a descriptor, which is taken over, nothing is
+    looked up by it."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, descriptor: Optional[int] = None) -> None:
         self.path = path
-        self.data = map_file(path)
-        header = parse_header(self.data[: EHDR.size])
+        self.data = open_elf(path, descriptor)
+        try:
+            header = parse_header(self.data[: EHDR.size])
+        except NotElf:
+            self.data.close()
+            raise
         self.type, self.machine, self.entry, phoff, phnum, self._shoff, self._shnum, self._shstr = header
         self.segments = parse_segments(self.data, phoff, phnum)
         self._sections: Optional[List[Section]] = None
@@ -208,19 +230,34 @@ class Elf:
         end = self._shoff + self._shnum * _SHDR.size
         if not self._shnum or end > len(self.data) or self._shstr >= self._shnum:
             return
-        rows = [_SHDR.unpack_from(self.data, self._shoff + i * _SHDR.size) for i in range(self._shnum)]
-        names = self.data[rows[self._shstr][4] : rows[self._shstr][4] + rows[self._shstr][5]]
+        table = self.data[self._shoff : end]
+        if len(table) != self._shnum * _SHDR.size:
+            return
+        rows = list(_SHDR.iter_unpack(table))
+        names = self.table(rows[self._shstr][4], rows[self._shstr][5])
         for name, kind, _flags, address, offset, size, link, _info, _align, entsize in rows:
             text = names[name : names.find(b"\0", name)].decode("ascii", "replace")
             yield Section(text, kind, address, offset, size, link, entsize)
 
+    def table(self, offset: int, size: int) -> bytes:
+        """Bytes of the file; none of what is larger than any table is, fewer past its end."""
+        return self.data[offset : offset + size] if size <= MAX_TABLE else b""
+
     def section(self, name: str) -> Optional[Section]:
         return next((s for s in self.sections() if s.name == name), None)
+
+    def entries(self, table: Section) -> Iterator[Tuple[int, int, int, int, int, int]]:
+        """The whole rows of a symbol table: st_name, st_info, st_other, st_shndx, st_value, st_size."""
+        rows = self.table(table.offset, table.size)
+        return _SYM.iter_unpack(rows[: len(rows) // _SYM.size * _SYM.size])
 
     def symbol(self, name: str) -> Optional[int]:
         """Link-time address of a defined symbol, from .dynsym or .symtab; None when it has none."""
         if name not in self._symbols:
-            self._symbols[name] = self._find_symbol(name.encode())
+            found = self._find_symbol(name.encode())
+            if self.data.short and found is None:
+                self._symbols = dict(self._symbols)  # it says nothing of other copies
+            self._symbols[name] = found
         return self._symbols[name]
 
     def _find_symbol(self, name: bytes) -> Optional[int]:
@@ -236,7 +273,7 @@ class Elf:
 
     def _search(self, table: Section, strings: Section, name: bytes) -> Optional[int]:
         """Looks the name up in the string table first: that is one memchr, symbols are 100,000 tuples."""
-        texts = self.data[strings.offset : strings.offset + strings.size]
+        texts = self.table(strings.offset, strings.size)
         at = texts.find(name + b"\0")  # linkers store a name that ends another one as its tail
         indices = set()
         while at >= 0:
@@ -244,9 +281,7 @@ class Elf:
             at = texts.find(name + b"\0", at + 1)
         if not indices:
             return None
-        size = min(table.size, max(0, len(self.data) - table.offset)) // _SYM.size * _SYM.size
-        entries = self.data[table.offset : table.offset + size]
-        for st_name, _info, _other, shndx, value, _size in _SYM.iter_unpack(entries):
+        for st_name, _info, _other, shndx, value, _size in self.entries(table):
             if st_name in indices and shndx and value:
                 return int(value)
         return None

@@ -1,16 +1,18 @@
 """An ELF core file: memory, threads with their registers, and the files that were mapped.
 
-The core is mapped, never read whole. What a core leaves out because a file holds it (clean private file
-mappings) is read from that file when its build-id is the one that the core shows. A core that was cut short opens:
-what is missing faults. Source of what a kernel leaves out: fs/coredump.c, vma_dump_size().
+The core is neither mapped nor read whole: pages are read when they are asked for. What a core leaves out because a file
+holds it (clean private file mappings) is read from that file when its build-id is the one that the core shows. A core that
+was cut short opens: what is missing faults, and so does what is cut off while it is read. Source of what a kernel leaves out:
+fs/coredump.c, vma_dump_size().
 """
 
 from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from typing import Callable, Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import Dict, List, NamedTuple, Optional, Tuple, Union
 
+from ..foreign.files import Unfit
 from .base import MAX_READ, Fault, Image, MappedFile
 from .elf import (
     EHDR,
@@ -29,15 +31,18 @@ from .elf import (
     build_id_of,
     count_segments,
     data_of,
-    map_file,
+    open_elf,
     parse_header,
     parse_segments,
 )
-from .linkmap import linked_files, program_files
+from .linkmap import Locate, linked_files, opened, program_files
 from .notes import CoreThread, Notes
 
 _U64 = struct.Struct("<Q")
 _PAGE = 4096
+_IN_PAGE = _PAGE - 1
+#: Pages that are kept: 64 MB.
+_MOST_PAGES = 1 << 14
 #: What the kernel appends to the path of a mapped file that has been unlinked or replaced.
 DELETED = " (deleted)"
 
@@ -53,14 +58,23 @@ class Mapping(NamedTuple):
 class ElfCore(Image):
     """Raises OSError or NotElf (with what it is instead) from the constructor.
 
-    ``locate`` maps a path as the core names it to a path on this machine (a sysroot); None keeps it.
+    ``path`` is what the core is called; with a descriptor, which is taken over, nothing is looked up by it. ``locate`` tells
+    what holds a file that the core names (a sysroot); None: its own path does.
     """
 
-    def __init__(self, path: str, locate: Optional[Callable[[str], Optional[str]]] = None) -> None:
+    def __init__(self, path: str, locate: Optional[Locate] = None, *, descriptor: Optional[int] = None) -> None:
         self.path = path
-        self._locate = locate or (lambda name: name)
+        self._locate: Locate = locate or (lambda name: name)
         self._stand_ins: Dict[str, str] = {}
-        self._data = map_file(path)
+        self._data = open_elf(path, descriptor)
+        try:
+            self._begin()
+        except NotElf:
+            self._data.close()
+            raise
+
+    def _begin(self) -> None:
+        """Reads what stands at the beginning of the core. Raises NotElf."""
         kind, self.machine, _entry, phoff, phnum, shoff, _n, _x = parse_header(self._data[: EHDR.size])
         if kind != ET_CORE:
             raise NotElf("an ELF file, but a program or library, not a core")
@@ -72,6 +86,9 @@ class ElfCore(Image):
             s.filesz and s.offset + s.filesz > size for s in segments
         )
         self._index(segments, size)
+        self._elves: Dict[str, Optional[Elf]] = {}
+        #: Files that were needed and are not usable here: path → why.
+        self.unusable: Dict[str, str] = {}
         notes = Notes(self.machine)
         for segment in segments:
             if segment.type == PT_NOTE:
@@ -83,9 +100,6 @@ class ElfCore(Image):
         self._know_files(notes.files)
         if not notes.files:
             self._know_files(linked_files(self, self._starts, self._locate))
-        self._elves: Dict[str, Optional[Elf]] = {}
-        #: Files that were needed and are not usable here: path → why.
-        self.unusable: Dict[str, str] = {}
         # Without bit 0 of coredump_filter a core holds no written page: then a file's data are not what memory had.
         anonymous = [s for s in self._loads if s.flags & PF_W and self.mapped_file(s.vaddr) is None]
         self._drops_written = bool(anonymous) and not any(s.filesz for s in anonymous)
@@ -102,7 +116,7 @@ class ElfCore(Image):
         self._starts = [s.vaddr for s in self._loads]
         self._ends = [s.vaddr + min(s.filesz, s.memsz, max(0, size - s.offset)) for s in self._loads]
         self._shifts = [s.offset - s.vaddr for s in self._loads]
-        self._page_shifts: Dict[int, int] = {}  # number of a page → what to add, of whole pages that were read
+        self._kept: Dict[int, bytes] = {}  # number of a page → its bytes, of whole pages that were read
 
     @property
     def files(self) -> List[MappedFile]:
@@ -129,10 +143,7 @@ class ElfCore(Image):
     @property
     def written(self) -> List[Tuple[int, int]]:
         """What the file has of the writable segments, without its holes."""
-        try:
-            parts = data_of(self.path)
-        except OSError:
-            return self.writable  # what was mapped stays readable
+        parts = data_of(self._data)
         stops = [stop for _start, stop in parts]
         found: List[Tuple[int, int]] = []
         for segment, end in zip(self._loads, self._ends):
@@ -151,33 +162,52 @@ class ElfCore(Image):
     # ------------------------------------------------------------------ memory
 
     def read(self, address: int, size: int) -> bytes:
-        index = bisect_right(self._starts, address) - 1
-        if index >= 0 and address + size <= self._ends[index] and 0 <= size <= MAX_READ:
-            at = address + self._shifts[index]
-            return self._data[at : at + size]
-        return self._read_slowly(address, size)
+        page, start = self._kept.get(address >> 12), address & _IN_PAGE
+        if page is None or not 0 <= size <= _PAGE - start:
+            return self._read_anywhere(address, size)
+        return page[start : start + size]
 
     def u64(self, address: int) -> int:
-        shift = self._page_shifts.get(address >> 12)  # millions of calls: the search for the segment is worth keeping
-        if shift is None or address & 0xFFF > _PAGE - 8:
-            return self._u64_anywhere(address)
-        value: int = _U64.unpack_from(self._data, address + shift)[0]
+        page, start = self._kept.get(address >> 12), address & _IN_PAGE  # millions of calls
+        if page is None or start > _PAGE - 8:
+            return int(_U64.unpack(self._read_anywhere(address, 8))[0])
+        value: int = _U64.unpack_from(page, start)[0]
         return value
 
-    def _u64_anywhere(self, address: int) -> int:
-        index = bisect_right(self._starts, address) - 1
-        if index < 0 or address + 8 > self._ends[index]:
-            return int(_U64.unpack(self._read_slowly(address, 8))[0])
-        page = address & -_PAGE
-        if self._starts[index] <= page and page + _PAGE <= self._ends[index]:
-            self._page_shifts[page >> 12] = self._shifts[index]
-        return int(_U64.unpack_from(self._data, address + self._shifts[index])[0])
-
     def words(self, address: int, count: int) -> Tuple[int, ...]:
+        page, start = self._kept.get(address >> 12), address & _IN_PAGE
+        if page is None or not 0 < 8 * count <= _PAGE - start:
+            return super().words(address, count)
+        return struct.unpack_from(f"<{count}Q", page, start)
+
+    def _read_anywhere(self, address: int, size: int) -> bytes:
+        """What lies within a page is served from that page, which is kept; more is read as it is asked for, without being
+        kept: whoever searches all of the memory reads in large pieces."""
+        start = address & _IN_PAGE
+        if 0 <= size <= _PAGE - start:
+            page = self._kept.get(address >> 12) or self._take(address >> 12)
+            if page:
+                return page[start : start + size]
         index = bisect_right(self._starts, address) - 1
-        if index >= 0 and 0 < count <= MAX_READ // 8 and address + 8 * count <= self._ends[index]:
-            return struct.unpack_from(f"<{count}Q", self._data, address + self._shifts[index])
-        return super().words(address, count)
+        if index >= 0 and address + size <= self._ends[index] and 0 <= size <= MAX_READ:
+            data = self._data.read(address + self._shifts[index], size)
+            if len(data) == size:
+                return data
+        return self._read_slowly(address, size)
+
+    def _take(self, number: int) -> bytes:
+        """A page that the file has as a whole, from now on kept; else nothing."""
+        address = number * _PAGE
+        index = bisect_right(self._starts, address) - 1
+        if index < 0 or address + _PAGE > self._ends[index]:
+            return b""
+        page = self._data.read(address + self._shifts[index], _PAGE)
+        if len(page) < _PAGE:
+            return b""
+        if len(self._kept) >= _MOST_PAGES:
+            self._kept.clear()
+        self._kept[number] = page
+        return page
 
     def _read_slowly(self, address: int, size: int) -> bytes:
         """Across segment borders, and from the files behind pages that the core left out."""
@@ -200,11 +230,8 @@ class ElfCore(Image):
         if index < 0:
             return self._from_file(address, size, False)
         segment = self._loads[index]
-        if address < self._ends[index]:
-            at = address + self._shifts[index]
-            return self._data[at : at + min(size, self._ends[index] - address)]
         if address < segment.vaddr + segment.filesz:
-            return "cut off: the core is truncated"
+            return self._stored(address, size) or "cut off: the core is truncated"
         within = address < segment.vaddr + segment.memsz
         if index + 1 < len(self._starts):
             size = min(size, self._starts[index + 1] - address)
@@ -302,11 +329,13 @@ class ElfCore(Image):
             name, replaced = path[: -len(DELETED)], True
             if wanted is None:
                 return "deleted or replaced while it ran, and the core does not show its build-id"
-        here = self._stand_ins.get(path) or self._locate(name)
-        if here is None:
-            return "not found"
         try:
-            elf = Elf(here)
+            here = self._stand_ins.get(path) or self._locate(name)
+            if here is None:
+                return "not found"
+            elf = opened(name, here)
+        except Unfit:
+            return "not an ELF file"
         except OSError as exc:
             return exc.strerror or "cannot be opened"
         except (NotElf, ValueError):
@@ -319,10 +348,25 @@ class ElfCore(Image):
             return "another build than the one in the core (build-ids differ)"
         return elf
 
+    @property
+    def descriptor(self) -> int:
+        """Of the core's file, as long as this is open: for those who have to read the same file, whatever its path leads to
+        by then."""
+        return self._data.descriptor
+
+    @property
+    def altered(self) -> List[str]:
+        """Paths of files that have changed while they were read, the core's own among them: what was read of them may fit
+        together no longer."""
+        elves = [elf for elf in self._elves.values() if elf is not None]
+        own = [self.path] if self._data.altered else []
+        return own + sorted(elf.path for elf in elves if elf.data.altered)
+
     def close(self) -> None:
         """Ends all reading; closes the files that were opened for it."""
         for elf in self._elves.values():
             if elf is not None:
                 elf.close()
         self._elves.clear()
+        self._kept.clear()
         self._data.close()

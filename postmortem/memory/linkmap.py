@@ -7,7 +7,7 @@ glibc 2.0; musl has the same). The main program itself has no name in it.
 from __future__ import annotations
 
 import os
-from typing import Callable, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
+from typing import Callable, Iterable, Iterator, List, Mapping, Optional, Set, Tuple, Union
 
 from .base import Fault, MappedFile, Memory
 from .elf import EHDR, PT_LOAD, Elf, NotElf, parse_header, parse_segments
@@ -18,16 +18,25 @@ MAX_LIBRARIES, MAX_DYNAMIC = 10_000, 512
 _PAGE = 4096
 _R_MAP = 8  # of struct r_debug
 
+#: What holds a file that the target names: a path on this machine, an open descriptor, which is taken over, or None when it is
+#: not there. May raise OSError.
+Locate = Callable[[str], Union[str, int, None]]
 
-def linked_files(memory: Memory, starts: Iterable[int], locate: Callable[[str], Optional[str]]) -> List[MappedFile]:
-    """Ordered by address. starts: where segments begin. locate: a path of the target on this machine, or None."""
+
+def opened(name: str, here: Union[str, int]) -> Elf:
+    """The file that was located for a name. Raises OSError, NotElf or ValueError."""
+    return Elf(here) if isinstance(here, str) else Elf(name, here)
+
+
+def linked_files(memory: Memory, starts: Iterable[int], locate: Locate) -> List[MappedFile]:
+    """Ordered by address. starts: where segments begin."""
     found: List[MappedFile] = []
     for start in starts:
         try:
             head = _r_debug(memory, start)
             if head:
                 for bias, name in _libraries(memory, memory.u64(head + _R_MAP)):
-                    found += _pieces(bias, name, locate(name))
+                    found += _pieces(bias, name, locate)
         except (Fault, NotElf):
             continue
         if found:
@@ -46,7 +55,7 @@ def program_files(path: str, auxv: Mapping[int, int]) -> List[MappedFile]:
     bias = auxv.get(AT_PHDR, 0) - elf.first_vaddr - phoff
     same = phnum == auxv.get(AT_PHNUM) and bias + entry == auxv.get(AT_ENTRY)
     elf.close()
-    return sorted(_pieces(bias, path, path)) if same else []
+    return sorted(_pieces(bias, path, lambda name: name)) if same else []
 
 
 def _r_debug(memory: Memory, start: int) -> Optional[int]:
@@ -86,10 +95,11 @@ def _entry(memory: Memory, link: int) -> Tuple[int, ...]:
         return memory.words(link, 4)
 
 
-def _pieces(bias: int, name: str, here: Optional[str]) -> Iterator[MappedFile]:
+def _pieces(bias: int, name: str, locate: Locate) -> Iterator[MappedFile]:
     """As the loader maps the file; when it is not at hand, its first page, so that it has a name at least."""
     try:
-        elf = Elf(here) if here is not None else None
+        here = locate(name)
+        elf = opened(name, here) if here is not None else None
     except (OSError, NotElf, ValueError):
         elf = None
     if elf is None:

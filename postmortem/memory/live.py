@@ -11,10 +11,11 @@ import os
 import struct
 import time
 from bisect import bisect_right
-from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
+from typing import Dict, List, Optional, Sequence, Set, Tuple, Union
 
 from .base import MAX_READ, Fault, Memory
 from .elfcore import ElfCore
+from .linkmap import Locate
 
 PAGE = mmap.PAGESIZE
 _U64 = struct.Struct("<Q")
@@ -60,18 +61,24 @@ class LivePages:
 
 
 class LiveCore(ElfCore):
-    """``path``: a file with the head of a core (notes, program headers) and no memory. After ``until`` (of
+    """``path``, or the file behind the descriptor: the head of a core (notes, program headers) and no memory. After ``until`` (of
     time.monotonic) every read faults.
 
     Raises what ElfCore raises."""
 
     def __init__(
-        self, path: str, living: LivePages, locate: Callable[[str], Optional[str]], until: float = float("inf")
+        self,
+        path: str,
+        living: LivePages,
+        locate: Locate,
+        until: float = float("inf"),
+        *,
+        descriptor: Optional[int] = None,
     ) -> None:
         self._pages: Dict[int, bytes] = {}
         self._living = living
         self._until = until
-        super().__init__(path, locate)
+        super().__init__(path, locate, descriptor=descriptor)
 
     @property
     def pages(self) -> Set[int]:
@@ -133,11 +140,13 @@ class WatchedCore(ElfCore):
     """A core that remembers which pages were asked for in vain. They are read from the running process instead, so that one
     reading finds all that lack, not only the first. Raises what ElfCore raises."""
 
-    def __init__(self, path: str, living: LivePages, until: float = float("inf")) -> None:
+    def __init__(
+        self, path: str, living: LivePages, until: float = float("inf"), *, descriptor: Optional[int] = None
+    ) -> None:
         self._live: Dict[int, bytes] = {}
         self._living = living
         self._until = until
-        super().__init__(path)
+        super().__init__(path, descriptor=descriptor)
 
     @property
     def written(self) -> List[Tuple[int, int]]:

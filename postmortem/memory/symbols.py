@@ -14,8 +14,7 @@ from typing import List, NamedTuple, Optional, Tuple
 from .base import Image, MappedFile
 from .elf import PT_LOAD, SHT_DYNSYM, SHT_SYMTAB, Elf, Section
 
-#: st_name, st_info, st_other, st_shndx, st_value, st_size (System V ABI, chapter 4).
-_SYMBOL, _STT_OBJECT, _MAX_NAME = struct.Struct("<IBBHQQ"), 1, 4096
+_STT_OBJECT, _MAX_NAME = 1, 4096
 #: .bss may lie behind the mapping of a file in memory that has no file: no variable is farther away.
 _MAX_BEHIND = 64 << 20
 _SOURCE_NAME = re.compile(r"(\d+)")
@@ -62,9 +61,7 @@ def _object_at(elf: Elf, link_address: int) -> Optional[str]:
 
 
 def _covering(elf: Elf, table: Section, strings: Section, link_address: int) -> Optional[str]:
-    size = min(table.size, max(0, len(elf.data) - table.offset)) // _SYMBOL.size * _SYMBOL.size
-    entries = elf.data[table.offset : table.offset + size]
-    for name_at, info, _other, section, value, length in _SYMBOL.iter_unpack(entries):
+    for name_at, info, _other, section, value, length in elf.entries(table):
         if info & 0xF == _STT_OBJECT and section and value <= link_address < value + length:
             start, end = strings.offset + name_at, strings.offset + min(strings.size, name_at + _MAX_NAME)
             name = elf.data[start:end].split(b"\0", 1)[0].decode("utf-8", "replace")
@@ -87,7 +84,7 @@ def _function_start(elf: Elf, link_address: int) -> Optional[int]:
     header = next((s for s in elf.segments if s.type == PT_GNU_EH_FRAME), None)
     if header is None:
         return None
-    raw = elf.data[header.offset : header.offset + header.filesz]
+    raw = elf.table(header.offset, header.filesz)
     if len(raw) < _EH_HEADER.size or tuple(raw[:4]) != _EH_ENCODINGS:
         return None
     count = min(_EH_HEADER.unpack_from(raw)[5], (len(raw) - _EH_HEADER.size) // 8, _MAX_FUNCTIONS)

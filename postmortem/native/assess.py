@@ -10,7 +10,8 @@ from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 from ..cores.executable import check_executable, main_program_of
 from ..errors import ToolFailed
 from ..evidence import Gap, NativeFrame
-from ..memory import ElfCore, NotElf
+from ..memory import ElfCore
+from .corefile import CoreFile, opened
 from .locate import REMEDY
 from .stacks import NativeStacks, Transcript, to_frames
 
@@ -18,19 +19,23 @@ Stacks = Dict[int, Tuple[NativeFrame, ...]]
 
 _NAMED = 8  # threads that a gap names before it only counts them
 _AGAIN = "analyze it again: gdb's symbol index is in the cache by then"
+_ELSEWHERE = "copy the core and the files of its program to a local disk, and analyze it there"
 _OTHER_GDB = "try another gdb: `pip install gdb-for-pwndbg`, or name one in POSTMORTEM_GDB"
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How gdb ended. ``status``: as subprocess has it, -N for signal N. ``late``: killed at the deadline."""
+    """How gdb ended. ``status``: as subprocess has it, -N for signal N; None when it did not, although it was killed.
+    ``late``: killed at the deadline."""
 
     seconds: float
     late: bool
-    status: int
+    status: Optional[int]
     said: str  # the beginning of its stderr
 
     def sentence(self) -> str:
+        if self.status is None:
+            return f"gdb was left behind after {self.seconds:.1f} s: it reads a file that does not answer, and cannot be killed"
         if self.late:
             return f"gdb was stopped after {self.seconds:.1f} s"
         if self.status < 0:
@@ -39,14 +44,20 @@ class Ending:
 
     @property
     def remedy(self) -> str:
+        if self.status is None:
+            return _ELSEWHERE
         return _AGAIN if self.late else _OTHER_GDB
 
 
-def assess(found: Transcript, core: Path, exe: Optional[Path], sysroot: Optional[Path], ending: Ending) -> NativeStacks:
+def assess(found: Transcript, core: CoreFile, exe: Optional[Path], sysroot: Optional[Path], ending: Ending) -> NativeStacks:
     """Raises ToolFailed when there is not one thread."""
     if not found.stacks:
-        raise _failure(found, core, ending)
-    image = open_core(core, sysroot)
+        raise _failure(found, core.path, ending)
+    with opened(core, sysroot) as image:
+        return _assessed(found, image, exe, ending)
+
+
+def _assessed(found: Transcript, image: Optional[ElfCore], exe: Optional[Path], ending: Ending) -> NativeStacks:
     files = Files(image, exe)
     stacks = to_frames(found.stacks, files.module_of, files.blind)
     tids = [thread.tid for thread in image.threads] if image else []
@@ -100,17 +111,9 @@ def _wrong_executable(core: Optional[ElfCore], exe: Optional[Path], found: Trans
     return check_executable(core, exe) if core is not None else None
 
 
-def open_core(core: Path, sysroot: Optional[Path]) -> Optional[ElfCore]:
-    """The core as this package reads it, files looked for under the sysroot; None when it is none."""
-    try:
-        return ElfCore(str(core), (lambda name: f"{sysroot}{name}") if sysroot is not None else None)
-    except (OSError, NotElf, ValueError):
-        return None
-
-
 def _failure(found: Transcript, core: Path, ending: Ending) -> ToolFailed:
     if ending.late:
-        return ToolFailed(f"no native stack of {core}: {ending.sentence()}", _AGAIN)
+        return ToolFailed(f"no native stack of {core}: {ending.sentence()}", ending.remedy)
     if found.version is None and "python" in ending.said.lower() and "not supported" in ending.said.lower():
         return ToolFailed("this gdb was built without Python, which native stacks need", REMEDY)
     if found.version is None and "libpython" in ending.said:

@@ -80,7 +80,7 @@ def _functions(elf: Elf) -> List[int]:
     section = elf.section(".eh_frame_hdr")
     if section is None or section.size < _HEADER.size:
         return []
-    raw = elf.data[section.offset : section.offset + section.size]
+    raw = elf.table(section.offset, section.size)
     if len(raw) < _HEADER.size:
         return []
     *encodings, _frames, count = _HEADER.unpack_from(raw)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import subprocess
 from pathlib import Path
@@ -11,17 +12,27 @@ from typing import Dict, Iterator, List, NamedTuple, NoReturn, Optional, Sequenc
 
 from .. import places
 from ..errors import ToolFailed, ToolMissing
+from .corefile import CoreFile
+from .ending import DIES_S, ended
 from .locate import REMEDY, find_gdb, remedy
 from .settings import environment, settings
 
+#: For gdb/memory.py: JSON, the name under which gdb opens a core → what it is called.
+CALLED = "POSTMORTEM_CALLED"
+
 
 class Opened(NamedTuple):
-    """What gdb opens."""
+    """What gdb opens. ``descriptor``: of the core, which is then not looked up by its path."""
 
     core: Path
     exe: Optional[Path]
     sysroot: Optional[Path]
     machine: Optional[str] = None  # as memory.elf calls it; None: this one
+    descriptor: Optional[int] = None
+
+    @property
+    def file(self) -> CoreFile:
+        return CoreFile(self.core.absolute(), self.descriptor)
 
 
 def script() -> Path:
@@ -32,11 +43,11 @@ def script() -> Path:
 def command(gdb: Path, opened: Opened, more: Sequence[str]) -> List[str]:
     """gdb's argument list; ``more`` are the user's own arguments, which come last and so find the commands loaded."""
     arguments = [str(gdb), "-nx", "-q"]
-    for setting in settings(opened.core, opened.sysroot):
+    for setting in settings(opened.file, opened.sysroot):
         arguments += ["-iex", setting]
     if opened.exe is not None:
         arguments.append(f"--se={opened.exe.absolute()}")
-    return [*arguments, f"--core={opened.core.absolute()}", "-x", str(script()), *more]
+    return [*arguments, f"--core={opened.file.name}", "-x", str(script()), *more]
 
 
 def interact(opened: Opened, more: Sequence[str], variables: Dict[str, str]) -> int:
@@ -50,7 +61,11 @@ def interact(opened: Opened, more: Sequence[str], variables: Dict[str, str]) -> 
         raise ToolMissing(f"{missing}, and `postmortem debug` is nothing without it", remedy(opened.machine))
     with _signals():
         try:
-            process = subprocess.Popen(command(gdb, opened, more), env={**environment(), **variables})
+            process = subprocess.Popen(
+                command(gdb, opened, more),
+                env={**environment(), **variables, CALLED: json.dumps({opened.file.name: str(opened.core)})},
+                pass_fds=[] if opened.descriptor is None else [opened.descriptor],
+            )
         except OSError as exc:
             raise ToolFailed(f"{gdb} cannot be run: {exc.strerror or exc}", REMEDY) from exc
         try:
@@ -58,7 +73,9 @@ def interact(opened: Opened, more: Sequence[str], variables: Dict[str, str]) -> 
         finally:
             if process.poll() is None:
                 process.terminate()
-                process.wait()
+                if not ended(process, DIES_S):
+                    process.kill()
+                    ended(process, DIES_S)
     return status if status >= 0 else 128 - status
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import List, NamedTuple, Optional
 
 from ..cores.executable import main_program_of
-from .assess import open_core
+from ..memory import ElfCore
+from .corefile import CoreFile, opened
 
 #: More than these are on no stack.
 _MOST = 300
@@ -30,11 +31,13 @@ class Mapped(NamedTuple):
     bias: int
 
 
-def unlisted(core: Path, sysroot: Optional[Path]) -> List[Mapped]:
+def unlisted(core: CoreFile, sysroot: Optional[Path]) -> List[Mapped]:
     """The libraries of a core that is cut short, as far as the same builds are here; nothing for a whole one."""
-    image = open_core(core, sysroot)
-    if image is None or not image.truncated:
-        return []
+    with opened(core, sysroot) as image:
+        return _libraries(image) if image is not None and image.truncated else []
+
+
+def _libraries(image: ElfCore) -> List[Mapped]:
     main = main_program_of(image)
     found: List[Mapped] = []
     for path in dict.fromkeys(file.path for file in image.files):

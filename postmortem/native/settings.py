@@ -8,7 +8,7 @@ from typing import Dict, List, Optional
 
 from .. import places
 from ..errors import ToolFailed
-from .assess import open_core
+from .corefile import CoreFile, opened
 
 #: libthread_db adds the threads once more under the numbers by which they know themselves, where those are others than the
 #: core's: in a pid namespace.
@@ -17,7 +17,7 @@ NO_THREAD_DB = "set libthread-db-search-path /dev/null"
 _ALWAYS = ("set auto-load off", "set debuginfod enabled off")
 
 
-def settings(core: Path, sysroot: Optional[Path]) -> List[str]:
+def settings(core: CoreFile, sysroot: Optional[Path]) -> List[str]:
     """Commands for gdb to run before it opens anything. Raises ToolFailed for a folder that it cannot be given."""
     found = list(_ALWAYS)
     index = _index_cache()
@@ -50,14 +50,13 @@ def _index_cache() -> Optional[Path]:
         return None
 
 
-def _search_path(core: Path, sysroot: Path) -> List[str]:
+def _search_path(core: CoreFile, sysroot: Path) -> List[str]:
     """Where in the sysroot the core's libraries lie. The loader's names for them may go through links
     (/lib → /usr/lib) that a sysroot made from the core's own list of files does not have.
     """
-    image = open_core(core, sysroot)
-    folders = (
-        {str(Path(f"{sysroot}{file.path}").parent) for file in image.files if ".so" in file.path} if image else set()
-    )
+    with opened(core, sysroot) as image:
+        files = image.files if image is not None else []
+    folders = {str(Path(f"{sysroot}{file.path}").parent) for file in files if ".so" in file.path}
     usable = sorted(
         folder for folder in folders if folder.isprintable() and ":" not in folder and Path(folder).is_dir()
     )

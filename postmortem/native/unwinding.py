@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import resource
-import signal
 import subprocess
 import tempfile
 import threading
@@ -24,6 +23,8 @@ from typing import IO, Dict, List, Optional, Sequence, Type, cast
 from .. import places, quiet
 from ..errors import ToolFailed, ToolMissing
 from .assess import Ending, assess
+from .corefile import AnyCore, CoreFile, absolute
+from .ending import Child
 from .locate import REMEDY, find_gdb, remedy
 from .mapped import plain, unlisted
 from .settings import NO_THREAD_DB, environment, settings
@@ -37,7 +38,7 @@ _OWN_SHARE = 0.9
 _QUICKER = ("set confirm off", "set print frame-arguments none", "set auto-solib-add off", NO_THREAD_DB)
 
 
-def unwind(core: Path, exe: Optional[Path], *, deadline_s: float, sysroot: Optional[Path] = None) -> NativeStacks:
+def unwind(core: AnyCore, exe: Optional[Path], *, deadline_s: float, sysroot: Optional[Path] = None) -> NativeStacks:
     """The native stacks of a core.
 
     exe: the main program on this machine; without it gdb finds few frames. deadline_s: seconds for all of it.
@@ -49,17 +50,18 @@ def unwind(core: Path, exe: Optional[Path], *, deadline_s: float, sysroot: Optio
 
 
 def start(
-    core: Path,
+    core: AnyCore,
     exe: Optional[Path],
     *,
     deadline_s: float,
     sysroot: Optional[Path] = None,
-    others: Sequence[Path] = (),
+    others: Sequence[AnyCore] = (),
     crashed: Optional[int] = None,
     machine: Optional[str] = None,
 ) -> Unwinding:
     """Starts gdb and returns at once. Use the result as a context manager: leaving it ends gdb.
 
+    core: its path, or a CoreFile, the descriptor of which stays the caller's and may be closed as soon as this returns.
     others: further cores of the same program that gdb reads after the first, much faster than alone; see ``may_share``.
     crashed: the thread of a lone core that a fatal signal hit: gdb/crash.py looks at it. machine: what the core is of, by
     the name that memory.elf has for it; None: this one.
@@ -71,9 +73,9 @@ def start(
     return Unwinding(gdb, [core, *others], exe, deadline_s, sysroot, crashed)
 
 
-def may_share(core: Path, exe: Optional[Path], sysroot: Optional[Path]) -> bool:
+def may_share(core: AnyCore, exe: Optional[Path], sysroot: Optional[Path]) -> bool:
     """Can gdb open this core beside others of the same program? Where files come from elsewhere each has its settings."""
-    return exe is not None and sysroot is None and plain(core.absolute()) and plain(exe.absolute())
+    return exe is not None and sysroot is None and plain(Path(absolute(core).name)) and plain(exe.absolute())
 
 
 class Unwinding:
@@ -84,13 +86,15 @@ class Unwinding:
     def __init__(
         self,
         gdb: Path,
-        cores: Sequence[Path],
+        cores: Sequence[AnyCore],
         exe: Optional[Path],
         deadline_s: float,
         sysroot: Optional[Path],
         crashed: Optional[int] = None,
     ) -> None:
-        self._cores = [core.absolute() for core in cores]
+        self._cores = [_held(absolute(core)) for core in cores]
+        inherited = [core.descriptor for core in self._cores if core.descriptor is not None]
+        self._let_go = weakref.finalize(self, _close_all, inherited)
         self._exe = exe.absolute() if exe else None
         self._sysroot = sysroot.absolute() if sysroot else None
         self._crashed = crashed
@@ -108,7 +112,7 @@ class Unwinding:
             self._process = subprocess.Popen(
                 arguments,
                 env=self._environment(self._began + deadline_s * _OWN_SHARE),
-                pass_fds=[file.fileno() for file in files],
+                pass_fds=[*inherited, *(file.fileno() for file in files)],
                 cwd="/proc/self/fdinfo",  # relative names in a core find nothing there
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -118,7 +122,8 @@ class Unwinding:
         except OSError as exc:
             _close(files)
             raise ToolFailed(f"{gdb} cannot be run: {exc.strerror or exc}", REMEDY) from exc
-        self._end = weakref.finalize(self, _end, self._process, files)
+        self._child = Child(self._process)
+        self._end = weakref.finalize(self, _end, self._child, files)
         quiet.pass_on(self._process.pid)
         # A hostile core can crash gdb; that crash needs no core of its own.
         with contextlib.suppress(OSError, ValueError):
@@ -138,7 +143,7 @@ class Unwinding:
         if self._crashed is not None:
             own["POSTMORTEM_CRASHED"] = str(self._crashed)
         if others:
-            further = [[str(core), str(path), unlisted(core, self._sysroot)] for core, path in others]
+            further = [[core.name, str(path), unlisted(core, self._sysroot)] for core, path in others]
             own["POSTMORTEM_STACKS_NEXT"] = json.dumps([str(self._exe), further])
         return {**environment(), **own, "TERM": "dumb", "LC_ALL": "C.UTF-8"}
 
@@ -146,13 +151,13 @@ class Unwinding:
         """Waits until gdb has ended or its time is over. Call it once for each core (none named: the first); see
         ``unwind`` for what it raises."""
         ending = self._wait()
-        wanted = self._cores[0] if core is None else core.absolute()
-        return assess(self._found.get(wanted, Transcript()), wanted, self._exe, self._sysroot, ending)
+        wanted = self._cores[0] if core is None else self._named(core)
+        return assess(self._found[wanted.path], wanted, self._exe, self._sysroot, ending)
 
     def missed(self, core: Path) -> bool:
         """Waits as ``collect`` does: has gdb ended of its own accord without a word of this core, which was not the
         first? Then it is to be had alone: an older gdb takes one at a time, or another core has crashed it."""
-        return self._unheard(core) and core.absolute() != self._cores[0] and not self._out_of_time()
+        return self._unheard(core) and self._named(core) != self._cores[0] and not self._out_of_time()
 
     def too_late_for(self, core: Path) -> bool:
         """Waits as ``collect`` does: was the time over before gdb came to this core?"""
@@ -161,6 +166,9 @@ class Unwinding:
     def _unheard(self, core: Path) -> bool:
         self._wait()
         return not self._found[core.absolute()].announced
+
+    def _named(self, core: Path) -> CoreFile:
+        return next(each for each in self._cores if each.path == core.absolute())
 
     def _out_of_time(self) -> bool:
         """Killed at the deadline, or ended by itself a little before it."""
@@ -176,20 +184,23 @@ class Unwinding:
             self._process.wait(max(0.0, self._until - time.monotonic()))
         except subprocess.TimeoutExpired:
             late = True
-            _kill(self._process)
+            self._child.kill()
         seconds = time.monotonic() - self._began
         self._reader.join(1.0)
         try:
-            self._found = {core: read_transcript(path) for core, path in self._outputs.items()}
+            self._found = {core.path: read_transcript(path) for core, path in self._outputs.items()}
         finally:
-            self.close()
+            self._end()
         said = bytes(self._stderr).decode("utf-8", "replace")
+        for core in self._cores:
+            said = core.renamed(said)
         self._ending = Ending(seconds, late, self._process.returncode, said)
         return self._ending
 
     def close(self) -> None:
-        """Ends gdb if it still runs. May be called again."""
+        """Ends gdb if it still runs, after which no core can be collected any more. May be called again."""
         self._end()
+        self._let_go()
         self._reader.join(1.0)
 
     def __enter__(self) -> Unwinding:
@@ -201,8 +212,8 @@ class Unwinding:
         self.close()
 
 
-def _end(process: subprocess.Popen[bytes], files: Sequence[IO[bytes]]) -> None:
-    _kill(process)
+def _end(child: Child, files: Sequence[IO[bytes]]) -> None:
+    child.kill()
     _close(files)
 
 
@@ -211,22 +222,24 @@ def _close(files: Sequence[IO[bytes]]) -> None:
         file.close()
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kills gdb and whatever it started; not once it has been waited for, its number may be another's by then."""
-    if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+def _held(core: CoreFile) -> CoreFile:
+    """The core with a descriptor of our own, where it has one."""
+    return core if core.descriptor is None else core._replace(descriptor=os.dup(core.descriptor))
 
 
-def command(gdb: Path, core: Path, exe: Optional[Path], sysroot: Optional[Path]) -> List[str]:
+def _close_all(descriptors: Sequence[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def command(gdb: Path, core: CoreFile, exe: Optional[Path], sysroot: Optional[Path]) -> List[str]:
     """gdb's argument list."""
     arguments = [str(gdb), "-nx", "-batch", "-q"]
     for setting in (*settings(core, sysroot), *_QUICKER):
         arguments += ["-iex", setting]
     if exe is not None:
         arguments.append(f"--se={exe}")
-    return [*arguments, f"--core={core}", "-x", str(places.shipped("gdb") / "stacks.py")]
+    return [*arguments, f"--core={core.name}", "-x", str(places.shipped("gdb") / "stacks.py")]
 
 
 def _drain(stream: IO[bytes], kept: bytearray) -> None:

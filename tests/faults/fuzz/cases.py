@@ -115,7 +115,7 @@ def _child(writer: int, base: Base, damage: Damage, with_locals: bool, gdb: bool
     try:
         with _target(base.core, damage, gdb) as core:
             if not gdb:
-                _limit(base.core.stat().st_size, seconds)
+                _limit(seconds)
             answer = analysed(core, with_locals, gdb)
         signal.setitimer(signal.ITIMER_PROF, 0)
     except TookTooLong:
@@ -140,13 +140,12 @@ def _target(core: Path, damage: Damage, gdb: bool) -> Iterator[Path]:
         yield copy
 
 
-def _limit(size: int, seconds: float) -> None:
-    """The core itself is mapped, and counts as address space but not as memory."""
+def _limit(seconds: float) -> None:
     gc.freeze()
     signal.signal(signal.SIGPROF, _late)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    room = pages * mmap.PAGESIZE + 2 * size + MEMORY
+    room = pages * mmap.PAGESIZE + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (room, room))
 
 

@@ -1,5 +1,5 @@
-"""What is done to a core: bytes laid over it and an earlier end. It is laid over the mapped file, page by page as the
-kernel copies on write, or, for gdb, over a sparse copy."""
+"""What is done to a core: bytes laid over it and an earlier end. It is laid over what is read of the file or, for gdb, over a
+sparse copy."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from postmortem.foreign.files import FileView, open_regular
 from postmortem.memory import NotElf, elfcore
-from postmortem.memory.elf import EHDR, NHDR, PHDR, PT_LOAD, PT_NOTE, Segment, map_file, parse_header, parse_segments
+from postmortem.memory.elf import EHDR, NHDR, PHDR, PT_LOAD, PT_NOTE, Segment, open_elf, parse_header, parse_segments
 
 from .bases import stored_ranges
 
@@ -75,28 +76,36 @@ def _notes(data: mmap.mmap, segment: Segment) -> List[range]:
     return found
 
 
-def lay_over(core: Path, damage: Damage) -> None:
-    """From now on, in this process, the core reads as damaged; the file stays as it is."""
-    plain = map_file
+class _Damaged(FileView):
+    """A file that reads as damaged."""
 
-    def damaged(path: str) -> mmap.mmap:
-        if path != str(core):
-            return plain(path)
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            size = os.fstat(fd).st_size
-            kept = size if damage.end is None else min(size, damage.end)
-            if kept < EHDR.size:
-                raise NotElf("too short for an ELF header")
-            data = mmap.mmap(fd, kept, access=mmap.ACCESS_COPY)
-        finally:
-            os.close(fd)
-        for at, patch in damage.patches:
-            part = patch[: max(0, kept - at)]
-            data[at : at + len(part)] = part
+    def __init__(self, descriptor: int, damage: Damage) -> None:
+        super().__init__(descriptor)
+        self._patches = damage.patches
+        if damage.end is not None:
+            self._size = min(self._size, damage.end)
+
+    def read(self, start: int, size: int) -> bytes:
+        data = super().read(start, size)
+        for at, patch in self._patches:
+            low, high = max(at, start), min(at + len(patch), start + len(data))
+            if low < high:
+                data = data[: low - start] + patch[low - at : high - at] + data[high - start :]
         return data
 
-    setattr(elfcore, "map_file", damaged)  # noqa: B010 - a plain assignment is refused: it is imported there
+
+def lay_over(core: Path, damage: Damage) -> None:
+    """From now on, in this process, the core reads as damaged; the file stays as it is."""
+
+    def damaged(path: str, descriptor: Optional[int] = None) -> FileView:
+        if path != str(core):
+            return open_elf(path, descriptor)
+        view = _Damaged(open_regular(path), damage)
+        if len(view) < EHDR.size:
+            raise NotElf("too short for an ELF header")
+        return view
+
+    setattr(elfcore, "open_elf", damaged)  # noqa: B010 - a plain assignment is refused: it is imported there
 
 
 def write_damaged(core: Path, damage: Damage, to: Path) -> None:

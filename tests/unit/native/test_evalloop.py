@@ -34,6 +34,9 @@ class _Elf:
     def section(self, name: str) -> Optional[Section]:
         return self.sections.get(name)
 
+    def table(self, offset: int, size: int) -> bytes:
+        return self.data[offset : offset + size]
+
     def symbol(self, name: str) -> Optional[int]:
         return HOT if name == LOOP else None
 

@@ -12,6 +12,7 @@ import pytest
 
 from postmortem.errors import ToolFailed, ToolMissing
 from postmortem.native import locate, may_share, start, unwind
+from postmortem.native.corefile import CoreFile
 from postmortem.native.locate import VARIABLE, find_gdb
 from postmortem.native.unwinding import command
 
@@ -205,7 +206,7 @@ def test_gdb_starts_where_no_files_are_without_the_user_s_python(gdb, core, monk
 
 def test_the_command_line_lets_the_core_run_nothing():
     """No start-up files, auto-loading or debuginfod, and names that look like options stay names."""
-    arguments = command(Path("/usr/bin/gdb"), Path("/tmp/-core"), Path("/tmp/-exe"), None)
+    arguments = command(Path("/usr/bin/gdb"), CoreFile(Path("/tmp/-core")), Path("/tmp/-exe"), None)
     assert {"-nx", "-batch", "set auto-load off", "set debuginfod enabled off"} <= set(arguments)
     assert {"--core=/tmp/-core", "--se=/tmp/-exe"} <= set(arguments)
     assert not any("readnever" in argument for argument in arguments)
@@ -215,7 +216,7 @@ def test_a_sysroot_cannot_carry_commands():
     """gdb takes each line of a setting for a command."""
     with pytest.raises(ToolFailed, match="rename"):
         try:
-            command(Path("gdb"), Path("/core"), None, Path("/tmp/x\nshell touch /tmp/y"))
+            command(Path("gdb"), CoreFile(Path("/core")), None, Path("/tmp/x\nshell touch /tmp/y"))
         except ToolFailed as exc:
             raise ToolFailed(exc.sentence()) from exc
 
