@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Dict, List, Optional, Sequence, Type, cast
 
-from .. import places, quiet
+from .. import places, quiet, signalling
 from ..errors import ToolFailed, ToolMissing
 from .assess import Ending, assess
 from .locate import REMEDY, find_gdb, remedy
@@ -215,7 +215,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     """Kills gdb and whatever it started; not once it has been waited for, its number may be another's by then."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+            signalling.send_to_group(process.pid, signal.SIGKILL)
         process.wait()
 
 
