@@ -281,6 +281,7 @@ class Watch(Command):
 
     def __init__(self, pid: int) -> None:
         super().__init__(pid, False, False, block_signals())
+        self.alone = False  # its descendants are left out: they are too many, or everybody
 
     def send(self, number: int) -> None:
         """What is sent to us is meant for us."""
