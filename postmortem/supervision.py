@@ -21,6 +21,8 @@ import time
 from pathlib import Path
 from typing import Callable, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Tuple
 
+from . import signalling
+
 _PR_SET_PDEATHSIG = 1
 #: How long the child has to end once a signal was passed on that asks for it, or it was killed.
 _PATIENCE_S = 3.0
@@ -76,8 +78,7 @@ def run_apart(work: Callable[[], int], waiting: Waiting, until: float = float("i
             return Ended(None if late else status[0], status[1], late, asked)
         left = end_by - time.monotonic()
         if left <= 0:
-            # an unreaped child: the number is still its own
-            os.kill(pid, signal.SIGKILL)
+            signalling.send_to_child(pid, signal.SIGKILL)  # it was not collected: the number is still its own
             late = late or asked is None
             if time.monotonic() > end_by + _PATIENCE_S:  # a system call that nothing ends: it is left to itself
                 return Ended(None, None, True, asked)
@@ -86,7 +87,7 @@ def run_apart(work: Callable[[], int], waiting: Waiting, until: float = float("i
         if number is not None:
             asked = asked or number
             end_by = min(end_by, time.monotonic() + waiting.patience_s)
-            os.kill(pid, number)
+            signalling.send_to_child(pid, number)
 
 
 def _be_the_child(work: Callable[[], int], parent: int) -> NoReturn:
@@ -206,7 +207,7 @@ def _collect(pid: int) -> Optional[Tuple[Optional[int], Optional[int]]]:
 def _end_by(number: int) -> None:
     """As if nobody had taken the signal; nothing happens where it is ignored."""
     signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
+    signalling.send_to_ourselves(number)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (number,))
 
 

@@ -16,14 +16,16 @@ from .. import errors
 from ..bundle import Bundle, Step, refuse_if_taken
 from . import cgroups, ending, fallbacks, procfs
 from .command import ENDING, ONE_WISH_S, Command, Watch
-from .options import Options
-from .session import Session, to_end
+from .options import MOST_DESCENDANTS, Options
+from .session import Session, members_of, processes, to_end
 
 Say = Callable[[str], None]
 
 _MOST_TAKEN = 10_000
 #: Names that are tried when the default one is taken.
 _MOST_GUESSED = 10
+#: The first process of a pid namespace, which adopts all others.
+INIT = 1
 
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*")
 #: Of the options of a cluster the first that takes a value takes what follows.
@@ -74,6 +76,8 @@ def create(command: Command, options: Options, number: Optional[int], say: Say) 
 def fill(bundle: Bundle, command: Command, options: Options, say: Say, tell: Say) -> None:
     """Captures into the bundle; ``tell`` hears of each step. Raises CaptureFailed when it cannot be written."""
     say(f"{_reason(command, options)} into {bundle.path}")
+    if isinstance(command, Watch):
+        _leave_descendants_out(command, options, bundle, say)
     if not command.goes_on:  # on demand the diagnosis has a budget of its own
         options = _bounded(options, bundle, say)
     try:
@@ -82,6 +86,23 @@ def fill(bundle: Bundle, command: Command, options: Options, say: Say, tell: Say
         raise errors.CaptureFailed(f"the bundle cannot be written: {exc}", "choose another place with -o DIR") from None
     if bundle.unsaved is not None:
         say(f"{bundle.path} is not complete: {bundle.unsaved.strerror}")
+
+
+def _leave_descendants_out(command: Watch, options: Options, bundle: Bundle, say: Say) -> None:
+    """Every process of a machine, or a crowd, is not stopped because one of them was named."""
+    command.alone = False
+    count = len(members_of(command)) - 1
+    if options.tree or not (count > MOST_DESCENDANTS or (count > 0 and command.pid == INIT)):
+        return
+    command.alone = True
+    crowd = "every process descends from it" if command.pid == INIT else f"it has {count} descendants"
+    say(f"capturing process {command.pid} alone, since {crowd}: --tree takes all of them")
+    step = Step("processes", "the tree")
+    step.leave_out(
+        f"process {command.pid} was captured without its descendants: {processes(count)}",
+        f"postmortem capture --pid {command.pid} --tree takes all of them",
+    )
+    bundle.record(step)
 
 
 def _bounded(options: Options, bundle: Bundle, say: Say) -> Options:

@@ -12,6 +12,7 @@ import signal
 import time
 from typing import Callable, Dict, List, Optional, Tuple
 
+from .. import signalling
 from ..bundle import Bundle
 from ..quiet import be_quiet
 from ..supervision import Ended
@@ -56,6 +57,8 @@ class Diagnoses:
             return False
         if pid == 0:
             self._be_the_child(captured, turn, quiet)
+        with contextlib.suppress(OSError):  # the child does so too: whichever comes first, it leads a group from now on
+            os.setpgid(pid, pid)
         self._command.helpers[pid] = None
         self._children[pid] = captured[0]
         os.close(held)
@@ -80,7 +83,7 @@ class Diagnoses:
         for number in (signal.SIGTERM, signal.SIGKILL):
             for pid in self._running():
                 with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(pid, number)
+                    signalling.send_to_group(pid, number)
             self._command.interrupted = None
             if self._command.wait_for_helpers(list(self._children), time.monotonic() + _PATIENCE_S):
                 return

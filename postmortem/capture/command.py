@@ -203,13 +203,23 @@ class Command:
 
     # ------------------------------------------------------------------ signals
 
+    @property
+    def leads_group(self) -> bool:
+        """Whether the command has a group of its own whose id is certainly still that group's: it was not waited for yet."""
+        return self.own_group and self.status is None
+
     def send(self, number: int) -> None:
-        """To the command's group when it has its own, else to the command alone."""
+        """To the command's group when it has its own, else to the command alone; to nobody once it has ended and was
+        waited for: its id may be another's by then."""
+        if self.status is not None:
+            return
+        from .. import signalling  # noqa: PLC0415 - most commands are never signalled
+
         try:
             if self.own_group:
-                os.killpg(self.pid, number)
+                signalling.send_to_group(self.pid, number)
             else:
-                os.kill(self.pid, number)
+                signalling.send_to_child(self.pid, number)
         except (ProcessLookupError, PermissionError):
             pass
 
@@ -248,8 +258,7 @@ class Command:
         began = time.monotonic()
         if self.own_group:
             self.send(number)
-        os.kill(os.getpid(), number)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, (number,))  # stops here
+        _signal_ourselves(number)  # stops here
         signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
         if self.own_group:
             self.send(signal.SIGCONT)
@@ -264,8 +273,7 @@ class Command:
             _soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
             resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # the core that counts is the command's
             signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, (number,))
+            _signal_ourselves(number)
 
 
 class Watch(Command):
@@ -273,6 +281,7 @@ class Watch(Command):
 
     def __init__(self, pid: int) -> None:
         super().__init__(pid, False, False, block_signals())
+        self.alone = False  # its descendants are left out: they are too many, or everybody
 
     def send(self, number: int) -> None:
         """What is sent to us is meant for us."""
@@ -291,6 +300,14 @@ class Watch(Command):
                 continue
             if ended:
                 self._note(ended, status)
+
+
+def _signal_ourselves(number: int) -> None:
+    """With a signal that is blocked until then."""
+    from .. import signalling  # noqa: PLC0415
+
+    signalling.send_to_ourselves(number)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (number,))
 
 
 def _taken(demand: int | None) -> set[int]:

@@ -55,12 +55,17 @@ class Frozen(NamedTuple):
 
 
 def freeze_and_copy(
-    freezer: Freezer, jobs: Dict[int, Job], limits: Limits, open_core: Opener, newcomer: Optional[Callable[[int], Job]]
+    freezer: Freezer,
+    jobs: Dict[int, Job],
+    limits: Limits,
+    open_core: Opener,
+    newcomer: Optional[Callable[[int], Job]],
+    alone: bool = False,
 ) -> Frozen:
     """The work during the stop; runs in the tracer's thread.
 
     ``newcomer(pid)`` makes the job of a process that the tree started meanwhile, or that runs another program now; without
-    it only those of ``jobs`` are stopped.
+    it only those of ``jobs`` are stopped. ``alone``: what they start is left alone.
     ``open_core(pid)`` is called during the stop for large copies only. Raises CaptureFailed when the disk would not hold
     them.
     """
@@ -74,7 +79,7 @@ def freeze_and_copy(
         job.source.warm(job.ranges, job.look.mappings)
     arena = memcopy.Arena(min(int(expected * _SLACK), limits.memory) + _SPARE)
 
-    freezer.stop(jobs, also_children=newcomer is not None)
+    freezer.stop(jobs, also_children=newcomer is not None and not alone)
     images, refused = _images(freezer, jobs, newcomer)
     room = limits.memory
     for pid, each in sorted(images.items(), key=lambda item: item[1].bytes):  # most processes, before a large one

@@ -118,6 +118,7 @@ class Capture:
         self._rehearse_until = time.monotonic() + self._share
         self._pauses: List[float] = []
         self._overtaken = False
+        self._alone = isinstance(command, Watch) and command.alone
 
     def run(self, note: Callable[[int, Optional[int]], None]) -> Optional[float]:
         with self._bundle.step("freeze", "the tree") as step:
@@ -195,7 +196,7 @@ class Capture:
                 self._command.asked_to_end,
             )
             frozen = core.freeze_and_copy(
-                freezer, jobs, limits, self._open_core, self._newcomer if also_children else None
+                freezer, jobs, limits, self._open_core, self._newcomer if also_children else None, alone=self._alone
             )
             self._overtaken = self._overtaken or freezer.overtaken
             return frozen

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import time
-from typing import Callable, List
+from typing import Callable, List, Optional, Set, Tuple
 
+from .. import signalling
 from .command import Command
 from .tree import Member
 
@@ -42,21 +42,32 @@ def living(command: Command, members: Members) -> List[Member]:
 
 
 def _signal_all(command: Command, members: Members, number: int) -> None:
-    """The group at once, so that none of it can start another in between; then who is not in it. Stopped ones go on."""
+    """The group at once, so that none of it can start another in between; then who is not in it. Stopped ones go on.
+
+    Once the group's leader has been waited for, the group's id may be another's as soon as its last process has ended: then
+    each of its processes is signalled by itself, and what these have started since the first look is looked for once more.
+    """
     targets = living(command, members)
-    if command.own_group:
+    group = command.pid if command.leads_group else None
+    if group is not None:
         for each in (number, signal.SIGCONT):
-            _quietly(os.killpg, command.pid, each)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                signalling.send_to_group(group, each)
+    told = _tell_each(targets, group, number, set())
+    if group is None:
+        _tell_each(living(command, members), group, number, told)
+
+
+def _tell_each(
+    targets: List[Member], group: Optional[int], number: int, told: Set[Tuple[int, int]]
+) -> Set[Tuple[int, int]]:
+    """Signals those outside of ``group`` that were not ``told`` yet; returns all that have been."""
     for member in targets:
-        if not command.own_group or member.pgid != command.pid:
-            _quietly(os.kill, member.pid, number)
-            _quietly(os.kill, member.pid, signal.SIGCONT)
-
-
-def _quietly(send: Callable[[int, int], None], target: int, number: int) -> None:
-    # gone; or a set-user-id program, which _gone will report
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        send(target, number)
+        if member.pgid != group and (member.pid, member.start) not in told:
+            told.add((member.pid, member.start))
+            with contextlib.suppress(PermissionError):  # a set-user-id program, which _gone will report
+                signalling.send(member.pid, member.start, number, signal.SIGCONT)
+    return told
 
 
 def _gone(command: Command, members: Members, seconds: float) -> bool:

@@ -6,11 +6,12 @@ Each attempt is a step of the manifest. A process with samples needs no last loo
 
 from __future__ import annotations
 
-import os
+import contextlib
 import signal
 import time
 from typing import BinaryIO, Callable, ContextManager, Iterable, List
 
+from .. import signalling
 from ..bundle import Bundle, core_name
 from . import kernelcore, pyspy
 from .command import Command
@@ -55,27 +56,25 @@ def kernel_cores(bundle: Bundle, command: Command, members: Callable[[], List[Me
     if command.interrupted is not None or command.hurry_until is not None:
         return
     lacking = set(without_core(bundle))
-    pids = [member.pid for member in members() if member.alive and member.pid in lacking]
-    _hold(pids[:_MOST_CORES])
+    targets = [member for member in members() if member.alive and member.pid in lacking]
+    _hold(targets[:_MOST_CORES])
     until = time.monotonic() + _CORES_S
-    for position, pid in enumerate(pids):
-        with bundle.step("kernel-core", f"process {pid}") as step:
+    for position, member in enumerate(targets):
+        with bundle.step("kernel-core", f"process {member.pid}") as step:
             if position >= _MOST_CORES:
                 step.fail(f"no more than {_MOST_CORES} processes are made to leave a core by the kernel", "")
             elif time.monotonic() > until or command.interrupted is not None:
                 step.fail("there was no time for a core by the kernel", "")
             else:
-                kernelcore.take(command, pid, _opener(bundle, pid), bundle.folder.free)
+                kernelcore.take(command, member, _opener(bundle, member.pid), bundle.folder.free)
 
 
 def _opener(bundle: Bundle, pid: int) -> Callable[[], ContextManager[BinaryIO]]:
     return lambda: bundle.writing(core_name(pid))
 
 
-def _hold(pids: List[int]) -> None:
+def _hold(targets: List[Member]) -> None:
     """Nobody is to see the others end. The core of a process that was held shows what it waited in all the same."""
-    for pid in pids if len(pids) > 1 else ():
-        try:
-            os.kill(pid, signal.SIGSTOP)
-        except (ProcessLookupError, PermissionError):
-            continue
+    for member in targets if len(targets) > 1 else ():
+        with contextlib.suppress(PermissionError):
+            signalling.send(member.pid, member.start, signal.SIGSTOP)

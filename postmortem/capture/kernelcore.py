@@ -5,17 +5,18 @@ The last resort for a process that is going to be ended anyway and that nobody m
 
 from __future__ import annotations
 
-import contextlib
 import os
 import resource
 import signal
 import time
 from typing import BinaryIO, Callable, ContextManager
 
-from ..errors import CaptureFailed
+from .. import signalling
+from ..errors import CaptureFailed, TargetNotFound
 from ..memory import ElfCore, NotElf
 from . import corepattern, procfs, tree
 from .command import Command
+from .tree import Member
 
 #: Signals whose default is a core (signal(7)), those first that a program hardly ever expects.
 _DUMPING = (
@@ -35,11 +36,12 @@ _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 Opener = Callable[[], ContextManager[BinaryIO]]
 
 
-def take(command: Command, pid: int, open_core: Opener, room: int) -> None:
+def take(command: Command, member: Member, open_core: Opener, room: int) -> None:
     """Ends the process with a core, and moves that to where ``open_core`` says. ``room``: bytes free there.
 
-    Raises CaptureFailed, OSError; nothing is left behind elsewhere.
+    Raises CaptureFailed, TargetNotFound, OSError; nothing is left behind elsewhere.
     """
+    pid = member.pid
     expected = _size(pid)
     place = corepattern.place(pid)
     try:
@@ -50,8 +52,8 @@ def take(command: Command, pid: int, open_core: Opener, room: int) -> None:
                 f"the kernel's core of process {pid} needs {expected >> 20} MB, and {max(free, 0) >> 20} MB are free",
                 "make room where core_pattern points, and where the bundle lies",
             )
-        _allow(pid, free)
-        ended = _end(command, pid, number)
+        _allow(member, free)
+        ended = _end(command, member, number)
         _fetch(place, pid, open_core)
         if not ended:
             raise CaptureFailed(f"the kernel did not complete the core of process {pid} in time: it is cut short")
@@ -71,8 +73,12 @@ def _free(folder: int) -> int:
     return found.f_bavail * found.f_frsize
 
 
-def _allow(pid: int, free: int) -> None:
-    """Raises CaptureFailed."""
+def _allow(member: Member, free: int) -> None:
+    """Raises CaptureFailed; TargetNotFound when its id is another's by now. There is no prlimit(2) by descriptor: the start
+    time is compared right before it."""
+    pid = member.pid
+    if signalling.begun(pid) != member.start:
+        raise TargetNotFound(f"process {pid} ended before the kernel could write its core")
     try:
         _soft, hard = resource.prlimit(pid, resource.RLIMIT_CORE)
         most = free if hard == resource.RLIM_INFINITY else min(hard, free)
@@ -97,30 +103,28 @@ def _signal_for(pid: int) -> int:
     raise CaptureFailed(f"process {pid} handles every signal that would make it leave a core", "gcore, as root")
 
 
-def _end(command: Command, pid: int, number: int) -> bool:
-    """Returns when the process is gone; False when that took a KILL."""
-    for each in (number, signal.SIGCONT):
-        os.kill(pid, each)
+def _end(command: Command, member: Member, number: int) -> bool:
+    """Returns when the process is gone; False when that took a KILL. Raises PermissionError."""
+    signalling.send(member.pid, member.start, number, signal.SIGCONT)
     began = time.monotonic()
-    while _lives(command, pid):
+    while _lives(command, member):
         waited = time.monotonic() - began
-        if waited > (_PATIENCE_S if _is_dumping(pid) else _NO_ANSWER_S) or command.interrupted is not None:
+        if waited > (_PATIENCE_S if _is_dumping(member.pid) else _NO_ANSWER_S) or command.interrupted is not None:
             break
         command.pause(_POLL_S)
     else:
         return True
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+    signalling.send(member.pid, member.start, signal.SIGKILL)
     until = time.monotonic() + _KILLED_S
-    while _lives(command, pid) and time.monotonic() < until:
+    while _lives(command, member) and time.monotonic() < until:
         time.sleep(_POLL_S)
     return False
 
 
-def _lives(command: Command, pid: int) -> bool:
+def _lives(command: Command, member: Member) -> bool:
     command.reap()
-    found = tree.look(pid)
-    return found is not None and found.alive
+    found = tree.look(member.pid)
+    return found is not None and found.start == member.start and found.alive
 
 
 def _is_dumping(pid: int) -> bool:

@@ -13,9 +13,12 @@ import os
 import signal
 from typing import Dict, NamedTuple, Optional, Tuple
 
+from . import procfs
+
 _GETREGSET, _SEIZE, _INTERRUPT, _DETACH = 0x4204, 0x4206, 0x4207, 17
 _EVENT_STOP = 128
 _WALL = 0x40000000
+_ENDED = (1, 2, 3)  # CLD_EXITED, CLD_KILLED, CLD_DUMPED: os has all of them from Python 3.9 on
 _STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 
 NT_PRSTATUS, NT_FPREGSET = 1, 2
@@ -68,6 +71,11 @@ def detach(tid: int, signal: int) -> None:
 def poll_stop(tid: int) -> Optional[Stop]:
     """None while the thread has not stopped yet."""
     try:
+        found = os.waitid(os.P_PID, tid, os.WEXITED | os.WSTOPPED | os.WNOHANG | os.WNOWAIT | _WALL)
+        if found is None:
+            return None
+        if found.si_code in _ENDED and _is_our_child(tid):
+            return Stop(0, True)
         pid, status = os.waitpid(tid, _WALL | os.WNOHANG)
     except ChildProcessError:
         return Stop(0, True)
@@ -80,6 +88,15 @@ def poll_stop(tid: int) -> Optional[Stop]:
     # ptrace(2), "Group-stop": of a seized thread PTRACE_EVENT_STOP bears the stopping signal, else SIGTRAP
     stopped_by = number if event == _EVENT_STOP and number in _STOPPING else 0
     return Stop(0 if event else number, False, stopped_by)
+
+
+def _is_our_child(pid: int) -> bool:
+    """Whether it is a process that somebody else here waits for: its status, and its id, are theirs to give up."""
+    try:
+        status = procfs.status(f"/proc/{pid}")
+    except OSError:
+        return False
+    return status.get("Tgid") == str(pid) and status.get("PPid") == str(os.getpid())
 
 
 def register_set(tid: int, kind: int) -> bytes:

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Callable, Dict, List, Optional
 
+from .. import signalling
 from ..bundle import Bundle
 from ..foreign.files import read_descriptor
 from ..foreign.held import Folder
@@ -91,7 +92,7 @@ class Sampler:
 
     def stop(self, number: int) -> None:
         if self.status is None:
-            os.killpg(self.helper, number)
+            signalling.send_to_group(self.helper, number)
 
     def trace(self) -> bytes:
         """What it has written; empty when there is nothing."""

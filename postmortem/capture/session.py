@@ -26,11 +26,11 @@ _AFTERMATH_S, _LOOK_S = 0.2, 0.03
 def members_of(command: Command) -> List[tree.Member]:
     """The command's tree as it is now, without what has ended and is ours to collect."""
     command.reap()
-    root = command.pid if command.status is None else -1
     if isinstance(command, Watch):
-        return tree.members(root)
-    group = command.pid if command.own_group else None
-    return tree.members(root, adopted_by=os.getpid(), group=group, without=command.helpers)
+        found = tree.members(command.pid)
+        return [member for member in found if member.pid == command.pid] if command.alone else found
+    group, ended = command.pid if command.own_group else None, command.status is not None
+    return tree.members(command.pid, adopted_by=os.getpid(), group=group, without=command.helpers, ended=ended)
 
 
 def to_end(command: Command) -> List[tree.Member]:
@@ -43,7 +43,7 @@ def _silent(text: str) -> None:
     """Nobody wants to hear of the steps."""
 
 
-def _processes(count: int) -> str:
+def processes(count: int) -> str:
     return "1 process" if count == 1 else f"{count} processes"
 
 
@@ -130,7 +130,7 @@ class Session:
         pause = self._timings["pause_s"]
         if pause is not None:
             cores_there = sum(1 for pid in self.bundle.pids if self.bundle.has_core(pid))
-            self._tell(f"stopped {_processes(cores_there)} for {pause * 1e3:.3g} ms")
+            self._tell(f"stopped {processes(cores_there)} for {pause * 1e3:.3g} ms")
 
     def _see_whether_it_lives(self) -> None:
         """Who has ended meanwhile, by itself or because of us, has no core, or one that nobody expects of it."""
@@ -202,7 +202,8 @@ class Session:
                 self._describe(member.pid)
             if not self.facts:
                 step.fail("it ended just before it could be looked at", "give it a little more time with -t")
-        for pid, parent in tree.hidden_children(found).items():
+        hidden = {} if isinstance(self.command, Watch) and self.command.alone else tree.hidden_children(found)
+        for pid, parent in hidden.items():
             with self.bundle.step("processes", f"process {pid}") as step:
                 self.bundle.write_json(f"raw/proc/{pid}/process.json", facts.hidden_json(pid, parent))
                 step.fail(f"/proc hides it from this user: it is known as a child of {parent}, no more", facts.SHOW_ALL)
@@ -231,7 +232,7 @@ class Session:
         try:
             if self.options.observe > 0:
                 samplers.start(python, self.options.observe)
-            self._tell(f"watching {_processes(len(alive))} for {self.options.observe:g} s")
+            self._tell(f"watching {processes(len(alive))} for {self.options.observe:g} s")
             with self.bundle.step("window", "the tree") as step:
                 asked = probes.Probes(python, bool(self.options.observe))
                 seen = window.Window(alive, self.options.observe, self._alive)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import threading
@@ -17,6 +18,7 @@ from pathlib import Path
 from shutil import which
 from typing import AbstractSet, BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, cast
 
+from .. import signalling
 from ..errors import PermissionRefused, TargetNotFound, ToolFailed, ToolMissing, UsageError
 
 PREFIX = "coredumpctl:"
@@ -111,14 +113,16 @@ class _Run:
     def __init__(self, process: subprocess.Popen[bytes], errors: BinaryIO, where: Where) -> None:
         self.out = cast(BinaryIO, process.stdout)
         self._process, self._errors, self._where = process, errors, where
+        self._began = signalling.begun(process.pid)
         self.late = False
 
     def kill(self) -> None:
         self._process.kill()
 
     def stop(self) -> None:
+        """From another thread, while ours may just have waited for it: then its id may be another's."""
         self.late = True
-        self.kill()
+        signalling.send(self._process.pid, self._began, signal.SIGKILL)
 
     def end(self) -> str:
         """What it said on stderr, when all of its output is read. Raises what ``entries`` names."""

@@ -12,6 +12,8 @@ from ..errors import NotACore, TargetNotFound, ToolFailed, ToolMissing
 from ..evidence import Evidence, Gap, NativeFrame, Process, Timings, Trigger
 from ..evidence import replace as changed
 from ..memory import ElfCore, NotElf
+from ..memory.elf import ET_CORE, OtherWidth
+from ..memory.machines import READ
 from ..native import CoreFile, NativeStacks, Unwinding, start
 from ..native.evalloop import named
 from ..native.nearest import without_guesses
@@ -39,7 +41,7 @@ def from_core(
     """Evidence of a lone core file. ``meanwhile`` is called when there is nothing left to do but to wait for gdb.
     Raises TargetNotFound, NotACore."""
     began = time.monotonic()
-    core = open_core(path, sysroot)
+    core = open_to_read(path, sysroot)
     pid = core.pid or (core.threads[0].tid if core.threads else 0)
     how = How(exe, sysroot, with_locals, progress, meanwhile)
     opened = with_program(core, pid, None, how)._replace(crashed=True)
@@ -91,8 +93,25 @@ def open_core(path: Path, sysroot: Optional[Path]) -> ElfCore:
         raise NotACore(f"{path} is a directory without a manifest.json", "name a core file or a bundle") from None
     except OSError as exc:
         raise NotACore(f"{path} cannot be read: {exc.strerror}", "check its permissions") from None
+    except OtherWidth as exc:
+        if exc.kind != ET_CORE:
+            raise NotACore(f"{path} is not a core file: {exc}", "name a core file or a bundle") from None
+        raise _of_another_machine(path, exc.machine, "gdb-multiarch") from None
     except (NotElf, ValueError) as exc:
         raise NotACore(f"{path} is not a core file: {exc}", "name a core file or a bundle") from None
+
+
+def open_to_read(path: Path, sysroot: Optional[Path]) -> ElfCore:
+    """As ``open_core``; raises NotACore also for a core of a machine on which nothing but gdb could read it."""
+    core = open_core(path, sysroot)
+    if core.machine_name in READ:
+        return core
+    core.close()
+    raise _of_another_machine(path, core.machine_name, "`postmortem debug` with gdb-multiarch")
+
+
+def _of_another_machine(path: Path, machine: str, how: str) -> NotACore:
+    return NotACore(f"{path} is a core of {machine}: only {' and '.join(READ)} are read", f"{how} shows its native stacks")
 
 
 class Opened(NamedTuple):

@@ -13,7 +13,7 @@ from ..evidence import Gap, Process
 from ..native import Unwinding, may_share
 from . import schedule
 from .coreless import read_without_core
-from .cores import Begun, How, Opened, begin, finish, open_core, start_gdb, with_program
+from .cores import Begun, How, Opened, begin, finish, open_to_read, start_gdb, with_program
 from .kinship import Trace, with_kinship
 from .raw import Raw, kept_root
 from .sharing import with_sharers
@@ -102,7 +102,7 @@ class _Readings:
         self._how.progress(f"process {pid}")
         try:
             how = self._how_for(pid)
-            core = open_core(path, how.sysroot)
+            core = open_to_read(path, how.sysroot)
         except PostmortemError as exc:
             self._read_without_core(pid, [Gap("core", f"process {pid}", str(exc), exc.next or None)])
             return

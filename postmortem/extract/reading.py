@@ -8,7 +8,6 @@ from ..cpython.interpreter import Python
 from ..cpython.runtime import NoInterpreter
 from ..evidence import Gap
 from ..memory import CoreThread, ElfCore
-from ..memory.machines import READ
 from .process import Reader
 from .raw import NO_RAW, Raw
 from .scripts import located, script_directory
@@ -52,11 +51,6 @@ def _replace_lost_threads(core: ElfCore, python: Optional[Python], gaps: List[Ga
 
 
 def _python(core: ElfCore, gaps: List[Gap]) -> Optional[Python]:
-    if core.machine_name not in READ:
-        read = " and ".join(READ)
-        gaps.append(Gap("cpython", core.path, f"a core of {core.machine_name}: only {read} are read so far",
-                        "`postmortem debug` with gdb-multiarch shows its native stacks"))  # fmt: skip
-        return None
     try:
         return Python(core)
     except NoInterpreter as exc:

@@ -39,11 +39,25 @@ MAX_TABLE = 256 << 20
 _NOTES_AT_ONCE = 1 << 18
 SHT_SYMTAB, SHT_DYNSYM = 2, 11
 
-MACHINES = {3: "i386", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv64", 21: "ppc64", 22: "s390x"}
+#: e_machine (<linux/elf-em.h>) → name of the 64-bit little-endian one; of the others where that differs.
+MACHINES = {
+    3: "i386", 8: "mips64el", 20: "ppc", 21: "ppc64le", 22: "s390x", 40: "arm", 62: "x86-64", 183: "aarch64",
+    243: "riscv64", 258: "loongarch64",
+}  # fmt: skip
+_OTHERWISE = {8: "mips", 21: "ppc64", 243: "riscv", 258: "loongarch"}
 
 
 class NotElf(Exception):
     """Not an ELF64 little-endian file; the message says what it is instead."""
+
+
+class OtherWidth(NotElf):
+    """An ELF file of 32 bits, or big-endian. ``kind``: its e_type; ``machine``: a name, with what is different."""
+
+    def __init__(self, kind: int, machine: int, width: str, order: str) -> None:
+        super().__init__(f"not 64-bit little-endian but {width} {order}")
+        name = _OTHERWISE.get(machine) or MACHINES.get(machine, f"ELF machine {machine}")
+        self.kind, self.machine = kind, f"{name} ({width} {order})"
 
 
 class Segment(NamedTuple):
@@ -75,7 +89,10 @@ def parse_header(data: bytes) -> Tuple[int, int, int, int, int, int, int, int]:
     if ident[4] != 2 or ident[5] != 1:
         width = {1: "32-bit", 2: "64-bit"}.get(ident[4], "neither 32-bit nor 64-bit")
         order = {1: "little-endian", 2: "big-endian"}.get(ident[5], "of no byte order")
-        raise NotElf(f"not 64-bit little-endian but {width} {order}")
+        if ident[4] not in (1, 2) or ident[5] not in (1, 2):
+            raise NotElf(f"not 64-bit little-endian but {width} {order}")
+        kind, machine = struct.unpack_from("<HH" if ident[5] == 1 else ">HH", data, 16)
+        raise OtherWidth(kind, machine, width, order)
     if (phnum and phsize != PHDR.size) or (shnum and shsize != _SHDR.size):
         raise NotElf("header sizes that ELF64 does not have")
     return kind, machine, entry, phoff, phnum, shoff, shnum, shstr

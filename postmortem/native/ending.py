@@ -4,9 +4,10 @@ what waits in it dies only when that answers. It is given a moment and then left
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import subprocess
+
+from .. import signalling
 
 #: Seconds that what was killed may take to end.
 DIES_S = 5.0
@@ -24,7 +25,7 @@ class Child:
         if self._left_behind or self.process.poll() is not None:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+            signalling.send_to_group(self.process.pid, signal.SIGKILL)
         self._left_behind = not ended(self.process, DIES_S)
 
 

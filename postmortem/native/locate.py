@@ -20,6 +20,7 @@ _MACHINES = {
     "x86-64": ("x86_64", "i386:x86-64"),
     "aarch64": ("aarch64", "aarch64"),
     "riscv64": ("riscv64", "riscv:rv64"),
+    "ppc64le": ("ppc64le", "powerpc:common64"),
 }
 _ASKED_S = 10
 

@@ -17,6 +17,7 @@ from typing import Any, Dict, Optional
 
 import pytest
 
+from .. import signalling
 from . import page
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -47,6 +48,8 @@ class Watchdog:
             os.close(descriptor)
         if not self._pid:
             raise pytest.UsageError("postmortem's watchdog did not start: see above; --postmortem-timeout 0 does without")
+        #: It is no child of ours: should it end before us, its id may be another's.
+        self._began = signalling.begun(self._pid)
         _let_it_trace(self._pid)
 
     @property
@@ -58,12 +61,12 @@ class Watchdog:
         """There is a limit shorter than all before."""
         if self._pid:
             with contextlib.suppress(OSError):
-                os.kill(self._pid, signal.SIGUSR1)
+                signalling.send(self._pid, self._began, signal.SIGUSR1)
 
     def close(self) -> None:
         if self._pid:
             with contextlib.suppress(OSError):
-                os.kill(self._pid, signal.SIGTERM)
+                signalling.send(self._pid, self._began, signal.SIGTERM)
 
 
 def _told(config: pytest.Config, worker: Optional[str], number: int) -> Dict[str, Any]:

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
+from .. import signalling
 from . import answer, page
 from .answer import Answer
 from .watchdog import Target
@@ -106,7 +107,7 @@ def _examine(told: Dict[str, Any], place: Path, limit: float) -> str:
         until = time.monotonic() + _EXAMINATION_S
         while os.waitpid(pid, os.WNOHANG) == (0, 0):
             if time.monotonic() > until:
-                os.killpg(pid, signal.SIGKILL)
+                signalling.send_to_group(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
                 break
             time.sleep(_LOOK_S)

@@ -78,11 +78,12 @@ class Target:
         return bool(mask) and bool(int(mask, 16) >> (number - 1) & 1)
 
     def signal(self, number: int) -> None:
-        if self.alive:
-            try:
-                os.kill(self.pid, number)
-            except OSError:
-                pass  # it has just ended
+        from .. import signalling  # noqa: PLC0415 - most watchdogs never need it
+
+        try:
+            signalling.send(self.pid, int(self._start[0]) if self._start else None, number)
+        except OSError:
+            pass  # it may not be signalled
 
     def _status(self, key: str) -> str:
         try:

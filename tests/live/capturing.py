@@ -19,7 +19,8 @@ DRIVER = """
 import sys
 from postmortem.__main__ import capture
 def diagnose(bundle, stream, format, reports, **_):
-    stream.write(f"diagnosed {bundle.path} as {format} {list(reports)}\\n")
+    path = bundle.path
+    stream.write(f"diagnosed {path} as {format} {list(reports)}\\n")
 sys.exit(capture(sys.argv[1:], diagnose))
 """
 HANG_S = 60.0  # what takes longer than this hangs

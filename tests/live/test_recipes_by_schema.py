@@ -69,7 +69,7 @@ def test_what_kubernetes_reads() -> None:
     for container in pod["spec"]["containers"]:
         assert set(container) <= {"name", "image", "command", "securityContext"}
     assert pod["spec"]["containers"][1]["securityContext"] == {"capabilities": {"add": ["SYS_PTRACE"]}}
-    assert words_of(commands("kubernetes")[0]) == [["--pid", "1", "-o", "/tmp/hang"]]
+    assert words_of(commands("kubernetes")[0]) == [["--pid", "1", "--tree", "-o", "/tmp/hang"]]
 
 
 def test_what_bazel_reads(tmp_path: Path) -> None:

@@ -34,6 +34,23 @@ MAY_START_PROGRAMS = {"capture", "cores", "native", "demo", "doctor"}
 MAY_IMPORT_CLICK = {"cli", "options", "invocation"}  # kept out of cli for its length
 NEVER_REACHES = {"capture": "classify"}  # not even through others: __main__ joins the two
 
+#: The only module that signals processes by their numbers: it makes sure that they are the ones that were meant.
+SIGNALS = "signalling"
+MAY_SIGNAL_BY_NUMBER = {
+    SIGNALS: "this is what it is for",
+    "foreign.children": "its own children that nobody has waited for; it imports nothing of ours, since gdb runs it too",
+}
+SENDERS = {"os", "posix", "signal", "_signal"}
+BY_NUMBER = {"kill", "killpg", "pidfd_send_signal", "pthread_kill", "raise_signal", "sigqueue", "tgkill"}
+BY_OBJECT = {"kill", "terminate", "send_signal"}
+#: Who may call these methods of a Popen: it sends nothing once its process has been waited for, and an unreaped child keeps
+#: its number. None of them is called while another thread may wait for the same process.
+MAY_SIGNAL_POPEN = {
+    "cores.codecs": "the tool that unpacks, by the generator that reads from it and alone waits for it",
+    "cores.journal": "journalctl, by the thread that waits for it; its timer goes by the number and the start time",
+    "native.interactive": "gdb, by the only thread that there is",
+}
+
 LONGEST = {"": 400, "classify.patterns": 150, "cli": 250}  # lines; DESIGN asks for ~300, ~150 and ~200
 
 # PyPI names of the dependencies as they are imported: Pythons before 3.10 do not list their own modules.
@@ -97,7 +114,7 @@ def violations(found: Mapping[str, Module]) -> List[str]:
     parts = {name.split(".")[0] for name in found}
     broken: List[str] = []
     for module in found.values():
-        broken += _own(module, parts) + _foreign(module) + _size(module)
+        broken += _own(module, parts) + _foreign(module) + _size(module) + _signals(module)
     for part, forbidden in NEVER_REACHES.items():
         broken += _reaches(found, part, forbidden)
     return broken
@@ -122,6 +139,27 @@ def _foreign(module: Module) -> List[str]:
     if module.part in STDLIB_ALONE:
         broken += [f"{module.name} imports {name}" for name in sorted(module.others) if not _standard(name)]
     return broken
+
+
+def _signals(module: Module) -> List[str]:
+    """Breaches of the rule that one module sends signals: every mention of a function that does, called or handed on."""
+    broken = []
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.ImportFrom) and node.module in SENDERS and module.name not in MAY_SIGNAL_BY_NUMBER:
+            broken += [f"{module.name} imports {node.module}.{a.name}" for a in node.names if a.name in BY_NUMBER | {"*"}]
+        elif isinstance(node, ast.Attribute):
+            if isinstance(node.value, ast.Name) and node.value.id in SENDERS:
+                if node.attr in BY_NUMBER and module.name not in MAY_SIGNAL_BY_NUMBER:
+                    broken.append(f"{module.name} uses {node.value.id}.{node.attr}, which only {SIGNALS} may")
+            elif node.attr in BY_OBJECT and not _is_ours(node, module) and module.name not in MAY_SIGNAL_POPEN:
+                broken.append(f"{module.name} uses .{node.attr}, and is not listed in MAY_SIGNAL_POPEN")
+    return broken
+
+
+def _is_ours(node: ast.Attribute, module: Module) -> bool:
+    """A method of the module's own, called through self."""
+    mine = isinstance(node.value, ast.Name) and node.value.id == "self"
+    return mine and any(isinstance(n, ast.FunctionDef) and n.name == node.attr for n in ast.walk(module.tree))
 
 
 def _standard(name: str) -> bool:
@@ -203,6 +241,11 @@ def test_what_gdb_uses_of_other_parts_needs_the_standard_library_alone(name: str
         ("capture.command", "from ..classify import engine", "capture reaches classify through capture.command"),
         ("cli", "x = 1\n" * 251, "cli has 251 lines, more than 250"),
         ("classify.patterns.x", "x = 1\n" * 151, "classify.patterns.x has 151 lines, more than 150"),
+        ("native", "import os\nos.killpg(1, 9)", "native uses os.killpg, which only signalling may"),
+        ("capture.ending", "import os\nf(os.kill)", "capture.ending uses os.kill, which only signalling may"),
+        ("pytesting", "import posix as os\nos.kill(1, 9)", "pytesting uses os.kill, which only signalling may"),
+        ("demo", "from os import kill as k", "demo imports os.kill"),
+        ("native", "process.terminate()", "native uses .terminate, and is not listed in MAY_SIGNAL_POPEN"),
         ("extract", "x = 1\n" * 401, "extract has 401 lines, more than 400"),
     ],
 )
@@ -231,6 +274,8 @@ def test_a_breach_through_others_is_caught() -> None:
         ("cpython.frames", "import struct\nfrom ..memory.base import Memory"),
         ("capture.command", "import subprocess"),
         ("cli", "import click"),
+        ("signalling", "import os\nos.kill(1, 9)"),
+        ("cores.codecs", "process.kill()"),
     ],
 )
 def test_what_is_allowed_passes(name: str, source: str) -> None:

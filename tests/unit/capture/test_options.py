@@ -89,6 +89,7 @@ def test_repeated_reports_and_a_flag() -> None:
         (["--pid", "12", "-k", "5"], "-k is for a command"),
         (["--signal", "TERM", "--pid", "12"], "-s is for a command"),
         (["--pid", "12", "--foreground"], "--foreground is for a command"),
+        (["--tree", "-t", "1", "x"], "--tree is for --pid"),
         (["-o", "", "-t1", "x"], "a name"),
         (["--format=", "-t1", "x"], "a name"),
         (["--report", "", "-t1", "x"], "a name"),

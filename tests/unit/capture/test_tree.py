@@ -122,3 +122,53 @@ def test_whose_parent_is_not_seen_is_not_written_off(machine: Machine) -> None:
     assert pids(found) == [10]
     machine.write(12, us)
     assert pids(found) == [10, 12]
+
+
+def test_another_process_with_the_roots_number_is_no_root(machine: Machine) -> None:
+    """A process that ended during the capture: who has its number later is a stranger, with all that descends from it."""
+    machine.start(10, 1, began=100)
+    machine.start(11, 10)
+    found = machine.tree(10)
+    assert pids(found) == [10, 11]
+    machine.end(10)
+    machine.write(11, 1)
+    machine.start(10, 1, began=200)
+    machine.start(12, 10)
+    assert pids(found) == [11]
+
+
+def test_a_group_that_got_the_number_of_ours_is_not_ours(machine: Machine) -> None:
+    """Once the command was waited for and nobody was left in its group, others may lead a group by that number."""
+    machine.start(50, 1)
+    machine.start(10, 50, pgid=10, sid=10)
+    machine.start(11, 10, pgid=11, sid=11)
+    found = machine.tree(10, adopted_by=50, group=10)
+    assert pids(found) == [10, 11]
+    machine.end(10)
+    machine.write(11, 50, pgid=11, sid=11)
+    machine.start(20, 1, pgid=10, sid=10)
+    assert pids_after(found) == [11]
+    machine.start(10, 1, pgid=10, sid=10, began=10)  # not even one that began at the same time, when ours was waited for
+    assert pids_after(found) == [11]
+
+
+def test_a_group_is_ours_as_long_as_somebody_was_in_it_all_the_time(machine: Machine) -> None:
+    """Its number is not given away meanwhile, so that newcomers in it are of the tree; a later process with the number of
+    the one that was in it proves nothing."""
+    machine.start(10, 1, pgid=10, sid=10)
+    machine.start(11, 10, pgid=10, sid=10, began=11)
+    found = machine.tree(10, group=10)
+    assert pids(found) == [10, 11]
+    machine.end(10)
+    machine.write(11, 1, pgid=10, sid=10, began=11)
+    machine.start(12, 1, pgid=10, sid=10)
+    assert pids_after(found) == [11, 12]
+    for pid in (11, 12):
+        machine.end(pid)
+    machine.start(11, 1, pgid=10, sid=10, began=99)
+    assert pids_after(found) == []
+
+
+def pids_after(found: Tree) -> List[int]:
+    """When the root has been waited for."""
+    return [member.pid for member in found.members((), ended=True)]
