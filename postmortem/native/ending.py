@@ -20,7 +20,7 @@ class Child:
         self.process = process
         self._left_behind = False
 
-    def kill(self) -> None:
+    def end(self) -> None:
         """Not once it has been waited for: its number may be another's by then."""
         if self._left_behind or self.process.poll() is not None:
             return

@@ -184,7 +184,7 @@ class Unwinding:
             self._process.wait(max(0.0, self._until - time.monotonic()))
         except subprocess.TimeoutExpired:
             late = True
-            self._child.kill()
+            self._child.end()
         seconds = time.monotonic() - self._began
         self._reader.join(1.0)
         try:
@@ -213,7 +213,7 @@ class Unwinding:
 
 
 def _end(child: Child, files: Sequence[IO[bytes]]) -> None:
-    child.kill()
+    child.end()
     _close(files)
 
 
