@@ -79,7 +79,7 @@ def freeze_and_copy(
         job.source.warm(job.ranges, job.look.mappings)
     arena = memcopy.Arena(min(int(expected * _SLACK), limits.memory) + _SPARE)
 
-    freezer.stop(jobs, also_children=newcomer is not None and not alone)
+    freezer.stop({pid: job.source.start for pid, job in jobs.items()}, also_children=newcomer is not None and not alone)
     images, refused = _images(freezer, jobs, newcomer)
     room = limits.memory
     for pid, each in sorted(images.items(), key=lambda item: item[1].bytes):  # most processes, before a large one

@@ -63,7 +63,7 @@ def capture(
     with Sources(bundle, command.pid) as sources:
         for member in members():
             if member.alive:
-                sources.open(member.pid)
+                sources.open(member.pid, member.start)
         if not sources.open_ones:
             return None
         return Capture(bundle, command, sources.open_ones, mode, machine, budget).run(note)
@@ -76,10 +76,11 @@ class Sources:
         self._bundle, self._root = bundle, root
         self.open_ones: Dict[int, Source] = {}
 
-    def open(self, pid: int) -> None:
+    def open(self, pid: int, start: int) -> None:
+        """Open one that began at ``start``; a failure is a step of the manifest."""
         with self._bundle.step("core", f"process {pid}", only_failure=True):
             try:
-                self.open_ones[pid] = Source(pid)
+                self.open_ones[pid] = Source(pid, start)
             except TargetNotFound:
                 if pid == self._root:
                     raise
@@ -178,7 +179,8 @@ class Capture:
 
     def _newcomer(self, pid: int) -> core.Job:
         """During the stop: a process that began meanwhile, or runs another program now."""
-        self._sources[pid] = Source(pid)
+        known = self._sources.get(pid)
+        self._sources[pid] = Source(pid, known.start if known is not None else None)
         look = self._sources[pid].look()
         self._choose(pid, look, in_stop=True)
         return self._job(pid, look)

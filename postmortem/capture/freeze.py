@@ -18,8 +18,9 @@ import contextlib
 import os
 import threading
 import time
-from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Set, TypeVar
+from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, TypeVar
 
+from .. import signalling
 from . import cgroups, procfs, ptrace, registers, tree
 
 #: How long to wait for threads that do not stop, in all.
@@ -66,6 +67,7 @@ class Freezer:
         self.adopted: Callable[[], Iterable[int]] = tuple
         self._readable: Set[int] = set()  # pids whose memory is open
         self._untraceable: Dict[int, OSError] = {}  # of those, pid → why it may not be traced
+        self._starts: Mapping[int, Optional[int]] = {}
         self.refused: Dict[int, OSError] = {}  # pid → why nothing is to be had of it
         self.stopped_by: Dict[int, int] = {}  # tid → the signal that had stopped its process before
         self.began: Optional[float] = None
@@ -82,9 +84,11 @@ class Freezer:
         tids = [tid for tid in self._seen.get(pid, ()) if tid in self._unstopped]
         return [tid for tid in tids if self._told(pid, tid) is None]
 
-    def stop(self, pids: Iterable[int], also_children: bool) -> None:
-        """Stops the processes, whose memory is open, in their order, and with ``also_children`` what they have started since."""
-        queue = list(pids)
+    def stop(self, starts: Mapping[int, Optional[int]], also_children: bool) -> None:
+        """Stops processes, whose memory is open, in their order, and with ``also_children`` what they have started since.
+        ``starts``: pid → when the process that is meant began (signalling.begun), None where that is not known."""
+        queue = list(starts)
+        self._starts = starts
         self._readable = set(queue)
         for pid in queue:
             self._is_frozen(pid)  # while nothing stands still
@@ -158,6 +162,8 @@ class Freezer:
     def _seize_new(self, pid: int) -> int:
         """Asks the threads that are not known yet to stop; how many there were."""
         known = self._seen.get(pid, [])
+        if not known and self._is_another(pid):
+            return 0
         try:
             tids = [tid for tid in procfs.threads(pid) if tid not in known]
         except OSError:
@@ -174,6 +180,11 @@ class Freezer:
             if pid in self.refused:
                 return 0
         return count
+
+    def _is_another(self, pid: int) -> bool:
+        """Whether the number has been given to another process since: that is left alone."""
+        start = self._starts.get(pid)
+        return start is not None and signalling.begun(pid) != start
 
     def _leave(self, pid: int, tids: List[int], reason: str) -> int:
         """Takes the threads as they are: nobody stops them."""

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from typing import BinaryIO, Callable, Collection, List, NamedTuple, Optional, Sequence, Tuple
 
+from .. import signalling
 from ..errors import TargetNotFound
 from ..memory import Memory
 from ..memory.live import HeldPages, LivePages
@@ -28,12 +29,16 @@ _TOUCH_S = 0.01
 
 
 class Source:
-    """An open view of one process's memory. Raises PermissionRefused, TargetNotFound, CaptureFailed, OSError."""
+    """An open view of one process's memory. ``start``: when the process that is meant began (signalling.begun): its number
+    may be another's by now; None: whoever has the number. Raises PermissionRefused, TargetNotFound, CaptureFailed, OSError."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, start: Optional[int] = None) -> None:
         self.pid = pid
         self._files = contextlib.ExitStack()
         try:
+            self.start = signalling.begun(pid)
+            if start is not None and self.start != start:
+                raise ProcessLookupError
             self.tid = procfs.living_thread(pid)
             self._base = f"/proc/{pid}/task/{self.tid}"
             self.memory = self._open("mem")

@@ -9,6 +9,7 @@ from typing import Dict, List, Optional
 
 import pytest
 
+from postmortem import signalling
 from postmortem.capture import cgroups, freeze, procfs, ptrace
 
 MACHINE = "x86_64"
@@ -71,7 +72,7 @@ class Kernel:
 def stopped(freezer: freeze.Freezer, *pids: int, also_children: bool = True) -> float:
     """Stops the processes; seconds that it took."""
     began = time.monotonic()
-    freezer.stop(pids, also_children)
+    freezer.stop(dict.fromkeys(pids), also_children)
     return time.monotonic() - began
 
 
@@ -107,6 +108,16 @@ def test_who_was_stopped_before_is_told(monkeypatch: pytest.MonkeyPatch) -> None
     freezer = freeze.Freezer(MACHINE)
     stopped(freezer, 10, 20)
     assert freezer.stopped_by == {20: 19}
+
+
+def test_a_number_that_was_given_anew_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process has it since: it is not stopped for a moment, and has no registers in anybody's core."""
+    kernel = Kernel(monkeypatch, {10: [10], 20: [20]})
+    monkeypatch.setattr(signalling, "begun", {10: 111, 20: 999}.get)
+    freezer = freeze.Freezer(MACHINE)
+    freezer.stop({10: 111, 20: 222}, also_children=True)
+    assert kernel.seized == [10]
+    assert freezer.pids == [10]
 
 
 def test_a_frozen_group_is_asked_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
