@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import subprocess
 from pathlib import Path
 from types import FrameType
 from typing import Dict, Iterator, List, NamedTuple, NoReturn, Optional, Sequence
 
-from .. import places
+from .. import places, programs
 from ..errors import ToolFailed, ToolMissing
 from .locate import REMEDY, find_gdb, remedy
-from .settings import environment, settings
+from .settings import settings
 
 
 class Opened(NamedTuple):
@@ -31,7 +30,7 @@ def script() -> Path:
 
 def command(gdb: Path, opened: Opened, more: Sequence[str]) -> List[str]:
     """gdb's argument list; ``more`` are the user's own arguments, which come last and so find the commands loaded."""
-    arguments = [str(gdb), "-nx", "-q"]
+    arguments = programs.gdb(gdb)
     for setting in settings(opened.core, opened.sysroot):
         arguments += ["-iex", setting]
     if opened.exe is not None:
@@ -50,7 +49,9 @@ def interact(opened: Opened, more: Sequence[str], variables: Dict[str, str]) -> 
         raise ToolMissing(f"{missing}, and `postmortem debug` is nothing without it", remedy(opened.machine))
     with _signals():
         try:
-            process = subprocess.Popen(command(gdb, opened, more), env={**environment(), **variables})
+            environment = programs.environment("gdb", variables, person=True)
+            # where the person is: what they name in gdb is named from there
+            process = programs.start("gdb", command(gdb, opened, more), folder=None, env=environment)
         except OSError as exc:
             raise ToolFailed(f"{gdb} cannot be run: {exc.strerror or exc}", REMEDY) from exc
         try:

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
+from .. import programs
 from . import answer, page
 from .answer import Answer
 from .watchdog import Target
@@ -27,7 +28,6 @@ _AGAIN_S = 1.0
 _LOOK_S = 0.01
 #: The capture's budget is 30 s; whoever looks at a hang is not to hang.
 _EXAMINATION_S = 60.0
-_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from postmortem.pytesting.examine import main; main(*sys.argv[2:])"
 _LONGEST_NAME = 80
 _SAID = 600  # characters of what a failed examination has said
 _MOST_NAMES = 10_000
@@ -99,10 +99,11 @@ def _free_place(told: Dict[str, Any], nodeid: str, kind: str) -> Path:
 
 def _examine(told: Dict[str, Any], place: Path, limit: float) -> str:
     """Runs ``examine`` with all of site-packages; returns what it said."""
-    words = [told["python"], "-W", "ignore", "-c", _BOOT, told["root"], str(told["pid"]), str(place), repr(limit)]
+    arguments = [str(told["pid"]), str(place), repr(limit)]
+    words = programs.python("postmortem.pytesting.examine", arguments, flags=("-W", "ignore"), paths=told["paths"])
     with tempfile.TemporaryFile() as said:
         actions: List[Tuple[Any, ...]] = [(os.POSIX_SPAWN_DUP2, said.fileno(), 1), (os.POSIX_SPAWN_DUP2, said.fileno(), 2)]
-        pid = os.posix_spawn(told["python"], words, _environment(), file_actions=actions, setpgroup=0)
+        pid = programs.spawn("python", words, file_actions=actions, setpgroup=0)
         until = time.monotonic() + _EXAMINATION_S
         while os.waitpid(pid, os.WNOHANG) == (0, 0):
             if time.monotonic() > until:
@@ -112,12 +113,6 @@ def _examine(told: Dict[str, Any], place: Path, limit: float) -> str:
             time.sleep(_LOOK_S)
         said.seek(0)
         return said.read().decode("utf-8", "replace")
-
-
-def _environment() -> Dict[str, str]:
-    """Without what would measure, or change, this Python as if it were the tests'."""
-    without = ("COV_", "COVERAGE_", "PYTEST_", "PYTHONWARNINGS", "PYTHONDEVMODE", "PYTHONSTARTUP", "PYTHONFAULTHANDLER")
-    return {key: value for key, value in os.environ.items() if not key.startswith(without)}
 
 
 def _keep(found: Answer, told: Dict[str, Any]) -> None:
