@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 from .. import programs
+from ..narration import escaped
 from . import answer, page
 from .answer import Answer
 from .watchdog import Target
@@ -65,7 +66,8 @@ def find_out(told: Dict[str, Any], nodeid: str, phase: page.Phase) -> Answer:
         why = f"{said[-_SAID:].strip() or exc}"
         there = str(place) if place is not None and (place / "manifest.json").exists() else ""
         message = answer.failed(phase.kind, phase.limit, why)
-        return Answer(nodeid, phase.kind, phase.limit, "", there, message, why, told["run"], told["worker"])
+        text = answer.shown(why.splitlines())
+        return Answer(nodeid, phase.kind, phase.limit, "", there, message, text, told["run"], told["worker"])
     message = answer.message(phase.kind, phase.limit, report, str(place))
     return Answer(
         nodeid, phase.kind, phase.limit, report.get("verdict") or "", str(place), message, text, told["run"], told["worker"]
@@ -199,7 +201,8 @@ def _send_away(shared: page.Page, told: Dict[str, Any], target: Target) -> None:
 
 def _tell(sentence: str, found: Answer) -> None:
     """To standard error, as it was when pytest began."""
-    line = f"FAILED {found.nodeid} - {found.headline}"
+    line = escaped(f"FAILED {found.nodeid} - {found.headline}")
+    kept = escaped(f"The bundle is kept in {found.bundle}")
     with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(f"\npostmortem: {sentence}\n{found.text.rstrip()}\n{line}\nThe bundle is kept in {found.bundle}\n")
+        sys.stderr.write(f"\npostmortem: {escaped(sentence)}\n{found.text.rstrip()}\n{line}\n{kept}\n")
         sys.stderr.flush()
