@@ -37,6 +37,7 @@ ALLOWED = {
     ("doctor.rights", "fork"): "a child to trace; runs no other program",
     ("foreign.children", "fork"): "a child that touches files of others; runs no other program",
     ("pytesting.examine", "fork"): "the capture beside the import of the diagnosis; runs no other program",
+    ("supervision", "fork"): "a child that parses what others made; runs no other program",
     ("pytesting.watchdog", "fork"): "the launcher's end leaves the watchdog nobody's child; runs no other program",
 }
 _OF_OS = ("fork", "forkpty", "system", "popen", "startfile")
