@@ -6,6 +6,7 @@
 #   make lint                  ruff and mypy
 #   make fuzz                  10,000 damaged cores      make fuzz ARGS='--count 500 --python 3.12'
 #   make kills                 captures and targets killed, jobs cancelled, 200 times each    make kills ARGS='--count 20'
+#   make bench-quick           ratios of pause, stacks, start, report and verdict, in two minutes
 #   make bench                 full stacks beside pystack's
 #   make bench-pause           how long a busy target stands still, beside py-spy, pystack, gcore
 #   make bench-plugin          what the pytest plugin costs, beside pytest-timeout (valgrind)
@@ -38,7 +39,7 @@ MADE := $(VENV)/.made-$(TAG)
 INSTALLED := $(VENV)/.installed-$(TAG)
 TESTABLE := $(VENV)/.testable-$(TAG)
 
-.PHONY: bench bench-graph bench-pause bench-plugin help demo test lint docs fuzz kills corpora interpreters gdb new-pattern clean
+.PHONY: bench bench-graph bench-pause bench-plugin bench-quick help demo test lint docs fuzz kills corpora interpreters gdb new-pattern clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -62,6 +63,9 @@ new-pattern: $(INSTALLED)
 
 bench: $(TESTABLE) gdb
 	@$(RUN) -m bench.stacks $(ARGS)
+
+bench-quick: $(TESTABLE) gdb
+	@$(RUN) -m bench.quick $(ARGS)
 
 bench-pause: $(TESTABLE) gdb
 	@$(RUN) -m bench.pause $(ARGS)

@@ -54,7 +54,7 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         exe = (given.exe or Path(sys.executable)).resolve()
-        core = given.core or _make(Path(folder), exe, given.threads, given.frames)
+        core = given.core or make_core(Path(folder), exe, given.threads, given.frames)
         ours = [sys.executable, "-m", "postmortem", "analyze", "--exe", str(exe), "-f", "json", str(core)]
         theirs = [sys.executable, "-m", "pystack", "core", "--native", str(core), str(exe)]
         for command in (ours, theirs):
@@ -69,7 +69,7 @@ def main() -> int:
     return 0
 
 
-def _make(folder: Path, exe: Path, threads: int, frames: int) -> Path:
+def make_core(folder: Path, exe: Path, threads: int, frames: int) -> Path:
     resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     subprocess.run([str(exe), "-c", PROGRAM, str(threads), str(frames)], cwd=folder, check=False)
     found = next(iter(folder.glob("core*")), None)

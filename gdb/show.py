@@ -6,6 +6,7 @@ import os
 from typing import Iterable, List, Optional, Sequence
 
 import gdb
+from postmortem import runners
 from postmortem.cpython.chains import Recursion
 from postmortem.cpython.frames import Frame
 
@@ -15,10 +16,11 @@ _STYLES = {"bold": "1", "faint": "2", "red": "31", "yellow": "33", "green": "32"
 
 
 def clean(text: object, limit: int = MAX_NAME) -> str:
-    """One line, printable, no longer than ``limit``."""
+    """One line, printable, no order to a CI runner, no longer than ``limit``."""
     shown = "".join(
         char if char.isprintable() else char.encode("unicode_escape", "replace").decode() for char in str(text)
     )
+    shown = runners.defused(shown)
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 

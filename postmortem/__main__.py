@@ -7,10 +7,16 @@ interpreter is up. Everything else is ``cli``'s.
 
 from __future__ import annotations
 
+import sys
+
+if __name__ == "__main__" and not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
+    # `python -m postmortem` puts the working directory first, whose modules are anybody's. The package itself is found by
+    # its own path from here on. (A `postmortem` folder there has been imported by now: the command `postmortem` is safe.)
+    del sys.path[0]
+
 import errno
 import gc
 import os
-import sys
 
 from . import errors
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from . import places
+from . import places, programs
 from .errors import CaptureFailed, PostmortemError, TargetNotFound, ToolFailed, ToolMissing
 
 if sys.version_info >= (3, 11):
@@ -67,8 +67,8 @@ def run(name: Optional[str], progress: Progress) -> Path:
     folder = _fresh_folder(case)
     _copy(case, folder)
     bundle = folder / "bundle"
-    command = [sys.executable, "-m", "postmortem", "capture", "-t", f"{case.timeout_s:g}", "-o", str(bundle)]
-    command += ["--", str(python), "program.py", *case.args]
+    words = ["capture", "-t", f"{case.timeout_s:g}", "-o", str(bundle), "--", str(python), "program.py", *case.args]
+    command = programs.python("postmortem.__main__", words)
     progress(f"{case.name}: {case.title}")
     progress(f"running postmortem capture -t {case.timeout_s:g} -- python program.py, in {folder}")
     status, log = _run_logged(command, folder / "capture.log", folder, _CAPTURE_S)
@@ -142,12 +142,12 @@ def _environment(case: Case, progress: Progress) -> Path:
 
 
 def _make_venv(python: Path, venv: Path, requirements: Sequence[str], log: Path) -> None:
-    status, _ = _run_logged([str(python), "-m", "venv", str(venv)], log, venv.parent, _INSTALL_S)
+    status, _ = _run_logged([str(python), "-I", "-m", "venv", str(venv)], log, venv.parent, _INSTALL_S)
     if status != 0:
         raise ToolMissing(
             f"{python} cannot make a virtual environment: {_last_line(log)}", "apt-get install python3-venv"
         )
-    install = [str(venv / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", *requirements]
+    install = [str(venv / "bin" / "python"), "-I", "-m", "pip", "install", "--disable-pip-version-check", *requirements]
     status, _ = _run_logged(install, log, venv.parent, _INSTALL_S)
     if status != 0:
         raise ToolFailed(
@@ -161,7 +161,7 @@ def _interpreter(case: Case) -> Path:
     ours = Path(getattr(sys, "_base_executable", None) or sys.executable)
     names = [str(ours)] + [f"python{version}" for version in reversed(case.pythons)]
     for name in names:
-        path = shutil.which(name)
+        path = programs.find(name)
         if path and (not case.pythons or _version(Path(path)) in case.pythons):
             return Path(path)
     raise ToolMissing(
@@ -173,24 +173,24 @@ def _version(python: Path) -> Optional[str]:
     """``3.12``; None when it does not run (a version manager's shim for a version that is not selected)."""
     command = [str(python), "-I", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=True, text=True)
+        done = programs.run("python", command, capture_output=True, timeout=30, check=True, text=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
+    return str(done.stdout).strip()
 
 
 def _run_logged(command: Sequence[str], log: Path, folder: Path, deadline_s: float) -> Tuple[int, Path]:
     """Runs a command with all its output in ``log``; (exit status, log)."""
     with open(log, "ab") as output:
         try:
-            done = subprocess.run(
+            done = programs.run(
+                "python",
                 command,
-                stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                cwd=folder,
+                folder=str(folder),  # our own
+                env=programs.environment("python", programs.for_pip()),
                 timeout=deadline_s,
-                check=False,
             )
         except subprocess.TimeoutExpired:
             raise ToolFailed(f"{Path(command[0]).name} did not end within {deadline_s:g} s", f"see {log}") from None

@@ -1,12 +1,14 @@
 """What postmortem says while it works: to stderr alone, short, and never in the way of what a command writes.
 
-Imported at the deadline of a hung program, perhaps with no descriptor or page to spare: so it needs nothing of ours.
+Imported at the deadline of a hung program, perhaps with no descriptor or page to spare: so it needs next to nothing of ours.
 """
 
 from __future__ import annotations
 
 import os
 from typing import Any, Optional, TextIO, cast
+
+from .runners import defused
 
 _WIPE = "\r\x1b[2K"
 _NARROW = 80
@@ -63,10 +65,10 @@ class Narration:
 
 
 def escaped(sentence: str) -> str:
-    """One line that moves no cursor, whatever a file's name has in it."""
-    if sentence.isprintable():
-        return sentence
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in sentence)
+    """One line that moves no cursor and gives a CI runner no orders, whatever a file's name has in it."""
+    if not sentence.isprintable():
+        sentence = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in sentence)
+    return defused(sentence)
 
 
 class _Wiped:
@@ -97,5 +99,5 @@ def _fitting(text: str, stream: Optional[TextIO]) -> str:
     except (OSError, ValueError):
         width = 0
     width = width or _NARROW
-    plain = "".join(char if char.isprintable() else "?" for char in text)
+    plain = defused("".join(char if char.isprintable() else "?" for char in text))
     return plain if len(plain) < width else plain[: max(width - 2, 0)] + "…"

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import sys
 import time
 from pathlib import Path
 from typing import Callable, Dict, List, Optional
 
-from .. import signalling
+from .. import programs, signalling
 from ..bundle import Bundle
 from ..foreign.files import read_descriptor
 from ..foreign.held import Folder
@@ -41,9 +40,9 @@ def find() -> Optional[str]:
     """The one that POSTMORTEM_PYSPY names; else beside the interpreter (a venv that is not activated), else on PATH."""
     named = os.environ.get("POSTMORTEM_PYSPY")
     if named:
-        return named if os.access(named, os.X_OK) else None
+        return str(Path(named).absolute()) if os.access(named, os.X_OK) else None
     beside = str(Path(sys.executable).with_name("py-spy"))
-    return beside if os.access(beside, os.X_OK) else shutil.which("py-spy")
+    return beside if os.access(beside, os.X_OK) else programs.find("py-spy")
 
 
 class Sampler:
@@ -70,10 +69,11 @@ class Sampler:
                 "--format", "chrometrace", "--rate", str(RATE_HZ),
                 "--duration", str(max(1, int(seconds + 0.999))), "--output", output,
             ]  # fmt: skip
-        self.helper = os.posix_spawn(
-            arguments[0],
+        kind = "python" if program is None else "py-spy"
+        self.helper = programs.spawn(
+            kind,
             arguments,
-            {**os.environ, "NO_COLOR": "1"},
+            env=programs.environment(kind, {"NO_COLOR": "1"}),
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_DUP2, self._log, 1),
@@ -121,10 +121,9 @@ class Sampler:
 
 
 def stand_in(pid: int, seconds: float, output: str) -> List[str]:
-    """Isolated: the folder that the command runs in may have a ``json.py`` of its own."""
-    ours = str(Path(__file__).resolve().parents[2])
-    start = f"import sys; sys.path.append({ours!r}); from {sampling.__name__} import main; sys.exit(main(sys.argv[1:]))"
-    return [sys.executable, "-I", "-c", start, str(pid), str(seconds), str(RATE_HZ), output]
+    """The words for our own sampler, in an interpreter of its own."""
+    arguments = [str(pid), str(seconds), str(RATE_HZ), output]
+    return programs.python(sampling.__name__, arguments, paths=())
 
 
 class Samplers:

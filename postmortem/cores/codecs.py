@@ -12,9 +12,9 @@ import os
 import subprocess
 import zlib
 from importlib import import_module
-from shutil import which
 from typing import Any, BinaryIO, Callable, Iterator, NamedTuple, Optional, Protocol, cast
 
+from .. import programs
 from ..errors import ToolMissing
 
 _CHUNK = 256 << 10  # of input
@@ -171,15 +171,16 @@ def _decompressed(decoder: Decoder, data: bytes) -> bytes:
 
 
 def _by_tool(codec: Codec, source: BinaryIO) -> Iterator[bytes]:
-    program = which(codec.tool)
+    program = programs.find(codec.tool)
     if program is None:
         library = "zstandard" if codec.name == "zstd" else codec.name
         raise ToolMissing(
             f"nothing here unpacks {codec.name}",
             f"`pip install {library}` beside postmortem, or `apt install {codec.tool}`",
         )
-    with subprocess.Popen(
-        [program, "-dc"], stdin=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    pipe = subprocess.PIPE
+    with programs.start(
+        "decompressor", [program, "-dc"], stdin=source, stdout=pipe, stderr=pipe, start_new_session=True
     ) as process:
         try:
             out, errors = cast(BinaryIO, process.stdout), cast(BinaryIO, process.stderr)

@@ -15,10 +15,9 @@ import subprocess
 import tempfile
 import threading
 from pathlib import Path
-from shutil import which
 from typing import AbstractSet, BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, cast
 
-from .. import signalling
+from .. import programs, signalling
 from ..errors import PermissionRefused, TargetNotFound, ToolFailed, ToolMissing, UsageError
 
 PREFIX = "coredumpctl:"
@@ -149,7 +148,7 @@ class _Run:
 
 @contextlib.contextmanager
 def _journalctl(where: Where, words: Sequence[str], deadline_s: Optional[float]) -> Iterator[_Run]:
-    program = which("journalctl")
+    program = programs.find("journalctl")
     if program is None:
         raise ToolMissing(
             "journalctl is not installed: there is no journal of systemd's here, or it cannot be read",
@@ -158,14 +157,16 @@ def _journalctl(where: Where, words: Sequence[str], deadline_s: Optional[float])
     if where.directory is not None:
         if not where.directory.is_dir():
             raise TargetNotFound(f"there is no directory {where.directory}", "-D names one with *.journal files")
-        words = ["-D", os.fspath(where.directory), *words]
+        words = ["-D", str(where.directory.absolute()), *words]
     command = [program, "--no-pager", "-o", "export", *words]
-    environment = {**os.environ, "LC_ALL": "C", "SYSTEMD_LOG_TARGET": "console", "SYSTEMD_COLORS": "0"}
+    quiet = {"LC_ALL": "C", "SYSTEMD_LOG_TARGET": "console", "SYSTEMD_COLORS": "0"}
+    environment = programs.environment("journalctl", quiet)
     with contextlib.ExitStack() as files:
         errors = files.enter_context(tempfile.TemporaryFile())
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=environment, start_new_session=True
-        )
+        process = programs.start(
+            "journalctl", command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=environment,
+            start_new_session=True,
+        )  # fmt: skip
         files.enter_context(process)
         files.callback(process.kill)
         run = _Run(process, cast(BinaryIO, errors), where)

@@ -7,21 +7,19 @@ import subprocess
 from pathlib import Path
 from typing import Optional, Sequence
 
-from .. import places
+from .. import places, programs
 from ..capture import pyspy as sampler
 from ..memory.elf import Elf, NotElf
 from .check import Check
 
 
-def output(command: Sequence[str]) -> str:
+def output(program: str, command: Sequence[str]) -> str:
     """What a tool says within ten seconds; "" when it cannot be run or fails."""
     try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=True, text=True, errors="replace"
-        )
+        done = programs.run(program, command, capture_output=True, timeout=10, check=True, text=True, errors="replace")
     except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout.strip()
+    return str(done.stdout).strip()
 
 
 def gdb() -> Check:
@@ -32,7 +30,7 @@ def gdb() -> Check:
     if path is None:
         return Check("gdb", False, "not found; native stacks and the frames between them will be missing", remedy, True)
     script = "python import sys; print('%s with Python %d.%d' % ((gdb.VERSION,) + sys.version_info[:2]))"
-    said = output([str(path), "-nx", "-batch", "-ex", script])
+    said = output("gdb", [*programs.gdb(path), "-batch", "-ex", script])
     if not said:
         return Check("gdb", False, f"{path} does not run, or has no Python inside", remedy, True)
     return Check("gdb", True, f"{path}, version {said}", needed=True)
@@ -40,7 +38,7 @@ def gdb() -> Check:
 
 def pyspy() -> Check:
     path = sampler.find()
-    said = output([path, "--version"]) if path else ""
+    said = output("py-spy", [path, "--version"]) if path else ""
     if said:
         return Check("py-spy", True, f"{path}, {said}", needed=True)
     return Check("py-spy", False, "not found; stacks over time will be missing", "pip install py-spy", True)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
-import subprocess
 from pathlib import Path
 from types import FrameType
 from typing import Dict, Iterator, List, NamedTuple, NoReturn, Optional, Sequence
 
-from .. import places
+from .. import places, programs
 from ..errors import ToolFailed, ToolMissing
 from .corefile import CoreFile
 from .ending import DIES_S, ended
 from .locate import REMEDY, find_gdb, remedy
-from .settings import environment, settings
+from .settings import settings
 
 #: For gdb/memory.py: JSON, the name under which gdb opens a core → what it is called.
 CALLED = "POSTMORTEM_CALLED"
@@ -42,7 +41,7 @@ def script() -> Path:
 
 def command(gdb: Path, opened: Opened, more: Sequence[str]) -> List[str]:
     """gdb's argument list; ``more`` are the user's own arguments, which come last and so find the commands loaded."""
-    arguments = [str(gdb), "-nx", "-q"]
+    arguments = programs.gdb(gdb)
     for setting in settings(opened.file, opened.sysroot):
         arguments += ["-iex", setting]
     if opened.exe is not None:
@@ -61,11 +60,12 @@ def interact(opened: Opened, more: Sequence[str], variables: Dict[str, str]) -> 
         raise ToolMissing(f"{missing}, and `postmortem debug` is nothing without it", remedy(opened.machine))
     with _signals():
         try:
-            process = subprocess.Popen(
-                command(gdb, opened, more),
-                env={**environment(), **variables, CALLED: json.dumps({opened.file.name: str(opened.core)})},
-                pass_fds=[] if opened.descriptor is None else [opened.descriptor],
-            )
+            called = {CALLED: json.dumps({opened.file.name: str(opened.core)})}
+            environment = programs.environment("gdb", {**variables, **called}, person=True)
+            inherited = [] if opened.descriptor is None else [opened.descriptor]
+            # where the person is: what they name in gdb is named from there
+            words = command(gdb, opened, more)
+            process = programs.start("gdb", words, folder=None, env=environment, pass_fds=inherited)
         except OSError as exc:
             raise ToolFailed(f"{gdb} cannot be run: {exc.strerror or exc}", REMEDY) from exc
         try:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Iterator, Optional
+
+from .. import programs
 
 #: Names the gdb to use; nothing else is looked at then.
 VARIABLE = "POSTMORTEM_GDB"
@@ -52,26 +53,18 @@ def _candidates(*names: str) -> Iterator[Path]:
     named = os.environ.get(VARIABLE)
     beside = str(Path(sys.executable).parent)
     found = (
-        [shutil.which(named)] if named else [shutil.which(name, path=path) for path in (None, beside) for name in names]
+        [programs.find(named)] if named else [programs.find(name, path) for path in (None, beside) for name in names]
     )
-    # Absolute, because gdb is started with the working directory of its own scratch folder. Not resolved: the
-    # wheel's launcher knows its environment by its own path.
-    return (Path(each).absolute() for each in found if each)
+    # Not resolved: the wheel's launcher knows its environment by its own path.
+    return (Path(each) for each in found if each)
 
 
 @functools.lru_cache(maxsize=None)
 def _knows(gdb: Path, machine: str) -> bool:
     """gdb ends with status 1 for an architecture that it was built without."""
-    command = [str(gdb), "-nx", "-batch", "-ex", f"set architecture {_MACHINES[machine][1]}"]
+    command = [*programs.gdb(gdb), "-batch", "-ex", f"set architecture {_MACHINES[machine][1]}"]
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=_ASKED_S,
-            check=False,
-        )
+        done = programs.run("gdb", command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_ASKED_S)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0

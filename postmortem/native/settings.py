@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import List, Optional
 
 from .. import places
 from ..errors import ToolFailed
@@ -13,13 +12,14 @@ from .corefile import CoreFile, opened
 #: libthread_db adds the threads once more under the numbers by which they know themselves, where those are others than the
 #: core's: in a pid namespace.
 NO_THREAD_DB = "set libthread-db-search-path /dev/null"
-#: Settings that an older gdb lacks (debuginfod 10, index-cache 12) only make it grumble.
-_ALWAYS = ("set auto-load off", "set debuginfod enabled off")
+#: Beside the target's own libpthread lies what the target wants; the system's is found without a folder.
+_OWN_THREAD_DB = "set libthread-db-search-path $sdir"
 
 
 def settings(core: CoreFile, sysroot: Optional[Path]) -> List[str]:
-    """Commands for gdb to run before it opens anything. Raises ToolFailed for a folder that it cannot be given."""
-    found = list(_ALWAYS)
+    """Commands for gdb to run before it opens anything, after those of ``programs.gdb``. Raises ToolFailed for a folder that it
+    cannot be given."""
+    found = [_OWN_THREAD_DB]
     index = _index_cache()
     if index is not None:
         found += [f"set index-cache directory {index}", "set index-cache enabled on"]
@@ -27,17 +27,6 @@ def settings(core: CoreFile, sysroot: Optional[Path]) -> List[str]:
         found += [f"set sysroot {_one_line(sysroot)}", NO_THREAD_DB]
         found += _search_path(core, sysroot)
     return found
-
-
-def environment() -> Dict[str, str]:
-    """The user's environment without what would change gdb's own Python or run code inside gdb."""
-    kept = {
-        key: value
-        for key, value in os.environ.items()
-        if not key.startswith(("PYTHON", "DEBUGINFOD")) and key not in ("LD_PRELOAD", "LD_AUDIT")
-    }
-    kept["PYTHONNOUSERSITE"] = "1"
-    return kept
 
 
 def _index_cache() -> Optional[Path]:

@@ -20,14 +20,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Dict, List, Optional, Sequence, Type, cast
 
-from .. import places, quiet
+from .. import places, programs, quiet
 from ..errors import ToolFailed, ToolMissing
 from .assess import Ending, assess
 from .corefile import AnyCore, CoreFile, absolute
 from .ending import Child
 from .locate import REMEDY, find_gdb, remedy
 from .mapped import plain, unlisted
-from .settings import NO_THREAD_DB, environment, settings
+from .settings import NO_THREAD_DB, settings
 from .stacks import NativeStacks, Transcript, read_transcript
 
 #: Of gdb's stderr; it is read to its end, so that a talkative gdb does not stall.
@@ -109,11 +109,11 @@ class Unwinding:
         files = [tempfile.TemporaryFile(prefix="postmortem-stacks-", buffering=0) for _core in self._cores]  # noqa: SIM115
         self._outputs = {core: Path(f"/proc/self/fd/{file.fileno()}") for core, file in zip(self._cores, files)}
         try:
-            self._process = subprocess.Popen(
+            self._process = programs.start(
+                "gdb",
                 arguments,
                 env=self._environment(self._began + deadline_s * _OWN_SHARE),
                 pass_fds=[*inherited, *(file.fileno() for file in files)],
-                cwd="/proc/self/fdinfo",  # relative names in a core find nothing there
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
@@ -145,7 +145,7 @@ class Unwinding:
         if others:
             further = [[core.name, str(path), unlisted(core, self._sysroot)] for core, path in others]
             own["POSTMORTEM_STACKS_NEXT"] = json.dumps([str(self._exe), further])
-        return {**environment(), **own, "TERM": "dumb", "LC_ALL": "C.UTF-8"}
+        return programs.environment("gdb", {**own, "TERM": "dumb", "LC_ALL": "C.UTF-8"})
 
     def collect(self, core: Optional[Path] = None) -> NativeStacks:
         """Waits until gdb has ended or its time is over. Call it once for each core (none named: the first); see
@@ -234,7 +234,7 @@ def _close_all(descriptors: Sequence[int]) -> None:
 
 def command(gdb: Path, core: CoreFile, exe: Optional[Path], sysroot: Optional[Path]) -> List[str]:
     """gdb's argument list."""
-    arguments = [str(gdb), "-nx", "-batch", "-q"]
+    arguments = [*programs.gdb(gdb), "-batch"]
     for setting in (*settings(core, sysroot), *_QUICKER):
         arguments += ["-iex", setting]
     if exe is not None:

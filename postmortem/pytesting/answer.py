@@ -6,7 +6,9 @@ Needs the standard library alone: it is read by pytest's process, by its watchdo
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
+
+from ..narration import escaped
 
 #: In the bundle; what a controller looks for.
 FILE = "pytest.json"
@@ -62,12 +64,17 @@ class Answer(NamedTuple):
 
 def message(kind: str, limit: float, report: Dict[str, Any], bundle: str) -> str:
     """A failure's words: what took too long, why, where to change the code. ``report``: report.json's contents."""
-    return "\n".join(_lines(kind, limit, report, bundle))
+    return shown(_lines(kind, limit, report, bundle))
 
 
 def failed(kind: str, limit: float, why: str) -> str:
     """The same when there is no diagnosis."""
-    return f"{_took(kind, limit)}: not diagnosed\n{why}"
+    return shown([f"{_took(kind, limit)}: not diagnosed", *why.splitlines()])
+
+
+def shown(lines: Iterable[str]) -> str:
+    """Lines of which none moves a terminal, or gives a CI runner orders: names in them are the tests' and their targets'."""
+    return "\n".join(escaped(part) for line in lines for part in line.split("\n"))
 
 
 def _took(kind: str, limit: float) -> str:

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import List
 
 from ..errors import PostmortemError
 from ..narration import Narration
@@ -15,8 +16,9 @@ from ..narration import Narration
 _BUDGET_S = 30.0
 
 
-def main(pid: str, place: str, limit: str) -> None:
-    """``place``: an empty directory for the bundle; ``limit``: the seconds that have passed. Ends the process."""
+def main(arguments: List[str]) -> int:
+    """``PID PLACE LIMIT``, an empty directory for the bundle and the seconds that have passed → exit status."""
+    pid, place, limit = arguments
     until = time.monotonic() + _BUDGET_S
     child = os.fork()
     if not child:
@@ -26,7 +28,7 @@ def main(pid: str, place: str, limit: str) -> None:
 
     os.waitpid(child, 0)
     with open(os.devnull, "w") as nowhere:
-        sys.exit(_reported(lambda: diagnose_captured(Bundle.resume(Path(place)), stream=nowhere, until=until)))
+        return _reported(lambda: diagnose_captured(Bundle.resume(Path(place)), stream=nowhere, until=until))
 
 
 def capture(pid: int, place: str, limit: float) -> None:

@@ -17,11 +17,9 @@ from typing import Any, Dict, Optional
 
 import pytest
 
-from .. import signalling
+from .. import programs, signalling
 from . import page
 
-_ROOT = Path(__file__).resolve().parents[2]
-_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from postmortem.pytesting.watchdog import main; main(sys.argv[2:])"
 _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 _PR_SET_PTRACER = 0x59616D61  # <linux/prctl.h>
 #: Free in all programs that we know of: the kernel's and glibc's own, and pytest-timeout's SIGALRM, are others.
@@ -73,8 +71,7 @@ def _told(config: pytest.Config, worker: Optional[str], number: int) -> Dict[str
     """What it has to know, in JSON."""
     return {
         "pid": os.getpid(),
-        "python": sys.executable,
-        "root": str(_ROOT),
+        "paths": programs.code_folders(),
         "dir": str(folder(config)),
         "signal": number,
         "worker": worker or "",
@@ -99,13 +96,15 @@ def _journal(config: pytest.Config) -> Any:
 def _launch(descriptor: int, told: Dict[str, Any]) -> None:
     given = [descriptor, *([] if told["journal"] is None else [told["journal"]])]
     numbers = [str(told["pid"]), *map(str, given)]
-    words = [sys.executable, "-I", "-S", "-c", _BOOT, str(_ROOT), json.dumps(told), told["worker"], *numbers]
+    arguments = [json.dumps(told), told["worker"], *numbers]
+    words = programs.python("postmortem.pytesting.watchdog", arguments, flags=("-S",), paths=())
     for one in given:
         os.set_inheritable(one, True)
     try:
-        pid = os.posix_spawn(sys.executable, words, os.environ)
+        # pytest's working directory stays, other threads of its process may use it; the watchdog leaves it by itself
+        pid = programs.spawn("python", words, folder=None)
         os.waitpid(pid, 0)
-    except OSError as exc:
+    except (OSError, ValueError) as exc:
         raise pytest.UsageError(f"postmortem's watchdog cannot be started with {sys.executable!r}: {exc}") from None
     finally:
         for one in given:

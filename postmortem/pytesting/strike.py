@@ -16,7 +16,8 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
-from .. import signalling
+from .. import programs, signalling
+from ..narration import escaped
 from . import answer, page
 from .answer import Answer
 from .watchdog import Target
@@ -28,7 +29,6 @@ _AGAIN_S = 1.0
 _LOOK_S = 0.01
 #: The capture's budget is 30 s; whoever looks at a hang is not to hang.
 _EXAMINATION_S = 60.0
-_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from postmortem.pytesting.examine import main; main(*sys.argv[2:])"
 _LONGEST_NAME = 80
 _SAID = 600  # characters of what a failed examination has said
 _MOST_NAMES = 10_000
@@ -66,7 +66,8 @@ def find_out(told: Dict[str, Any], nodeid: str, phase: page.Phase) -> Answer:
         why = f"{said[-_SAID:].strip() or exc}"
         there = str(place) if place is not None and (place / "manifest.json").exists() else ""
         message = answer.failed(phase.kind, phase.limit, why)
-        return Answer(nodeid, phase.kind, phase.limit, "", there, message, why, told["run"], told["worker"])
+        text = answer.shown(why.splitlines())
+        return Answer(nodeid, phase.kind, phase.limit, "", there, message, text, told["run"], told["worker"])
     message = answer.message(phase.kind, phase.limit, report, str(place))
     return Answer(
         nodeid, phase.kind, phase.limit, report.get("verdict") or "", str(place), message, text, told["run"], told["worker"]
@@ -100,10 +101,11 @@ def _free_place(told: Dict[str, Any], nodeid: str, kind: str) -> Path:
 
 def _examine(told: Dict[str, Any], place: Path, limit: float) -> str:
     """Runs ``examine`` with all of site-packages; returns what it said."""
-    words = [told["python"], "-W", "ignore", "-c", _BOOT, told["root"], str(told["pid"]), str(place), repr(limit)]
+    arguments = [str(told["pid"]), str(place), repr(limit)]
+    words = programs.python("postmortem.pytesting.examine", arguments, flags=("-W", "ignore"), paths=told["paths"])
     with tempfile.TemporaryFile() as said:
         actions: List[Tuple[Any, ...]] = [(os.POSIX_SPAWN_DUP2, said.fileno(), 1), (os.POSIX_SPAWN_DUP2, said.fileno(), 2)]
-        pid = os.posix_spawn(told["python"], words, _environment(), file_actions=actions, setpgroup=0)
+        pid = programs.spawn("python", words, file_actions=actions, setpgroup=0)
         until = time.monotonic() + _EXAMINATION_S
         while os.waitpid(pid, os.WNOHANG) == (0, 0):
             if time.monotonic() > until:
@@ -113,12 +115,6 @@ def _examine(told: Dict[str, Any], place: Path, limit: float) -> str:
             time.sleep(_LOOK_S)
         said.seek(0)
         return said.read().decode("utf-8", "replace")
-
-
-def _environment() -> Dict[str, str]:
-    """Without what would measure, or change, this Python as if it were the tests'."""
-    without = ("COV_", "COVERAGE_", "PYTEST_", "PYTHONWARNINGS", "PYTHONDEVMODE", "PYTHONSTARTUP", "PYTHONFAULTHANDLER")
-    return {key: value for key, value in os.environ.items() if not key.startswith(without)}
 
 
 def _keep(found: Answer, told: Dict[str, Any]) -> None:
@@ -205,7 +201,8 @@ def _send_away(shared: page.Page, told: Dict[str, Any], target: Target) -> None:
 
 def _tell(sentence: str, found: Answer) -> None:
     """To standard error, as it was when pytest began."""
-    line = f"FAILED {found.nodeid} - {found.headline}"
+    line = escaped(f"FAILED {found.nodeid} - {found.headline}")
+    kept = escaped(f"The bundle is kept in {found.bundle}")
     with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(f"\npostmortem: {sentence}\n{found.text.rstrip()}\n{line}\nThe bundle is kept in {found.bundle}\n")
+        sys.stderr.write(f"\npostmortem: {escaped(sentence)}\n{found.text.rstrip()}\n{line}\n{kept}\n")
         sys.stderr.flush()

@@ -30,6 +30,7 @@ _BLIND_S, _LONGEST_S = 2.0, 60.0
 _CONFIRM_S = 0.005
 _POSTPONED_S = 1.0
 _STDERR = 2
+_NOWHERE = "/proc/self/fdinfo"  # as in `programs`, which imports more than this process needs
 
 
 def main(words: list[str]) -> None:
@@ -44,6 +45,7 @@ def main(words: list[str]) -> None:
             time.sleep(0.001)
         os._exit(0)
     os.setsid()
+    os.chdir(_NOWHERE)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Watch(shared, told, Target(int(pid)), descriptors, speaks=not worker).run()
     os._exit(0)  # to tidy up would cost as much as all that it did

@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import PurePath
 from typing import Callable, Dict, NamedTuple, Sequence, Tuple
 
+from .. import runners
 from ..evidence import Evidence
 from ..findings import Diagnosis
 
@@ -37,14 +38,15 @@ class Format(NamedTuple):
 
 
 # A renderer is imported when it renders: whoever only checks a format's name should not wait for all of them.
-def _plain(module: str) -> Tuple[One, Many]:
-    """Of a module that has ``render(evidence, diagnosis)`` and ``render_many(results)``."""
+def _plain(module: str, printed: Callable[[str], str] = str) -> Tuple[One, Many]:
+    """The renderers of a module that has ``render(evidence, diagnosis)`` and ``render_many(results)``. ``printed`` sees the
+    whole: names that are harmless each may be an order to a CI runner where they meet. JSON sees to that itself."""
 
     def one(evidence: Evidence, diagnosis: Diagnosis, _color: bool, _width: int) -> str:
-        return str(import_module(module, __package__).render(evidence, diagnosis))
+        return printed(import_module(module, __package__).render(evidence, diagnosis))
 
     def many(results: Sequence[Result], _color: bool, _width: int) -> str:
-        return str(import_module(module, __package__).render_many(results))
+        return printed(import_module(module, __package__).render_many(results))
 
     return one, many
 
@@ -52,25 +54,25 @@ def _plain(module: str) -> Tuple[One, Many]:
 def _text(evidence: Evidence, diagnosis: Diagnosis, color: bool, width: int) -> str:
     from . import text  # noqa: PLC0415
 
-    return text.render(evidence, diagnosis, color=color, width=width)
+    return runners.defused(text.render(evidence, diagnosis, color=color, width=width))
 
 
 def _text_many(results: Sequence[Result], color: bool, width: int) -> str:
     from . import text  # noqa: PLC0415
 
-    return text.render_many(results, color=color, width=width)
+    return runners.defused(text.render_many(results, color=color, width=width))
 
 
 FORMATS: Dict[str, Format] = {
     "text": Format("text", ".txt", _text, _text_many),
     "json": Format("json", ".json", *_plain(".json_report")),
-    "markdown": Format("markdown", ".md", *_plain(".markdown")),
-    "html": Format("html", ".html", *_plain(".html.page")),
+    "markdown": Format("markdown", ".md", *_plain(".markdown", runners.defused)),
+    "html": Format("html", ".html", *_plain(".html.page", runners.inside)),
     "sarif": Format("sarif", ".sarif", *_plain(".sarif"), also=(".sarif.json",), kept=False),
-    "junit": Format("junit", ".xml", *_plain(".junit"), kept=False),
+    "junit": Format("junit", ".xml", *_plain(".junit", runners.defused), kept=False),
     "speedscope": Format("speedscope", ".speedscope.json", *_plain(".speedscope"), kept=False),
-    "collapsed": Format("collapsed", ".collapsed", *_plain(".collapsed"), also=(".folded",), kept=False),
-    "github": Format("github", "", *_plain(".github"), kept=False),
+    "collapsed": Format("collapsed", ".collapsed", *_plain(".collapsed", runners.defused), also=(".folded",), kept=False),
+    "github": Format("github", "", *_plain(".github", runners.inside), kept=False),
 }
 
 

@@ -9,20 +9,18 @@ from __future__ import annotations
 import unicodedata
 from typing import List
 
+from .. import runners
+
 _LONGEST_WORD = 400  # a path is kept whole, a hostile "word" of a megabyte is not
 
 
 def clean(text: str) -> str:
-    """One line of printable text: whatever is not printable becomes a visible ``\\x1b``-like escape.
-
-    GitHub's runner obeys log lines that begin with ``::`` and any that hold ``##[``: both get a backslash.
+    """One line of printable text: whatever is not printable becomes a visible ``\\x1b``-like escape, and what CI runners
+    obey in a log (``runners``) gets a backslash.
     """
-    text = text.replace("##[", "#\\#[")
-    if text.startswith("::"):
-        text = "\\" + text
-    if text.isprintable():
-        return text
-    return "".join(ch if ch.isprintable() or unicodedata.category(ch) == "Zs" else _escape(ch) for ch in text)
+    if not text.isprintable():
+        text = "".join(ch if ch.isprintable() or unicodedata.category(ch) == "Zs" else _escape(ch) for ch in text)
+    return runners.defused(text)
 
 
 def _escape(ch: str) -> str:

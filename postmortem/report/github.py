@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, List, Optional, Sequence
 
+from .. import runners
 from ..evidence import Evidence
 from ..findings import Culprit, Diagnosis, Finding
 from . import Result, columns, escape, origins, paths, roles
@@ -80,7 +81,7 @@ def _command(command: str, title: str, where: Optional[Dict[str, object]], lines
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A").replace("##[", "#\\#[")
+    return runners.inside(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:

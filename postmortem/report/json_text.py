@@ -10,9 +10,10 @@ import unicodedata
 from typing import Any, Match
 
 from .. import evidence as ev
+from .. import runners
 
 # Whatever is not ASCII is looked at; JSON itself escapes what lies below the space.
-_SUSPECTS = re.compile(r"[^\x00-\x7e]|##\[")
+_SUSPECTS = re.compile(rf"[^\x00-\x7e]|{runners.ANYWHERE.pattern}")
 _UNSEEN = frozenset(("Cc", "Cf", "Cn", "Co", "Zl", "Zp"))  # controls, direction marks, separators of lines, nobody's
 
 
@@ -23,9 +24,7 @@ def dump(value: Any) -> str:
 
 def _escaped(found: Match[str]) -> str:
     text = found.group()
-    if text == "##[":  # GitHub's runner obeys it anywhere in a line
-        return "#\\u0023["
-    if unicodedata.category(text) not in _UNSEEN:
+    if text not in ("#", "_") and unicodedata.category(text) not in _UNSEEN:  # those two are of what runners obey
         return text
     units = text.encode("utf-16-be")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

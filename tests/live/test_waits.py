@@ -277,7 +277,7 @@ def test_samples_of_a_free_threaded_program(python: str, tmp_path: Path) -> None
     with Program(python, POLLS, tmp_path) as program:
         assert sampling.wanted_for(program.pid)
         output = tmp_path / "trace.json"
-        words = pyspy.stand_in(program.pid, 1.0, output)
+        words = pyspy.stand_in(program.pid, 1.0, str(output))
         subprocess.run(words, cwd=str(tmp_path), check=True, timeout=60)
         name = next(t.native_id for t in _threads(program) if t.name == "polls")
     samples = read_samples(output)[name or 0]

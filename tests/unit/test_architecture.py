@@ -19,7 +19,8 @@ MAY_IMPORT: Dict[str, Set[str]] = {
     "findings": set(),
     "waitgraph": {"waitgraph", "evidence"},
     "classify": {"classify", "evidence", "findings", "waitgraph"},
-    "report": {"report", "evidence", "findings", "waitgraph"},
+    "runners": set(),
+    "report": {"report", "evidence", "findings", "waitgraph", "runners"},
     "foreign": set(),
     "memory": {"memory", "foreign"},
     "cpython": {"cpython", "memory"},
@@ -27,10 +28,9 @@ MAY_IMPORT: Dict[str, Set[str]] = {
 }
 STDLIB_ALONE = {"foreign", "memory", "cpython", "libc"}
 #: Single modules of other parts that gdb's scripts import as well.
-GDB_USES = {"syscalls", "native.merge", "extract.calls_aarch64", "extract.joins"}
-# demo makes an environment with venv and pip and runs the command line; doctor asks each tool for its version.
-# Neither is on the way from a process to its report.
-MAY_START_PROGRAMS = {"capture", "cores", "native", "demo", "doctor"}
+GDB_USES = {"syscalls", "runners", "native.merge", "extract.calls_aarch64", "extract.joins"}
+# Whose `subprocess` is for its constants and errors: what starts is `programs`.
+MAY_START_PROGRAMS = {"programs", "capture", "cores", "native", "demo", "doctor"}
 MAY_IMPORT_CLICK = {"cli", "options", "invocation"}  # kept out of cli for its length
 NEVER_REACHES = {"capture": "classify"}  # not even through others: __main__ joins the two
 

@@ -42,9 +42,9 @@ def test_a_tool_that_does_not_run_is_not_taken_for_one_that_does(tmp_path: Path)
     broken = tmp_path / "broken"
     broken.write_text("#!/bin/sh\nexit 3\n")
     broken.chmod(0o755)
-    assert tools.output([str(broken)]) == ""
-    assert tools.output([str(tmp_path / "missing")]) == ""
-    assert tools.output(["/bin/echo", "fine"]) == "fine"
+    assert tools.output("gdb", [str(broken)]) == ""
+    assert tools.output("gdb", [str(tmp_path / "missing")]) == ""
+    assert tools.output("gdb", ["/bin/echo", "fine"]) == "fine"
 
 
 def test_tracing_an_own_child_is_really_tried(monkeypatch: pytest.MonkeyPatch) -> None:

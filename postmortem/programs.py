@@ -1,0 +1,223 @@
+"""How postmortem starts programs: the only place where it does, but for the command under capture (``capture.spawn``).
+
+The working directory, the environment and the target's files may be somebody else's, so none of them decides what runs:
+
+- **which**: programs are looked for in the absolute folders of PATH alone. An empty word in PATH, or ``.``, is the working
+  directory.
+- **arguments**: our interpreters run isolated (``-I``: no working directory, no PYTHON* variable, no user's site) and get
+  the folders of our own code by name.
+- **environment**: a list of what may stay, not of what may not. Gone are PYTHON*, LD_*, what makes the C library load code
+  (GCONV_PATH and others: unsecvars.h in glibc's sysdeps/generic), gdb's start-up files and history, OPENSSL_CONF.
+- **working directory**: one in which nobody can make a file.
+
+No version control program is among ``PROGRAMS``, and none may be: git runs what the repository's configuration says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from .capture.workspace import VARIABLES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
+
+#: All that is ever started, by the names that ``start``, ``run`` and ``spawn`` take.
+PROGRAMS = ("python", "gdb", "py-spy", "journalctl", "decompressor")
+
+#: The descriptors of the process that looks there: its only names are numbers, and nobody else can add one.
+NOWHERE = "/proc/self/fdinfo"
+
+_ROOT = str(Path(__file__).resolve().parents[1])
+#: Whose environment it is, where it may write, how it may speak.
+_KEPT = {
+    "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "XDG_CACHE_HOME", "TERM", "COLUMNS", "LINES", "NO_COLOR",
+    *VARIABLES,  # folders that are named, and not looked into
+}  # fmt: skip
+_KEPT_PREFIXES = ("LC_", "POSTMORTEM_")
+#: What a person at a terminal expects of a debugger: its shell, editor and terminal.
+_OF_A_PERSON = {
+    "SHELL", "EDITOR", "VISUAL", "PAGER", "INPUTRC", "COLORTERM", "TERMINFO", "TERMINFO_DIRS", "DISPLAY", "WAYLAND_DISPLAY",
+    "XAUTHORITY", "SSH_TTY",
+}  # fmt: skip
+#: What pip needs to reach its index, and version managers to find their interpreters.
+_OF_PIP = {
+    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "PYENV_ROOT", "PYENV_VERSION", "XDG_CONFIG_HOME",
+}  # fmt: skip
+#: Settings that an older gdb lacks (debuginfod 10) only make it grumble.
+_GDB = (
+    "set auto-load off",
+    "set auto-load safe-path /dev/null",  # no word at all would mean the one that gdb was built with
+    "set auto-load scripts-directory /dev/null",
+    "set debuginfod enabled off",
+)
+#: Names of files and folders, which mean the same in another working directory.
+_NAMES = ("HOME", "TMPDIR", "XDG_CACHE_HOME", "POSTMORTEM_GDB", "POSTMORTEM_PYSPY")
+
+
+def find(name: str, path: Optional[str] = None) -> Optional[str]:
+    """The absolute path of a program: of one that is named by a path, as it stands; else from ``path`` (none: PATH), whose
+    relative folders do not count."""
+    if os.sep in name:
+        found = shutil.which(name)
+    else:
+        found = shutil.which(
+            name, path=os.pathsep.join(_absolute(path or os.environ.get("PATH", os.defpath))) or os.devnull
+        )
+    return str(Path(found).absolute()) if found else None
+
+
+def environment(program: str, more: Optional[Mapping[str, str]] = None, *, person: bool = False) -> Dict[str, str]:
+    """What a program of ``PROGRAMS`` is started with. more: variables of our own. person: somebody will sit before it."""
+    kept = _KEPT | _OF_A_PERSON if person else _KEPT
+    found = {name: value for name, value in os.environ.items() if name in kept or name.startswith(_KEPT_PREFIXES)}
+    for name in _NAMES:
+        if os.sep in found.get(name, ""):
+            found[name] = str(Path(found[name]).absolute())
+    found["PATH"] = os.pathsep.join(_absolute(os.environ.get("PATH", os.defpath)))
+    if program == "python":
+        found.update(_libraries())
+    elif program == "gdb":
+        found.update(PYTHONNOUSERSITE="1", PYTHONSAFEPATH="1", GDBHISTFILE=os.devnull)
+    return {**found, **(more or {})}
+
+
+def for_pip() -> Dict[str, str]:
+    """What ``environment`` of an interpreter needs besides, for one that runs pip."""
+    return {name: value for name, value in os.environ.items() if name in _OF_PIP or name.startswith("PIP_")}
+
+
+def python(
+    module: str, arguments: Sequence[str], *, flags: Sequence[str] = (), paths: Optional[Sequence[str]] = None
+) -> List[str]:
+    """The words for an interpreter of ours that runs ``main(arguments)`` of a module of ours, and ends with what that
+    returns. ``paths``: what ``code_folders`` said in a process that knew; none: it is asked here.
+
+    The package is imported from its own folder, which then goes behind all others: what lies beside the package (in a
+    site-packages, say) takes no standard module's name.
+    """
+    further = list(code_folders() if paths is None else paths)
+    boot = (
+        f"import sys; sys.path.insert(0, {_ROOT!r}); import postmortem; del sys.path[0]; sys.path += {further!r}; "
+        f"from {module} import main; sys.exit(main(sys.argv[1:]))"
+    )
+    return [sys.executable, "-I", *flags, "-c", boot, *arguments]
+
+
+def code_folders() -> List[str]:
+    """Where an isolated interpreter finds us and what we import: beside this package, in the user's site if that is used
+    here, and where a package installer put our dependencies when that is neither."""
+    import site  # noqa: PLC0415 - few need it
+
+    folders = [_ROOT]
+    if site.ENABLE_USER_SITE:
+        folders.append(site.getusersitepackages())
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    with contextlib.suppress(ImportError, ValueError):
+        spec = find_spec("msgspec")
+        # a package: a lone file of that name is somebody else's
+        folders += [str(Path(place).resolve().parent) for place in (spec and spec.submodule_search_locations) or ()]
+    return list(dict.fromkeys(folders))
+
+
+def gdb(path: Path) -> List[str]:
+    """The first words of every gdb: without anybody's start-up files, scripts and downloads."""
+    words = [str(path), "-nx", "-q"]
+    for setting in _GDB:
+        words += ["-iex", setting]
+    return words
+
+
+# ---------------------------------------------------------------------- starting
+
+
+def start(
+    program: str,
+    words: Sequence[str],
+    *,
+    folder: Optional[str] = NOWHERE,
+    env: Optional[Dict[str, str]] = None,
+    **settings: Any,
+) -> subprocess.Popen[bytes]:
+    """subprocess.Popen for one of ``PROGRAMS``. ``folder``: None leaves the working directory as it is; ``env``: the whole
+    environment, which is ``environment(program)`` otherwise. Raises OSError."""
+    import subprocess  # noqa: PLC0415 - `spawn` does without
+
+    return subprocess.Popen(_absolutely(program, words), cwd=folder, env=env or environment(program), **settings)
+
+
+def run(
+    program: str,
+    words: Sequence[str],
+    *,
+    folder: Optional[str] = NOWHERE,
+    env: Optional[Dict[str, str]] = None,
+    **settings: Any,
+) -> subprocess.CompletedProcess[Any]:
+    """subprocess.run likewise, with nothing to read from stdin."""
+    import subprocess  # noqa: PLC0415
+
+    settings.setdefault("check", False)
+    words = _absolutely(program, words)
+    return subprocess.run(words, stdin=subprocess.DEVNULL, cwd=folder, env=env or environment(program), **settings)  # noqa: PLW1510
+
+
+def spawn(
+    program: str, words: Sequence[str], *, file_actions: Sequence[Tuple[Any, ...]] = (), env: Optional[Dict[str, str]] = None,
+    folder: Optional[str] = NOWHERE, **settings: Any,
+) -> int:  # fmt: skip
+    """os.posix_spawn likewise, for those who set signals or want no pipe; the pid. It knows no working directory, so ours is
+    changed for a moment: no other thread may use relative names meanwhile. Raises OSError."""
+    words = _absolutely(program, words)
+    with _in(folder):
+        return os.posix_spawn(words[0], words, env or environment(program), file_actions=file_actions, **settings)
+
+
+def _absolutely(program: str, words: Sequence[str]) -> List[str]:
+    if program not in PROGRAMS or not words[0].startswith("/"):
+        raise ValueError(f"{program} is not started as {words[0]!r}")
+    return list(words)
+
+
+@contextlib.contextmanager
+def _in(folder: Optional[str]) -> Iterator[None]:
+    if folder is None:
+        yield
+        return
+    here = os.open(".", os.O_PATH | os.O_DIRECTORY)
+    try:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(
+                PermissionError
+            ):  # nothing could be named relative to such a folder before, either
+                os.fchdir(here)
+    finally:
+        os.close(here)
+
+
+def _absolute(path: str) -> List[str]:
+    return [folder for folder in path.split(os.pathsep) if folder.startswith("/")]
+
+
+def _libraries() -> Dict[str, str]:
+    """LD_LIBRARY_PATH as far as this very process runs on libraries from there: an interpreter may need it to start."""
+    named = _absolute(os.environ.get("LD_LIBRARY_PATH", ""))
+    if not named:
+        return {}
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as stream:
+        used = {
+            str(Path(line.split(None, 5)[5].rstrip("\n")).parent) for line in stream if "/" in line and ".so" in line
+        }
+    kept = [folder for folder in named if os.path.realpath(folder) in used]
+    return {"LD_LIBRARY_PATH": os.pathsep.join(kept)} if kept else {}
