@@ -15,7 +15,7 @@ from typing import Callable, Dict, List
 
 import pytest
 
-from postmortem.cores import codecs, unpacked
+from postmortem.cores import codecs, sparse, unpacked
 from postmortem.cores.codecs import CODECS, Codec
 from postmortem.errors import NotACore, PostmortemError, ToolMissing, UsageError
 
@@ -55,7 +55,7 @@ def folder(tmp_path, monkeypatch):
     """A temporary folder of its own, which must be empty afterwards."""
     place = tmp_path / "tmp"
     place.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(place))
+    monkeypatch.setenv("TMPDIR", str(place))
     yield place
     assert list(place.iterdir()) == []
 
@@ -173,7 +173,7 @@ def test_a_full_temporary_folder_is_told_of(tmp_path, monkeypatch):
     path = tmp_path / "core.gz"
     path.write_bytes(PACK["gzip"](DATA))
     place = os.statvfs(tmp_path)
-    monkeypatch.setattr(unpacked, "SPARE", place.f_bavail * place.f_frsize - (1 << 20))
+    monkeypatch.setattr(sparse, "SPARE", place.f_bavail * place.f_frsize - (1 << 20))
     with pytest.raises(NotACore, match="does not fit") as caught, unpacked.unpacked(path, lambda text: None):
         pass
     assert "TMPDIR" in caught.value.next
@@ -183,7 +183,7 @@ def test_no_temporary_folder_is_one_sentence(tmp_path, monkeypatch):
     """A TMPDIR that cannot be written to is named as such, not as a defect."""
     path = tmp_path / "core.gz"
     path.write_bytes(PACK["gzip"](DATA[:5000]))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "missing"))
     with pytest.raises(PostmortemError, match="no temporary file") as caught, unpacked.unpacked(path, print):
         pass
     assert "TMPDIR" in caught.value.next
@@ -243,10 +243,11 @@ def test_no_end_leaves_a_file(number, tmp_path, folder):
 def test_memory_stays_flat(tmp_path):
     """Half a gigabyte of zeros is unpacked in the memory that a megabyte takes, by every codec."""
     program = (
-        "import sys; from pathlib import Path; from postmortem.cores.unpacked import unpacked\n"
+        "import resource, sys; from pathlib import Path; from postmortem.cores.unpacked import unpacked\n"
         "with unpacked(Path(sys.argv[1]), lambda text: None) as plain:\n"
-        "    peak = next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
-        "    print(plain.size, plain.path.stat().st_blocks, peak)\n"
+        "    size, blocks = plain.size, plain.path.stat().st_blocks\n"
+        "peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))\n"
+        "print(size, blocks, peak)\n"
     )
     size = 512 << 20
     for name, pack in PACK.items():
