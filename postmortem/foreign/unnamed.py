@@ -35,5 +35,5 @@ def unnamed(folder: str) -> int:
             raise
     name = f"{folder}/.{secrets.token_hex(16)}"
     descriptor = os.open(name, os.O_CREAT | os.O_NOFOLLOW | _OPTIONS, 0o600)
-    os.unlink(name)
+    Path(name).unlink()
     return descriptor

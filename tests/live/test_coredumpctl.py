@@ -83,7 +83,7 @@ def report(kept: Kept, *words: str) -> Dict[str, Any]:
 
 def core_of(pid: int) -> str:
     """Where systemd says that the core of a process is."""
-    core = coredumpctl.origin_of(coredumpctl.choose(str(pid), Where())[0], 0).core
+    core = coredumpctl.origin_of(coredumpctl.choose(str(pid), Where())[0], 0, Where()).core
     assert core is not None
     return core
 
