@@ -28,7 +28,7 @@ from .sparse import Sparse
 VARIABLE = "POSTMORTEM_MAX_UNPACKED"
 #: Without it: so much, and what is so many times the compressed size. Cores shrink to a fiftieth or a hundredth where much
 #: of them is zero; a bomb of zeros to a thirty-thousandth.
-_ALWAYS, _TIMES, _NEVER_MORE = 4 << 30, 1000, 1 << 40
+_ALWAYS, _TIMES, _NEVER_MORE = 2 << 30, 1000, 1 << 40
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 #: Seconds that the child unpacks before it tells how far it has come, and within which it must have told.
