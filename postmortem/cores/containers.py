@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Iterable, Optional, Sequence, Tuple
 
 from ..foreign.children import Child
-from ..foreign.held import walk
 from ..foreign.reader import may_block
+from ..foreign.ways import walk
 
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _DEADLINE_S = 5.0

@@ -96,8 +96,9 @@ class Child:
         except (_Late, ValueError, EOFError, ConnectionError, BrokenPipeError) as exc:
             for descriptor in received:
                 os.close(descriptor)
+            lost = self._how_lost(exc)  # before it is collected
             self.abandon()
-            raise self._how_lost(exc) from None
+            raise lost from None
         if isinstance(value, dict) and "errno" in value:
             raise OSError(int(value["errno"]), str(value["strerror"]), str(value.get("filename") or ""))
         return Answer(value, b"".join(kept), received[0] if received else None)

@@ -137,7 +137,10 @@ def test_a_removed_core_of_a_forged_entry_tells_nothing_of_its(journal: FakeJour
     assert raised.value.known == ()
 
 
-@pytest.mark.parametrize("claim", ["{0}/secret", "{0}/coredump/../secret", "{0}/coredump/sub/core", "secret", "/", "", "{0}/coredump/.."])
+ELSEWHERE = ("{0}/secret", "{0}/coredump/../secret", "{0}/coredump/sub/core", "secret", "/", "", "{0}/coredump/..")
+
+
+@pytest.mark.parametrize("claim", ELSEWHERE)
 def test_a_core_elsewhere_is_not_opened(journal: FakeJournal, kept: Path, tmp_path: Path, claim: str) -> None:
     """Whoever wrote the entry: systemd-coredump keeps its files in one folder."""
     (tmp_path / "secret").write_bytes(CORE)
@@ -164,7 +167,7 @@ def _strangers(path: Path) -> None:
 
 
 ODD: Dict[str, Callable[[Path], object]] = {
-    "fifo": lambda path: os.mkfifo(path),
+    "fifo": os.mkfifo,
     "link": _link,
     "loop": lambda path: path.symlink_to(path.name),
     "folder": lambda path: path.mkdir(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import lzma
 import os
@@ -18,6 +19,7 @@ import pytest
 from postmortem.cores import codecs, sparse, unpacked
 from postmortem.cores.codecs import CODECS, Codec
 from postmortem.errors import NotACore, PostmortemError, ToolMissing, UsageError
+from postmortem.foreign.unnamed import unnamed
 
 #: 24 MB of which one in eight is not zero, in runs that begin and end within pages.
 HOLE = 3 << 20
@@ -187,6 +189,27 @@ def test_no_temporary_folder_is_one_sentence(tmp_path, monkeypatch):
     with pytest.raises(PostmortemError, match="no temporary file") as caught, unpacked.unpacked(path, print):
         pass
     assert "TMPDIR" in caught.value.next
+
+
+def test_a_file_system_without_unnamed_files(tmp_path, monkeypatch):
+    """The name that is needed for a moment is gone at once; what is there else does not change."""
+    really = os.open
+
+    def refuse(path, flags, *more, **how):
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+        return really(path, flags, *more, **how)
+
+    monkeypatch.setattr(os, "open", refuse)
+    descriptor = unnamed(str(tmp_path))
+    try:
+        assert os.write(descriptor, b"core") == 4
+        assert os.pread(descriptor, 9, 0) == b"core"
+        assert (os.fstat(descriptor).st_nlink, os.fstat(descriptor).st_mode & 0o777) == (0, 0o600)
+    finally:
+        os.close(descriptor)
+    with pytest.raises(OSError, match="not supported"):
+        unnamed(str(tmp_path / "missing"))
 
 
 def test_a_limit_that_is_no_size_is_wrong_usage(tmp_path, monkeypatch):
