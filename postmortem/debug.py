@@ -19,6 +19,7 @@ from .errors import NotACore, PostmortemError, UsageError
 from .evidence import Evidence
 from .extract.bundles import kept_root_of
 from .extract.cores import open_core
+from .extract.origins import named_as
 from .findings import Diagnosis
 from .native.interactive import Opened, interact, script
 from .pipeline import Progress, analyze_target, load_bundle
@@ -77,8 +78,13 @@ def _found(
     """The core that is meant, plain, for as long as the block runs."""
     kept = stores.opened(target, stores.Where())
     if kept is not None:
-        with kept as stored, _found(str(stored.path), exe, sysroot or stored.root, pid, progress, say) as found:
-            yield found._replace(name=target, root=stored.root)
+        with kept as stored, named_as(stored):
+
+            def said(text: str) -> None:
+                say(text.replace(str(stored.path), stored.named))
+
+            with _found(str(stored.path), exe, sysroot or stored.root, pid, progress, said) as found:
+                yield found._replace(name=target, root=stored.root)
         return
     path = Path(target)
     if path.is_dir() or path.suffix == ".zip":

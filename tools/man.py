@@ -48,7 +48,7 @@ _ENVIRONMENT = (
     ("TMPDIR", "Where bundles go that cannot be written where they belong, and where archives are unpacked."),
     ("POSTMORTEM_GDB", "The gdb to use."),
     ("POSTMORTEM_PYSPY", "The py-spy to use."),
-    ("POSTMORTEM_MAX_UNPACKED", "How many bytes a compressed core may unpack to."),
+    ("POSTMORTEM_MAX_UNPACKED", "How many bytes a core may unpack to; else 2 GB and a thousand times its compressed size."),
     ("POSTMORTEM_DEBUG", "Set to 1: a defect of postmortem shows its traceback."),
 )
 _FILES = (

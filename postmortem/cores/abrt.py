@@ -7,13 +7,18 @@ Layout: abrt's doc/problem-directory items and src/hooks/abrt-hook-ccpp.c (2.14)
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from pathlib import Path
 from typing import Iterator, Optional
 
-from ..errors import CoreGone, PermissionRefused
+from ..errors import CoreGone, NotACore, PermissionRefused
 from ..evidence import Gap, Origin
-from .store import Stored, exists, readable, signal_name, whose, words
+from ..foreign.files import pieces
+from ..foreign.held import Folder
+from . import containers
+from .store import Stored, refusals, signal_name, whose, words
+from .unpacked import in_this_process
 
 _MARKS = ("analyzer", "type", "reason", "time")
 _CORES = ("coredump", "coredump.zst", "coredump.lz4", "coredump.xz", "coredump.gz")
@@ -25,41 +30,58 @@ _KEEPS = "abrt keeps at most MaxCrashReportsSize of /etc/abrt/abrt.conf, and abr
 def is_problem(folder: Path) -> bool:
     """Has a directory the items that all of abrt's have?"""
     try:
-        return sum((folder / mark).is_file() for mark in _MARKS) >= 2 and (
-            (folder / "time").is_file() or any((folder / name).is_file() for name in _CORES)
-        )
+        with Folder.at(str(folder)) as held:
+            return sum(map(held.has, _MARKS)) >= 2 and any(map(held.has, ("time", *_CORES)))
     except OSError:
         return False
 
 
 @contextlib.contextmanager
-def opened(folder: Path) -> Iterator[Stored]:
+def opened(path: Path) -> Iterator[Stored]:
     """The core inside. Raises CoreGone, PermissionRefused, NotACore."""
-    origin = _origin(folder)
-    core = next((folder / name for name in _CORES if exists(folder / name)), folder / _CORES[0])
-    if not exists(core) and (_item(folder, "type") or _item(folder, "analyzer") or "CCpp") != "CCpp":
-        kind = _item(folder, "type") or _item(folder, "analyzer")
-        raise CoreGone(f"{folder} is a problem of kind {kind}, which has no core", "its file backtrace tells what happened")
-    readable(core, whose(origin), _KEEPS)
-    gaps = []
-    root = _root(folder)
-    if origin.container is not None and root is None:
-        reason = f"it ran in a container ({origin.container}), whose program and libraries are not those of this machine"
-        gaps.append(Gap("core", str(core), reason, "pass --sysroot with the container's files, or --exe"))
-    yield Stored(core, str(core), origin, words(_item(folder, "cmdline")), _item(folder, "executable"), root, tuple(gaps))
+    with contextlib.ExitStack() as files:
+        try:
+            folder = files.enter_context(Folder.at(str(path)))
+        except OSError as exc:
+            raise NotACore(f"{path} cannot be read: {exc.strerror}", "check the path and its permissions") from None
+        items = _Items(folder, path)
+        origin = _origin(path, items)
+        last = next((name for name in _CORES if folder.has(name)), _CORES[0])
+        kind = items["type"] or items["analyzer"] or "CCpp"
+        if kind != "CCpp" and not folder.has(last):
+            raise CoreGone(f"{path} is a problem of kind {kind}, which has no core", "its file backtrace tells what happened")
+        named = f"{path / last}"
+        with refusals(named, whose(origin), _KEEPS):
+            descriptor = folder.open(last)
+        files.callback(os.close, descriptor)
+        root = _root(folder, items)
+        gaps = []
+        if root is not None:
+            files.callback(os.close, root)
+        elif origin.container is not None:
+            reason = f"it ran in a container ({origin.container}), whose program and libraries are not those of this machine"
+            gaps.append(Gap("core", named, reason, "pass --sysroot with the container's files, or --exe"))
+        held = None if root is None else in_this_process(root)
+        yield Stored(
+            in_this_process(descriptor), named, origin, words(items["cmdline"]), items["executable"], held, tuple(gaps)
+        )
 
 
-def _root(folder: Path) -> Optional[Path]:
-    """Of the container, where its files still lie."""
-    root = _item(folder, "rootdir")
-    return Path(root) if root and root != "/" and exists(Path(root)) else None
+def _root(folder: Folder, items: _Items) -> Optional[int]:
+    """A descriptor of the container's root, where its files still lie; named by a directory that only root and we
+    ourselves may have written."""
+    status = os.fstat(folder.descriptor)
+    named = items["rootdir"]
+    if not named or named == "/" or status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o022:
+        return None
+    return containers.root(None, None, named)
 
 
-def _origin(folder: Path) -> Origin:
-    exe, moment = _item(folder, "executable"), _item(folder, "time") or ""
-    pid = _item(folder, "global_pid") or _item(folder, "pid") or ""
-    found = _SIGNAL.search(_item(folder, "reason") or "")
-    container = _item(folder, "container_id") or _item(folder, "container_uuid")
+def _origin(folder: Path, items: _Items) -> Origin:
+    exe, moment = items["executable"], items["time"] or ""
+    pid = items["global_pid"] or items["pid"] or ""
+    found = _SIGNAL.search(items["reason"] or "")
+    container = items["container_id"] or items["container_uuid"]
     return Origin(
         store="abrt",
         core=str(folder),
@@ -67,16 +89,25 @@ def _origin(folder: Path) -> Origin:
         command=Path(exe).name if exe else None,
         signal=(f"SIG{found[1]}" if found[1] else signal_name(int(found[2]))) if found else None,
         time=float(moment) if re.fullmatch(r"\d{1,12}", moment) else None,
-        hostname=_item(folder, "hostname"),
+        hostname=items["hostname"],
         container=container[:12] if container else None,
     )
 
 
-def _item(folder: Path, name: str) -> Optional[str]:
-    try:
-        with (folder / name).open("rb") as file:
-            return file.read(_MOST).decode("utf-8", "replace").strip() or None
-    except PermissionError:
-        raise PermissionRefused(f"{folder} may not be read by this user", "run as root, or as its user") from None
-    except OSError:
-        return None
+class _Items:
+    """The texts of a problem directory; None for one that is missing, empty, or no regular file."""
+
+    def __init__(self, folder: Folder, path: Path) -> None:
+        self._folder, self._path = folder, path
+
+    def __getitem__(self, name: str) -> Optional[str]:
+        try:
+            descriptor = self._folder.open(name)
+            try:
+                return b"".join(pieces(descriptor, _MOST)).decode("utf-8", "replace").strip() or None
+            finally:
+                os.close(descriptor)
+        except PermissionError:
+            raise PermissionRefused(f"{self._path} may not be read by this user", "run as root, or as its user") from None
+        except OSError:
+            return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import contextlib
+import os
 import re
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import BinaryIO, Dict, Iterator, List, Optional, cast
 
 from ..errors import CoreGone, NotACore, PermissionRefused
 from ..evidence import Gap, Origin
+from ..foreign.files import Unfit, open_regular, pieces
 from .store import Nothing, Stored, signal_name, something, whose, words
 from .unpacked import spooled
 
@@ -31,12 +33,17 @@ _LONGEST_VALUE = 4 << 10
 def is_report(path: Path) -> bool:
     """Does a file begin as apport's reports do?"""
     try:
-        if not path.is_file():
-            return False
-        with path.open("rb") as stream:
-            head = stream.read(200)
-    except OSError:
+        descriptor = open_regular(str(path))
+    except (FileNotFoundError, IsADirectoryError):
+        return False
+    except (OSError, ValueError):
         return path.suffix == SUFFIX
+    try:
+        head = b"".join(pieces(descriptor, 200))
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
     return (path.suffix == SUFFIX and _KEY.match(head) is not None) or head.startswith(b"ProblemType:")
 
 
@@ -45,13 +52,15 @@ def opened(path: Path) -> Iterator[Stored]:
     """The core inside, for as long as the block runs. Raises CoreGone for a report without one, NotACore,
     PermissionRefused."""
     try:
-        stream = path.open("rb")
+        descriptor = open_regular(str(path))
     except PermissionError:
         raise PermissionRefused(f"{path} may not be read by this user", "run as root, or as the crash's user") from None
+    except Unfit as exc:
+        raise NotACore(f"{path} {exc.strerror}", "name the report itself") from None
     except OSError as exc:
         raise NotACore(f"{path} cannot be read: {exc.strerror}", "check the path") from None
     with contextlib.ExitStack() as files:
-        report = _Report(cast(BinaryIO, files.enter_context(stream)))
+        report = _Report(cast(BinaryIO, files.enter_context(open(descriptor, "rb"))), str(path))
         core: Optional[Path] = None
         if report.to_core():
             with contextlib.suppress(Nothing):
@@ -68,8 +77,8 @@ def opened(path: Path) -> Iterator[Stored]:
 class _Report:
     """Reads on through a report; ``values`` are the fields that are of use, as far as it was read."""
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream, self._line = stream, b""
+    def __init__(self, stream: BinaryIO, named: str) -> None:
+        self._stream, self._named, self._line = stream, named, b""
         self.values: Dict[str, str] = {}
         self.damage: List[str] = []
         self._advance()
@@ -77,7 +86,7 @@ class _Report:
     def _advance(self) -> None:
         self._line = self._stream.readline(_LONGEST_LINE)
         if len(self._line) == _LONGEST_LINE and not self._line.endswith(b"\n"):
-            raise NotACore(f"{self._stream.name} has a line of more than {_LONGEST_LINE >> 20} MB", "it is no crash report")
+            raise NotACore(f"{self._named} has a line of more than {_LONGEST_LINE >> 20} MB", "it is no crash report")
 
     def to_core(self) -> bool:
         """Reads up to the core; False when there is none."""

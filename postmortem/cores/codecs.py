@@ -3,16 +3,21 @@
 Formats are told by their magic bytes, never by the file's name: RFC 8878 (zstd), the lz4 frame format 1.6.1, the
 .xz file format 1.2.0, RFC 1952 (gzip). Libraries: Python's own zlib, lzma and (3.14) compression.zstd, else
 `zstandard` and `lz4` of PyPI; where one of these cannot be installed, the command-line tool of the same name.
+
+All of it runs in a child (`unpacked`): a codec may crash, loop, or ask for all memory. What a stream may ask for is bounded
+here: 128 MB of window for zstd (its libraries' own limit), 512 MB for xz (`xz -9` needs 65).
 """
 
 from __future__ import annotations
 
+import ctypes
 import lzma
 import os
+import signal
 import subprocess
 import zlib
 from importlib import import_module
-from typing import Any, BinaryIO, Callable, Iterator, NamedTuple, Optional, Protocol, cast
+from typing import Any, BinaryIO, Callable, Iterator, NamedTuple, Optional, Protocol, Tuple, cast
 
 from .. import programs
 from ..errors import ToolMissing
@@ -21,6 +26,8 @@ _CHUNK = 256 << 10  # of input
 _PIECE = 4 << 20  # of output
 #: zstd's library bounds no output: 128 KB can come of a block of 4 bytes, so this much input gives 32 MB at most.
 _ZSTD_BITE = 1 << 10
+_MOST_XZ_MEMORY = 512 << 20
+_PR_SET_PDEATHSIG = 1
 
 
 class Damaged(Exception):
@@ -42,6 +49,7 @@ class Codec(NamedTuple):
     magic: bytes
     make: Callable[[], Optional[Decoder]]  # None: its library is not there
     tool: str
+    options: Tuple[str, ...] = ()  # of the tool
 
 
 class _Gzip:
@@ -104,10 +112,14 @@ def _lz4() -> Optional[Decoder]:
         return None
 
 
+def _xz() -> Decoder:
+    return cast(Decoder, lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_XZ_MEMORY))
+
+
 CODECS = (
     Codec("zstd", b"\x28\xb5\x2f\xfd", _zstd, "zstd"),
     Codec("lz4", b"\x04\x22\x4d\x18", _lz4, "lz4"),
-    Codec("xz", b"\xfd7zXZ\0", lambda: cast(Decoder, lzma.LZMADecompressor(lzma.FORMAT_XZ)), "xz"),
+    Codec("xz", b"\xfd7zXZ\0", _xz, "xz", (f"--memlimit-decompress={_MOST_XZ_MEMORY}",)),
     Codec("gzip", b"\x1f\x8b", _Gzip, "gzip"),
 )
 _LONGEST_MAGIC = max(len(codec.magic) for codec in CODECS)
@@ -178,18 +190,23 @@ def _by_tool(codec: Codec, source: BinaryIO) -> Iterator[bytes]:
             f"nothing here unpacks {codec.name}",
             f"`pip install {library}` beside postmortem, or `apt install {codec.tool}`",
         )
-    pipe = subprocess.PIPE
+    said = os.memfd_create("postmortem-said", os.MFD_CLOEXEC)
     with programs.start(
-        "decompressor", [program, "-dc"], stdin=source, stdout=pipe, stderr=pipe, start_new_session=True
-    ) as process:
+        "decompressor", [program, "-dc", *codec.options], stdin=source, stdout=subprocess.PIPE, stderr=said,
+        start_new_session=True, preexec_fn=_end_with_parent,
+    ) as process:  # fmt: skip
         try:
-            out, errors = cast(BinaryIO, process.stdout), cast(BinaryIO, process.stderr)
+            out = cast(BinaryIO, process.stdout)
             yield from iter(lambda: out.read(_PIECE), b"")
-            said = errors.read(_CHUNK).decode("utf-8", "replace")
             if process.wait() != 0:
-                raise Damaged(f"{codec.tool} says: {_first_line(said)}")
+                raise Damaged(f"{codec.tool} says: {_first_line(os.pread(said, _CHUNK, 0).decode('utf-8', 'replace'))}")
         finally:
             process.kill()
+            os.close(said)
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
 
 
 def _first_line(text: str) -> str:

@@ -1,11 +1,23 @@
-"""Containers that crashed programs ran in: by what the control group and its first process are called."""
+"""Containers that crashed programs ran in: by what the control group and its first process are called.
+
+Their roots are opened by a child with a deadline: a root may be a file system in user space that never answers.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import time
 from pathlib import Path
-from typing import Optional, Sequence
+from typing import Any, Iterable, Optional, Sequence, Tuple
+
+from ..foreign.children import Child
+from ..foreign.reader import may_block
+from ..foreign.ways import walk
+
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_DEADLINE_S = 5.0
+_MOST_PROCESSES = 1 << 22  # the kernel's largest PID
 
 #: docker-ID.scope, /docker/ID, cri-containerd-ID.scope, crio-ID.scope, libpod-ID.scope, /kubepods/…/ID: all have an id of 64
 #: hexadecimal digits, of which twelve are shown everywhere.
@@ -25,27 +37,76 @@ def name(cgroup: Optional[str], first_program: Sequence[str]) -> Optional[str]:
     return Path(first_program[0]).name or None if first_program else None
 
 
-def root(cgroup: Optional[str], boot: Optional[str], proc: str = "/proc") -> Optional[Path]:
-    """The root directory of a container that still runs, through another process of the same control group; None when
-    there is none, the machine has been started anew since, or its root may not be looked into."""
-    if not cgroup or cgroup == "/" or _read(f"{proc}/sys/kernel/random/boot_id").replace("-", "") != boot:
+def root(cgroup: Optional[str], boot: Optional[str], named: Optional[str] = None, proc: str = "/proc") -> Optional[int]:
+    """Return a descriptor (O_PATH) of the root directory of a container, which the caller closes: the directory of that
+    name, as long as every link on the way is root's or ours, else that of a container that still runs, through another
+    process of the same control group. None when there is neither, the machine has been started anew since, or it may not
+    be looked into."""
+    request = {"cgroup": cgroup, "boot": boot, "named": named, "proc": proc}
+    try:
+        with Child(_serve) as child:
+            return child.ask(request, time.monotonic() + _DEADLINE_S).descriptor
+    except OSError:
         return None
-    for process in sorted(path for path in Path(proc).iterdir() if path.name.isdigit()):
-        groups = [line.split(":", 2)[-1] for line in _read(f"{process}/cgroup").splitlines()]
-        inside = process / "root"
-        if cgroup in groups and _another(inside, proc):
-            return inside
+
+
+def _serve(request: Any) -> Tuple[Any, Iterable[bytes], Optional[int]]:
+    found = _named_root(request["named"]) if request["named"] else None
+    if found is None:
+        found = _running_root(request["cgroup"], request["boot"], request["proc"])
+    return found is not None, (), found
+
+
+def _named_root(path: str) -> Optional[int]:
+    """A directory by its path; not one that might never answer."""
+    try:
+        descriptor = walk(path) if path.startswith("/") and "\0" not in path else None
+    except OSError:
+        return None
+    return _fit(descriptor)
+
+
+def _fit(descriptor: Optional[int]) -> Optional[int]:
+    if descriptor is None:
+        return None
+    try:
+        if not may_block(descriptor):
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)
     return None
 
 
-def _another(inside: Path, proc: str) -> bool:
+def _running_root(cgroup: Optional[str], boot: Optional[str], proc: str) -> Optional[int]:
+    if not cgroup or cgroup == "/" or _read(f"{proc}/sys/kernel/random/boot_id").replace("-", "") != boot:
+        return None
+    with os.scandir(proc) as entries:
+        pids = [entry.name for entry, _count in zip(entries, range(_MOST_PROCESSES)) if entry.name.isdigit()]
+    for pid in sorted(pids):
+        groups = [line.split(":", 2)[-1] for line in _read(f"{proc}/{pid}/cgroup").splitlines()]
+        found = _another(f"{proc}/{pid}/root", proc) if cgroup in groups else None
+        if found is not None:
+            return found
+    return None
+
+
+def _another(inside: str, proc: str) -> Optional[int]:
+    """The directory, unless it is our own root."""
     try:
-        return not os.path.samestat(inside.stat(), Path(f"{proc}/self/root").stat())
+        descriptor = _fit(os.open(inside, _FOLDER))
+        if descriptor is None:
+            return None
+        if not os.path.samestat(os.fstat(descriptor), os.stat(f"{proc}/self/root")):  # noqa: PTH116
+            return descriptor
+        os.close(descriptor)
     except OSError:
-        return False
+        pass
+    return None
 
 
 def _read(path: str) -> str:
+    """A file of the kernel's."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read(64 << 10).strip()

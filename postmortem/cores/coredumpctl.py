@@ -14,19 +14,27 @@ from pathlib import Path
 from typing import Callable, Iterator, List, Optional, Sequence, Tuple
 
 from ..discretion.commands import masked_argv
-from ..errors import CoreGone, TargetNotFound, UsageError
+from ..errors import CoreGone, NotACore, TargetNotFound, UsageError
 from ..evidence import Gap, Origin
+from ..foreign.held import Folder
 from . import containers
 from .journal import MOST_ENTRIES, PREFIX, RIGHTS, Entry, Found, Where, entries, stored_core
-from .store import Nothing, Stored, exists, readable, shortened, signal_name, something, whose, words
-from .unpacked import spooled
+from .store import Nothing, Stored, lies_in, refusals, shortened, signal_name, something, whose, words
+from .unpacked import in_this_process, spooled
 
+#: Where systemd-coredump keeps its files; it cannot be told otherwise (src/coredump/coredump.c).
+FOLDER = "/var/lib/systemd/coredump"
 _FIELD = re.compile(r"[A-Z_][A-Z0-9_]{0,63}=")
 _UNIT = re.compile(r".+\.(service|scope|slice|socket|mount|swap|timer|path|target)")
 _COMM = 15  # bytes that the kernel keeps of a name
 _LISTED = 3
 _MESSAGE, _MESSAGE_LINES, _WIDEST = 64 << 10, 40, 300  # bytes, lines, characters of a line
 _DELETED = " (deleted)"
+_UNVERIFIED = (
+    "nothing shows that systemd-coredump wrote the journal's entry about it, and any user may write one: its program, unit, "
+    "time and root are not taken from there"
+)  # fmt: skip
+_VERIFY = "look at `journalctl -o verbose COREDUMP_PID=…` for who wrote it (_UID, _EXE, _SYSTEMD_UNIT)"
 _CUT = "cut short by systemd: it was larger than ProcessSizeMax, ExternalSizeMax or JournalSizeMax"
 _RAISE = "raise these in /etc/systemd/coredump.conf"
 _REMOVED = (
@@ -43,63 +51,107 @@ def opened(match: str, where: Where) -> Iterator[Stored]:
     it cannot be had.
     """
     chosen, *older = choose(match, where)
-    origin = origin_of(chosen, len(older))
+    origin = origin_of(chosen, len(older), where)
     name = chosen.text("COREDUMP_FILENAME")
+    with contextlib.ExitStack() as files:
+        instead = _instead(older, where)
+        if name is None:
+            named = f"{PREFIX}{match}"
+            path = files.enter_context(_from_journal(where, chosen, origin, instead))
+        else:
+            try:
+                descriptor, named = _open(name, chosen, where, whose(origin))
+            except CoreGone as exc:
+                raise CoreGone(str(exc), f"{exc.next}{instead}", still_known(chosen)) from None
+            files.callback(os.close, descriptor)
+            path = in_this_process(descriptor)
+        yield _stored(path, named, chosen, origin, files)
+
+
+def _open(name: str, entry: Entry, where: Where, whose: str) -> Tuple[int, str]:
+    """(descriptor of a core's file, its name). Raises CoreGone, PermissionRefused, NotACore."""
+    last = name.rpartition("/")[2]
+    if where.directory is not None and last and lies_in(str(where.directory), last):
+        named = str(where.directory / last)  # copied together with the journal
+        with refusals(named, whose, _REMOVED), Folder.at(str(where.directory)) as folder:
+            return folder.open(last), named
+    if not _is_kept(name):
+        raise NotACore(
+            f"{whose} is said to be {name}, and systemd-coredump keeps cores in {FOLDER} alone",
+            "name that file itself if it is to be trusted",
+        )
+    with refusals(name, whose, _REMOVED), Folder.at(FOLDER) as folder:
+        descriptor = folder.open(last)
+    owner = os.fstat(descriptor).st_uid
+    if owner not in (0, _user(entry)):
+        os.close(descriptor)
+        raise NotACore(f"{whose}, {name}, belongs to user {owner}, whose core it is not", "name it if it is to be trusted")
+    return descriptor, name
+
+
+def _is_kept(name: str) -> bool:
+    """Whether a path is that of a file right in systemd-coredump's folder."""
+    folder, _slash, last = name.rpartition("/")
+    return folder == FOLDER and last not in ("", ".", "..")
+
+
+def _user(entry: Entry) -> Optional[int]:
+    """The user whose process left a core; of an entry that anybody may have written, who wrote it."""
+    return entry.number("COREDUMP_UID" if entry.genuine else "_UID")
+
+
+def is_there(entry: Entry, where: Where) -> bool:
+    """Whether the file that an entry names is still there; True for a core that the journal itself may hold."""
+    name = entry.text("COREDUMP_FILENAME")
     if name is None:
-        yield from _from_journal(match, where, chosen, origin, _instead(older))
-        return
-    path = Path(name)
-    if where.directory is not None and not exists(path) and exists(where.directory / path.name):
-        path = where.directory / path.name  # copied together with the journal
-    try:
-        readable(path, whose(origin), _REMOVED)
-    except CoreGone as exc:
-        raise CoreGone(str(exc), f"{exc.next}{_instead(older)}", still_known(chosen)) from None
-    yield _stored(path, f"{path}", chosen, origin)
+        return True
+    last = name.rpartition("/")[2]
+    beside = where.directory is not None and lies_in(str(where.directory), last)
+    return beside or (_is_kept(name) and lies_in(FOLDER, last))
 
 
-def _instead(older: Sequence[Entry]) -> str:
+def _instead(older: Sequence[Entry], where: Where) -> str:
     """An older core that was meant as well and is still there."""
-    there = next((e for e in older if _has_file(e)), None)
+    named = (entry for entry in older if entry.text("COREDUMP_FILENAME") is not None)
+    there = next((entry for entry in named if is_there(entry, where)), None)
     return "" if there is None else f"; {PREFIX}{there.number('COREDUMP_PID')} is older and still there"
 
 
-def _has_file(entry: Entry) -> bool:
-    name = entry.text("COREDUMP_FILENAME")
-    return name is not None and exists(Path(name))
-
-
-def _from_journal(match: str, where: Where, chosen: Entry, origin: Origin, instead: str) -> Iterator[Stored]:
-    named = f"{PREFIX}{match}"
+@contextlib.contextmanager
+def _from_journal(where: Where, chosen: Entry, origin: Origin, instead: str) -> Iterator[Path]:
     with contextlib.ExitStack() as files:
         try:
-            path = files.enter_context(spooled(something(stored_core(where, chosen)), named))
+            path = files.enter_context(spooled(something(stored_core(where, chosen)), whose(origin)))
         except Nothing:
             raise CoreGone(
                 f"systemd kept nothing of {whose(origin)}: Storage=none in /etc/systemd/coredump.conf, or it was too large",
                 f"{_RAISE} (Storage=external, ProcessSizeMax, ExternalSizeMax) before it crashes again{instead}",
                 still_known(chosen),
             ) from None
-        yield _stored(path, named, chosen, origin)
+        yield path
 
 
-def _stored(path: Path, named: str, entry: Entry, origin: Origin) -> Stored:
+def _stored(path: Path, named: str, entry: Entry, origin: Origin, files: contextlib.ExitStack) -> Stored:
+    if origin.trust == "unverified":
+        return Stored(path, named, origin, gaps=(Gap("core", named, _UNVERIFIED, _VERIFY),))
     gaps: List[Gap] = []
     if entry.text("COREDUMP_TRUNCATED") == "1":
         gaps.append(Gap("core", named, _CUT, f"{_RAISE} before it crashes again"))
-    root, other_root = None, _other_root(entry)
+    other_root = _other_root(entry)
     inside = origin.container or other_root
+    root = None
     if inside is not None:
-        if other_root is not None and exists(Path(other_root)):
-            root = Path(other_root)
-        else:
-            root = containers.root(entry.text("COREDUMP_CGROUP"), entry.text("_BOOT_ID"))
+        if origin.trust == "verified":
+            root = containers.root(entry.text("COREDUMP_CGROUP"), entry.text("_BOOT_ID"), other_root)
         if root is None:
             reason = f"it ran in a container ({inside}), whose program and libraries are not those of this machine"
             gaps.append(Gap("core", named, reason, "pass --sysroot with the container's files, or --exe"))
+        else:
+            files.callback(os.close, root)
     exe = entry.text("COREDUMP_EXE")
     exe = exe[: -len(_DELETED)] if exe is not None and exe.endswith(_DELETED) else exe
-    return Stored(path, named, origin, words(entry.text("COREDUMP_CMDLINE")), exe, root, tuple(gaps))
+    held = None if root is None else in_this_process(root)
+    return Stored(path, named, origin, words(entry.text("COREDUMP_CMDLINE")), exe, held, tuple(gaps))
 
 
 def _other_root(entry: Entry) -> Optional[str]:
@@ -116,11 +168,12 @@ def choose(match: str, where: Where) -> List[Entry]:
     if not match.strip():
         raise UsageError("coredumpctl: wants to know which core", "coredumpctl:last, :PID, :EXE, :COMM or :UNIT")
     asked = [match] if _FIELD.match(match) else []
-    found = entries(where, asked)
-    for test in [_every] if asked or match == "last" else _meanings(match):
-        meant = [entry for entry in found.entries if test(entry)]
-        if meant:
-            return meant
+    for genuine in (True, False):  # what anybody may have written counts only where there is nothing else
+        found = entries(where, asked, genuine=genuine)
+        for test in [_every] if asked or match == "last" else _meanings(match):
+            meant = [entry for entry in found.entries if test(entry)]
+            if meant:
+                return [entry for entry in meant if entry.genuine] or meant
     raise _no_match(match, where, found)
 
 
@@ -153,14 +206,17 @@ def _no_match(match: str, where: Where, found: Found) -> TargetNotFound:
     place = f"the journal in {where.directory}" if where.directory else "the journal"
     since = f" since {where.since}" if where.since else ""
     rights = f"other users' cores are not shown to this user: {RIGHTS}" if found.hidden else ""
-    known = [origin_of(entry, 0) for entry in found.entries[: 100 * _LISTED]]
+    known = [origin_of(entry, 0, where) for entry in found.entries[: 100 * _LISTED]]
     if not known and (match == "last" or not _FIELD.match(match)):
         sentence, step = f"{place} has no core{since}", "`postmortem doctor` says where crashes go on this machine"
         return TargetNotFound(sentence, rights or step)
     sentence = f"{place} has no core of {match!r}{since}"
     if not known:
         return TargetNotFound(sentence, rights or "`coredumpctl list` shows which there are")
-    listed = [f"PID {origin.pid} ({origin.command}, {origin.signal})" for origin in known]
+    listed = [
+        f"PID {origin.pid} ({'unverified' if origin.trust == 'unverified' else f'{origin.command}, {origin.signal}'})"
+        for origin in known
+    ]
     older = f" among the newest {MOST_ENTRIES}" if found.more else ""
     newest = f"the newest there are: {shortened(listed, _LISTED)}"
     return TargetNotFound(f"{sentence}{older}; {newest}", rights or "`coredumpctl list` shows all")
@@ -169,9 +225,22 @@ def _no_match(match: str, where: Where, found: Found) -> TargetNotFound:
 # ---------------------------------------------------------------------- what is known of it
 
 
-def origin_of(entry: Entry, others: int) -> Origin:
-    """What is told of a core's origin."""
-    crashed = entry.number("COREDUMP_TIMESTAMP") or entry.number("__REALTIME_TIMESTAMP")
+def origin_of(entry: Entry, others: int, where: Where) -> Origin:
+    """What is told of a core's origin. Of an entry that systemd-coredump did not write, what journald adds itself, and the
+    number of the process that it claims to be about."""
+    noted = entry.number("__REALTIME_TIMESTAMP")
+    if not entry.genuine:
+        return Origin(
+            store="systemd",
+            core=entry.text("COREDUMP_FILENAME"),
+            pid=entry.number("COREDUMP_PID"),
+            time=noted / 1e6 if noted else None,
+            hostname=entry.text("_HOSTNAME"),
+            others=others,
+            trust="unverified",
+            written_by=entry.number("_UID"),
+        )
+    crashed = entry.number("COREDUMP_TIMESTAMP") or noted
     return Origin(
         store="systemd",
         core=entry.text("COREDUMP_FILENAME"),
@@ -183,12 +252,15 @@ def origin_of(entry: Entry, others: int) -> Origin:
         hostname=entry.text("COREDUMP_HOSTNAME") or entry.text("_HOSTNAME"),
         container=containers.name(entry.text("COREDUMP_CGROUP"), words(entry.text("COREDUMP_CONTAINER_CMDLINE"))),
         others=others,
+        trust="copied" if where.directory is not None else "verified",
     )
 
 
 def still_known(entry: Entry) -> Tuple[str, ...]:
     """What the journal tells of a core that is no more: its command line, unit, and the stacks that systemd read out of
-    it when it crashed (from 198 on, where it was built with elfutils)."""
+    it when it crashed (from 198 on, where it was built with elfutils). Nothing of what others wrote."""
+    if not entry.genuine:
+        return ()
     lines = [
         f"{label}: {value}"
         for label, value in (

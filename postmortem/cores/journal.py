@@ -10,15 +10,16 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import signal
+import select
 import subprocess
-import tempfile
-import threading
+import time
+from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import AbstractSet, BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, cast
 
-from .. import programs, signalling
+from .. import programs
 from ..errors import PermissionRefused, TargetNotFound, ToolFailed, ToolMissing, UsageError
+from .authorship import FIELDS, WRITTEN_BY_IT, by_coredump
 
 PREFIX = "coredumpctl:"
 #: SD_MESSAGE_COREDUMP of <systemd/sd-messages.h>: one such message a core.
@@ -27,13 +28,15 @@ _WANTED = (
     "MESSAGE", "COREDUMP_PID", "COREDUMP_COMM", "COREDUMP_EXE", "COREDUMP_CMDLINE", "COREDUMP_SIGNAL",
     "COREDUMP_TIMESTAMP", "COREDUMP_HOSTNAME", "COREDUMP_UNIT", "COREDUMP_USER_UNIT", "COREDUMP_CGROUP",
     "COREDUMP_ROOT", "COREDUMP_CONTAINER_CMDLINE", "COREDUMP_FILENAME", "COREDUMP_TRUNCATED", "_HOSTNAME", "_BOOT_ID",
+    *FIELDS,
 )  # fmt: skip
 _OURS = {*_WANTED, "__CURSOR", "__REALTIME_TIMESTAMP"}
 
-#: What is kept of a field, in bytes; of an entry, fields; and entries: more are not looked at.
-_LONGEST, _MOST_FIELDS, MOST_ENTRIES = 64 << 10, 1000, 10_000
+#: What is kept of a message, and of another field, in bytes; of entries, how many, and in bytes: more are not looked at.
+_LONGEST, _LONGEST_FIELD, MOST_ENTRIES, _MOST_BYTES = 64 << 10, 4096, 10_000, 64 << 20
 _PIECE = 1 << 20
-_DEADLINE_S = 60.0
+#: For all entries; and for the next piece of a core.
+_DEADLINE_S, _STALL_S = 60.0, 60.0
 #: journalctl asks for rights in such words (systemd 252, src/shared/logs-show.c).
 _REFUSED = re.compile(r"insufficient permissions|not seeing messages from other users|Permission denied")
 RIGHTS = "run as root, or join the group systemd-journal (usermod -aG systemd-journal NAME)"
@@ -55,9 +58,18 @@ def where(targets: Sequence[str], since: Optional[str], directory: Optional[Path
 
 
 class Entry(NamedTuple):
-    """One message; values as bytes, cut to 64 KB."""
+    """One message; values as bytes, cut to 4 KB, its text to 64."""
 
     fields: Dict[str, bytes]
+
+    @property
+    def genuine(self) -> bool:
+        """Whether systemd-coredump wrote it."""
+        return by_coredump(self.text)
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.fields.values()))
 
     def text(self, name: str, most: int = 4096) -> Optional[str]:
         """A field's value, its first ``most`` bytes; None when it is not there, or empty."""
@@ -75,18 +87,32 @@ class Found(NamedTuple):
     more: bool  # there are older ones that were not looked at
 
 
-def entries(where: Where, matches: Sequence[str] = (), deadline_s: float = _DEADLINE_S) -> Found:
-    """What the journal has of cores. matches: ``FIELD=value``, for journalctl.
+def entries(
+    where: Where, matches: Sequence[str] = (), deadline_s: float = _DEADLINE_S, *, genuine: bool = True
+) -> Found:
+    """What the journal has of cores. matches: ``FIELD=value``, for journalctl. genuine: only what systemd-coredump wrote;
+    journalctl leaves out the rest, which may be any number.
 
     Raises ToolMissing, UsageError for a time or match that journalctl does not understand, TargetNotFound for a
     directory that is not there, PermissionRefused, ToolFailed.
     """
-    words = ["-r", f"--output-fields={','.join(_WANTED)}", f"MESSAGE_ID={MESSAGE_ID}", *matches]
+    words = ["-r", f"--output-fields={','.join(_WANTED)}"]
     words += [f"--since={where.since}"] if where.since else []
+    asked = [f"MESSAGE_ID={MESSAGE_ID}", *matches]
+    ours = {match.partition("=")[0] for authorship in WRITTEN_BY_IT for match in authorship}
+    if genuine and not any(match.partition("=")[0] in ours for match in matches):  # else they would be alternatives
+        for number, authorship in enumerate(WRITTEN_BY_IT):
+            words += [*["+"][: number > 0], *asked, *authorship]
+    else:
+        words += asked
     found: List[Entry] = []
-    with _journalctl(where, words, deadline_s) as run:
+    size = 0
+    with _journalctl(where, words, time.monotonic() + deadline_s) as run:
         for entry in parsed(run.out, _OURS):
-            if len(found) == MOST_ENTRIES:
+            if genuine and not entry.genuine:
+                continue
+            size += entry.size
+            if len(found) == MOST_ENTRIES or size > _MOST_BYTES:
                 return Found(found, False, True)
             found.append(entry)
         said = run.end()
@@ -102,34 +128,57 @@ def stored_core(where: Where, entry: Entry) -> Iterator[bytes]:
     words = ["--output-fields=COREDUMP", f"--cursor={entry.text('__CURSOR') or ''}", "-n", "1"]
     with _journalctl(where, words, None) as run:  # whose limit is the core's size: POSTMORTEM_MAX_UNPACKED
         yield from _field(run.out, b"COREDUMP")
-        run.kill()
 
 
 # ---------------------------------------------------------------------- journalctl
 
 
+class _Output(RawIOBase):
+    """What journalctl prints, and the beginning of what it says on stderr, read side by side. ``until``
+    (time.monotonic()) bounds all of it; None: each piece has its own deadline. Reading raises ToolFailed past it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], until: Optional[float]) -> None:
+        super().__init__()
+        self._out, self._errors = cast(BinaryIO, process.stdout).fileno(), cast(BinaryIO, process.stderr).fileno()
+        self._until = until
+        self._poll = select.poll()
+        for descriptor in (self._out, self._errors):
+            self._poll.register(descriptor, select.POLLIN)
+        self.said = b""
+        self._open = 2
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        until = self._until if self._until is not None else time.monotonic() + _STALL_S
+        while self._open:
+            ready = self._poll.poll(max(0.0, until - time.monotonic()) * 1000)
+            if not ready:
+                raise ToolFailed("journalctl did not end in time", "give --since, or -D with a smaller journal")
+            for descriptor, _event in ready:
+                data = os.read(descriptor, len(buffer) if descriptor == self._out else _PIECE)
+                if not data:
+                    self._poll.unregister(descriptor)
+                    self._open -= 1
+                elif descriptor == self._errors:
+                    self.said = (self.said + data)[:_LONGEST]
+                else:
+                    buffer[: len(data)] = data
+                    return len(data)
+        return 0
+
+
 class _Run:
-    def __init__(self, process: subprocess.Popen[bytes], errors: BinaryIO, where: Where) -> None:
-        self.out = cast(BinaryIO, process.stdout)
-        self._process, self._errors, self._where = process, errors, where
-        self._began = signalling.begun(process.pid)
-        self.late = False
-
-    def kill(self) -> None:
-        self._process.kill()
-
-    def stop(self) -> None:
-        """From another thread, while ours may just have waited for it: then its id may be another's."""
-        self.late = True
-        signalling.send(self._process.pid, self._began, signal.SIGKILL)
+    def __init__(self, process: subprocess.Popen[bytes], where: Where, until: Optional[float]) -> None:
+        self._output = _Output(process, until)
+        self.out = cast(BinaryIO, BufferedReader(self._output, _PIECE))
+        self._process, self._where = process, where
 
     def end(self) -> str:
         """What it said on stderr, when all of its output is read. Raises what ``entries`` names."""
         status = self._process.wait()
-        self._errors.seek(0)
-        said = self._errors.read(_LONGEST).decode("utf-8", "replace")
-        if self.late:
-            raise ToolFailed("journalctl did not end in time", "give --since, or -D with a smaller journal")
+        said = self._output.said.decode("utf-8", "replace")
         if status != 0 and not _REFUSED.search(said):
             raise self._failed(said)
         return said
@@ -147,7 +196,7 @@ class _Run:
 
 
 @contextlib.contextmanager
-def _journalctl(where: Where, words: Sequence[str], deadline_s: Optional[float]) -> Iterator[_Run]:
+def _journalctl(where: Where, words: Sequence[str], until: Optional[float]) -> Iterator[_Run]:
     program = programs.find("journalctl")
     if program is None:
         raise ToolMissing(
@@ -161,21 +210,14 @@ def _journalctl(where: Where, words: Sequence[str], deadline_s: Optional[float])
     command = [program, "--no-pager", "-o", "export", *words]
     quiet = {"LC_ALL": "C", "SYSTEMD_LOG_TARGET": "console", "SYSTEMD_COLORS": "0"}
     environment = programs.environment("journalctl", quiet)
-    with contextlib.ExitStack() as files:
-        errors = files.enter_context(tempfile.TemporaryFile())
-        process = programs.start(
-            "journalctl", command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=environment,
-            start_new_session=True,
-        )  # fmt: skip
-        files.enter_context(process)
-        files.callback(process.kill)
-        run = _Run(process, cast(BinaryIO, errors), where)
-        if deadline_s is not None:
-            timer = threading.Timer(deadline_s, run.stop)
-            timer.daemon = True
-            timer.start()
-            files.callback(timer.cancel)
-        yield run
+    with programs.start(
+        "journalctl", command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+        start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            yield _Run(process, where, until)
+        finally:
+            process.kill()
 
 
 # ---------------------------------------------------------------------- the export format
@@ -190,9 +232,8 @@ def parsed(stream: BinaryIO, wanted: AbstractSet[str]) -> Iterator[Entry]:
             fields = {}
             continue
         key = name.decode("latin-1")
-        kept = b"".join(value) if key in wanted and key not in fields and len(fields) < _MOST_FIELDS else None
-        if kept is not None:
-            fields[key] = kept
+        if key in wanted and key not in fields:
+            fields[key] = b"".join(value)[: _LONGEST if key == "MESSAGE" else _LONGEST_FIELD]
 
 
 def _field(stream: BinaryIO, wanted: bytes) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import signal
 from pathlib import Path
@@ -9,36 +10,47 @@ from typing import Iterator, NamedTuple, Optional, Sequence, Tuple
 
 from ..errors import CoreGone, NotACore, PermissionRefused
 from ..evidence import Gap, Origin
+from ..foreign.files import Unfit
+from ..foreign.held import Folder
 
 
 class Stored(NamedTuple):
-    """``path`` may be compressed, and may be of a file without a name: ``named`` is what a user knows it by."""
+    """``path`` may be compressed, and is that of an open file, which may have no name: ``named`` is what a user knows it
+    by."""
 
     path: Path
     named: str
     origin: Origin
     argv: Tuple[str, ...] = ()
     exe: Optional[str] = None
-    root: Optional[Path] = None  # of the container that it ran in, where that can still be looked into
+    root: Optional[Path] = None  # of the container that it ran in, where that can still be looked into: held open
     gaps: Tuple[Gap, ...] = ()
 
 
-def readable(path: Path, whose: str, keeps: str) -> None:
-    """Raises CoreGone, PermissionRefused or NotACore when a file that a store names cannot be read as one. whose:
+@contextlib.contextmanager
+def refusals(named: str, whose: str, keeps: str) -> Iterator[None]:
+    """Raises CoreGone, PermissionRefused or NotACore where a file that a store names cannot be opened as one. whose:
     ``the core of PID 7``. keeps: what the store removes by."""
     try:
-        if not path.is_file():  # neither a directory nor a FIFO, which would never end
-            path.stat()
-            raise NotACore(f"{whose} is said to be {path}, which is no file", "name a core file")
-        with path.open("rb"):
-            return
+        yield
     except FileNotFoundError:
-        raise CoreGone(f"{whose} is gone: {path} was removed", keeps) from None
+        raise CoreGone(f"{whose} is gone: {named} was removed", keeps) from None
     except PermissionError:
-        raise PermissionRefused(f"{whose}, {path}, may not be read by this user", "run as root, or as its user") from None
+        raise PermissionRefused(f"{whose}, {named}, may not be read by this user", "run as root, or as its user") from None
+    except (Unfit, IsADirectoryError):
+        raise NotACore(f"{whose} is said to be {named}, which is no regular file", "name a core file") from None
     except (OSError, ValueError) as exc:  # ValueError: a NUL in its name
         reason = exc.strerror if isinstance(exc, OSError) else "no file can have such a name"
-        raise NotACore(f"{whose}, {path}, cannot be read: {reason}", "name a core file") from None
+        raise NotACore(f"{whose}, {named}, cannot be read: {reason}", "name a core file") from None
+
+
+def lies_in(folder: str, name: str) -> bool:
+    """Whether a directory has an entry of that name, for this user; whatever the name holds."""
+    try:
+        with Folder.at(folder) as held:
+            return held.has(name)
+    except (OSError, ValueError):
+        return False
 
 
 class Nothing(Exception):

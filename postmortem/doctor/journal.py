@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import PermissionRefused, PostmortemError, ToolMissing
@@ -39,10 +38,11 @@ def coredumpctl() -> Check:
 
 def _told(found: Found) -> str:
     from ..cores import coredumpctl as cores  # noqa: PLC0415
-    from ..cores.store import exists, whose  # noqa: PLC0415
+    from ..cores.journal import Where  # noqa: PLC0415
+    from ..cores.store import whose  # noqa: PLC0415
 
     newest, number = found.entries[0], len(found.entries)
-    name = newest.text("COREDUMP_FILENAME")
-    gone = ", which is gone" if name is not None and not exists(Path(name)) else ""
+    gone = "" if cores.is_there(newest, Where()) else ", which is gone"
     more = "more than " if found.more else ""
-    return f"the journal knows {more}{number} core{'s' if number > 1 else ''}, last {whose(cores.origin_of(newest, 0))}{gone}"
+    last = whose(cores.origin_of(newest, 0, Where()))
+    return f"the journal knows {more}{number} core{'s' if number > 1 else ''}, last {last}{gone}"

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from time import gmtime, strftime
-from typing import Optional
+from typing import Literal, Optional
 
 import msgspec
 
+#: Whether the store's own program wrote what is told here: "verified": systemd-coredump did, by fields that only journald
+#: writes; "copied": so it says in a journal that was brought here, which is as good as the one who brought it; "unverified":
+#: another process wrote it.
+Trust = Literal["verified", "copied", "unverified"]
+
 
 class Origin(msgspec.Struct, frozen=True):
-    """What the store noted. Never the environment of the process."""
+    """What the store noted. Never the environment of the process. Of an unverified entry only the process number that it was
+    asked for by, and what journald adds itself: its time and machine."""
 
     store: str  # "systemd" | "apport" | "abrt" | "directory"
     core: Optional[str] = None  # path of the file that was read; None: it lay in the journal
@@ -21,6 +27,8 @@ class Origin(msgspec.Struct, frozen=True):
     hostname: Optional[str] = None
     container: Optional[str] = None  # its id or name, or its first program
     others: int = 0  # older cores that were meant as well
+    trust: Optional[Trust] = None  # of an entry in systemd's journal
+    written_by: Optional[int] = None  # the user who wrote an unverified one
 
     @property
     def when(self) -> Optional[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+from pathlib import Path
 from typing import Iterator
 
 from ..cores.stores import Stored
@@ -35,7 +37,8 @@ def with_origin(found: Evidence, stored: Stored) -> Evidence:
 
 def _completed(process: Process, stored: Stored) -> Process:
     """The kernel keeps eighty bytes of a command line in a core, joined by spaces."""
-    return replace(process, argv=stored.argv or process.argv, exe=process.exe or stored.exe)
+    exe = _named(process.exe, stored) if process.exe is not None else stored.exe
+    return replace(process, argv=stored.argv or process.argv, exe=exe)
 
 
 def _cut_short(gap: Gap) -> bool:
@@ -43,4 +46,10 @@ def _cut_short(gap: Gap) -> bool:
 
 
 def _named(text: str, stored: Stored) -> str:
-    return text.replace(str(stored.path), stored.named)
+    """Paths by way of our descriptors → the name that the user knows, and names as they are below the container's root."""
+    text = _replaced(text, stored.path, stored.named)
+    return text if stored.root is None else _replaced(text, stored.root, "")
+
+
+def _replaced(text: str, path: Path, named: str) -> str:
+    return re.sub(rf"{re.escape(str(path))}(?!\d)", lambda _found: named, text)

@@ -13,6 +13,7 @@ Read in this order:
 - `ways`: paths followed through nobody else's links.
 - `writing`: files that the user has named.
 - `held`: directories held by descriptor, into which bundles, reports and caches are written.
+- `unnamed`: temporary files without a name.
 
 All of it uses the standard library alone: `memory` needs it inside gdb's Python too.
 """

@@ -21,7 +21,20 @@ import signal
 import socket
 import struct
 import time
-from typing import Any, Callable, Dict, Iterable, Iterator, List, MutableMapping, NamedTuple, NoReturn, Optional, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    MutableMapping,
+    NamedTuple,
+    NoReturn,
+    Optional,
+    Set,
+    Tuple,
+)
 
 _LENGTH = struct.Struct("<I")
 #: Bytes of one frame.
@@ -67,6 +80,7 @@ class Child:
         helpers: Optional[MutableMapping[int, Optional[int]]] = None,
     ) -> None:
         self._helpers = helpers
+        _collect_left()
         self._socket, theirs = socket.socketpair()
         try:
             self.pid = os.fork()
@@ -96,8 +110,9 @@ class Child:
         except (_Late, ValueError, EOFError, ConnectionError, BrokenPipeError) as exc:
             for descriptor in received:
                 os.close(descriptor)
+            lost = self._how_lost(exc)  # before it is collected
             self.abandon()
-            raise self._how_lost(exc) from None
+            raise lost from None
         if isinstance(value, dict) and "errno" in value:
             raise OSError(int(value["errno"]), str(value["strerror"]), str(value.get("filename") or ""))
         return Answer(value, b"".join(kept), received[0] if received else None)
@@ -194,10 +209,30 @@ def _kill_and_collect(pid: int) -> None:
     """A child that nobody has waited for keeps its number, so that the signal meets no other process."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGKILL)
+    _left.add(pid)
     until = time.monotonic() + _PATIENCE_S
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(pid, os.WNOHANG)[0] == 0 and time.monotonic() < until:
-            time.sleep(0.001)
+    while not _collected(pid) and time.monotonic() < until:
+        time.sleep(0.001)
+    _collect_left()
+
+
+#: Children that have been killed and had not come to their end when they were last looked at.
+_left: Set[int] = set()
+
+
+def _collected(pid: int) -> bool:
+    try:
+        if os.waitpid(pid, os.WNOHANG)[0] == 0:
+            return False
+    except ChildProcessError:
+        pass
+    _left.discard(pid)
+    return True
+
+
+def _collect_left() -> None:
+    for pid in list(_left):
+        _collected(pid)
 
 
 def _descriptors(control: List[Tuple[int, int, bytes]]) -> List[int]:

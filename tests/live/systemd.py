@@ -183,10 +183,10 @@ class Systemd:
         core.unlink()
         pids = [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("PID ")]
         assert pids and "REFUSED" not in done.stdout, done.stdout + done.stderr
-        self._await_entry(pids[0])
+        self.await_entry(pids[0])
         return Crashed(pids[0])
 
-    def _await_entry(self, pid: int) -> None:
+    def await_entry(self, pid: int) -> None:
         until = time.monotonic() + _WAIT_S
         while not self.run(["journalctl", "-q", "-o", "cat", f"COREDUMP_PID={pid}"]).stdout:
             assert time.monotonic() < until, "systemd-coredump wrote nothing into the journal"

@@ -83,7 +83,7 @@ def report(kept: Kept, *words: str) -> Dict[str, Any]:
 
 def core_of(pid: int) -> str:
     """Where systemd says that the core of a process is."""
-    core = coredumpctl.origin_of(coredumpctl.choose(str(pid), Where())[0], 0).core
+    core = coredumpctl.origin_of(coredumpctl.choose(str(pid), Where())[0], 0, Where()).core
     assert core is not None
     return core
 
@@ -214,6 +214,52 @@ def test_the_same_core_in_other_stores(kept: Kept, tmp_path: Path, monkeypatch: 
     assert {one["verdict"] for one in found} == {"lock-order-deadlock"}
     assert len({one["signature"] for one in found}) == 1
     assert not any("/proc/" in gap["subject"] + gap["reason"] for one in found for gap in one["gaps"])
+
+
+def forge(kept: Kept, fields: Dict[str, str], folder: Path) -> None:
+    """A message from a user without any rights, by way of journald's own socket."""
+    text = "".join(f"{name}={value}\n" for name, value in fields.items())
+    (folder / "entry").write_text(text)
+    words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "logger", "--journald"]
+    with (folder / "entry").open("rb") as entry:
+        subprocess.run(kept.systemd.inside(words), stdin=entry, timeout=60, check=True)
+    kept.systemd.await_entry(int(fields["COREDUMP_PID"]))
+
+
+def test_a_forged_entry(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The journal takes it from anybody, coredumpctl shows it: it displaces nothing, and asked for by its number it is
+    analysed as unverified, with nothing of what it claims."""
+    core = core_of_in(kept, kept.locked)
+    claims = {
+        "MESSAGE_ID": "fc2e22bc6ee647b6b90729ab34a250b1", "PRIORITY": "2", "MESSAGE": "Process 31337 (bank) dumped core.",
+        "COREDUMP_PID": "31337", "COREDUMP_UID": "0", "COREDUMP_GID": "0", "COREDUMP_COMM": "bank", "COREDUMP_EXE": kept.python,
+        "COREDUMP_UNIT": "tide.service", "COREDUMP_SIGNAL": "11", "COREDUMP_TIMESTAMP": "1700000000000000",
+        "COREDUMP_CMDLINE": "bank --transfer", "COREDUMP_ROOT": "/tmp", "COREDUMP_FILENAME": core,
+        "_UID": "0", "_EXE": "/usr/lib/systemd/systemd-coredump", "_SYSTEMD_UNIT": "systemd-coredump@1.service",
+    }  # fmt: skip
+    forge(kept, claims, tmp_path)
+    assert "31337" in kept.systemd.run(["coredumpctl", "list", "--no-legend", "--no-pager"]).stdout
+    monkeypatch.setenv("PATH", kept.systemd.path)
+    for match, genuine in (("last", kept.inside), ("tide.service", kept.locked), (kept.python, kept.inside)):
+        assert coredumpctl.choose(match, Where())[0].number("COREDUMP_PID") == genuine
+    found = report(kept, "coredumpctl:31337")
+    origin = found["origin"]
+    assert (origin["trust"], origin["written_by"], origin["pid"]) == ("unverified", 65534, 31337)
+    assert (origin["unit"], origin["command"], origin["signal"]) == (None, None, None)
+    assert found["verdict"] == "lock-order-deadlock"
+    assert "bank" not in json.dumps(found)
+    said = " ".join(analyze(kept, "coredumpctl:31337").stdout.split())
+    assert "Core said to be of PID 31337" in said
+    assert "unverified: user 65534 wrote that into systemd's journal" in said
+    forge(kept, {**claims, "COREDUMP_PID": "31338", "COREDUMP_FILENAME": "/etc/shadow"}, tmp_path)
+    assert "keeps cores in /var/lib/systemd/coredump alone" in analyze(kept, "coredumpctl:31338", status=1).stderr
+
+
+def core_of_in(kept: Kept, pid: int) -> str:
+    """Where the journal says that a core is, asked in the namespace."""
+    listed = kept.systemd.run(["journalctl", "-o", "json", "--output-fields=COREDUMP_FILENAME", f"COREDUMP_PID={pid}"])
+    name: str = json.loads(listed.stdout)["COREDUMP_FILENAME"]
+    return name
 
 
 def test_a_core_that_was_removed(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:

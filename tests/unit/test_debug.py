@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Tuple
 import pytest
 
 from postmortem import cli, debug
+from postmortem.cores import coredumpctl
 from postmortem.native import interactive
 from postmortem.native.interactive import Opened
 
@@ -25,7 +26,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
 
     def interact(opened: Opened, more: Any, variables: Dict[str, str]) -> int:
         assert opened.core.stat().st_size > 0
-        calls.append((opened, tuple(more), variables))
+        root = opened.sysroot.resolve() if opened.sysroot is not None else None
+        calls.append((opened._replace(core=opened.core.resolve(), sysroot=root), tuple(more), variables))
         return 7
 
     monkeypatch.setattr(debug, "interact", interact)
@@ -58,6 +60,7 @@ def test_cores_that_systemd_keeps(
     started: Started, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """coredumpctl:MATCH is a target here too; the files of its container, where these are at hand, serve as --sysroot."""
+    monkeypatch.setattr(coredumpctl, "FOLDER", str(file.parent))
     journal = FakeJournal(tmp_path)
     journal.lists(crashed(7, COREDUMP_FILENAME=str(file), COREDUMP_ROOT=str(tmp_path)))
     monkeypatch.setenv("PATH", journal.path)

@@ -22,6 +22,7 @@ from postmortem.errors import (
     UsageError,
 )
 from postmortem.evidence import Origin
+from postmortem.foreign.held import Folder
 
 from .journals import FakeJournal, crashed, export
 
@@ -33,6 +34,12 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeJournal:
     made = FakeJournal(tmp_path)
     monkeypatch.setenv("PATH", made.path)
     return made
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where systemd-coredump keeps its files."""
+    monkeypatch.setattr(coredumpctl, "FOLDER", str(tmp_path))
 
 
 @pytest.fixture
@@ -97,12 +104,14 @@ def test_what_is_known_of_it(fake: FakeJournal, core: Path) -> None:
         crashed(6),
     )  # fmt: skip
     with coredumpctl.opened("python3", Where()) as stored:
-        assert stored.path == core
+        assert stored.path.samefile(core)
+        assert stored.named == str(core)
         assert stored.argv == ("python3", "-c", "import os; os.abort()")
         assert (stored.exe, stored.root, stored.gaps) == ("/usr/bin/python3.11", None, ())
         assert stored.origin == Origin(
-            "systemd", str(core), 7, "python3", "SIGABRT", 1_700_000_007.0, "tide.service", "bertha", None, 1
-        )
+            "systemd", str(core), 7, "python3", "SIGABRT", 1_700_000_007.0, "tide.service", "bertha", None, 1,
+            "verified",
+        )  # fmt: skip
 
 
 def test_a_core_inside_the_journal(fake: FakeJournal) -> None:
@@ -178,11 +187,11 @@ def test_a_core_that_was_never_kept(fake: FakeJournal) -> None:
 def test_a_core_of_somebody_else(fake: FakeJournal, core: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused by the kernel: whose it is, and how to be allowed."""
 
-    def refuse(self: Path, mode: str = "r") -> None:
+    def refuse(folder: Folder, name: str) -> int:
         raise PermissionError(13, "Permission denied")
 
     fake.lists(crashed(7, COREDUMP_FILENAME=str(core)))
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(Folder, "open", refuse)
     with pytest.raises(PermissionRefused) as raised, coredumpctl.opened("7", Where()):
         pass
     assert raised.value.sentence().endswith(f"{core}, may not be read by this user; run as root, or as its user")
@@ -192,7 +201,7 @@ def test_a_path_that_is_no_file(fake: FakeJournal, tmp_path: Path) -> None:
     """Anybody may write such an entry: a FIFO is not opened, which would wait for ever."""
     os.mkfifo(str(tmp_path / "fifo"))
     fake.lists(crashed(7, COREDUMP_FILENAME=str(tmp_path / "fifo")))
-    with pytest.raises(NotACore, match="which is no file"), coredumpctl.opened("7", Where()):
+    with pytest.raises(NotACore, match="which is no regular file"), coredumpctl.opened("7", Where()):
         pass
 
 
@@ -212,14 +221,18 @@ def test_a_root_of_its_own(fake: FakeJournal, core: Path, tmp_path: Path) -> Non
     for root in (tmp_path, tmp_path / "gone"):
         fake.lists(crashed(7, COREDUMP_FILENAME=str(core), COREDUMP_ROOT=str(root)))
         with coredumpctl.opened("7", Where()) as stored:
-            assert (stored.root, len(stored.gaps)) == ((root, 0) if root.exists() else (None, 1))
+            assert len(stored.gaps) == (0 if root.exists() else 1)
+            assert stored.root.samefile(root) if stored.root else not root.exists()
 
 
-def test_a_core_copied_beside_the_journal(fake: FakeJournal, core: Path) -> None:
+def test_a_core_copied_beside_the_journal(
+    fake: FakeJournal, core: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """-D with both in one directory: the name alone counts."""
-    fake.lists(crashed(7, COREDUMP_FILENAME=f"/var/lib/systemd/coredump/{core.name}"))
+    monkeypatch.setattr(coredumpctl, "FOLDER", str(core.parent / "elsewhere"))
+    fake.lists(crashed(7, COREDUMP_FILENAME=f"{coredumpctl.FOLDER}/{core.name}"))
     with coredumpctl.opened("7", Where(core.parent)) as stored:
-        assert stored.path == core
+        assert stored.path.samefile(core)
     with pytest.raises(CoreGone), coredumpctl.opened("7", Where()):
         pass
 
@@ -291,7 +304,7 @@ def test_hostile_fields_are_harmless(fake: FakeJournal, entry) -> None:
     with pytest.raises(PostmortemError), coredumpctl.opened("7", Where()):
         pass
     for known in coredumpctl.choose("last", Where()):
-        assert len(coredumpctl.origin_of(known, 0).command or "") <= 64 << 10
+        assert len(coredumpctl.origin_of(known, 0, Where()).command or "") <= 64 << 10
 
 
 def test_an_export_that_ends_anywhere() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import lzma
 import os
@@ -15,9 +16,10 @@ from typing import Callable, Dict, List
 
 import pytest
 
-from postmortem.cores import codecs, unpacked
+from postmortem.cores import codecs, sparse, unpacked
 from postmortem.cores.codecs import CODECS, Codec
 from postmortem.errors import NotACore, PostmortemError, ToolMissing, UsageError
+from postmortem.foreign.unnamed import unnamed
 
 #: 24 MB of which one in eight is not zero, in runs that begin and end within pages.
 HOLE = 3 << 20
@@ -55,7 +57,7 @@ def folder(tmp_path, monkeypatch):
     """A temporary folder of its own, which must be empty afterwards."""
     place = tmp_path / "tmp"
     place.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(place))
+    monkeypatch.setenv("TMPDIR", str(place))
     yield place
     assert list(place.iterdir()) == []
 
@@ -173,7 +175,7 @@ def test_a_full_temporary_folder_is_told_of(tmp_path, monkeypatch):
     path = tmp_path / "core.gz"
     path.write_bytes(PACK["gzip"](DATA))
     place = os.statvfs(tmp_path)
-    monkeypatch.setattr(unpacked, "SPARE", place.f_bavail * place.f_frsize - (1 << 20))
+    monkeypatch.setattr(sparse, "SPARE", place.f_bavail * place.f_frsize - (1 << 20))
     with pytest.raises(NotACore, match="does not fit") as caught, unpacked.unpacked(path, lambda text: None):
         pass
     assert "TMPDIR" in caught.value.next
@@ -183,10 +185,31 @@ def test_no_temporary_folder_is_one_sentence(tmp_path, monkeypatch):
     """A TMPDIR that cannot be written to is named as such, not as a defect."""
     path = tmp_path / "core.gz"
     path.write_bytes(PACK["gzip"](DATA[:5000]))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "missing"))
     with pytest.raises(PostmortemError, match="no temporary file") as caught, unpacked.unpacked(path, print):
         pass
     assert "TMPDIR" in caught.value.next
+
+
+def test_a_file_system_without_unnamed_files(tmp_path, monkeypatch):
+    """The name that is needed for a moment is gone at once; what is there else does not change."""
+    really = os.open
+
+    def refuse(path, flags, *more, **how):
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+        return really(path, flags, *more, **how)
+
+    monkeypatch.setattr(os, "open", refuse)
+    descriptor = unnamed(str(tmp_path))
+    try:
+        assert os.write(descriptor, b"core") == 4
+        assert os.pread(descriptor, 9, 0) == b"core"
+        assert (os.fstat(descriptor).st_nlink, os.fstat(descriptor).st_mode & 0o777) == (0, 0o600)
+    finally:
+        os.close(descriptor)
+    with pytest.raises(OSError, match="not supported"):
+        unnamed(str(tmp_path / "missing"))
 
 
 def test_a_limit_that_is_no_size_is_wrong_usage(tmp_path, monkeypatch):
@@ -243,10 +266,11 @@ def test_no_end_leaves_a_file(number, tmp_path, folder):
 def test_memory_stays_flat(tmp_path):
     """Half a gigabyte of zeros is unpacked in the memory that a megabyte takes, by every codec."""
     program = (
-        "import sys; from pathlib import Path; from postmortem.cores.unpacked import unpacked\n"
+        "import resource, sys; from pathlib import Path; from postmortem.cores.unpacked import unpacked\n"
         "with unpacked(Path(sys.argv[1]), lambda text: None) as plain:\n"
-        "    peak = next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
-        "    print(plain.size, plain.path.stat().st_blocks, peak)\n"
+        "    size, blocks = plain.size, plain.path.stat().st_blocks\n"
+        "own = next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
+        "print(size, blocks, max(int(own), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))\n"
     )
     size = 512 << 20
     for name, pack in PACK.items():

@@ -48,6 +48,16 @@ def test_gaps_are_about_what_the_user_named() -> None:
     assert [gap.subject for gap in with_origin(found, stored()).gaps] == ["coredumpctl:last", "x"]
 
 
+def test_names_below_a_container_s_root() -> None:
+    """As they are inside; a descriptor whose number begins alike is another one."""
+    root = Path("/proc/1/fd/8")
+    gap = Gap("core", f"{root}/usr/lib/x.so", f"{root}/a, /proc/1/fd/88/b and /proc/1/fd/99")
+    found = Evidence(Trigger("core"), (Process(7, exe=f"{root}/usr/bin/python3"),), (gap,))
+    told = with_origin(found, stored()._replace(root=root))
+    assert told.processes[0].exe == "/usr/bin/python3"
+    assert told.gaps == (Gap("core", "/usr/lib/x.so", "/a, /proc/1/fd/88/b and /proc/1/fd/99"),)
+
+
 def test_errors_too() -> None:
     """Of the same kind, with the same next step."""
     with pytest.raises(NotACore) as raised, named_as(stored()):

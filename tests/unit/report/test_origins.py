@@ -26,6 +26,15 @@ FULL = Origin(
                "22:13:20 UTC, as systemd's journal has it; 2 older ones are left out."),
         (replace(FULL, unit=None, container=None, hostname=None, time=None, others=1),
          "Core of PID 4711 (python3), SIGABRT, as systemd's journal has it; 1 older one is left out."),
+        (replace(FULL, container=None, others=0, trust="copied"),
+         "Core of PID 4711 (python3), unit web.service, on ada, SIGABRT at 2023-11-14 22:13:20 UTC, as the journal given with "
+         "-D has it."),
+        (Origin("systemd", pid=7, trust="unverified", written_by=1001),
+         "Core said to be of PID 7, unverified: user 1001 wrote that into systemd's journal, and nothing shows that it was "
+         "systemd-coredump."),
+        (Origin("systemd", trust="unverified"),
+         "Core, unverified: another program wrote that into systemd's journal, and nothing shows that it was "
+         "systemd-coredump."),
         (Origin("apport"), "Core, from a report of apport's."),
         (Origin("directory", time=1e30), "Core, the newest in its directory."),
     ],
@@ -38,7 +47,7 @@ def test_the_sentence(origin: Origin, sentence: str) -> None:
 def test_both_reports_tell_it() -> None:
     """Text and JSON, by the schema, and the evidence reads it back; control characters are harmless."""
     evidence, diagnosis = sleeper()
-    evidence = replace(evidence, origin=replace(FULL, command="a\x1b[2J\nb"))
+    evidence = replace(evidence, origin=replace(FULL, command="a\x1b[2J\nb", trust="verified"))
     assert decode(encode(evidence)).origin == evidence.origin
     shown = text.render(evidence, diagnosis, color=False)
     assert "Core of PID 4711 (a\\x1b[2J" in shown
