@@ -82,6 +82,7 @@ def main() -> int:
         programs["the other"] = _program(given.postmortem)
     began = time.monotonic()
     load = os.getloadavg()[0]
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else every start compiles what is not compiled yet
     with tempfile.TemporaryDirectory(prefix="postmortem-bench-") as folder:
         os.chdir(folder)  # no checkout is imported because it happens to be the working directory
         pairs = Quick(Path(folder), programs, given.rounds).all()
