@@ -114,7 +114,7 @@ class Child:
                     raise _Nonsense
             except (_Late, _Nonsense, EOFError, ConnectionError) as exc:
                 raise self._lose(exc) from None
-            except BaseException:  # the sink failed, or a signal's handler: what is left in the socket answers no question
+            except BaseException:  # the sink failed, or a handler: what is left in the socket answers no question
                 self.abandon()
                 raise
             if failure is not None:
@@ -125,9 +125,7 @@ class Child:
                 os.close(descriptor)
             self._asking.release()
 
-    def _data(
-        self, until: float, received: List[int], most: int, sink: Optional[Callable[[bytes], object]]
-    ) -> bytes:
+    def _data(self, until: float, received: List[int], most: int, sink: Optional[Callable[[bytes], object]]) -> bytes:
         kept: List[bytes] = []
         while True:
             piece = self._frame(until, received, most)

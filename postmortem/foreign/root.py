@@ -85,7 +85,12 @@ class Root:
                 if stat.S_ISLNK(mode):
                     try:
                         links += 1
-                        if not self._links or links > _MOST_LINKS or len(parts) > _MOST_PARTS or _is_magic(held, way[-1]):
+                        if (
+                            not self._links
+                            or links > _MOST_LINKS
+                            or len(parts) > _MOST_PARTS
+                            or _is_magic(held, way[-1])
+                        ):
                             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
                         target = os.readlink("", dir_fd=held)
                     finally:
