@@ -1,7 +1,10 @@
-"""Calls that open, list, make, rename, remove or resolve files, or start programs: found in the sources, and matched to audit events.
+"""Calls that open, list, make, remove or resolve files, or start programs: found in the sources, matched to audit events.
 
 `postmortem/foreign` alone opens what others made. Every other such call stands in `tests/allowed.py`, with a reason.
 """
+
+# Long tables of names are read more easily as text:
+# ruff: noqa: SIM905
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ EVENTS: Dict[str, Tuple[str, ...]] = {
     "os.listdir": ("os.listdir", ".iterdir", ".glob", ".rglob", "glob."),
     "os.scandir": ("os.scandir", "os.walk", ".iterdir", ".glob", ".rglob", "glob.", "shutil.rmtree"),
     "os.mkdir": ("os.mkdir", "os.makedirs", ".mkdir", "tempfile.mkdtemp", "tempfile.TemporaryDirectory"),
-    "os.rename": ("os.rename", "os.replace", ".rename", ".replace", "shutil.move"),
+    "os.rename": ("os.rename", "os.replace", ".rename", "shutil.move"),
     "os.remove": ("os.remove", "os.unlink", ".unlink", "shutil.rmtree", "tempfile."),
     "os.rmdir": ("os.rmdir", ".rmdir", "shutil.rmtree", "tempfile."),
     "os.link": ("os.link", ".hardlink_to", ".link_to"),
@@ -96,9 +99,8 @@ def calls(tree: ast.AST) -> Iterator[Tuple[str, int]]:
         if full is not None:
             if _counts(full) and (id(node) in called or full != "mmap.mmap"):
                 yield full, node.lineno
-        elif isinstance(node, ast.Attribute) and id(node) in called and f".{node.attr}" in METHODS:
-            if not _is_ours(node.value, names):
-                yield f".{node.attr}", node.lineno
+        elif isinstance(node, ast.Attribute) and id(node) in called and _is_a_paths(node, names):
+            yield f".{node.attr}", node.lineno
 
 
 def _counts(name: str) -> bool:
@@ -134,9 +136,10 @@ def _full_name(node: ast.expr, names: Dict[str, str]) -> Optional[str]:
     return None
 
 
-def _is_ours(node: ast.expr, names: Dict[str, str]) -> bool:
-    """Whether it is a module or a class of ours: what that does stands in its own source."""
-    return isinstance(node, ast.Name) and names.get(node.id, "").startswith(".")
+def _is_a_paths(node: ast.Attribute, names: Dict[str, str]) -> bool:
+    """Whether a method may be a path's. Not those of a module or a class of ours: what they do stands in its own source."""
+    ours = isinstance(node.value, ast.Name) and names.get(node.value.id, "").startswith(".")
+    return f".{node.attr}" in METHODS and not ours
 
 
 def name_of(path: Path) -> str:
@@ -162,7 +165,7 @@ def found_in_sources() -> Dict[Tuple[str, str], int]:
 
 def event_is_allowed(module: str, event: str, allowed: Set[Tuple[str, str]]) -> bool:
     """Whether a module may cause an audit event: `foreign` may, others by a call that they are allowed."""
-    if module.split(".")[0] == FOREIGN:
+    if module.split(".", maxsplit=1)[0] == FOREIGN:
         return True
     causes = EVENTS[event]
     return any(owner == module and call.startswith(causes) for owner, call in allowed)

@@ -1,8 +1,8 @@
 """The audit hook that notes which module opens, lists, makes, renames or removes files, or starts programs.
 
-`tests/conftest.py` copies this file beside the test environment's packages, where a ``.pth`` file imports it into every interpreter
-of that environment while the variable is set. It acts in processes of postmortem's and in pytest's own, not in their
-targets. Each process writes a line for each module and event that it sees, once; pytest judges them at its end.
+`tests/conftest.py` copies this file beside the test environment's packages, where a ``.pth`` file imports it into every
+interpreter of that environment while the variable is set. It acts in processes of postmortem's and in pytest's own, not in
+their targets. Each process writes a line for each module and event that it sees, once; pytest judges them at its end.
 """
 
 from __future__ import annotations
@@ -44,64 +44,70 @@ def _is_ours() -> bool:
     return False
 
 
-def install(file: str, package: str, tests: str) -> None:
-    """Watch this process from now on; an audit hook cannot be taken away again."""
-    seen: Set[Tuple[str, str]] = set()
-    modules: Dict[str, Optional[str]] = {}
-    busy = threading.local()
+class _Watch:
+    """Notes go to ``file``; ``package`` and ``tests`` are the folders of the package and of the tests."""
 
-    def module_of(name: str) -> Optional[str]:
-        """The package's module that a source file is; "" for the tests' files and the import system; None for others."""
-        if name.startswith(package + "/"):
-            inside = name[len(package) + 1 : -len(".py")].replace("/", ".")
-            return inside[: -len(".__init__")] if inside.endswith(".__init__") else inside
-        if name.startswith((tests + "/", "<frozen importlib", "<frozen zipimport")):
-            return ""
-        return None
+    def __init__(self, file: str, package: str, tests: str) -> None:
+        self._file, self._package, self._tests = file, package, tests
+        self._seen: Set[Tuple[str, str]] = set()
+        self._modules: Dict[str, Optional[str]] = {}
+        self._busy = threading.local()
 
-    def responsible() -> Tuple[str, int]:
-        frame: Any = sys._getframe(3)  # past this function, note() and hook()
-        while frame is not None:
-            name = frame.f_code.co_filename
-            if name not in modules:
-                modules[name] = module_of(name)
-            found = modules[name]
-            if found is not None:
-                return found, frame.f_lineno
-            frame = frame.f_back
-        return "", 0
-
-    def note(event: str, arguments: Tuple[Any, ...]) -> None:
-        module, line = responsible()
-        if not module or (module, event) in seen:
+    def __call__(self, event: str, arguments: Tuple[Any, ...]) -> None:
+        if event not in EVENTS or getattr(self._busy, "now", False):
             return
-        seen.add((module, event))
+        if event == "open" and isinstance(arguments[0], int):  # a descriptor that is open already
+            return
+        self._busy.now = True
+        try:
+            self._note(event, arguments)
+        except Exception:
+            pass
+        finally:
+            self._busy.now = False
+
+    def _note(self, event: str, arguments: Tuple[Any, ...]) -> None:
+        module, line = self._responsible(sys._getframe(2))
+        if not module or (module, event) in self._seen:
+            return
+        self._seen.add((module, event))
         test = os.environ.get("PYTEST_CURRENT_TEST", "")
         words = (module, str(line), event, repr(arguments[:1])[:200], test)
-        descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
             os.write(descriptor, "\t".join(words).encode("utf-8", "replace") + b"\n")
         finally:
             os.close(descriptor)
 
-    def hook(event: str, arguments: Tuple[Any, ...]) -> None:
-        if event not in EVENTS or getattr(busy, "now", False):
-            return
-        if event == "open" and isinstance(arguments[0], int):  # a descriptor that is open already
-            return
-        busy.now = True
-        try:
-            note(event, arguments)
-        except Exception:  # noqa: S110 - without descriptors, as another user, in another root: nothing of it is the test's
-            pass
-        finally:
-            busy.now = False
+    def _responsible(self, frame: Any) -> Tuple[str, int]:
+        """The innermost module of the package or the tests, or the import system, and its line; "" for the last two."""
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if name not in self._modules:
+                self._modules[name] = self._module(name)
+            found = self._modules[name]
+            if found is not None:
+                return found, frame.f_lineno
+            frame = frame.f_back
+        return "", 0
 
-    sys.addaudithook(hook)
+    def _module(self, name: str) -> Optional[str]:
+        if name.startswith(self._package + "/"):
+            inside = name[len(self._package) + 1 : -len(".py")].replace("/", ".")
+            return inside[: -len(".__init__")] if inside.endswith(".__init__") else inside
+        if name.startswith((self._tests + "/", "<frozen importlib", "<frozen zipimport")) and name != __file__:
+            return ""
+        return None
 
 
+def install(file: str, package: str, tests: str) -> None:
+    """Watch this process from now on; an audit hook cannot be taken away again."""
+    sys.addaudithook(_Watch(file, package, tests))
+
+
+#: What is watched; all other events are passed over at once.
 EVENTS = frozenset(
     """open os.listdir os.scandir os.mkdir os.rename os.remove os.rmdir os.link os.symlink os.chmod os.chown os.truncate os.utime
 os.chdir mmap.__new__ glob.glob shutil.copyfile shutil.move shutil.rmtree shutil.make_archive shutil.unpack_archive
-tempfile.mkstemp tempfile.mkdtemp sqlite3.connect subprocess.Popen os.posix_spawn os.exec os.system""".split()
+tempfile.mkstemp tempfile.mkdtemp sqlite3.connect subprocess.Popen os.posix_spawn os.exec os.system""".split()  # noqa: SIM905
 )
