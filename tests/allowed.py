@@ -23,6 +23,7 @@ SHIPPED = "files that postmortem ships"
 STARTS = "starts a program: see the list of those in the tests of programs"
 STREAM = "our own streams, the terminal, /dev/null"
 SUITE = "the folder of the pytest plugin, which belongs to who runs the suite"
+TYPE = "named as a type: starts nothing by itself"
 UNNAMED = "a temporary file without a name"
 WHICH = "looks a program up along PATH"
 
@@ -81,6 +82,7 @@ ALLOWED: Dict[Tuple[str, str], str] = {
     ("capture.tree", "os.path.isdir"): KERNEL,
     ("capture.tree", "os.scandir"): KERNEL,
     ("capture.triggers", "os.path.isdir"): KERNEL,
+    ("classify.engine", "pkgutil.iter_modules"): SHIPPED,
     ("cores.abrt", ".is_file"): MOVES,
     ("cores.abrt", ".open"): MOVES,
     ("cores.apport", ".is_file"): MOVES,
@@ -149,13 +151,11 @@ ALLOWED: Dict[Tuple[str, str], str] = {
     ("gdb:stacks", "os.open"): GDB,
     ("gdb:why", ".read_bytes"): GDB,
     ("invocation", "open"): STREAM,
-    ("memory.elf", ".stat"): MOVES,
-    ("memory.elf", "mmap.mmap"): MOVES,
-    ("memory.elf", "os.open"): MOVES,
     ("memory.procmem", "open"): KERNEL,
     ("memory.procmem", "os.open"): KERNEL,
     ("memory.procmem", "os.readlink"): KERNEL,
     ("narration", "open"): STREAM,
+    ("native.ending", "subprocess.Popen"): TYPE,
     ("native.interactive", "subprocess.Popen"): STARTS,
     ("native.locate", "shutil.which"): WHICH,
     ("native.locate", "subprocess.run"): STARTS,
@@ -171,6 +171,7 @@ ALLOWED: Dict[Tuple[str, str], str] = {
     ("pytesting.examine", "open"): STREAM,
     ("pytesting.junit", ".mkdir"): SUITE,
     ("pytesting.junit", ".read_bytes"): SUITE,
+    ("pytesting.junit", ".replace"): SUITE,
     ("pytesting.junit", ".write_bytes"): SUITE,
     ("pytesting.page", "mmap.mmap"): ANONYMOUS,
     ("pytesting.start", ".resolve"): SHIPPED,
@@ -198,6 +199,8 @@ ALLOWED: Dict[Tuple[str, str], str] = {
     ("report.html.assets", ".read_text"): SHIPPED,
     ("report.html.assets", ".resolve"): SHIPPED,
     ("report.json_report", ".read_text"): SHIPPED,
+    ("signalling", "open"): KERNEL,
+    ("signalling", "os.open"): KERNEL,
     ("strip", ".is_dir"): MOVES,
     ("strip", ".iterdir"): MOVES,
     ("strip", "open"): MOVES,

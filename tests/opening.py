@@ -22,7 +22,7 @@ renames replace rmdir scandir setxattr spawnl spawnv spawnve stat startfile stat
 walk""".split()
 _OS_PATH = "exists getatime getmtime getsize isdir isfile islink ismount lexists realpath samefile".split()
 _PATHS = """exists glob hardlink_to is_block_device is_char_device is_dir is_fifo is_file is_mount is_socket is_symlink
-iterdir lchmod link_to lstat mkdir open read_bytes read_text readlink rename resolve rglob rmdir samefile stat symlink_to
+iterdir lchmod link_to lstat mkdir open read_bytes read_text readlink rename replace resolve rglob rmdir samefile stat symlink_to
 touch unlink write_bytes write_text chmod""".split()
 
 #: Functions of the standard library, by their full names; ``module.*``: all that are called of it.
@@ -32,7 +32,7 @@ FUNCTIONS: Set[str] = {
     *("xml.etree.ElementTree.parse", "sqlite3.connect", "importlib.resources.open_text"),
     *(f"os.{name}" for name in _OS),
     *(f"os.path.{name}" for name in _OS_PATH),
-    *("shutil.*", "tempfile.*", "glob.*", "linecache.*", "fileinput.*", "dbm.*", "shelve.*", "tomllib.load", "runpy.*"),
+    *("shutil.*", "tempfile.*", "glob.*", "linecache.*", "fileinput.*", "dbm.*", "pkgutil.*", "shelve.*", "tomllib.load", "runpy.*"),
     *("subprocess.Popen", "subprocess.run", "subprocess.call", "subprocess.check_call", "subprocess.check_output"),
 }
 #: Methods of paths, by their bare names, whatever they are called on.
@@ -58,10 +58,10 @@ EVENTS: Dict[str, Tuple[str, ...]] = {
         "lzma.",
         "subprocess.",
     ),
-    "os.listdir": ("os.listdir", ".iterdir", ".glob", ".rglob", "glob."),
+    "os.listdir": ("os.listdir", "pkgutil.", ".iterdir", ".glob", ".rglob", "glob."),
     "os.scandir": ("os.scandir", "os.walk", ".iterdir", ".glob", ".rglob", "glob.", "shutil.rmtree"),
     "os.mkdir": ("os.mkdir", "os.makedirs", ".mkdir", "tempfile.mkdtemp", "tempfile.TemporaryDirectory"),
-    "os.rename": ("os.rename", "os.replace", ".rename", "shutil.move"),
+    "os.rename": ("os.rename", "os.replace", ".rename", ".replace", "shutil.move"),
     "os.remove": ("os.remove", "os.unlink", ".unlink", "shutil.rmtree", "tempfile."),
     "os.rmdir": ("os.rmdir", ".rmdir", "shutil.rmtree", "tempfile."),
     "os.link": ("os.link", ".hardlink_to", ".link_to"),
@@ -91,7 +91,7 @@ EVENTS: Dict[str, Tuple[str, ...]] = {
 def calls(tree: ast.AST) -> Iterator[Tuple[str, int]]:
     """(call, line) of every such call of a module, and of every mention of such a function that is handed on."""
     names = _imported(tree)
-    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    called = {id(node.func): len(node.args) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
         if not isinstance(node, (ast.Attribute, ast.Name)) or not isinstance(node.ctx, ast.Load):
             continue
@@ -100,7 +100,8 @@ def calls(tree: ast.AST) -> Iterator[Tuple[str, int]]:
             if _counts(full) and (id(node) in called or full != "mmap.mmap"):
                 yield full, node.lineno
         elif isinstance(node, ast.Attribute) and id(node) in called and _is_a_paths(node, names):
-            yield f".{node.attr}", node.lineno
+            if node.attr != "replace" or called[id(node)] == 1:  # a text's takes two
+                yield f".{node.attr}", node.lineno
 
 
 def _counts(name: str) -> bool:

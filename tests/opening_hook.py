@@ -56,7 +56,7 @@ class _Watch:
     def __call__(self, event: str, arguments: Tuple[Any, ...]) -> None:
         if event not in EVENTS or getattr(self._busy, "now", False):
             return
-        if event == "open" and isinstance(arguments[0], int):  # a descriptor that is open already
+        if arguments and _names_nothing(event, arguments[0]):
             return
         self._busy.now = True
         try:
@@ -98,6 +98,11 @@ class _Watch:
         if name.startswith((self._tests + "/", "<frozen importlib", "<frozen zipimport")) and name != __file__:
             return ""
         return None
+
+
+def _names_nothing(event: str, first: Any) -> bool:
+    """A descriptor that is open already, memory without a file, or a name that no file has."""
+    return bool(first == -1 if event == "mmap.__new__" else isinstance(first, int) or first == "")
 
 
 def install(file: str, package: str, tests: str) -> None:

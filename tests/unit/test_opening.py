@@ -85,6 +85,22 @@ def test_what_opens_nothing_is_not_found(source: str) -> None:
     assert list(opening.calls(ast.parse(source))) == []
 
 
+def test_a_text_that_is_no_python_asks_the_current_directory_for_nothing(tmp_path: Path) -> None:
+    """For the line of a syntax error, the interpreter opens the file that the text is said to come from: ``<unknown>`` unless another
+    name is given. A FIFO of that name would keep us for ever; an empty name is no file's."""
+    found = []
+    for path in sorted((ROOT / "postmortem").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.dump(node.func) == ast.dump(ast.parse("ast.parse", mode="eval").body):
+                found.append((path.name, [(word.arg, ast.literal_eval(word.value)) for word in node.keywords]))
+    assert len(found) >= 4
+    assert [each for each in found if each[1] != [("filename", "")]] == []
+    os.mkfifo(tmp_path / "<unknown>")
+    script = "import ast\ntry: ast.parse('a b', filename='')\nexcept SyntaxError: print('told')"
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, timeout=60, check=True)
+    assert done.stdout == b"told\n"
+
+
 PLANTED = """
 import os, sys
 def read(): return open("/dev/null").close()
