@@ -23,7 +23,6 @@ SHIPPED = "files that postmortem ships"
 STARTS = "starts a program: see the list of those in the tests of programs"
 STREAM = "our own streams, the terminal, /dev/null"
 SUITE = "the folder of the pytest plugin, which belongs to who runs the suite"
-TYPE = "named as a type: starts nothing by itself"
 UNNAMED = "a temporary file without a name"
 WHICH = "looks a program up along PATH"
 
@@ -155,7 +154,6 @@ ALLOWED: Dict[Tuple[str, str], str] = {
     ("memory.procmem", "os.open"): KERNEL,
     ("memory.procmem", "os.readlink"): KERNEL,
     ("narration", "open"): STREAM,
-    ("native.ending", "subprocess.Popen"): TYPE,
     ("native.interactive", "subprocess.Popen"): STARTS,
     ("native.locate", "shutil.which"): WHICH,
     ("native.locate", "subprocess.run"): STARTS,

@@ -22,8 +22,8 @@ renames replace rmdir scandir setxattr spawnl spawnv spawnve stat startfile stat
 walk""".split()
 _OS_PATH = "exists getatime getmtime getsize isdir isfile islink ismount lexists realpath samefile".split()
 _PATHS = """exists glob hardlink_to is_block_device is_char_device is_dir is_fifo is_file is_mount is_socket is_symlink
-iterdir lchmod link_to lstat mkdir open read_bytes read_text readlink rename replace resolve rglob rmdir samefile stat symlink_to
-touch unlink write_bytes write_text chmod""".split()
+iterdir lchmod link_to lstat mkdir open read_bytes read_text readlink rename replace resolve rglob rmdir samefile stat
+symlink_to touch unlink write_bytes write_text chmod""".split()
 
 #: Functions of the standard library, by their full names; ``module.*``: all that are called of it.
 FUNCTIONS: Set[str] = {
@@ -32,13 +32,26 @@ FUNCTIONS: Set[str] = {
     *("xml.etree.ElementTree.parse", "sqlite3.connect", "importlib.resources.open_text"),
     *(f"os.{name}" for name in _OS),
     *(f"os.path.{name}" for name in _OS_PATH),
-    *("shutil.*", "tempfile.*", "glob.*", "linecache.*", "fileinput.*", "dbm.*", "pkgutil.*", "shelve.*", "tomllib.load", "runpy.*"),
+    *(
+        "shutil.*",
+        "tempfile.*",
+        "glob.*",
+        "linecache.*",
+        "fileinput.*",
+        "dbm.*",
+        "pkgutil.*",
+        "shelve.*",
+        "tomllib.load",
+        "runpy.*",
+    ),
     *("subprocess.Popen", "subprocess.run", "subprocess.call", "subprocess.check_call", "subprocess.check_output"),
 }
 #: Methods of paths, by their bare names, whatever they are called on.
 METHODS: Set[str] = {f".{name}" for name in _PATHS}
 #: Classes whose methods count by their bare names.
 _CLASSES = {"pathlib.Path", "pathlib.PosixPath"}
+#: Classes that annotations name as well: only calls of them count.
+_TYPES = {"mmap.mmap", "subprocess.Popen", "zipfile.ZipFile"}
 #: No file is opened by these.
 HARMLESS = {"tempfile.gettempdir", "shutil.get_terminal_size"}
 
@@ -97,11 +110,10 @@ def calls(tree: ast.AST) -> Iterator[Tuple[str, int]]:
             continue
         full = _full_name(node, names)
         if full is not None:
-            if _counts(full) and (id(node) in called or full != "mmap.mmap"):
+            if _counts(full) and (id(node) in called or full not in _TYPES):
                 yield full, node.lineno
-        elif isinstance(node, ast.Attribute) and id(node) in called and _is_a_paths(node, names):
-            if node.attr != "replace" or called[id(node)] == 1:  # a text's takes two
-                yield f".{node.attr}", node.lineno
+        elif isinstance(node, ast.Attribute) and id(node) in called and _is_a_paths(node, called[id(node)], names):
+            yield f".{node.attr}", node.lineno
 
 
 def _counts(name: str) -> bool:
@@ -137,10 +149,11 @@ def _full_name(node: ast.expr, names: Dict[str, str]) -> Optional[str]:
     return None
 
 
-def _is_a_paths(node: ast.Attribute, names: Dict[str, str]) -> bool:
+def _is_a_paths(node: ast.Attribute, arguments: int, names: Dict[str, str]) -> bool:
     """Whether a method may be a path's. Not those of a module or a class of ours: what they do stands in its own source."""
     ours = isinstance(node.value, ast.Name) and names.get(node.value.id, "").startswith(".")
-    return f".{node.attr}" in METHODS and not ours
+    a_texts = node.attr == "replace" and arguments != 1
+    return f".{node.attr}" in METHODS and not ours and not a_texts
 
 
 def name_of(path: Path) -> str:

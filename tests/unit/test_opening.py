@@ -86,8 +86,8 @@ def test_what_opens_nothing_is_not_found(source: str) -> None:
 
 
 def test_a_text_that_is_no_python_asks_the_current_directory_for_nothing(tmp_path: Path) -> None:
-    """For the line of a syntax error, the interpreter opens the file that the text is said to come from: ``<unknown>`` unless another
-    name is given. A FIFO of that name would keep us for ever; an empty name is no file's."""
+    """For the line of a syntax error, the interpreter opens the file that the text is said to come from: ``<unknown>``
+    unless another name is given. A FIFO of that name would keep us for ever; an empty name is no file's."""
     found = []
     for path in sorted((ROOT / "postmortem").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
