@@ -8,7 +8,7 @@ from typing import Dict, Tuple
 
 from ..bundle import Bundle
 from ..foreign.files import open_regular, pieces
-from ..foreign.reader import may_block
+from ..foreign.kinds import may_block
 from . import procfs
 
 #: Larger programs are not python; Debian's has 7 MB.

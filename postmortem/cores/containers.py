@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Iterable, Optional, Sequence, Tuple
 
 from ..foreign.children import Child
-from ..foreign.reader import may_block
+from ..foreign.kinds import may_block
 from ..foreign.ways import walk
 
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC

@@ -51,7 +51,7 @@ def parse(texts: Optional[List[str]]) -> Source:
     if texts is None:
         return Source((), {})
     try:
-        tree = ast.parse("\n".join(texts))
+        tree = ast.parse("\n".join(texts), filename="")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Source((), {})
     functions: List[Function] = []

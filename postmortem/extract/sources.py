@@ -149,6 +149,6 @@ def _read(path: str, _changed: int, _size: int) -> Optional[List[str]]:
 def _parse(path: str, changed: int, size: int) -> Optional[ast.Module]:
     texts = _read(path, changed, size)
     try:
-        return ast.parse("\n".join(texts)) if texts is not None else None
+        return ast.parse("\n".join(texts), filename="") if texts is not None else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

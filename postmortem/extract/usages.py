@@ -109,7 +109,7 @@ def _is_of_many(node: ast.AST) -> bool:
 
 def _parsed(texts: Optional[List[str]]) -> Optional[ast.Module]:
     try:
-        return ast.parse("\n".join(texts)) if texts else None
+        return ast.parse("\n".join(texts), filename="") if texts else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

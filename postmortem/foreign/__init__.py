@@ -8,7 +8,9 @@ Read in this order:
 - `root`: look names up below another root; nothing leads out of it.
 - `rights`: what another user may read.
 - `children`: children that do what may block or crash, asked and answered with a deadline, abandoned when it has passed.
+- `serving`: what such a child runs.
 - `reader`: such a child that reads files with the rights of another user.
+- `kinds`: file systems that may keep a reader waiting.
 - `openat2`: the system call that keeps names below a directory.
 - `ways`: paths followed through nobody else's links.
 - `writing`: files that the user has named.

@@ -48,7 +48,9 @@ class Folder:
         finally:
             os.close(above)
         try:
-            folder._check(path)  # it might have been replaced in between
+            folder._check(path)  # it might have been replaced in between, by another one of ours, too
+            if folder.names(most=1):
+                raise Unsafe("was replaced while it was made", path)
             os.fchmod(folder.descriptor, 0o700)  # whatever the umask says
         except BaseException:
             folder.close()
@@ -204,7 +206,8 @@ class Folder:
         """Return the names in a directory below this one, sorted, the first ``most`` that the system tells; none when it
         is not there."""
         try:
-            held = self.child(name) if name else Folder(os.dup(self.descriptor))
+            # Opened anew: descriptors that were duplicated, in this process or another, share their place in the list.
+            held = self.child(name) if name else Folder(os.open(".", _FOLDER, dir_fd=self.descriptor))
         except (OSError, ValueError):
             return []
         with held, os.scandir(held.descriptor) as entries:
@@ -230,19 +233,21 @@ class Folder:
             inside = self.child(name)
         except (OSError, ValueError):
             return
-        with inside, os.scandir(inside.descriptor) as entries:
-            for entry in list(entries):
-                if entry.is_dir(follow_symlinks=False):
-                    inside.remove_tree(entry.name)
+        with inside, contextlib.suppress(OSError, RecursionError):  # deeper than descriptors and the stack go
+            with os.scandir(inside.descriptor) as entries:
+                found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+            for entry, is_folder in found:
+                if is_folder:
+                    inside.remove_tree(entry)
                 else:
                     with contextlib.suppress(OSError):
-                        os.unlink(entry.name, dir_fd=inside.descriptor)
-        at, last = self.below(name)
-        try:
-            with contextlib.suppress(OSError):
+                        os.unlink(entry, dir_fd=inside.descriptor)
+        with contextlib.suppress(OSError):
+            at, last = self.below(name)
+            try:
                 os.rmdir(last, dir_fd=at)
-        finally:
-            os.close(at)
+            finally:
+                os.close(at)
 
     def close(self) -> None:
         """Give the directory up; called again it does nothing."""

@@ -15,19 +15,21 @@ _HOW = struct.Struct("QQQ")  # struct open_how: flags, mode, resolve
 NO_MAGICLINKS, NO_SYMLINKS, BENEATH, IN_ROOT = 0x02, 0x04, 0x08, 0x10
 #: What it fails with where it does not exist (an older kernel), or is not allowed (a seccomp filter).
 _ABSENT = (errno.ENOSYS, errno.EPERM, errno.E2BIG)
+#: Attempts where something is renamed meanwhile: somebody may do that without end.
+_MOST_ATTEMPTS = 100
+_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class NotThere(Exception):
-    """The kernel, or a filter, has no openat2: the way is to be gone step by step."""
+    """The kernel, or a filter, has no openat2, or renames kept it from an answer: the way is to be gone step by step."""
 
 
 def openat2(folder: int, name: str, flags: int, resolve: int) -> int:
     """Return a descriptor. Raises OSError (EXDEV and ELOOP for names that would lead out), NotThere."""
-    libc = ctypes.CDLL(None, use_errno=True)
     how = ctypes.create_string_buffer(_HOW.pack(flags | os.O_CLOEXEC, 0, resolve), _HOW.size)
     path = ctypes.create_string_buffer(os.fsencode(name))
-    while True:
-        found: int = libc.syscall(ctypes.c_long(_OPENAT2), ctypes.c_int(folder), path, how, ctypes.c_size_t(_HOW.size))
+    for _attempt in range(_MOST_ATTEMPTS):
+        found: int = _LIBC.syscall(ctypes.c_long(_OPENAT2), ctypes.c_int(folder), path, how, ctypes.c_size_t(_HOW.size))
         if found >= 0:
             return found
         code = ctypes.get_errno()
@@ -35,3 +37,4 @@ def openat2(folder: int, name: str, flags: int, resolve: int) -> int:
             raise NotThere
         if code not in (errno.EAGAIN, errno.EINTR):  # EAGAIN: something was renamed meanwhile
             raise OSError(code, os.strerror(code), name)
+    raise NotThere

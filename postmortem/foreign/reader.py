@@ -4,20 +4,19 @@ The file that a name means is the target's choice: a symbolic link, a file syste
 device. The child resolves the name, checks what it has come to, and hands over an open descriptor (programs and libraries)
 or the content (sources). A file that lies in a file system of user space, or on the network, is handed over as a copy in
 memory: reading it may block as well.
-
-Sources: statfs(2) and include/uapi/linux/magic.h for the file systems' numbers.
 """
 
 from __future__ import annotations
 
-import ctypes
-import errno
+import contextlib
 import os
+import stat
 import time
 from typing import Any, Callable, Iterable, MutableMapping, Optional, Tuple
 
 from .children import Answer, Child, Lost
 from .files import Unfit, pieces, read_descriptor
+from .kinds import may_block
 from .rights import Rights, take
 from .root import Root
 
@@ -26,11 +25,6 @@ _ANSWER_S = 2.0
 _MOST_CHILDREN = 3
 #: Bytes of a file that is copied into memory, because its file system may block.
 _MOST_COPIED = 256 << 20
-#: File systems that wait for a process or another machine: FUSE, 9p, NFS, SMB, Ceph, AFS, Coda.
-_MAY_BLOCK = frozenset(
-    (0x65735546, 0x01021997, 0x6969, 0xFE534D42, 0xFF534D42, 0x517B, 0x00C36400, 0x5346414F, 0x73757245)
-)
-_STATFS_BYTES = 256  # struct statfs has 120; f_type comes first, as a long
 
 
 class Reader:
@@ -52,32 +46,44 @@ class Reader:
     def read(self, name: str, most: int, suffixes: Tuple[str, ...] = ()) -> bytes:
         """Return the content of a regular file of at most ``most`` bytes. ``suffixes``: what the name that it has after all
         links must end with. Raises OSError: files.Unfit, PermissionError, children.Lost, …"""
-        return self._ask({"do": "read", "name": name, "most": most, "suffixes": suffixes}).data
+        return self._ask({"do": "read", "name": name, "most": most, "suffixes": suffixes}, most=most).data
 
     def copy(self, name: str, most: int, sink: Callable[[bytes], object], seconds: float = 30.0) -> None:
         """Hand a regular file of at most ``most`` bytes to ``sink``, piece by piece. Raises as ``read``."""
-        self._ask({"do": "read", "name": name, "most": most, "suffixes": ()}, seconds, sink)
+        self._ask({"do": "read", "name": name, "most": most, "suffixes": ()}, seconds, sink, most)
 
     def open(self, name: str) -> int:
         """Return a descriptor to read a regular file; of one whose file system may block, of a copy. Raises as ``read``."""
         answer = self._ask({"do": "open", "name": name})
         if answer.descriptor is None:
             raise Lost("its reader handed over no file")
+        if not stat.S_ISREG(os.fstat(answer.descriptor).st_mode):
+            os.close(answer.descriptor)
+            raise Lost("its reader handed over what is no file")
         return answer.descriptor
 
     def size(self, name: str) -> int:
         """Return how many bytes a regular file has. Raises as ``read``."""
-        return int(self._ask({"do": "size", "name": name}).value)
+        size = self._ask({"do": "size", "name": name}).value
+        if not isinstance(size, int) or size < 0:
+            raise Lost("its reader's answer made no sense")
+        return size
 
     def _ask(
-        self, request: Any, seconds: float = _ANSWER_S, sink: Optional[Callable[[bytes], object]] = None
+        self,
+        request: Any,
+        seconds: float = _ANSWER_S,
+        sink: Optional[Callable[[bytes], object]] = None,
+        most: int = 0,
     ) -> Answer:
         if self._child is None:
             raise Lost("files that the program names did not answer in time")
         try:
-            return self._child.ask(request, time.monotonic() + seconds, sink)
-        except Lost:
-            self._start()
+            return self._child.ask(request, time.monotonic() + seconds, sink, most)
+        except OSError:  # Lost, or the sink's own
+            if self._child.lost:
+                with contextlib.suppress(OSError):
+                    self._start()
             raise
 
     def _start(self) -> None:
@@ -153,14 +159,3 @@ def _copied(descriptor: int) -> int:
         while view:
             view = view[os.write(copy, view) :]
     return copy
-
-
-def may_block(descriptor: int) -> bool:
-    """Whether an open file lies in a file system that waits for a process or another machine. Raises OSError."""
-    found = ctypes.create_string_buffer(_STATFS_BYTES)
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.fstatfs(ctypes.c_int(descriptor), found) != 0:
-        code = ctypes.get_errno() or errno.EIO
-        raise OSError(code, os.strerror(code))
-    kind = ctypes.c_long.from_buffer(found).value & 0xFFFFFFFF
-    return kind in _MAY_BLOCK

@@ -18,6 +18,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 _VERSION_3 = 0x20080522
 _PR_SET_NO_NEW_PRIVS = 38
 _NOBODY = 0xFFFFFFFF  # no valid id: setfsuid(2) then only tells the one in force
+_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Rights(NamedTuple):
@@ -53,7 +54,7 @@ def of_user(uid: int) -> Rights:
 
 def of_json(value: Any) -> Optional[Rights]:
     """What ``as_json`` made; None for anything else."""
-    ids: List[int] = [i for i in value if isinstance(i, int) and 0 <= i < _NOBODY] if isinstance(value, list) else []
+    ids: List[int] = [i for i in value if type(i) is int and 0 <= i < _NOBODY] if isinstance(value, list) else []
     if len(ids) < 2 or len(ids) != len(value):
         return None
     return Rights(ids[0], ids[1], tuple(ids[2:]))
@@ -65,19 +66,25 @@ def as_json(rights: Optional[Rights]) -> Optional[List[int]]:
 
 
 def take(rights: Rights) -> None:
-    """Read files as this user does, from now on and for good: in a child. Nothing changes but for root, because others
-    have no rights to give up. Raises OSError when the kernel refuses, and then nothing may be read."""
+    """Read files as this user does, from now on and for good: in a child. Only root can; others give up the capabilities
+    that they may have, and read as themselves. Raises OSError when the kernel refuses, and then nothing may be read."""
     if os.geteuid() != 0:
+        _give_up_capabilities()
         return
-    libc = ctypes.CDLL(None, use_errno=True)
-    os.setgroups(list(rights.groups))
+    libc = _LIBC
+    if set(os.getgroups()) != set(rights.groups):  # a container's root, without CAP_SETGID, reads for itself at least
+        os.setgroups(list(rights.groups))
     libc.setfsgid(ctypes.c_uint(rights.gid))
     libc.setfsuid(ctypes.c_uint(rights.uid))
     in_force = (libc.setfsuid(ctypes.c_uint(_NOBODY)) & _NOBODY, libc.setfsgid(ctypes.c_uint(_NOBODY)) & _NOBODY)
     if in_force != (rights.uid, rights.gid):
         raise PermissionError("the kernel kept the file system's ids")
+    _give_up_capabilities()
+    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+
+
+def _give_up_capabilities() -> None:
     header = ctypes.create_string_buffer(struct.pack("Ii", _VERSION_3, 0))
-    if libc.capset(header, ctypes.create_string_buffer(24)) != 0:
+    if _LIBC.capset(header, ctypes.create_string_buffer(24)) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
-    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)

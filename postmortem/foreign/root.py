@@ -16,11 +16,14 @@ import stat
 from typing import List, Optional
 
 from .files import reopen
+from .kinds import PROC, kind_of
 from .openat2 import IN_ROOT, NO_MAGICLINKS, NO_SYMLINKS, NotThere, openat2
 
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 #: Symbolic links on one way, as the kernel's own limit (MAXSYMLINKS), and components of it.
 _MOST_LINKS, _MOST_PARTS = 40, 4096
+#: Bytes of a name with its final NUL (PATH_MAX), and the inode of procfs's own directory (PROC_ROOT_INO).
+_MOST_BYTES, _PROC_ROOT = 4096, 1
 
 
 class Root:
@@ -47,8 +50,14 @@ class Root:
 
     def hold(self, name: str) -> int:
         """Return an O_PATH descriptor of whatever a name means below this root. Raises OSError."""
-        if "\0" in name:
+        try:
+            size = len(os.fsencode(name))
+        except UnicodeEncodeError:  # no file system has such a name
+            size = 0
+        if not size or "\0" in name:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        if size >= _MOST_BYTES:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), name)
         try:
             resolve = IN_ROOT | NO_MAGICLINKS | (0 if self._links else NO_SYMLINKS)
             return openat2(self.descriptor, name, os.O_PATH, resolve)
@@ -65,6 +74,8 @@ class Root:
             way.append(found)
             while parts:
                 part = parts.pop()
+                if part == ".":
+                    continue
                 if part == "..":
                     if len(way) > 1:
                         os.close(way.pop())
@@ -74,11 +85,16 @@ class Root:
                 if stat.S_ISLNK(mode):
                     try:
                         links += 1
+                        if (
+                            not self._links
+                            or links > _MOST_LINKS
+                            or len(parts) > _MOST_PARTS
+                            or _is_magic(held, way[-1])
+                        ):
+                            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
                         target = os.readlink("", dir_fd=held)
                     finally:
                         os.close(held)
-                    if not self._links or links > _MOST_LINKS or len(parts) > _MOST_PARTS:
-                        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
                     if target.startswith("/"):
                         while len(way) > 1:
                             os.close(way.pop())
@@ -106,5 +122,12 @@ class Root:
         self.close()
 
 
+def _is_magic(link: int, folder: int) -> bool:
+    """Whether a link of procfs leads somewhere without a way (exe, cwd, root, fd/3): all but those in its own directory."""
+    return kind_of(link) == PROC and os.fstat(folder).st_ino != _PROC_ROOT
+
+
 def _parts(name: str) -> List[str]:
-    return [part for part in name.split("/") if part not in ("", ".")]
+    """The components; a name that ends in a slash, or in a dot, means a directory: its last one is a dot."""
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    return [*parts, "."] if name.endswith(("/", "/.")) else parts

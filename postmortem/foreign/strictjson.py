@@ -24,9 +24,10 @@ def loads(data: bytes) -> Any:
 
 
 def _integer(text: str) -> int:
-    if len(text) > _MOST_DIGITS + 1:
+    value = int(text) if len(text) <= _MOST_DIGITS + 1 else 1 << 64
+    if not -(1 << 63) <= value < 1 << 64:
         raise ValueError("an integer of more than 64 bits")
-    return int(text)
+    return value
 
 
 def _float(text: str) -> float:

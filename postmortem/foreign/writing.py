@@ -27,31 +27,41 @@ def write_file(path: str, data: bytes) -> None:
     parent, name = os.path.split(os.path.abspath(path))
     above = walk(parent)
     try:
-        kind = _kind_to_replace(above, name, path)
-        if kind is not None and not stat.S_ISREG(kind):
-            with open(
-                os.open(name, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=above), "wb", buffering=0
-            ) as stream:
-                write_all(stream, data)
+        held = _hold(above, name, path)
+        if held is None:
+            _replace(above, name, data)
             return
-        _replace(above, name, data)
+        try:
+            with open(f"/proc/self/fd/{held}", "wb", buffering=0) as stream:
+                write_all(stream, data)
+        finally:
+            os.close(held)
     finally:
         os.close(above)
 
 
-def _kind_to_replace(above: int, name: str, path: str) -> Optional[int]:
-    """The mode of what has that name; None when nothing has. Raises Unsafe."""
+def _hold(above: int, name: str, path: str) -> Optional[int]:
+    """A descriptor of the pipe or device that has that name: the very one that is then opened, whatever takes its name
+    meanwhile. None when a file is to be made, or one of ours replaced. Raises OSError; Unsafe."""
     try:
-        found = os.stat(name, dir_fd=above, follow_symlinks=False)
+        held = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
     except FileNotFoundError:
         return None
-    if stat.S_ISLNK(found.st_mode):
-        raise Unsafe("it is a symbolic link, which is not followed", path)
-    if stat.S_ISDIR(found.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    if stat.S_ISREG(found.st_mode) and found.st_uid != os.geteuid():
-        raise Unsafe(f"it belongs to user {found.st_uid}", path)
-    return found.st_mode
+    try:
+        found = os.fstat(held)
+        if stat.S_ISLNK(found.st_mode):
+            raise Unsafe("it is a symbolic link, which is not followed", path)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if stat.S_ISREG(found.st_mode) and found.st_uid != os.geteuid():
+            raise Unsafe(f"it belongs to user {found.st_uid}", path)
+    except BaseException:
+        os.close(held)
+        raise
+    if not stat.S_ISREG(found.st_mode):
+        return held
+    os.close(held)
+    return None
 
 
 def _replace(above: int, name: str, data: bytes) -> None:

@@ -63,7 +63,7 @@ def _at_work(segment: str) -> Optional[Tuple[int, int]]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # other people's code
-            tree = ast.parse(f"({segment})")  # awaits stand in functions, but the parser does not mind
+            tree = ast.parse(f"({segment})", filename="")  # awaits stand in functions, but the parser does not mind
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     body = tree.body[0] if tree.body else None

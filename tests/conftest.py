@@ -1,0 +1,88 @@
+"""What holds for all tests: whoever opens files outside of `postmortem/foreign` without leave makes the session fail."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Dict, List, Tuple
+
+import pytest
+
+from . import opening, opening_hook
+from .allowed import ALLOWED
+
+_HERE = Path(__file__).resolve().parent
+_PACKAGE = _HERE.parent / "postmortem"
+_NAME = "_opening_hook"
+_OWNER = pytest.StashKey[Path]()
+
+
+def _reach_children() -> None:
+    """Put the hook beside the environment's packages; outside of a virtual environment only this process is watched."""
+    if sys.prefix == sys.base_prefix:
+        return
+    site = Path(sysconfig.get_paths()["purelib"])
+    source = (_HERE / "opening_hook.py").read_text("utf-8")
+    start = f"import os; {opening_hook.VARIABLE!r} in os.environ and __import__({_NAME!r}).begin()\n"
+    for name, text in ((f"{_NAME}.py", source), (f"{_NAME}.pth", start)):
+        path = site / name
+        if not path.exists() or path.read_text("utf-8") != text:
+            temporary = site / f"{name}.{os.getpid()}"
+            temporary.write_text(text, "utf-8")
+            temporary.rename(path)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The first process, which starts the workers and all others, says where notes go."""
+    if opening_hook.VARIABLE in os.environ:
+        if hasattr(config, "workerinput"):
+            opening_hook.install(*os.environ[opening_hook.VARIABLE].split(":"))
+        return  # a suite within a test: its interpreter has begun this by itself
+    folder = Path(tempfile.mkdtemp(prefix="opening-"))
+    folder.chmod(0o711)
+    notes = folder / "notes"
+    notes.touch()
+    notes.chmod(0o666)  # children are other users, too
+    config.stash[_OWNER] = notes
+    os.environ[opening_hook.VARIABLE] = f"{notes}:{_PACKAGE}:{_HERE}"
+    _reach_children()
+    opening_hook.install(str(notes), str(_PACKAGE), str(_HERE))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail when a module did what it is not allowed to."""
+    notes = session.config.stash.get(_OWNER, None)
+    if notes is None:
+        return
+    broken = violations(notes.read_text("utf-8", "replace"))
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if broken:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if reporter is not None:
+            reporter.section("files opened outside of postmortem/foreign", sep="=", red=True)
+            for sentence in broken:
+                reporter.write_line(sentence)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Leave nothing behind."""
+    notes = config.stash.get(_OWNER, None)
+    if notes is not None:
+        os.environ.pop(opening_hook.VARIABLE, None)
+        shutil.rmtree(str(notes.parent), ignore_errors=True)
+
+
+def violations(notes: str) -> List[str]:
+    """A sentence for each module and event that the table does not allow."""
+    broken: Dict[Tuple[str, str], str] = {}
+    for line in notes.splitlines():
+        module, number, event, arguments, test = (line.split("\t") + [""] * 5)[:5]
+        if not opening.event_is_allowed(module, event, set(ALLOWED)):
+            sentence = f"postmortem/{module.replace('.', '/')}.py:{number}: {event} {arguments}, in {test or 'no test'}"
+            broken.setdefault((module, event), sentence)
+    return sorted(broken.values())
