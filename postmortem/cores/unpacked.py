@@ -37,6 +37,7 @@ class Unpacked(NamedTuple):
     codec: str
     size: int  # bytes, holes included
     short: Optional[str]  # why the end is missing, None when all came out
+    owner: int = 0  # the user whom the compressed file belongs to
 
 
 def compressed(path: Path) -> Optional[Codec]:
@@ -74,7 +75,9 @@ def unpacked(path: Path, progress: Progress) -> Iterator[Unpacked]:
         sink.finish()
         if not sink.size:
             raise NotACore(f"{path}: nothing can be unpacked: {short or 'it is empty'}", "copy the file again")
-        yield Unpacked(Path(f"/proc/{os.getpid()}/fd/{plain}"), codec.name, sink.size, short)
+        yield Unpacked(
+            Path(f"/proc/{os.getpid()}/fd/{plain}"), codec.name, sink.size, short, os.fstat(source.fileno()).st_uid
+        )
 
 
 @contextlib.contextmanager
