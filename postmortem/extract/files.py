@@ -175,6 +175,11 @@ NO_FILES = Files(None)
 class Kept(Root):
     """A root that a bundle holds: under normalised names, without links."""
 
+    def rights(self) -> Optional[Rights]:
+        """Those of the user whom these copies belong to: others' might be hard links."""
+        owner = os.fstat(self.descriptor).st_uid
+        return users.of_user(owner) if os.geteuid() == 0 and owner else None
+
 
 #: The root of a number; 0: our own. None when its files are not to be had. Raises OSError.
 Place = Callable[[int], Optional[Root]]
@@ -226,6 +231,8 @@ class Shelves:
         root = self._root(number)
         if root is None or len(self._files) >= _MOST_READERS:
             return Files(None, _NOT_KEPT if number else "")
+        if isinstance(root, Kept):  # copies: what its user might read was read for them
+            rights, mixed = root.rights(), False
         ours = functools.partial(self._reader_of_ours, number, root) if rights is not None or mixed else None
         if mixed:
             return Files(None, "ids", ours)
