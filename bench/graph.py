@@ -19,6 +19,7 @@ from typing import List
 
 from postmortem.evidence import Evidence, Gap, Trigger
 from postmortem.extract.cores import open_core
+from postmortem.extract.files import Files, Shelves, below
 from postmortem.extract.reading import read
 from postmortem.waitgraph import WaitGraph
 
@@ -80,10 +81,15 @@ def main() -> int:
 
 
 def measure(path: Path) -> None:
+    with Shelves(below(None)) as shelves:
+        _measure(path, shelves.of({}))
+
+
+def _measure(path: Path, files: Files) -> None:
     began = time.perf_counter()
-    core = open_core(path, None)
+    core = open_core(path, files)
     gaps: List[Gap] = []
-    reader, _directory = read(core, core.pid or 0, None, "", gaps, False)
+    reader, _directory = read(core, core.pid or 0, None, files, gaps, False)
     read_s = time.perf_counter() - began
     process = reader.process({})
     process_s = time.perf_counter() - began - read_s

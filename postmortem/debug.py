@@ -17,9 +17,11 @@ from .cores.executable import find_executable
 from .cores.unpacked import compressed, unpacked
 from .errors import NotACore, PostmortemError, UsageError
 from .evidence import Evidence
-from .extract.bundles import kept_root_of
+from .extract.bundles import read_facts
 from .extract.cores import open_core
+from .extract.files import Shelves, below
 from .extract.origins import named_as
+from .extract.raw import kept_root
 from .findings import Diagnosis
 from .native.interactive import Opened, interact, script
 from .pipeline import Progress, analyze_target, load_bundle
@@ -54,10 +56,11 @@ def run(
     batch = any(argument in _BATCH for argument in gdb_arguments)
     with _found(target, exe, sysroot, pid, progress, say) as found:
         sysroot = sysroot or found.root
-        core = open_core(found.core, sysroot)
-        program, doubt = (exe, None) if exe is not None else find_executable(core)
-        machine = core.machine_name
-        core.close()
+        with contextlib.ExitStack() as shelves:
+            core = open_core(found.core, shelves.enter_context(Shelves(below(sysroot))).of({}))
+            program, doubt = (exe, None) if exe is not None else find_executable(core, sysroot)
+            machine = core.machine_name
+            core.close()
         if doubt is not None:
             say(f"{doubt.subject}: {doubt.reason}; {doubt.remedy}")
         variables: Dict[str, str] = {}
@@ -89,8 +92,10 @@ def _found(
     path = Path(target)
     if path.is_dir() or path.suffix == ".zip":
         with Bundle.open(path) as bundle:
-            chosen = _chosen(bundle, path, pid, say)
-            yield _Found(chosen, target, lambda: load_bundle(path), kept_root_of(bundle.place, chosen))
+            number = _chosen(bundle, path, pid, say)
+            root = kept_root(read_facts(bundle.folder, number))
+            core = bundle.place / core_name(number)
+            yield _Found(core, target, lambda: load_bundle(path), bundle.place / root if root is not None else None)
         return
     if pid is not None:
         raise UsageError("--pid chooses a core of a bundle, and this is a core", "leave it out")
@@ -103,19 +108,19 @@ def _found(
     yield _Found(path, target, lambda: analyze_target(target, exe=exe, sysroot=sysroot))
 
 
-def _chosen(bundle: Bundle, path: Path, pid: Optional[int], say: Callable[[str], None]) -> Path:
-    cores = {number: bundle.place / core_name(number) for number in bundle.pids if bundle.has_core(number)}
+def _chosen(bundle: Bundle, path: Path, pid: Optional[int], say: Callable[[str], None]) -> int:
+    cores = [number for number in bundle.pids if bundle.has_core(number)]
     if not cores:
         raise NotACore(f"{path} holds no core", "`postmortem report` shows what was captured")
     listed = ", ".join(map(str, cores))
     if pid is not None:
         if pid not in cores:
             raise UsageError(f"{path} holds no core of process {pid}", f"it has those of {listed}")
-        return cores[pid]
-    first = next(iter(cores))
+        return pid
+    first = cores[0]
     if len(cores) > 1:
         say(f"this is process {first}; --pid chooses among {listed}")
-    return cores[first]
+    return first
 
 
 def _diagnose_alongside(found: _Found, open_files: contextlib.ExitStack) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, Optional, Sequence, TextIO, Tuple
+from typing import TYPE_CHECKING, Callable, Dict, Iterator, Optional, Sequence, TextIO, Tuple
 
 from . import __version__, evidence, publish, report
 from .bundle import MAX_JSON, Bundle
@@ -14,9 +14,12 @@ from .cores.unpacked import compressed, unpacked
 from .discretion.whole import discreet, has_locals, without_locals
 from .errors import CaptureFailed, PostmortemError
 from .evidence import Evidence, Gap
-from .extract.cores import from_core, open_core
+from .extract.cores import How, from_core
 from .extract.origins import named_as, with_origin
 from .findings import Diagnosis
+
+if TYPE_CHECKING:
+    from .extract.processes import Cores
 
 Progress = Callable[[str], None]
 
@@ -53,10 +56,7 @@ def _from_file(
 ) -> Evidence:
     if compressed(path):
         return _from_compressed(path, exe, sysroot, progress, with_locals)
-    return from_core(
-        path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress, with_locals=with_locals,
-        meanwhile=_get_ready,
-    )  # fmt: skip
+    return from_core(path, How(exe, sysroot, with_locals, progress, _get_ready), tool_version=__version__)
 
 
 def _from_compressed(
@@ -70,9 +70,8 @@ def _from_compressed(
 
         try:
             found = from_core(
-                plain.path, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress,
-                with_locals=with_locals,
-            )  # fmt: skip
+                plain.path, How(exe, sysroot, with_locals, progress), owner=plain.owner or None, tool_version=__version__
+            )
         except PostmortemError as exc:
             raise type(exc)(named(str(exc)), exc.next) from None
     gaps = [evidence.replace(gap, subject=named(gap.subject), reason=named(gap.reason)) for gap in found.gaps]
@@ -88,7 +87,7 @@ def load_bundle(path: Path, *, with_locals: bool = False) -> Tuple[Evidence, Dia
         recorded = _recorded(bundle)
         found = recorded
         if found is None:
-            found = _from_bundle(bundle.place, tool_version=__version__, with_locals=with_locals)
+            found = _from_bundle(bundle, How(with_locals=with_locals))
         found = _as_asked(found, bundle, with_locals, unread="`report` reads no cores")
         return _as_captured(bundle, recorded, _classified(found))
 
@@ -127,12 +126,10 @@ def _evidence_of(
     progress: Progress,
     with_locals: bool,
 ) -> Evidence:
-    at_hand = recorded is not None and _files_at_hand(bundle.place, exe, sysroot)
+    at_hand = recorded is not None and _files_at_hand(bundle, exe, sysroot)
     if recorded is not None and (bundle.stripped or (not at_hand and not (exe or sysroot))):
         return _as_asked(recorded, bundle, with_locals, exe or sysroot)
-    found = _from_bundle(
-        bundle.place, exe=exe, sysroot=sysroot, tool_version=__version__, progress=progress, with_locals=with_locals
-    )
+    found = _from_bundle(bundle, How(exe, sysroot, with_locals, progress))
     if recorded is None:
         return found
     lost = _lost(recorded, found, at_hand)
@@ -209,24 +206,27 @@ def _recorded(bundle: Bundle) -> Optional[Evidence]:
         return None
 
 
-def _files_at_hand(folder: Path, exe: Optional[Path], sysroot: Optional[Path]) -> bool:
+def _files_at_hand(bundle: Bundle, exe: Optional[Path], sysroot: Optional[Path]) -> bool:
     """Is every program and library that the cores map here, as the same build? (and is there a core at all)"""
-    from .extract.bundles import kept_root_of  # noqa: PLC0415 - as in _from_bundle
+    from .extract.bundles import open_cores  # noqa: PLC0415 - as in _from_bundle
 
-    cores = sorted((folder / "raw" / "cores").glob("*.core"))
-    return bool(cores) and all(all(_usable(core, exe, sysroot or kept_root_of(folder, core))) for core in cores)
+    with open_cores(bundle.folder, bundle.place, bundle.owner, sysroot) as cores:
+        return bool(cores.files) and all(all(_usable(cores, pid, exe)) for pid in cores.files)
 
 
-def _usable(path: Path, exe: Optional[Path], sysroot: Optional[Path]) -> Iterator[bool]:
+def _usable(cores: Cores, pid: int, exe: Optional[Path]) -> Iterator[bool]:
     try:
-        core = open_core(path, sysroot)
+        core = cores.open(pid)
     except PostmortemError:
         yield False
         return
-    if exe is not None:
-        take_executable(core, exe)
-    for name in {f.path for f in core.files if f.offset == 0}:
-        yield core.elf(name) is not None or core.unusable.get(name) == "not an ELF file"
+    try:
+        if exe is not None:
+            take_executable(core, exe)
+        for name in {f.path for f in core.files if f.offset == 0}:
+            yield core.elf(name) is not None or core.unusable.get(name) == "not an ELF file"
+    finally:
+        core.close()
 
 
 def _get_ready() -> None:
@@ -237,10 +237,10 @@ def _get_ready() -> None:
     all_patterns()
 
 
-def _from_bundle(folder: Path, **options: Any) -> Evidence:
+def _from_bundle(bundle: Bundle, how: How, until: Optional[float] = None) -> Evidence:
     from .extract.bundles import from_bundle  # noqa: PLC0415 - cores need none of it
 
-    return from_bundle(folder, **options)
+    return from_bundle(bundle.folder, bundle.place, how, owner=bundle.owner, tool_version=__version__, until=until)
 
 
 def _classified(found: Evidence) -> Tuple[Evidence, Diagnosis]:
@@ -268,7 +268,7 @@ def diagnose_captured(
     what was already written stays.
     """
     plan = publish.plan(format, reports)
-    found = _from_bundle(bundle.place, tool_version=__version__, progress=progress, with_locals=with_locals, until=until)
+    found = _from_bundle(bundle, How(with_locals=with_locals, progress=progress), until)
     unwritten = _keep(bundle, "evidence.json", evidence.encode(found))
     found, diagnosis = _classified(found)
     _note_time(bundle, found)

@@ -24,6 +24,7 @@ from .tree import Member, children_of
 
 if TYPE_CHECKING:
     from ..cpython.moving import Moving
+    from ..extract.files import Files
 
 #: Up to so much of one process, and of a tree, "auto" takes every page.
 SMALL = 64 << 20
@@ -47,10 +48,12 @@ def capture(
     note: Callable[[int, Optional[int]], None],
     mode: str = "auto",
     budget: float = 30.0,
+    *,
+    files: Callable[[int], Files],
 ) -> Optional[float]:
     """Returns the longest time that the tree stood still, in seconds; None when nothing did. ``note(pid, signal)`` is called
     for each process that has a core, once nothing is stopped any more; the signal is the one that had stopped it before.
-    ``budget``: seconds in which a verdict is wanted."""
+    ``budget``: seconds in which a verdict is wanted. ``files(pid)``: where a process's sources and libraries are."""
     machine = platform.machine()
     if mode == "none":
         with bundle.step("core", "the tree") as step:
@@ -66,7 +69,7 @@ def capture(
                 sources.open(member.pid, member.start)
         if not sources.open_ones:
             return None
-        return Capture(bundle, command, sources.open_ones, mode, machine, budget).run(note)
+        return Capture(bundle, command, sources.open_ones, mode, machine, budget, files).run(note)
 
 
 class Sources:
@@ -107,8 +110,10 @@ class Capture:
     """One tree, stopped once or a few times."""
 
     def __init__(
-        self, bundle: Bundle, command: Command, sources: Dict[int, Source], mode: str, machine: str, budget: float
-    ) -> None:
+        self, bundle: Bundle, command: Command, sources: Dict[int, Source], mode: str, machine: str, budget: float,
+        files: Callable[[int], Files],
+    ) -> None:  # fmt: skip
+        self._files = files
         self._bundle, self._command, self._machine = bundle, command, machine
         self._sources, self._mode = sources, mode
         self._chosen: Dict[int, Chosen] = {}
@@ -171,7 +176,7 @@ class Capture:
         kin = _layout(look)
         if in_stop or time.monotonic() > self._rehearse_until:
             return set(self._kin.get(kin, ()))
-        read = rehearsal.rehearse(source, look, self._bundle.path, self._rehearse_until)
+        read = rehearsal.rehearse(source, look, self._bundle, self._files(source.pid), self._rehearse_until)
         if read.moving is not None:
             self._moving[source.pid] = read.moving
         self._kin.setdefault(kin, set()).update(read.pages)
@@ -253,10 +258,9 @@ class Capture:
     def _job_for_missed(self, pid: int, until: float) -> Optional[core.Job]:
         """None when nothing is missing that the process has, or it is gone."""
         known = self._chosen[pid].pages
-        path = self._bundle.path / "raw" / "cores" / f"{pid}.core"
         try:
             before = self._sources[pid].look()
-            missed = rehearsal.missed(path, self._sources[pid], before, self._bundle.path, until) - known
+            missed = rehearsal.missed(self._sources[pid], before, self._bundle, self._files(pid), until) - known
             look = self._sources[pid].look()  # reading takes a while: it has made new memory since
         except OSError:
             return None

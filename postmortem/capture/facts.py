@@ -1,7 +1,7 @@
 """What /proc says about a process at one moment: ``process.json``."""
 
 # Paths below /proc are plain strings, formatted thousands of times:
-# ruff: noqa: PTH119, PTH208
+# ruff: noqa: PTH116, PTH119, PTH208
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import os
 import re
 from typing import Any, Dict, List, Optional
 
+from ..foreign.rights import as_json, of_status, overrides
 from . import procfs
 
 #: For a process that /proc does not show.
@@ -43,6 +44,7 @@ def process_json(pid: int) -> Dict[str, Any]:
         "tracer_pid": _number(status, "TracerPid"),
         "tracer_name": _name(_number(status, "TracerPid")),
         "uid": _number(status, "Uid"),
+        **rights_json(pid, status),
         "ns_pids": _numbers(status, "NSpid"),
         "terminal": stat.terminal,
         "foreground": stat.foreground,
@@ -52,6 +54,23 @@ def process_json(pid: int) -> Dict[str, Any]:
         "threads": _threads(pid, len(_numbers(status, "NSpid")) > 1),
         "maps": procfs.lines(f"{thread}/maps"),
     }
+
+
+def rights_json(pid: int, status: Optional[Dict[str, str]] = None) -> Dict[str, Any]:
+    """What may be read for a process: ``rights``, of its user, None where it has those of several; ``reads_all``: whether those
+    are root's, who reads everything in our own user namespace."""
+    status = _status(f"/proc/{pid}") if status is None else status
+    try:
+        ours = os.stat(f"/proc/{pid}/ns/user").st_ino == os.stat("/proc/self/ns/user").st_ino
+    except OSError:
+        ours = False
+    return {"rights": as_json(of_status(status)), "reads_all": ours and overrides(status)}
+
+
+def has_other_rights(pid: int, known: Dict[str, Any]) -> bool:
+    """Whether a process has changed its user since ``known`` was noted of it."""
+    status = _status(f"/proc/{pid}")
+    return bool(status) and any(known.get(key) != value for key, value in rights_json(pid, status).items())
 
 
 def working_directory(pid: int) -> Optional[str]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-from pathlib import Path
 from typing import TYPE_CHECKING, Iterator, List, NamedTuple, Optional, Set
 
+from ..bundle import Bundle, core_name
 from ..memory import ElfCore, Fault, NotElf
 from ..memory.linkmap import linked_files
 from ..memory.live import LiveCore, WatchedCore
@@ -23,6 +23,7 @@ from .segments import PAGE, Segment, flags_of, is_skipped
 
 if TYPE_CHECKING:
     from ..cpython.moving import Moving
+    from ..extract.files import Files
 
 
 #: py-spy reads a whole PyInterpreterState at once, of which little is asked for here: up to so many bytes of the first few.
@@ -37,34 +38,43 @@ class Rehearsed(NamedTuple):
     moving: Optional[Moving]
 
 
-def rehearse(source: Source, look: Look, bundle: Path, until: float) -> Rehearsed:
-    """Of a running process, until ``until`` (time.monotonic()) at most."""
+def rehearse(source: Source, look: Look, bundle: Bundle, files: Files, until: float) -> Rehearsed:
+    """Of a running process, until ``until`` (time.monotonic()) at most. ``files``: where its sources and libraries are."""
+    from ..extract.located import Located  # noqa: PLC0415 - as in _read
+
+    located = Located(files)
     try:
         with _head(source, look) as path:
-            core = LiveCore(path, source.living(look.mappings), lambda name: f"/proc/{source.pid}/root{name}", until)
+            core = LiveCore(path, source.living(look.mappings), located, until)
     except (OSError, NotElf, ValueError):
         return Rehearsed(set(), None)
     try:
-        moving = _read(core, source.pid, bundle)
+        located.core = core
+        moving = _read(core, source.pid, bundle, files)
         return Rehearsed(core.pages, moving)
     finally:
         core.close()
 
 
-def missed(path: Path, source: Source, look: Look, bundle: Path, until: float) -> Set[int]:
+def missed(source: Source, look: Look, bundle: Bundle, files: Files, until: float) -> Set[int]:
     """Numbers of the pages that the extraction asks for, that the process has, and its core does not."""
+    from ..extract.located import Located  # noqa: PLC0415 - as in _read
+
+    located, name = Located(files), core_name(source.pid)
     try:
-        core = WatchedCore(str(path), source.living(look.mappings), until)
+        living, descriptor = source.living(look.mappings), bundle.folder.open(name)
+        core = WatchedCore(name, living, until, locate=located, descriptor=descriptor)
     except (OSError, NotElf, ValueError):
         return set()
     try:
-        _read(core, source.pid, bundle)
+        located.core = core
+        _read(core, source.pid, bundle, files)
         return core.missed
     finally:
         core.close()
 
 
-def _read(core: ElfCore, pid: int, bundle: Path) -> Optional[Moving]:
+def _read(core: ElfCore, pid: int, bundle: Bundle, files: Files) -> Optional[Moving]:
     """Everything that an extraction reads, local variables too."""
     from ..cores.executable import main_program_of  # noqa: PLC0415 - a capture that keeps every page needs none of this
     from ..cpython.moving import Moving  # noqa: PLC0415
@@ -73,7 +83,7 @@ def _read(core: ElfCore, pid: int, bundle: Path) -> Optional[Moving]:
 
     moving = None
     with contextlib.suppress(Exception):  # moving memory may show any defect of the reader; the capture goes on
-        reader, _directory = read(core, pid, raw_of(bundle, pid), "", [], True)
+        reader, _directory = read(core, pid, raw_of(bundle.folder, pid), files, [], True)
         if reader.python:
             moving = Moving(reader.python)
             for interpreter in reader.python.interpreters[:_MOST_INTERPRETERS]:

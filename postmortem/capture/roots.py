@@ -5,8 +5,9 @@ have another file or none, so the bundle takes copies, as ``raw/roots/NUMBER/NAM
 that the process executes) and the Python sources that its stacks name. Containers that run the same image have one root
 each, and a copy each.
 
-A root is held open from the first look on: it can be read when its processes have ended. Names are looked up with
-openat2(2) and RESOLVE_IN_ROOT (Linux 5.6): a symbolic link that somebody has put there leads nowhere but below that root.
+A root is held open from the first look on: it can be read when its processes have ended. It may be a file system of theirs that
+never answers, and every name is of their choice: all of it is looked at by children, below that root, and sources are read with
+the rights of the process's user.
 """
 
 # Paths below /proc are plain strings, formatted thousands of times:
@@ -15,188 +16,315 @@ openat2(2) and RESOLVE_IN_ROOT (Linux 5.6): a symbolic link that somebody has pu
 from __future__ import annotations
 
 import contextlib
-import ctypes
+import errno
 import os
-import stat
-import struct
-from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
+import posixpath
+import time
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, MutableMapping, NamedTuple, Optional, Set, Tuple
 
 from ..bundle import Bundle, Step, core_name
+from ..foreign.children import Child, Lost
+from ..foreign.files import pieces
+from ..foreign.root import Root
 from ..memory.procmem import below, root_prefix
 from . import procfs
+
+if TYPE_CHECKING:
+    from ..extract.files import Files, Shelves
 
 #: Of one program or library, and of all that one capture copies: bytes. Larger than the first are frameworks' (CUDA).
 LARGEST, MOST = 256 << 20, 1 << 30
 #: Of one Python source, and how many.
 _LARGEST_SOURCE, _MOST_SOURCES = 1 << 20, 2000
 _SPARE_DISK = 256 << 20
-_PIECE = 1 << 20
 _REMEDY = "analyze it with --sysroot and the files of that root"
-_OPENAT2, _RESOLVE_IN_ROOT = 437, 0x10
-_HOW = struct.Struct("QQQ")  # struct open_how: flags, mode, resolve
-_libc = ctypes.CDLL(None, use_errno=True)
+#: For a look at one root: it may never answer.
+_LOOK_S = 2.0
 
-Sources = Callable[[int], Iterable[str]]
 _File = Tuple[int, int]  # device, inode
 
 
-class _Root(NamedTuple):
+class _Known(NamedTuple):
+    """A root. ``descriptor`` None: it does not answer."""
+
     number: int
-    descriptor: int
+    descriptor: Optional[int]
     pids: List[int]
 
 
 class Roots:
-    """The other roots of one capture. To be closed."""
+    """The roots of one capture. ``helpers``: see foreign.children.Child. To be closed."""
 
-    def __init__(self, bundle: Bundle) -> None:
-        self._bundle = bundle
-        self._known: Dict[Tuple[int, int, int], _Root] = {}
+    def __init__(self, bundle: Bundle, helpers: Optional[MutableMapping[int, Optional[int]]] = None) -> None:
+        self._bundle, self._helpers = bundle, helpers
+        self._known: Dict[Tuple[int, ...], _Known] = {}
+        self._looker: Optional[Child] = None
+        self._shelves: Optional[Shelves] = None
 
     def note(self, pid: int, maps: Optional[List[str]]) -> Optional[int]:
         """The number of a process's root; None when it is ours, or may not be looked at. ``maps``: of /proc/PID/maps."""
+        key: Tuple[int, ...] = (pid,)  # of one that does not answer
+        descriptor = None
         try:
-            if not is_other(pid, maps):
+            if not _may_be_other(pid):
                 return None
-            root = os.stat(f"/proc/{pid}/root")
-            key = (root.st_dev, root.st_ino, os.stat(f"/proc/{pid}/ns/mnt").st_ino)
-            if key not in self._known:
-                held = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-                self._known[key] = _Root(len(self._known) + 1, held, [])
+            namespace = os.stat(f"/proc/{pid}/ns/mnt").st_ino  # of the kernel's own file system
+            identity, descriptor = self._look_at(pid, maps)
+            if descriptor is None:
+                return None
+            key = (*identity, namespace)
+        except Lost:
+            pass
         except OSError:
             return None
+        if key not in self._known:
+            self._known[key] = _Known(len(self._known) + 1, descriptor, [])
+        elif descriptor is not None:
+            os.close(descriptor)
         self._known[key].pids.append(pid)
         return self._known[key].number
 
-    def keep(self, facts: Dict[int, Dict[str, Any]], sources: Sources, asked_to_end: Callable[[], bool]) -> None:
-        """Copies what is needed of them. ``sources``: the files that a process's Python stacks name, read while it lives."""
-        room = min(MOST, max(self._bundle.folder.free - _SPARE_DISK, 0)) if self._known else 0
+    def _look_at(self, pid: int, maps: Optional[List[str]]) -> Tuple[_File, Optional[int]]:
+        """(which it is, a descriptor of it or None where it is ours). Raises OSError, Lost."""
+        if self._looker is None:
+            self._looker = Child(_look, helpers=self._helpers)
+        try:
+            answer = self._looker.ask({"pid": pid, "names": list(_names(maps))}, time.monotonic() + _LOOK_S)
+        except Lost:
+            self._looker.close()
+            self._looker = None
+            raise
+        device, inode = answer.value
+        return (device, inode), answer.descriptor
+
+    # ------------------------------------------------------------------ what is read of them
+
+    def files(self, known: Optional[Mapping[str, Any]]) -> Files:
+        """The files of a process with this ``process.json``, below its root, as its user may read them."""
+        from ..extract.files import NO_FILES, Shelves  # noqa: PLC0415 - a capture that keeps every page needs none of this
+
+        if known is None:
+            return NO_FILES
+        if self._shelves is None:
+            self._shelves = Shelves(self._place, helpers=self._helpers)
+        return self._shelves.of(known)
+
+    def _place(self, number: int) -> Optional[Root]:
+        if not number:
+            return Root.at("/")
+        descriptor = next((root.descriptor for root in self._known.values() if root.number == number), None)
+        return Root(os.dup(descriptor)) if descriptor is not None else None
+
+    def keep(self, facts: Dict[int, Dict[str, Any]], asked_to_end: Callable[[], bool]) -> None:
+        """Copies what is needed of them, while their processes live. ``facts``: pid → process.json."""
+        if not self._known:
+            return
+        room = _Room(min(MOST, max(self._bundle.folder.free - _SPARE_DISK, 0)), asked_to_end)
         for root in self._known.values():
             with self._bundle.step("files", f"another root, of process {root.pids[0]}") as step:
-                executed = {key: one for pid in root.pids for key, one in _executed(pid, facts.get(pid, {})).items()}
-                room -= self._copy(root, executed, LARGEST, room, step, asked_to_end)
-                named = {name for pid in root.pids for name in _quietly(sources, pid) if name.endswith(".py")}
-                few = dict.fromkeys(sorted(named)[:_MOST_SOURCES])
-                room -= self._copy(root, few, _LARGEST_SOURCE, room, None, asked_to_end)
-
-    def _copy(
-        self, root: _Root, names: Mapping[str, Optional[_File]], largest: int, room: int, step: Optional[Step],
-        asked_to_end: Callable[[], bool],
-    ) -> int:  # fmt: skip
-        """Bytes that were copied: the small files first. What cannot be had is told of programs alone: a source may well be
-        gone, or never have been a file."""
-        opened, missing, copied = [], [], 0
-        with contextlib.ExitStack() as files:
-            for name, file in names.items():
-                try:
-                    descriptor = _open(root.descriptor, name, file)
-                except OSError as exc:
-                    missing.append(f"{name} ({exc.strerror})")
+                if root.descriptor is None:
+                    step.fail("this root does not answer: no file of it is in the bundle", _REMEDY)
                     continue
-                files.callback(os.close, descriptor)
-                found = os.fstat(descriptor)
-                if stat.S_ISREG(found.st_mode):
-                    opened.append((found.st_size, name, descriptor))
-            for size, name, descriptor in sorted(opened):
-                if size > largest or copied + size > room or asked_to_end():
-                    missing.append(f"{name} ({size >> 20} MB)")
-                    continue
-                self._write(f"raw/roots/{root.number}{name}", descriptor)
-                copied += size
-        if missing and step is not None:
-            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-            step.fail(f"these files of another root are not in the bundle: {sorted(missing)[0]}{more}", _REMEDY)
-        return copied
+                copies = _Copies(self._bundle, root.number, room)
+                for pid in root.pids:
+                    files = self.files(facts.get(pid))
+                    copies.take_programs(files, _executed(pid, facts.get(pid, {})), self.files({}))
+                    copies.take_sources(files, self._sources_of(pid, files))
+                copies.tell(step)
 
-    def _write(self, name: str, descriptor: int) -> None:
-        with self._bundle.writing(name) as copy:
-            for piece in iter(lambda: os.read(descriptor, _PIECE), b""):
-                copy.write(piece)
+    def _sources_of(self, pid: int, files: Files) -> List[str]:
+        """The source files that the Python stacks in a process's core name, as it sees them."""
+        try:
+            return _sources_of(self._bundle, pid, files)
+        except Exception:  # a defect of the reader must not cost the programs
+            return []
 
     def close(self) -> None:
+        """End the children, give up the roots."""
+        if self._shelves is not None:
+            self._shelves.close()
+        if self._looker is not None:
+            self._looker.close()
         for root in self._known.values():
-            os.close(root.descriptor)
+            if root.descriptor is not None:
+                os.close(root.descriptor)
         self._known.clear()
 
 
-def is_other(pid: int, maps: Optional[List[str]]) -> bool:
-    """Has a process another root than we, or other files mounted where its programs are? Raises OSError."""
-    theirs, ours = os.stat(f"/proc/{pid}/root"), os.stat("/")
-    if (theirs.st_dev, theirs.st_ino) != (ours.st_dev, ours.st_ino):
+class _Room:
+    """Bytes that may still be copied."""
+
+    def __init__(self, left: int, asked_to_end: Callable[[], bool]) -> None:
+        self._left, self._asked_to_end = left, asked_to_end
+
+    def take(self, size: int) -> bool:
+        """False when there is not so much left, or the capture is to end."""
+        if size > self._left or self._asked_to_end():
+            return False
+        self._left -= size
         return True
-    if os.stat(f"/proc/{pid}/ns/mnt").st_ino == os.stat("/proc/self/ns/mnt").st_ino:
-        return False
-    return any(_identity(f"/proc/{pid}/root{name}") != _identity(name) for name in _names(maps))
 
 
-def open_below(root: int, name: str) -> int:
-    """A descriptor for a file, its absolute name and every link taken from ``root`` on. Raises OSError."""
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-    how = ctypes.create_string_buffer(_HOW.pack(flags, 0, _RESOLVE_IN_ROOT), _HOW.size)
-    path = ctypes.create_string_buffer(os.fsencode(name))
-    found: int = _libc.syscall(
-        ctypes.c_long(_OPENAT2), ctypes.c_int(root), path, how, ctypes.c_size_t(_HOW.size)
-    )  # fmt: skip
-    if found < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return found
+class _Copies:
+    """The copies of one root, and what is missing among them."""
+
+    def __init__(self, bundle: Bundle, number: int, room: _Room) -> None:
+        self._bundle, self._number, self._room = bundle, number, room
+        self._seen: Set[str] = set()
+        self._count = 0
+        self._missing: Dict[str, str] = {}  # name → why
+
+    def take_programs(self, files: Files, executed: Mapping[str, _File], ours: Files) -> None:
+        """What a process executes: the small files first. ``ours``: our own, for what it had mapped before it went to its
+        root."""
+        opened: List[Tuple[int, str, int]] = []
+        with contextlib.ExitStack() as descriptors:
+            for name, file in executed.items():
+                if name in self._seen:
+                    continue
+                self._seen.add(name)
+                try:
+                    kept = self._name(name)
+                    descriptor = _opened(files, ours, name, file)
+                except ValueError:
+                    self._missing[name] = "no name below a root"
+                    continue
+                except OSError as exc:
+                    if exc.errno != errno.EINVAL:  # a device is no file to be kept
+                        self._missing[name] = exc.strerror or "cannot be opened"
+                    continue
+                descriptors.callback(os.close, descriptor)
+                opened.append((os.fstat(descriptor).st_size, kept, descriptor))
+            for size, kept, descriptor in sorted(opened):
+                if size > LARGEST or not self._room.take(size):
+                    self._missing[kept] = f"{size >> 20} MB, no room"
+                    continue
+                with self._bundle.writing(kept) as copy:
+                    for piece in pieces(descriptor, size):
+                        copy.write(piece)
+
+    def take_sources(self, files: Files, names: List[str]) -> None:
+        """Python sources. What is not there may never have been a file; what may not be read, or has no room, is told."""
+        for name in sorted(set(names) - self._seen):
+            if self._count >= _MOST_SOURCES:
+                return
+            self._seen.add(name)
+            data = files.source(name, _LARGEST_SOURCE)
+            why = files.why(name)
+            if why is not None:
+                self._missing[name] = why
+            if data is None:
+                continue
+            try:
+                kept = self._name(name)
+            except ValueError:
+                continue
+            plain = posixpath.normpath(name)
+            if plain != name and files.source(plain, _LARGEST_SOURCE) != data:
+                continue  # a directory on its way is a link: the bundle has the other file under that name
+            if not self._room.take(len(data)):
+                self._missing[name] = "no room"
+                continue
+            self._bundle.write(kept, data)
+            self._count += 1
+
+    def _name(self, name: str) -> str:
+        """Where the bundle has a file of this root. Raises ValueError for what is no absolute name."""
+        if not name.startswith("/") or "\0" in name:
+            raise ValueError(name)
+        parts = [part for part in posixpath.normpath(name).split("/") if part]  # no ".." is left in an absolute name
+        if not parts or any(len(os.fsencode(part)) > 240 for part in parts):
+            raise ValueError(name)
+        return "/".join(("raw/roots", str(self._number), *parts))
+
+    def tell(self, step: Step) -> None:
+        if self._missing:
+            name, why = min(self._missing.items())
+            more = f" and {len(self._missing) - 1} more" if len(self._missing) > 1 else ""
+            step.fail(f"these files of another root are not in the bundle: {name} ({why}){more}", _REMEDY)
 
 
-def _open(root: int, name: str, file: Optional[_File]) -> int:
-    """A file below a root; what is not there, but here, and the same that the process has mapped, was mapped before it went
-    to its root. Raises OSError."""
+def _opened(files: Files, ours: Files, name: str, file: _File) -> int:
+    """A file that a process has mapped: as its user may read it; else, if it is the very file, as we may. Raises OSError."""
     try:
-        return open_below(root, name)
+        return files.open(name)
+    except PermissionError:
+        return _identical(files.open_mapped(name), file)
     except FileNotFoundError:
-        if file is None or _identity(name) != file:
-            raise
-        return os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+        return _identical(ours.open(name), file)
 
 
-def _identity(path: str) -> Optional[_File]:
+def _identical(descriptor: int, file: _File) -> int:
+    found = os.fstat(descriptor)
+    if (found.st_dev, found.st_ino) != file:
+        os.close(descriptor)
+        raise FileNotFoundError(errno.ENOENT, "is another file than the process has mapped")
+    return descriptor
+
+
+def _may_be_other(pid: int) -> bool:
+    """Whether a process might see other files than we do: another root, or another mount namespace. Asks no file system but
+    proc. Raises OSError."""
+    same = os.stat(f"/proc/{pid}/ns/mnt").st_ino == os.stat("/proc/self/ns/mnt").st_ino
+    return not same or os.readlink(f"/proc/{pid}/root") != "/"
+
+
+def _look(request: Any) -> Tuple[Any, Tuple[()], Optional[int]]:
+    """In the child: ((device, inode) of a process's root, a descriptor of it where it is not ours: it is another directory, or
+    other files are mounted where its programs are)."""
+    held = os.open(f"/proc/{request['pid']}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    found, ours = os.fstat(held), os.stat("/")
+    identity = found.st_dev, found.st_ino
+    if identity == (ours.st_dev, ours.st_ino):
+        with Root.at("/") as here:
+            theirs = Root(held)
+            if all(_identity(theirs, name) == _identity(here, name) for name in request["names"]):
+                os.close(held)
+                return identity, (), None
+    return identity, (), held
+
+
+def _identity(root: Root, name: str) -> Optional[_File]:
     try:
-        found = os.stat(path)
+        held = root.hold(name)
     except OSError:
         return None
+    found = os.fstat(held)
+    os.close(held)
     return found.st_dev, found.st_ino
 
 
-def _executed(pid: int, known: Dict[str, Any]) -> Dict[str, _File]:
+def _executed(pid: int, known: Mapping[str, Any]) -> Dict[str, _File]:
     """As they are now: libraries may have been loaded since the first look."""
     return _names(procfs.lines(f"/proc/{pid}/maps") or known.get("maps"), root_prefix(pid))
 
 
 def _names(maps: Optional[List[str]], prefix: bytes = b"") -> Dict[str, _File]:
-    """The files of which a process executes something, as it calls them. Deleted ones are found nowhere."""
+    """The files of which a process executes something, as it calls them. Deleted ones are found nowhere; sources are not
+    among them, whatever it has done with them: those are read as its user may."""
     found = {}
     for mapping in procfs.parse_maps("\n".join(maps or ()).encode("utf-8", "surrogateescape")):
-        if mapping.inode and "x" in mapping.perms and not mapping.name.endswith(b" (deleted)"):
+        name = os.fsdecode(below(mapping.name, prefix))
+        if mapping.inode and "x" in mapping.perms and not name.endswith((" (deleted)", ".py", ".pyw", ".pyi", ".pyx")):
             major, _colon, minor = mapping.device.partition(":")
-            device = os.makedev(int(major, 16), int(minor, 16))
-            found[os.fsdecode(below(mapping.name, prefix))] = (device, mapping.inode)
+            found[name] = os.makedev(int(major, 16), int(minor, 16)), mapping.inode
     return found
 
 
-def _quietly(sources: Sources, pid: int) -> List[str]:
-    try:
-        return [name for name in sources(pid) if name.startswith("/")]
-    except Exception:  # a defect of the reader must not cost the programs
-        return []
-
-
-def sources_of(bundle: Bundle, pid: int) -> List[str]:
-    """The source files that the Python stacks in a process's core name, as it sees them."""
+def _sources_of(bundle: Bundle, pid: int, files: Files) -> List[str]:
     from ..extract.bundles import raw_of  # noqa: PLC0415 - without another root none of this is needed
+    from ..extract.located import Located  # noqa: PLC0415
     from ..extract.reading import read  # noqa: PLC0415
     from ..extract.scripts import located  # noqa: PLC0415
     from ..memory import ElfCore  # noqa: PLC0415
 
     if not bundle.has_core(pid):
         return []
-    core = ElfCore(str(bundle.place / core_name(pid)), lambda name: f"/proc/{pid}/root{name}")
+    locate = Located(files)
+    core = ElfCore(core_name(pid), locate, descriptor=bundle.folder.open(core_name(pid)))
     try:
-        reader, directory = read(core, pid, raw_of(bundle.path, pid), f"/proc/{pid}/root", [], False)
+        locate.core = core
+        reader, directory = read(core, pid, raw_of(bundle.folder, pid), files, [], False)
         return [located(file, directory) for file in reader.files]
     finally:
         core.close()

@@ -9,7 +9,7 @@ import os
 import platform
 import signal
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 from .. import __version__
 from ..bundle import Bundle, Step
@@ -18,6 +18,9 @@ from . import connections, cores, facts, fallbacks, probes, procfs, programs, py
 from .command import Command, Watch
 from .options import Options
 from .workspace import checkout
+
+if TYPE_CHECKING:
+    from ..extract.files import Files
 
 #: Seconds after the release in which an end that it brings about is seen: at the most, and between two looks.
 _AFTERMATH_S, _LOOK_S = 0.2, 0.03
@@ -62,7 +65,7 @@ class Session:
         self._root: Optional[tree.Member] = None  # as it was at the first look
         self._full = False  # was a pipe of the tree full when it was stopped?
         self._programs = programs.LostPrograms(bundle)
-        self._roots = roots.Roots(bundle)
+        self._roots = roots.Roots(bundle, command.helpers)
 
     # ------------------------------------------------------------------ the steps
 
@@ -82,13 +85,13 @@ class Session:
             ties = self._connect()
             self._timings["pause_s"] = cores.capture(
                 self.bundle, self.command, lambda: members_of(self.command), self._note_core,
-                self.options.core, self._left(),
+                self.options.core, self._left(), files=self._files_of,
             )  # fmt: skip
             self._see_what_flowed(ties)
             fallbacks.last_look(self.bundle, self.command, [p for p, k in self.facts.items() if facts.is_python(k)])
             self._tell_of_the_pause()
             self._see_whether_it_lives()
-            self._roots.keep(self.facts, lambda pid: roots.sources_of(self.bundle, pid), self.command.asked_to_end)
+            self._roots.keep(self.facts, self.command.asked_to_end)
         self._timings.setdefault("pause_s", None)
         self.bundle.manifest["timings"] = self._timings
         self.bundle.try_to_save()
@@ -281,9 +284,20 @@ class Session:
     def _note_core(self, pid: int, stopped_by: Optional[int]) -> None:
         """``stopped_by``: the signal that had stopped the process before we did, which nobody tells but its tracer."""
         self._describe_new(pid)
-        if stopped_by is not None and pid in self.facts:
-            self.facts[pid]["stopped_by"] = stopped_by
+        known = self.facts.get(pid)
+        if known is None:
+            return
+        changed: Dict[str, Any] = {"rights": None} if facts.has_other_rights(pid, known) else {}
+        if stopped_by is not None:
+            changed["stopped_by"] = stopped_by
+        if changed:
+            known.update(changed)
             self.bundle.write_json(f"raw/proc/{pid}/process.json", self.facts[pid])
+
+    def _files_of(self, pid: int) -> Files:
+        """Where its sources and libraries are."""
+        self._describe_new(pid)
+        return self._roots.files(self.facts.get(pid))
 
     def _goes_on(self, step_name: str) -> bool:
         if self.command.interrupted is None:

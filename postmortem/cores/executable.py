@@ -34,8 +34,9 @@ def main_program_of(core: ElfCore) -> Optional[MappedFile]:
     return main_program(core.files, core.auxv.get(AT_PHDR), core.auxv.get(AT_ENTRY))
 
 
-def find_executable(core: ElfCore) -> Tuple[Optional[Path], Optional[Gap]]:
-    """(the main program's file on this machine or None, what is missing or in doubt about it or None).
+def find_executable(core: ElfCore, sysroot: Optional[Path] = None) -> Tuple[Optional[Path], Optional[Gap]]:
+    """(the main program's file on this machine or None, what is missing or in doubt about it or None). ``sysroot``: the directory
+    below which the core's names are looked up.
 
     A file under another name (AT_EXECFN, or the path without " (deleted)") counts only with the core's build-id.
     """
@@ -47,11 +48,12 @@ def find_executable(core: ElfCore) -> Tuple[Optional[Path], Optional[Gap]]:
         return None, _gap(f"the program was started through {name}, so the core does not name it")
     elf = core.elf(name)
     if elf is not None:
-        return Path(elf.path).absolute(), _doubt(core, name, elf)
+        by_name = not core.has_stand_in(name) and elf.path.startswith("/")
+        return _below(sysroot if by_name else None, elf.path), _doubt(core, name, elf)
     wanted = core.build_id(name)
     for other in _other_names(core, name):
-        if wanted is not None and _build_id(other) == wanted:
-            return Path(other).absolute(), None
+        if wanted is not None and _build_id(core.look_up(other)) == wanted:
+            return _below(sysroot, other), None
     return None, _gap(f"{name}: {core.unusable.get(name, 'not usable')}")
 
 
@@ -67,7 +69,7 @@ def check_executable(core: ElfCore, exe: Path) -> Optional[Gap]:
     """A gap when a given file is not the core's main program, as far as both show their build-ids."""
     mapped = main_program_of(core)
     wanted = core.build_id(mapped.path) if mapped else None
-    if mapped is None or wanted is None or _build_id(str(exe)) == wanted:
+    if mapped is None or wanted is None or _build_id(_opened(str(exe))) == wanted:
         return None
     return _gap(f"{exe} is another build than {mapped.path} in the core (build-ids differ)")
 
@@ -86,10 +88,19 @@ def _other_names(core: ElfCore, name: str) -> List[str]:
     return [other for other in names if other.startswith("/")]
 
 
-def _build_id(path: str) -> Optional[str]:
+def _below(sysroot: Optional[Path], name: str) -> Path:
+    return (Path(name) if sysroot is None else Path(f"{str(sysroot).rstrip('/')}{name}")).absolute()
+
+
+def _opened(path: str) -> Optional[Elf]:
     try:
-        elf = Elf(path)
+        return Elf(path)
     except (OSError, NotElf, ValueError):
+        return None
+
+
+def _build_id(elf: Optional[Elf]) -> Optional[str]:
+    if elf is None:
         return None
     found = elf.build_id
     elf.close()

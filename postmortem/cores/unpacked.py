@@ -42,6 +42,7 @@ class Unpacked(NamedTuple):
     codec: str
     size: int  # bytes, holes included
     short: Optional[str]  # why the end is missing, None when all came out
+    owner: int = 0  # the user whom the compressed file belongs to
 
 
 def compressed(path: Path) -> Optional[Codec]:
@@ -72,7 +73,7 @@ def unpacked(path: Path, progress: Progress) -> Iterator[Unpacked]:
         os.ftruncate(plain, size)
         if not size:
             raise NotACore(f"{path}: nothing can be unpacked: {short or 'it is empty'}", "copy the file again")
-        yield Unpacked(in_this_process(plain), codec.name, size, short)
+        yield Unpacked(in_this_process(plain), codec.name, size, short, os.fstat(source.fileno()).st_uid)
 
 
 def _followed(work: _Work, keep: Tuple[int, int], told: _Teller) -> Tuple[int, Optional[str]]:

@@ -13,8 +13,9 @@ from ..cpython.tasks import TaskState
 from ..cpython.variablesearch import User, users_of
 from ..evidence import Backlog, PythonFrame, Waker, replace
 from ..memory import Fault
+from .shapes import number
 from .usages import Usages, last_name
-from .window import Window, number
+from .window import Window
 
 #: Shorter ones are told only when they grew.
 _LEAST, _GREW = 64, 16

@@ -2,59 +2,64 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
 from ..discretion.whole import discreet
 from ..errors import NotABundle
 from ..evidence import Evidence, Timings, Trigger
+from ..foreign.held import Folder
+from . import documents
 from .connections import Connections
 from .cores import How
 from .descriptors import Descriptors
-from .processes import read_processes
-from .raw import Raw, kept_root, tids
+from .files import Shelves, below
+from .processes import Cores, read_processes
+from .raw import Raw, tids
+from .shapes import MOST_PID, number, pid_of, read_json
 from .shortcomings import end_gaps, step_gaps
 from .sources import read_sources
 from .surroundings import Surroundings
-from .window import number, read_json, read_samples, read_window
+from .window import read_samples, read_window
 
 
 def from_bundle(
-    folder: Path,
+    folder: Folder,
+    place: Path,
+    how: How = How(),  # noqa: B008 - a tuple
     *,
-    exe: Optional[Path] = None,
-    sysroot: Optional[Path] = None,
+    owner: Optional[int] = None,
     tool_version: str = "",
-    progress: Callable[[str], None] = lambda text: None,
-    with_locals: bool = False,
     until: Optional[float] = None,
 ) -> Evidence:
     """Evidence from what ``capture`` wrote into a folder, complete or cut short. Raises NotABundle.
 
+    ``place``: a path to it, for gdb and for messages; ``owner``: the user whom it belongs to.
     ``until``: in time.monotonic() seconds, when a verdict on it is wanted; what there is no time for becomes a gap.
     """
     began = time.monotonic()
-    manifest = read_json(folder / "manifest.json")
+    manifest = read_json(folder, "manifest.json")
     if not isinstance(manifest, dict):
-        if not (folder / "raw").is_dir():
-            raise NotABundle(f"{folder} has no readable manifest.json", "name a bundle that `postmortem capture` wrote")
+        if not folder.has("raw"):
+            raise NotABundle(f"{place} has no readable manifest.json", "name a bundle that `postmortem capture` wrote")
         manifest = {}
     facts = {pid: read_facts(folder, pid) for pid in _pids(folder, manifest)}
     connections = Connections.read(folder, facts)
     raws = {pid: raw_facts(folder, pid, known, connections) for pid, known in facts.items()}
-    processes, gaps = read_processes(folder, raws, How(exe, sysroot, with_locals, progress), until)
+    with Shelves(below(how.sysroot, folder), owner=folder.owner if owner is None else owner) as shelves:
+        files = {pid: shelves.of(known) for pid, known in facts.items()}
+        processes, gaps = read_processes(Cores(folder, place, files), raws, how, until)
+        sources = read_sources(processes, files.__getitem__)
     noted = manifest.get("timings")
     timings: Dict[str, Any] = noted if isinstance(noted, dict) else {}
-    kept = {pid: kept_root(folder, known) for pid, known in facts.items()} if sysroot is None else {}
-    roots = {pid: str(root) for pid, root in kept.items() if root is not None}
-    sources = read_sources(processes, str(sysroot) if sysroot else "", roots)
     seconds = [raw.window.seconds for raw in raws.values() if raw.window.seconds]
-    around = Surroundings(folder / "raw" / "proc" / "machine.json")
+    around = Surroundings(folder)
     found = Evidence(
         trigger=_trigger(manifest),
         processes=tuple(around.completed(p, raws[p.pid].window, raws[p.pid].process) for p in processes),
-        gaps=(*end_gaps(manifest), *step_gaps(manifest), *gaps),
+        gaps=(*end_gaps(manifest), *step_gaps(manifest), *gaps, *sources.gaps),
         sources=sources.lines,
         loops=sources.loops,
         branches=sources.branches,
@@ -73,42 +78,49 @@ def _checkout(manifest: Dict[str, Any]) -> Optional[str]:
     return found if isinstance(found, str) and found.startswith("/") else None
 
 
-def _pids(folder: Path, manifest: Dict[str, Any]) -> List[int]:
+def _pids(folder: Folder, manifest: Dict[str, Any]) -> List[int]:
     """The tree's processes, the root first."""
     listed = manifest.get("processes")
-    pids = [p for p in listed if isinstance(p, int) and p > 0] if isinstance(listed, list) else []
-    pids += sorted(int(entry.name) for entry in (folder / "raw" / "proc").glob("*") if entry.name.isdigit())
-    pids += sorted(int(entry.stem) for entry in (folder / "raw" / "cores").glob("*.core") if entry.stem.isdigit())
+    pids = [p for p in listed if type(p) is int and 0 < p < MOST_PID] if isinstance(listed, list) else []
+    pids += sorted(pid for pid in map(pid_of, folder.names("raw/proc")) if pid is not None)
+    pids += cores_of(folder)
     root = manifest.get("root_pid")
     return sorted(dict.fromkeys(pids), key=lambda pid: pid != root)
 
 
-def read_facts(folder: Path, pid: int) -> Dict[str, Any]:
+def cores_of(folder: Folder) -> List[int]:
+    """The processes of which there are cores, by their numbers."""
+    stems = [name[: -len(".core")] for name in folder.names("raw/cores") if name.endswith(".core")]
+    return sorted(pid for pid in map(pid_of, stems) if pid is not None)
+
+
+@contextlib.contextmanager
+def open_cores(folder: Folder, place: Path, owner: int, sysroot: Optional[Path]) -> Iterator[Cores]:
+    """The cores of a bundle with the files of their processes, as ``from_bundle`` reads them."""
+    with Shelves(below(sysroot, folder), owner=owner) as shelves:
+        yield Cores(folder, place, {pid: shelves.of(read_facts(folder, pid)) for pid in cores_of(folder)})
+
+
+def read_facts(folder: Folder, pid: int) -> Dict[str, Any]:
     """What a capture noted of a process in ``process.json``; empty when it is missing or damaged."""
-    facts = read_json(folder / "raw" / "proc" / str(pid) / "process.json")
-    return facts if isinstance(facts, dict) else {}
-
-
-def kept_root_of(folder: Path, core: Path) -> Optional[Path]:
-    """Where a bundle has the files for one of its cores; None where this machine's own serve, or none are there."""
-    return kept_root(folder, read_facts(folder, int(core.stem))) if core.stem.isdigit() else None
+    return documents.read(folder, f"raw/proc/{pid}/process.json", documents.PROCESS)
 
 
 def raw_facts(
-    folder: Path, pid: int, facts: Dict[str, Any], connections: Connections, with_samples: bool = True
+    folder: Folder, pid: int, facts: Dict[str, Any], connections: Connections, with_samples: bool = True
 ) -> Raw:
     """All that a capture noted of a process; what is missing or damaged is empty."""
     fds, outer = facts.get("fds"), tids(facts)
-    samples = read_samples(folder / "raw" / "pyspy" / f"{pid}.chrometrace.json") if with_samples else {}
+    samples = read_samples(folder, pid) if with_samples else {}
     return Raw(
         facts,
-        read_window(folder / "raw" / "proc" / str(pid) / "window.json"),
+        read_window(folder, pid),
         {outer.get(tid, tid): seen for tid, seen in samples.items()},
         Descriptors(fds if isinstance(fds, dict) else {}, connections.net, pid, connections) if facts else None,
     )
 
 
-def raw_of(folder: Path, pid: int) -> Raw:
+def raw_of(folder: Folder, pid: int) -> Raw:
     """What there is of one process before the rest is written, without what py-spy saw."""
     facts = read_facts(folder, pid)
     return raw_facts(folder, pid, facts, Connections({}, {pid: facts}), False)

@@ -5,11 +5,13 @@ Bundles of before say less, and a core says nothing: then the answers are None o
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..evidence import End
-from .window import read_json
+from ..foreign.held import Folder
+from . import documents
+from .shapes import dictionary as _dict
+from .shapes import digits, pid_of
 
 _KEPT = ("ppid", "argv", "exe", "comm", "state", "fds", "terminal", "foreground", "pgid", "start_ticks", "ns_pids")
 
@@ -34,9 +36,9 @@ class Connections:
         self._sockets = self._holders_of_sockets()
 
     @classmethod
-    def read(cls, folder: Path, facts: Mapping[int, Mapping[str, Any]]) -> Connections:
+    def read(cls, folder: Folder, facts: Mapping[int, Mapping[str, Any]]) -> Connections:
         """From a bundle; what is missing or damaged is empty."""
-        return cls(_dict(read_json(folder / "raw" / "proc" / "net.json")), facts)
+        return cls(documents.read(folder, "raw/proc/net.json", documents.NET), facts)
 
     # ------------------------------------------------------------------ processes
 
@@ -98,8 +100,11 @@ class Connections:
         for pid, table in _dict(self.net.get("special")).items():
             for fd, told in _dict(table).items():
                 known = _dict(told)
-                if known.get("kind") == "pty" and str(known.get("index")) == number and pid.isdigit() and fd.isdigit():
-                    found.append(End(int(pid), int(fd), "rw"))
+                owner, descriptor = pid_of(pid), digits(fd, 1 << 31)
+                if owner is None or descriptor is None:
+                    continue
+                if known.get("kind") == "pty" and str(known.get("index")) == number:
+                    found.append(End(owner, descriptor, "rw"))
         return tuple(found)
 
     def ends_of_pipe(self, name: str) -> Tuple[End, ...]:
@@ -171,8 +176,9 @@ class Connections:
         found: Dict[str, List[End]] = {}
         for pid, known in self._facts.items():
             for fd, target in _dict(known["fds"]).items():
-                if isinstance(target, str) and target.startswith("socket:[") and fd.isdigit():
-                    found.setdefault(target[8:-1], []).append(End(pid, int(fd), "rw"))
+                descriptor = digits(fd, 1 << 31)
+                if descriptor is not None and isinstance(target, str) and target.startswith("socket:["):
+                    found.setdefault(target[8:-1], []).append(End(pid, descriptor, "rw"))
         return found
 
 
@@ -183,10 +189,6 @@ def _ends(rows: Any, in_tree: bool, names: Optional[Connections] = None) -> Tupl
             mode = row[2] if row[2] in ("r", "w", "rw") else "rw"
             found.append(End(row[0], row[1], mode, in_tree, names.program(row[0]) if names else None))
     return tuple(found)
-
-
-def _dict(value: Any) -> Dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _int(value: Any) -> Optional[int]:

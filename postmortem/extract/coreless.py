@@ -10,16 +10,17 @@ from ..memory import Segments
 from . import waits
 from .endpoints import DescriptorBook
 from .raw import Raw, comm, last_call
+from .shapes import number, pid_of
 from .signals import caught
 from .timelines import timeline
-from .window import assigned, counters, number
+from .window import assigned, counters
 
 
 def read_without_core(pid: int, raw: Raw) -> Tuple[Process, List[Gap]]:
     facts = raw.process
     listed = facts.get("threads")
     tids = set(raw.window.threads)
-    tids |= {int(t) for t in listed if t.isdigit()} if isinstance(listed, dict) else set()
+    tids |= {pid for pid in map(pid_of, listed) if pid is not None} if isinstance(listed, dict) else set()
     samples = assigned(raw.samples, tids)
     gaps = []
     if len(samples) < len(raw.samples):

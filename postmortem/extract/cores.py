@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..cores.executable import find_executable, take_executable
-from ..errors import NotACore, TargetNotFound, ToolFailed, ToolMissing
+from ..errors import NotACore, PostmortemError, TargetNotFound, ToolFailed, ToolMissing
 from ..evidence import Evidence, Gap, NativeFrame, Process, Timings, Trigger
 from ..evidence import replace as changed
+from ..foreign.files import Unfit, open_regular
 from ..memory import ElfCore, NotElf
 from ..memory.elf import ET_CORE, OtherWidth
 from ..memory.machines import READ
@@ -18,6 +20,8 @@ from ..native import CoreFile, NativeStacks, Unwinding, start
 from ..native.evalloop import named
 from ..native.nearest import without_guesses
 from .crashes import fatal_signal, with_crash
+from .files import Files, Shelves, below
+from .located import Located
 
 if TYPE_CHECKING:
     from .process import Reader
@@ -28,47 +32,9 @@ _COPY = "analyze a copy that nobody writes to"
 GDB_DEADLINE_S = 60.0
 
 
-def from_core(
-    path: Path,
-    *,
-    exe: Optional[Path] = None,
-    sysroot: Optional[Path] = None,
-    tool_version: str = "",
-    progress: Callable[[str], None] = lambda text: None,
-    with_locals: bool = False,
-    meanwhile: Callable[[], object] = lambda: None,
-) -> Evidence:
-    """Evidence of a lone core file. ``meanwhile`` is called when there is nothing left to do but to wait for gdb.
-    Raises TargetNotFound, NotACore."""
-    began = time.monotonic()
-    core = open_to_read(path, sysroot)
-    pid = core.pid or (core.threads[0].tid if core.threads else 0)
-    how = How(exe, sysroot, with_locals, progress, meanwhile)
-    opened = with_program(core, pid, None, how)._replace(crashed=True)
-    begun = begin(opened, how, start_gdb([opened], how))
-    process, gaps = finish(begun, how)
-    from ..discretion.whole import discreet  # noqa: PLC0415 - as in begin
-    from .kinship import with_kinship  # noqa: PLC0415
-    from .sources import read_sources  # noqa: PLC0415
-
-    process = with_kinship([process], {process.pid: begun.reader.trace()})[0]
-    sources = read_sources([process], str(sysroot) if sysroot else "")
-    ended = process.fatal_signal
-    found = Evidence(
-        trigger=Trigger("core", None, signal.Signals(ended).name if ended is not None else None),
-        processes=(process,),
-        gaps=tuple(gaps),
-        sources=sources.lines,
-        loops=sources.loops,
-        branches=sources.branches,
-        timings=Timings(extract_s=round(time.monotonic() - began, 3)),
-        tool_version=tool_version,
-    )  # fmt: skip
-    return discreet(found)
-
-
 class How(NamedTuple):
-    """How a core is to be read. ``gdb_s``: how long gdb may take for it, 0 for none."""
+    """How a core is to be read. ``meanwhile`` is called when there is nothing left to do but to wait for gdb. ``gdb_s``: how long
+    that may take for it, 0 for none."""
 
     exe: Optional[Path] = None
     sysroot: Optional[Path] = None
@@ -78,32 +44,96 @@ class How(NamedTuple):
     gdb_s: float = GDB_DEADLINE_S
 
 
-def open_core(path: Path, sysroot: Optional[Path]) -> ElfCore:
-    def locate(name: str) -> Optional[str]:
-        if sysroot is not None:
-            inside = Path(f"{str(sysroot).rstrip('/')}{name}")
-            return str(inside) if inside.exists() else None
-        return name
+def from_core(path: Path, how: How = How(), *, owner: Optional[int] = None, tool_version: str = "") -> Evidence:  # noqa: B008 - a tuple
+    """Evidence of a lone core file. ``owner``: the user whose process it was, or who has made the file; None: whom ``path``
+    belongs to. Raises TargetNotFound, NotACore."""
+    began = time.monotonic()
+    descriptor = _open(path)
+    with Shelves(below(how.sysroot), owner=_owner(descriptor) if owner is None else owner) as shelves:
+        files = shelves.of({})
+        core = open_to_read(path, files, descriptor=descriptor)
+        return _evidence(core, files, how, tool_version, began)
 
+
+def _evidence(core: ElfCore, files: Files, how: How, tool_version: str, began: float) -> Evidence:
+    pid = core.pid or (core.threads[0].tid if core.threads else 0)
+    opened = with_program(core, pid, None, files, how)._replace(crashed=True)
+    begun = begin(opened, how, start_gdb([opened], how))
+    process, gaps = finish(begun, how)
+    from ..discretion.whole import discreet  # noqa: PLC0415 - as in begin
+    from .kinship import with_kinship  # noqa: PLC0415
+    from .sources import read_sources  # noqa: PLC0415
+
+    process = with_kinship([process], {process.pid: begun.reader.trace()}, lambda _pid: open_core(Path(core.path), files))[0]
+    sources = read_sources([process], lambda _pid: files)
+    ended = process.fatal_signal
+    found = Evidence(
+        trigger=Trigger("core", None, signal.Signals(ended).name if ended is not None else None),
+        processes=(process,),
+        gaps=(*gaps, *sources.gaps),
+        sources=sources.lines,
+        loops=sources.loops,
+        branches=sources.branches,
+        timings=Timings(extract_s=round(time.monotonic() - began, 3)),
+        tool_version=tool_version,
+    )  # fmt: skip
+    return discreet(found)
+
+
+def open_core(path: Path, files: Files, *, descriptor: Optional[int] = None) -> ElfCore:
+    """``files``: where what it maps is looked for; ``descriptor``: of the core, taken over; ``path`` then only names it.
+    Raises TargetNotFound, NotACore."""
+    located = Located(files)
     try:
-        return ElfCore(str(path), locate)
-    except FileNotFoundError:
-        raise TargetNotFound(f"there is no file {path}", "check the path, or name a bundle directory") from None
-    except IsADirectoryError:
-        raise NotACore(f"{path} is a directory without a manifest.json", "name a core file or a bundle") from None
+        core = ElfCore(str(path), located, descriptor=_open(path) if descriptor is None else descriptor)
     except OSError as exc:
-        raise NotACore(f"{path} cannot be read: {exc.strerror}", "check its permissions") from None
+        raise unusable(path, exc) from None
     except OtherWidth as exc:
         if exc.kind != ET_CORE:
             raise NotACore(f"{path} is not a core file: {exc}", "name a core file or a bundle") from None
         raise _of_another_machine(path, exc.machine, "gdb-multiarch") from None
     except (NotElf, ValueError) as exc:
         raise NotACore(f"{path} is not a core file: {exc}", "name a core file or a bundle") from None
+    located.core = core
+    return core
 
 
-def open_to_read(path: Path, sysroot: Optional[Path]) -> ElfCore:
+def _open(path: Path) -> int:
+    """Raises TargetNotFound, NotACore."""
+    try:
+        return open_regular(str(path))
+    except OSError as exc:
+        raise unusable(path, exc) from None
+
+
+def _owner(descriptor: int) -> Optional[int]:
+    """The user whom a core belongs to; of one that is root's, as those that the system stores, the user of its process."""
+    owner = os.fstat(descriptor).st_uid
+    if owner or os.geteuid():
+        return owner
+    try:
+        core = ElfCore("", lambda _name: None, descriptor=os.dup(descriptor))
+    except (OSError, NotElf, ValueError):
+        return owner
+    uid = core.uid
+    core.close()
+    return uid
+
+
+def unusable(path: Path, exc: OSError) -> PostmortemError:
+    """What to say of a core that cannot be opened."""
+    if isinstance(exc, FileNotFoundError):
+        return TargetNotFound(f"there is no file {path}", "check the path, or name a bundle directory")
+    if isinstance(exc, IsADirectoryError):
+        return NotACore(f"{path} is a directory without a manifest.json", "name a core file or a bundle")
+    if isinstance(exc, Unfit):
+        return NotACore(f"{path} is not a core file: it {exc.strerror}", "name a core file or a bundle")
+    return NotACore(f"{path} cannot be read: {exc.strerror}", "check its permissions")
+
+
+def open_to_read(path: Path, files: Files, *, descriptor: Optional[int] = None) -> ElfCore:
     """As ``open_core``; raises NotACore also for a core of a machine on which nothing but gdb could read it."""
-    core = open_core(path, sysroot)
+    core = open_core(path, files, descriptor=descriptor)
     if core.machine_name in READ:
         return core
     core.close()
@@ -115,11 +145,12 @@ def _of_another_machine(path: Path, machine: str, how: str) -> NotACore:
 
 
 class Opened(NamedTuple):
-    """A core with its program, the path of which is None when it is not known."""
+    """A core with its program, the path of which is None when it is not known. ``files``: of its process."""
 
     core: ElfCore
     pid: int
     raw: Optional[Raw]
+    files: Files
     program: Optional[Path]
     gaps: List[Gap]
     crashed: bool = False  # a lone core: if a fatal signal ended the process, nobody sent it to have this core
@@ -143,14 +174,14 @@ class Begun(NamedTuple):
     directory: Optional[str]
 
 
-def with_program(core: ElfCore, pid: int, raw: Optional[Raw], how: How) -> Opened:
+def with_program(core: ElfCore, pid: int, raw: Optional[Raw], files: Files, how: How) -> Opened:
     gaps: List[Gap] = []
     if core.truncated:
         gaps.append(Gap("core", core.path, "the file ends before its segments do: it was cut short",
                         "raise the limit on core size (ulimit -c unlimited) or free disk space"))  # fmt: skip
     if how.exe is not None:
         take_executable(core, how.exe)
-    return Opened(core, pid, raw, how.exe or _executable(core, gaps), gaps)
+    return Opened(core, pid, raw, files, how.exe or _executable(core, gaps, how.sysroot), gaps)
 
 
 def start_gdb(several: Sequence[Opened], how: How) -> Optional[Unwinding]:
@@ -179,8 +210,7 @@ def begin(opened: Opened, how: How, unwinding: Optional[Unwinding]) -> Begun:
     """Reads the Python side."""
     from .reading import read  # noqa: PLC0415 - gdb works while the reader is imported: 40 ms
 
-    root = str(how.sysroot) if how.sysroot else ""
-    reader, directory = read(opened.core, opened.pid, opened.raw, root, opened.gaps, how.with_locals)
+    reader, directory = read(opened.core, opened.pid, opened.raw, opened.files, opened.gaps, how.with_locals)
     return Begun(opened, unwinding, reader, directory)
 
 
@@ -211,8 +241,8 @@ def _named(native: NativeStacks, core: ElfCore) -> Dict[int, Tuple[NativeFrame, 
     return without_guesses(named(native.stacks, core), core)
 
 
-def _executable(core: ElfCore, gaps: List[Gap]) -> Optional[Path]:
-    path, gap = find_executable(core)
+def _executable(core: ElfCore, gaps: List[Gap], sysroot: Optional[Path]) -> Optional[Path]:
+    path, gap = find_executable(core, sysroot)
     if gap is not None:
         gaps.append(gap)
     return path

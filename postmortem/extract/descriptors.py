@@ -6,6 +6,7 @@ import re
 from typing import Any, Dict, NamedTuple, Optional, Set, Tuple
 
 from .connections import Connections
+from .shapes import digits
 
 _INODE = re.compile(r"^(socket|pipe):\[(\d+)\]$")
 #: Parts of the links of what is no file.
@@ -122,7 +123,7 @@ def _port(address: Any) -> Optional[int]:
     if not isinstance(address, str) or ":" not in address:
         return None
     tail = address.rsplit(":", 1)[1]
-    return int(tail) if tail.isdigit() else None
+    return digits(tail, 1 << 16)
 
 
 def _bytes(value: Any) -> Optional[int]:

@@ -6,7 +6,8 @@ from typing import Callable, Dict, Iterable, Mapping, Optional, Tuple
 
 from ..cpython.interpreter import InterpreterState
 from ..evidence import Collections, Gil, Interpreter, StopTheWorld
-from .window import Window, integer, number
+from .shapes import integer, number
+from .window import Window
 
 
 def told(

@@ -14,8 +14,9 @@ from ..cpython.origins import is_program
 from ..cpython.variablesearch import CONTAINERS, Named, User, VariableSearch
 from ..evidence import KeptException, PythonFrame
 from ..memory import ElfCore, Fault
+from .shapes import integer
 from .usages import Usages, last_name
-from .window import Window, integer
+from .window import Window
 
 _SECONDS = 1.0  # to look through a core that no probe has told the exceptions of: a gigabyte, where others work a third
 _SEARCH_S = 0.2
@@ -54,7 +55,9 @@ class KeptBook:
         keepers = _Keepers(self._python, reader, set(wanted))
         if wanted:
             keepers.look(users)
-            reader.leave_out(keepers.reached(VariableSearch.steps))  # what variables lead to anyway, the exceptions do not keep
+            reader.leave_out(
+                keepers.reached(VariableSearch.steps)
+            )  # what variables lead to anyway, the exceptions do not keep
         kept = [one for one in map(reader.kept, wanted) if one is not None]
         if not kept:
             return ()

@@ -18,8 +18,9 @@ from __future__ import annotations
 import contextlib
 import time
 from array import array
-from typing import Collection, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Callable, Collection, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
+from ..errors import PostmortemError
 from ..evidence import Process, Resource, Thread, Waker
 from ..evidence import replace as changed
 from ..memory import ElfCore, Fault, Image, Memory, NotElf
@@ -58,7 +59,6 @@ class LockPlace(NamedTuple):
 class Trace(NamedTuple):
     """What of one process the evidence of others is completed with; it is in no evidence itself."""
 
-    core: str  # path
     origin: Optional[bytes] = None
     idents: Mapping[int, int] = {}  # threading.get_ident() → tid
     locks: Mapping[str, LockPlace] = {}  # by the id of the resource
@@ -76,13 +76,19 @@ def origin_of(core: ElfCore) -> Optional[bytes]:
         return None
 
 
-def with_kinship(processes: Sequence[Process], traces: Mapping[int, Trace]) -> List[Process]:
+#: Opens the core of a process, by its pid. Raises OSError, NotElf, ValueError or PostmortemError.
+Reopen = Callable[[int], ElfCore]
+
+
+def with_kinship(processes: Sequence[Process], traces: Mapping[int, Trace], reopen: Reopen) -> List[Process]:
     """``forked`` of each process, and what is known of the locks that it inherited."""
     by_pid = {p.pid: p for p in processes}
-    return [_with_parent(p, by_pid.get(p.ppid or 0), traces) for p in processes]
+    return [_with_parent(p, by_pid.get(p.ppid or 0), traces, reopen) for p in processes]
 
 
-def _with_parent(process: Process, parent: Optional[Process], traces: Mapping[int, Trace]) -> Process:
+def _with_parent(
+    process: Process, parent: Optional[Process], traces: Mapping[int, Trace], reopen: Reopen
+) -> Process:
     mine, theirs = traces.get(process.pid), traces.get(parent.pid) if parent is not None else None
     if mine is None:
         return process
@@ -90,14 +96,14 @@ def _with_parent(process: Process, parent: Optional[Process], traces: Mapping[in
         parent, theirs = None, None  # it has ended, or was not captured
     elif mine.origin != theirs.origin:
         return changed(process, forked=False)
-    left_behind = _left_behind(process, mine, theirs)
+    left_behind = _left_behind(process, mine, theirs, reopen)
     if not left_behind:
         return process
-    fork = _Fork(process, parent, mine, theirs or Trace(""), left_behind)
+    fork = _Fork(process, parent, mine, theirs or Trace(), left_behind)
     return changed(process, forked=True, resources=tuple(map(fork.completed, process.resources)))
 
 
-def _left_behind(process: Process, mine: Trace, theirs: Optional[Trace]) -> Tuple[int, ...]:
+def _left_behind(process: Process, mine: Trace, theirs: Optional[Trace], reopen: Reopen) -> Tuple[int, ...]:
     """Idents of threads of the parent that were there at the fork and are not in the child."""
     others = [ident for ident in theirs.idents if ident not in mine.idents] if theirs is not None else []
     recorded = [lock.owner_ident for lock in mine.locks.values() if lock.owner_ident not in (None, *mine.idents)]
@@ -106,8 +112,8 @@ def _left_behind(process: Process, mine: Trace, theirs: Optional[Trace]) -> Tupl
     if not wanted and not puzzling:
         return ()
     try:
-        core = ElfCore(mine.core)
-    except (OSError, NotElf, ValueError):
+        core = reopen(process.pid)
+    except (OSError, NotElf, ValueError, PostmortemError):
         return ()
     try:
         found = tuple(ident for ident in wanted if ident is not None and was_thread(core, ident))

@@ -2,40 +2,79 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from collections import deque
 from pathlib import Path
-from typing import Deque, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Deque, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..cores.executable import take_executable
 from ..errors import PostmortemError
 from ..evidence import Gap, Process
+from ..foreign.held import Folder
+from ..memory import ElfCore
 from ..native import Unwinding, may_share
-from . import schedule
+from . import documents, schedule
 from .coreless import read_without_core
-from .cores import Begun, How, Opened, begin, finish, open_to_read, start_gdb, with_program
+from .cores import Begun, How, Opened, begin, finish, open_to_read, start_gdb, unusable, with_program
+from .files import NO_FILES, Files
 from .kinship import Trace, with_kinship
 from .raw import Raw, kept_root
 from .sharing import with_sharers
-from .window import read_json
 from .workers import with_workers
 
+_SHARERS = "raw/proc/sharers.json"
 _NAMED = 8  # processes that a gap names before it only counts them
 
 
+class Cores(NamedTuple):
+    """The cores of a bundle. ``place``: a path to it, for gdb; ``files``: those of its processes, by pid."""
+
+    folder: Folder
+    place: Path
+    files: Mapping[int, Files]
+
+    def has(self, pid: int) -> bool:
+        return self.folder.has(_name(pid))
+
+    def root(self, process: Mapping[str, object]) -> Optional[Path]:
+        """Where a process's files are kept, whether or not they are: nothing else stands in for them."""
+        kept = kept_root(process)
+        return (self.place / kept).absolute() if kept is not None else None
+
+    def open(self, pid: int) -> ElfCore:
+        """Raises NotACore."""
+        path = self.place / _name(pid)
+        try:
+            descriptor = self.folder.open(_name(pid))
+        except OSError as exc:
+            raise unusable(path, exc) from None
+        return open_to_read(path, self.files.get(pid, NO_FILES), descriptor=descriptor)
+
+
+def _name(pid: int) -> str:
+    return f"raw/cores/{pid}.core"
+
+
 def read_processes(
-    folder: Path, raws: Mapping[int, Raw], how: How, until: Optional[float] = None
+    cores: Cores, raws: Mapping[int, Raw], how: How, until: Optional[float] = None
 ) -> Tuple[List[Process], List[Gap]]:
     """In the order of ``raws``, the root first. ``until``: see schedule.Budget."""
     order = schedule.most_telling_first(raws)
-    readings = _Readings(folder, raws, how, schedule.Budget(until, len(raws)))
-    for pid in order:
-        readings.take(pid)
-    readings.begin()
-    readings.drain(0)
-    processes = with_kinship([readings.processes[pid] for pid in raws], readings.traces)
+    readings = _Readings(cores, raws, how, schedule.Budget(until, len(raws)))
+    try:
+        for pid in order:
+            readings.take(pid)
+        readings.begin()
+        readings.drain(0)
+    finally:
+        readings.close()
+    processes = with_kinship([readings.processes[pid] for pid in raws], readings.traces, cores.open)
     maps = {pid: raw.process.get("maps") for pid, raw in raws.items()}
-    processes = with_sharers(processes, readings.traces, maps, read_json(folder / "raw" / "proc" / "sharers.json"))
+    processes = with_sharers(
+        processes, readings.traces, maps, documents.read(cores.folder, _SHARERS, documents.SHARERS)
+    )
     processes = with_workers(processes)
     return processes, [*(gap for pid in raws for gap in readings.gaps.get(pid, ())), *readings.left_out()]
 
@@ -43,11 +82,12 @@ def read_processes(
 class _Readings:
     """Processes of one program share a gdb; while it works for some, the next are begun."""
 
-    def __init__(self, folder: Path, raws: Mapping[int, Raw], how: How, budget: schedule.Budget) -> None:
+    def __init__(self, cores: Cores, raws: Mapping[int, Raw], how: How, budget: schedule.Budget) -> None:
         self.processes: Dict[int, Process] = {}
         self.traces: Dict[int, Trace] = {}
         self.gaps: Dict[int, List[Gap]] = {}
-        self._folder, self._raws, self._how, self._budget = folder, raws, how, budget
+        self._cores, self._raws, self._how, self._budget = cores, raws, how, budget
+        self._programs: List[int] = []  # descriptors
         self._at_once, self._together = schedule.at_once(), schedule.together(len(raws))
         self._others = len(raws)  # that have not been taken yet
         self._opened: List[Opened] = []
@@ -58,12 +98,11 @@ class _Readings:
     def take(self, pid: int) -> None:
         """The next process: it is read now, or together with those that come after it."""
         self._others -= 1
-        path = self._folder / "raw" / "cores" / f"{pid}.core"
         is_first = not (self.processes or self._waiting or self._opened)  # it is read in any case
-        if not path.is_file():
+        if not self._cores.has(pid):
             self._read_without_core(pid, [])
         elif is_first or self._budget.may_read():
-            self._open(pid, path)
+            self._open(pid)
         else:
             self._unread.append(pid)
             self._read_without_core(pid, [])
@@ -88,7 +127,7 @@ class _Readings:
 
     def left_out(self) -> List[Gap]:
         """One gap for each cause, for what there was no time for."""
-        remedy = f"`postmortem analyze {self._folder}` takes all the time that it needs"
+        remedy = f"`postmortem analyze {self._cores.place}` takes all the time that it needs"
         found = []
         if self._without_gdb:
             reason = "the budget left no time for gdb; their Python side is complete"
@@ -98,18 +137,18 @@ class _Readings:
             found.append(Gap("core", _listed(self._unread), reason, remedy))
         return found
 
-    def _open(self, pid: int, path: Path) -> None:
+    def _open(self, pid: int) -> None:
         self._how.progress(f"process {pid}")
+        how = self._how_for(pid)
         try:
-            how = self._how_for(pid)
-            core = open_to_read(path, how.sysroot)
+            core = self._cores.open(pid)
         except PostmortemError as exc:
             self._read_without_core(pid, [Gap("core", f"process {pid}", str(exc), exc.next or None)])
             return
-        kept = self._folder / "raw" / "exe" / str(pid)
-        if kept.is_file():  # the file was gone while the program ran: nobody else has it
-            take_executable(core, kept)
-        opened = with_program(core, pid, self._raws[pid], how)
+        with contextlib.suppress(OSError):  # the file was gone while the program ran: nobody else has it
+            self._programs.append(self._cores.folder.open(f"raw/exe/{pid}"))
+            take_executable(core, Path(f"/proc/{os.getpid()}/fd/{self._programs[-1]}"))
+        opened = with_program(core, pid, self._raws[pid], self._cores.files.get(pid, NO_FILES), how)
         shares = may_share(opened.file, opened.program, how.sysroot)
         if self._opened and not (shares and opened.program == self._opened[0].program):
             self.begin()
@@ -119,7 +158,7 @@ class _Readings:
 
     def _how_for(self, pid: int, gdb_s: float = 0.0) -> How:
         """A process with a root of its own is read with the files of that root, unless we are told where they are."""
-        sysroot = self._how.sysroot or kept_root(self._folder, self._raws[pid].process)
+        sysroot = self._how.sysroot or self._cores.root(self._raws[pid].process)
         return self._how._replace(sysroot=sysroot, gdb_s=gdb_s)
 
     def _begun(self, opened: Opened, unwinding: Optional[Unwinding]) -> Begun:
@@ -137,6 +176,11 @@ class _Readings:
             self._without_gdb.append(pid)
         self.processes[pid], self.gaps[pid] = finish(begun, how)
         self.traces[pid] = begun.reader.trace()
+
+    def close(self) -> None:
+        """Give up what was opened for gdb."""
+        while self._programs:
+            os.close(self._programs.pop())
 
     def _read_without_core(self, pid: int, why: Sequence[Gap]) -> None:
         self.processes[pid], gaps = read_without_core(pid, self._raws[pid])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from . import waits
 from .descriptors import Descriptors
+from .shapes import pid_of
 from .window import NO_WINDOW, Window
 
 
@@ -22,12 +22,11 @@ class Raw(NamedTuple):
 NO_RAW = Raw({}, NO_WINDOW, {}, None)
 
 
-def kept_root(folder: Path, process: Dict[str, Any]) -> Optional[Path]:
-    """Where a bundle has the programs and sources of a process that saw other files than its capturer (capture.roots);
-    ``process``: its process.json. None for all others."""
+def kept_root(process: Mapping[str, Any]) -> Optional[str]:
+    """The directory of a bundle that has the programs and sources of a process that saw other files than its capturer
+    (capture.roots), if any of them are there; ``process``: its process.json. None for all others."""
     number = process.get("root")
-    path = folder / "raw" / "roots" / str(number)
-    return path.resolve() if isinstance(number, int) and number > 0 and path.is_dir() else None
+    return f"raw/roots/{number}" if type(number) is int and number > 0 else None
 
 
 def tids(process: Dict[str, Any]) -> Dict[int, int]:
@@ -36,8 +35,9 @@ def tids(process: Dict[str, Any]) -> Dict[int, int]:
     found = {}
     for tid, facts in threads.items() if isinstance(threads, dict) else ():
         own = facts.get("own_tid") if isinstance(facts, dict) else None
-        if isinstance(own, int) and tid.isdigit():
-            found[own] = int(tid)
+        ours = pid_of(tid)
+        if isinstance(own, int) and ours is not None:
+            found[own] = ours
     return found
 
 
@@ -60,9 +60,6 @@ def last_call(window: Window, tid: int) -> Optional[waits.SystemCall]:
     """The system call that /proc showed at the last look of the window, before anything was stopped."""
     call = window.threads.get(tid, {}).get("last_syscall")
     args = call.get("args") if isinstance(call, dict) else None
-    if not isinstance(call, dict) or not isinstance(args, list) or len(args) != 6:
+    if not isinstance(call, dict) or not isinstance(args, list) or len(args) != 6 or "name" not in call:
         return None
-    try:
-        return waits.SystemCall(str(call["name"]), tuple(int(a) for a in args))  # type: ignore[arg-type]
-    except (KeyError, TypeError, ValueError):
-        return None
+    return waits.SystemCall(str(call["name"]), tuple(args))

@@ -8,28 +8,28 @@ from ..cpython.interpreter import Python
 from ..cpython.runtime import NoInterpreter
 from ..evidence import Gap
 from ..memory import CoreThread, ElfCore
+from .files import Files
 from .process import Reader
 from .raw import NO_RAW, Raw
 from .scripts import located, script_directory
-from .sources import parsed, read_lines
 
 
 def read(
-    core: ElfCore, pid: int, raw: Optional[Raw], root: str, gaps: List[Gap], with_locals: bool
+    core: ElfCore, pid: int, raw: Optional[Raw], files: Files, gaps: List[Gap], with_locals: bool
 ) -> Tuple[Reader, Optional[str]]:
     """(a reader that has read and waits for the native stacks, the directory of the program's script or None).
-    ``root`` stands before the paths of sources."""
+    ``files``: where its sources are."""
     python = _python(core, gaps)
     _replace_lost_threads(core, python, gaps)
-    directory = script_directory(python, lambda file: read_lines(root + file)) if python else None
+    directory = script_directory(python, files.lines) if python else None
 
     def lines(file: str) -> Optional[List[str]]:
-        return read_lines(root + located(file, directory))
+        return files.lines(located(file, directory))
 
     reader = Reader(core, python, raw or NO_RAW, pid, lines, with_locals)
     reader.read()
     for file in reader.files:
-        parsed(root + located(file, directory))  # remembered for when the sources are cited
+        files.parsed(located(file, directory))  # remembered for when the sources are cited
     return reader, directory
 
 

@@ -71,7 +71,7 @@ class SharedWork:
     def trace(self, idents: Mapping[int, int], locks: Mapping[str, LockPlace]) -> Trace:
         """What the evidence of other processes is completed with. ``idents``: threading.get_ident() → tid; ``locks``: by
         the id of the resource."""
-        known = Trace(self._core.path, origin_of(self._core), idents, locks)
+        known = Trace(origin_of(self._core), idents, locks)
         shared = self._semaphores
         if shared is None:
             return known._replace(complete=False)

@@ -1,58 +1,51 @@
-"""The source lines that stacks show, so that a report names them on another machine too.
-
-Paths come from the target and are not to be trusted: a core could name any file. Only Python sources are opened,
-regular ones, and only up to a size.
-"""
+"""The source lines that stacks show, so that a report names them on another machine too."""
 
 from __future__ import annotations
 
 import ast
-import os
-import re
-import stat
-import tokenize
-from functools import lru_cache
-from io import BytesIO
-from pathlib import Path
-from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, Iterable, List, NamedTuple, Sequence, Set, Tuple
 
-from ..evidence import Process, PythonFrame
+from ..evidence import Gap, Process, PythonFrame
 from .branches import deciding, of_ranks
+from .files import Files
 from .scripts import located
 
-_SUFFIXES = (".py", ".pyw", ".pyi", ".pyx")
-_STDLIB = re.compile(r"/lib(64)?/python3\.\d+t?/(?!site-packages/|dist-packages/)")
-_MAX_FILE = 8 << 20
 _MAX_LINE = 400
 _CONTEXT = 1  # lines kept before and after
-NO_ROOTS: Mapping[int, str] = {}
 
 
 class Sources(NamedTuple):
     lines: Dict[str, Dict[int, str]]  # file → line → text
     loops: Dict[str, Dict[int, Tuple[int, ...]]]  # file → line → lines of the loops around it, innermost first
-    branches: Dict[str, Dict[int, Tuple[int, ...]]]  # of ranks: file → line → lines of the conditions that it depends on
+    #: Of ranks: file → line → lines of the conditions that it depends on.
+    branches: Dict[str, Dict[int, Tuple[int, ...]]]
+    gaps: List[Gap]  # what is there and was not read
 
 
-def read_sources(processes: Sequence[Process], root: str = "", roots: Mapping[int, str] = NO_ROOTS) -> Sources:
-    """For every Python frame of threads, tasks and samples. ``root`` stands before paths; ``roots``: others, by process."""
+def read_sources(processes: Sequence[Process], files_of: Callable[[int], Files]) -> Sources:
+    """For every Python frame of threads, tasks and samples. ``files_of``: the files of a process, by its pid."""
     cited: Dict[str, Set[int]] = {}
-    paths: Dict[str, Set[str]] = {}
+    places: Dict[str, Set[Tuple[str, Files]]] = {}
+    asked: Dict[int, Set[str]] = {}
     for process in processes:
+        files = files_of(process.pid)
         for file, line in _cited(process):
             cited.setdefault(file, set()).add(line)
             path = located(file, process.directory)
             if path.startswith("/"):
-                paths.setdefault(file, set()).add(roots.get(process.pid, root) + path)
+                places.setdefault(file, set()).add((path, files))
+                asked.setdefault(process.pid, set()).add(path)
     ranks = of_ranks(processes)
-    found = Sources({}, {}, {})
+    found = Sources({}, {}, {}, [])
     for file in sorted(cited):
-        found_at = paths.get(file, set())
-        # two programs may call different files by one relative name
-        texts = read_lines(min(found_at)) if len(found_at) == 1 else None
+        read = [(files.lines(path), path, files) for path, files in places.get(file, ())]
+        # two programs may call different files by one relative name, or by one name in two roots
+        if not read or any(texts != read[0][0] for texts, _path, _files in read):
+            continue
+        texts, path, files = read[0]
         if texts is None:
             continue
-        tree = parsed(min(found_at))
+        tree = files.parsed(path)
         around = _loops_around(tree, cited[file]) if tree is not None else {}
         wanted = {n for line in cited[file] for n in range(line - _CONTEXT, line + _CONTEXT + 1)}
         branches = deciding(tree, ranks[file]) if tree is not None and file in ranks else {}
@@ -62,6 +55,8 @@ def read_sources(processes: Sequence[Process], root: str = "", roots: Mapping[in
             found.loops[file] = around
         if branches:
             found.branches[file] = branches
+    for pid, names in asked.items():
+        found.gaps.extend(files_of(pid).gaps(sorted(names), pid))
     return found
 
 
@@ -102,53 +97,3 @@ def _cited(process: Process) -> Iterable[Tuple[str, int]]:
         for frame in stack:
             if frame.line is not None:
                 yield frame.file, frame.line
-
-
-def read_lines(path: str) -> Optional[List[str]]:
-    """The lines of a Python source file; None for anything else, or when it is not here."""
-    key = _key(path)
-    return _read(*key) if key is not None else None
-
-
-def parsed(path: str) -> Optional[ast.Module]:
-    """The syntax tree of a program's own source file. The source may have changed, or be for another version of
-    Python: None where it is none here. Nobody changes the standard library: it is not parsed."""
-    key = _key(path)
-    return _parse(*key) if key is not None and not _STDLIB.search(path) else None
-
-
-def _key(path: str) -> Optional[Tuple[str, int, int]]:
-    """What a file's content is remembered by."""
-    if not path.startswith("/") or not path.endswith(_SUFFIXES):
-        return None
-    try:
-        info = Path(path).stat()
-    except (OSError, ValueError):
-        return None
-    if not stat.S_ISREG(info.st_mode) or info.st_size > _MAX_FILE:
-        return None
-    return path, info.st_mtime_ns, info.st_size
-
-
-@lru_cache(maxsize=256)
-def _read(path: str, _changed: int, _size: int) -> Optional[List[str]]:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return None
-    with os.fdopen(fd, "rb") as stream:
-        data = stream.read(_MAX_FILE)
-    try:
-        encoding, _lines = tokenize.detect_encoding(BytesIO(data).readline)
-        return data.decode(encoding, "backslashreplace").splitlines()
-    except (SyntaxError, LookupError):
-        return data.decode("utf-8", "backslashreplace").splitlines()
-
-
-@lru_cache(maxsize=64)
-def _parse(path: str, changed: int, size: int) -> Optional[ast.Module]:
-    texts = _read(path, changed, size)
-    try:
-        return ast.parse("\n".join(texts), filename="") if texts is not None else None
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None

@@ -9,15 +9,18 @@ cgroup-v1/memory.rst (a limit near 2^63 means none); proc_stat(5), proc_vmstat(5
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..evidence import ControlGroup, Machine, Process, replace
-from .window import Window, number, read_json, whole
+from ..foreign.held import Folder
+from . import documents
+from .shapes import digits, number
+from .window import Window, whole
 
 _PAGE = 4096  # of the kernels that swap: x86-64, and most of aarch64
 _NO_LIMIT = 1 << 60  # version 1 says 2^63 less a page
 _MOST_LEVELS = 32
+_LARGEST = 1 << 63  # what evidence can hold
 
 
 class Ends(NamedTuple):
@@ -34,15 +37,14 @@ class Ends(NamedTuple):
     def number(self, file: str) -> Optional[int]:
         """The only number in a file; None for ``max`` and the like."""
         text = self.after.get(file, "").strip()
-        return int(text) if text.isdigit() else None
+        return digits(text)
 
 
 class Surroundings:
     """``raw/proc/machine.json`` of a bundle; knows nothing when that is missing or damaged."""
 
-    def __init__(self, path: Path) -> None:
-        data = read_json(path)
-        self._data: Dict[str, Any] = data if isinstance(data, dict) else {}
+    def __init__(self, folder: Folder) -> None:
+        self._data = documents.read(folder, "raw/proc/machine.json", documents.MACHINE)
         self._seconds = number(self._data.get("seconds"))
 
     def completed(self, process: Process, window: Window, facts: Dict[str, Any]) -> Process:
@@ -168,9 +170,8 @@ def _cpus(level: Ends) -> Optional[float]:
     words = level.after.get("cpu.max", "").split()  # version 2: "50000 100000", or "max 100000"
     if not words:
         words = [level.after.get("cpu.cfs_quota_us", ""), level.after.get("cpu.cfs_period_us", "")]
-    if len(words) != 2 or not (words[0].isdigit() and words[1].isdigit()) or not int(words[1]):
-        return None
-    return round(int(words[0]) / int(words[1]), 4)
+    quota, period = (digits(word) for word in words) if len(words) == 2 else (None, None)
+    return round(quota / period, 4) if quota is not None and period else None
 
 
 def _says_frozen(group: Ends, path: str) -> Optional[bool]:
@@ -243,19 +244,24 @@ def _rows(text: Optional[str]) -> Iterable[List[str]]:
 
 def _keyed(text: Optional[str]) -> Dict[str, int]:
     """``name number`` a line."""
-    return {row[0]: int(row[1]) for row in _rows(text) if len(row) == 2 and row[1].isdigit()}
+    return _numbers((row[0], digits(row[1])) for row in _rows(text) if len(row) == 2)
 
 
 def _kilobytes(text: Optional[str]) -> Dict[str, int]:
     """/proc/meminfo → bytes."""
-    return {row[0].rstrip(":"): int(row[1]) << 10 for row in _rows(text) if len(row) == 3 and row[1].isdigit()}
+    rows = ((row[0].rstrip(":"), digits(row[1], _LARGEST >> 10)) for row in _rows(text) if len(row) == 3)
+    return {name: count << 10 for name, count in _numbers(rows).items()}
+
+
+def _numbers(rows: Iterable[Tuple[str, Optional[int]]]) -> Dict[str, int]:
+    return {name: count for name, count in rows if count is not None}
 
 
 def _total(text: Optional[str], row_name: str) -> Optional[int]:
     """Microseconds: ``some avg10=0.00 avg60=0.00 avg300=0.00 total=0``."""
     for row in _rows(text):
-        if row[:1] == [row_name] and row[-1].startswith("total=") and row[-1][6:].isdigit():
-            return int(row[-1][6:])
+        if row[:1] == [row_name] and row[-1].startswith("total="):
+            return digits(row[-1][6:])
     return None
 
 
@@ -270,15 +276,16 @@ def _steal(ends: Ends) -> Optional[float]:
 
 def _cpu_row(texts: Mapping[str, str]) -> List[int]:
     row = next((row for row in _rows(texts.get("stat")) if row[:1] == ["cpu"]), [])
-    return [int(field) for field in row[1:] if field.isdigit()]
+    fields = (digits(field) for field in row[1:])
+    return [field for field in fields if field is not None]
 
 
 def _decimal(text: str) -> Optional[float]:
     try:
-        return float(text)
+        return number(float(text))
     except ValueError:
         return None
 
 
 def _bytes(pages: Optional[int]) -> Optional[int]:
-    return None if pages is None else pages * _PAGE
+    return pages * _PAGE if pages is not None and pages < _LARGEST // _PAGE else None

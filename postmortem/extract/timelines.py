@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any, Callable, List, Optional, Tuple
 
 from ..evidence import Stretch
-from .window import Window, integer, number
+from .shapes import integer, number
+from .window import Window
 
 #: Of one thread: more make no better picture.
 _MOST = 400

@@ -6,7 +6,7 @@ from typing import Mapping
 
 from ..cpython.eventloops import LoopState
 from ..evidence import Loop, replace
-from .window import integer, number
+from .shapes import integer, number
 
 
 def with_turn(loop: Loop, state: LoopState, probe: Mapping[str, object]) -> Loop:

@@ -27,9 +27,9 @@ from .kept import KeptBook
 from .raw import own_pid
 from .reach import Books, Reaches
 from .serving import with_servers
+from .shapes import digits, integer, number
 from .signals import caught, signal_handlers
 from .stops import stops
-from .window import integer, number
 
 if TYPE_CHECKING:
     from .process import Reader
@@ -120,7 +120,9 @@ def _loops(reader: Reader) -> Tuple[Loop, ...]:
 def _backlogs(reader: Reader) -> Tuple[Backlog, ...]:
     if reader.python is None or reader.tasks is None:
         return ()
-    book = BacklogBook(reader.python, reader.raw.window, reader.usages, reader.frame, reader.by_tid, reader.tasks.states)
+    book = BacklogBook(
+        reader.python, reader.raw.window, reader.usages, reader.frame, reader.by_tid, reader.tasks.states
+    )
     return book.backlogs()
 
 
@@ -153,14 +155,13 @@ def _cpus(value: Any) -> Optional[int]:
     """A count, or a list such as ``0-3,8``."""
     if isinstance(value, int):
         return value
-    if isinstance(value, list):
-        return len(value)
     if not isinstance(value, str):
         return None
     count = 0
     for part in value.split(","):
         first, _dash, last = part.strip().partition("-")
-        if not first.isdigit():
+        begin, end = digits(first, 1 << 20), digits(last or first, 1 << 20)
+        if begin is None or end is None or end < begin:
             return None
-        count += int(last or first) - int(first) + 1
+        count += end - begin + 1
     return count

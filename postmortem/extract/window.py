@@ -6,12 +6,13 @@ with microseconds, one track a thread, frames named by their qualified name).
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
 from typing import Any, Collection, Dict, List, NamedTuple, Optional, Tuple
 
 from ..evidence import Counters, LeftOut, PythonFrame, Sample
+from ..foreign.held import Folder
+from . import documents
+from .shapes import MOST_SAMPLES, integer, number, read_json
 
 #: Distinct stacks kept per thread, most frequent first; the rest is noise for people and rules alike.
 MAX_STACKS = 40
@@ -20,9 +21,12 @@ _INNER, _OUTER = 60, 200
 #: Share of a thread's samples that must agree on the outermost function.
 _MOSTLY = 0.6
 #: A thread by its tid; where the interpreter's thread state has none (up to 3.10), by its pthread_t.
-_TRACK = re.compile(r"thread \((?:(\d+)|0x([0-9A-Fa-f]+))\)(?:: (.*))?$", re.S)
+_TRACK = re.compile(r"thread \((?:([0-9]{1,10})|0x([0-9A-Fa-f]{1,16}))\)(?:: (.*))?$", re.S)
+_KINDS = ["B", "E"]  # a list: what is compared may be no key
 #: PID_MAX_LIMIT of Linux. A pthread_t is an address, far above it.
 _LARGEST_TID = 1 << 22
+#: Frames of all stacks of a trace that are put together: a trace of nothing but deeper and deeper stacks has no end.
+_MOST_FRAMES = 10_000_000
 
 
 class Window(NamedTuple):
@@ -42,31 +46,20 @@ class Window(NamedTuple):
 NO_WINDOW = Window(None, {}, None, None, {})
 
 
-def read_json(path: Path) -> Optional[Any]:
-    """A JSON file of the bundle, or None when it is missing or damaged (a bundle may be cut short)."""
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None
-
-
-def read_window(path: Path) -> Window:
-    data = read_json(path)
-    if not isinstance(data, dict) or not isinstance(data.get("threads"), dict):
+def read_window(folder: Folder, pid: int) -> Window:
+    """``window.json`` of a process; no window when it is missing or damaged."""
+    data = documents.read(folder, f"raw/proc/{pid}/window.json", documents.WINDOW)
+    if "threads" not in data:
         return NO_WINDOW
-    threads = {int(tid): value for tid, value in data["threads"].items() if tid.isdigit() and isinstance(value, dict)}
-    io = data.get("io")
-    growth = data.get("rss_growth")
-    probes = data.get("probes")
     return Window(
         number(data.get("seconds")),
-        threads,
-        {k: int(v) for k, v in io.items() if isinstance(v, (int, float))} if isinstance(io, dict) else None,
-        int(growth) if isinstance(growth, (int, float)) else None,
-        probes if isinstance(probes, dict) else {},
+        {int(tid): thread for tid, thread in data["threads"].items()},
+        data.get("io"),
+        data.get("rss_growth"),
+        data.get("probes", {}),
         number(data.get("cpu_s")),
-        integer(data.get("minor_faults")),
-        integer(data.get("major_faults")),
+        data.get("minor_faults"),
+        data.get("major_faults"),
         number(data.get("began")),
     )
 
@@ -107,41 +100,34 @@ def whole(window: Window) -> Optional[Counters]:
     )
 
 
-def number(value: Any) -> Optional[float]:
-    """A JSON number as a float; None for anything else."""
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-def integer(value: Any) -> Optional[int]:
-    """A JSON number as an int; None for anything else."""
-    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
 def _counts(value: Any) -> Dict[str, int]:
     if not isinstance(value, dict):
         return {}
-    return {str(k): int(v) for k, v in sorted(value.items()) if isinstance(v, (int, float))}
+    known = {name: integer(count) for name, count in sorted(value.items())}
+    return {name: count for name, count in known.items() if count is not None}
 
 
 # ---------------------------------------------------------------------- py-spy
 
 
-def read_samples(path: Path, rate: float = 50.0) -> Dict[int, Tuple[Sample, ...]]:
-    """tid, or pthread_t up to Python 3.10 → the distinct stacks seen, most frequent first (``assigned`` tells the two
-    apart). ``rate`` (samples a second) turns the time that a stack lasted back into a count: the trace only notes
+def read_samples(folder: Folder, pid: int, rate: float = 50.0) -> Dict[int, Tuple[Sample, ...]]:
+    """tid, or pthread_t up to Python 3.10 → the distinct stacks that py-spy saw, most frequent first (``assigned`` tells the
+    two apart). ``rate`` (samples a second) turns the time that a stack lasted back into a count: the trace only notes
     changes."""
-    events = read_json(path)
+    events = read_json(folder, f"raw/pyspy/{pid}.chrometrace.json", MOST_SAMPLES)
     if isinstance(events, dict):
         events = events.get("traceEvents")
     if not isinstance(events, list):
         return {}
     tracks: Dict[Any, List[Dict[str, Any]]] = {}
     for event in events:
-        if isinstance(event, dict) and event.get("ph") in ("B", "E") and isinstance(event.get("ts"), (int, float)):
-            tracks.setdefault(event.get("tid"), []).append(event)
+        if isinstance(event, dict) and event.get("ph") in _KINDS and number(event.get("ts")) is not None:
+            track = event.get("tid")
+            tracks.setdefault(track if isinstance(track, (int, str)) else None, []).append(event)
     found: Dict[int, Tuple[Sample, ...]] = {}
+    left = _MOST_FRAMES
     for track in tracks.values():
-        tid, samples = _read_track(track, rate)
+        tid, samples, left = _read_track(track, rate, left)
         if tid is not None:
             found[tid] = samples
     return found
@@ -155,8 +141,9 @@ def assigned(samples: Dict[int, Tuple[Sample, ...]], tids: Collection[int]) -> D
     return {tid: found for tid, found in samples.items() if tid <= _LARGEST_TID}
 
 
-def _read_track(events: List[Dict[str, Any]], rate: float) -> Tuple[Optional[int], Tuple[Sample, ...]]:
-    """(its number, samples): replays one thread's B and E events; a stack stands from one moment of change to the next."""
+def _read_track(events: List[Dict[str, Any]], rate: float, left: int) -> Tuple[Optional[int], Tuple[Sample, ...], int]:
+    """(its number, samples, frames that may still be put together): replays one thread's B and E events; a stack stands
+    from one moment of change to the next."""
     tid: Optional[int] = None
     stack: List[Optional[PythonFrame]] = []
     seen: Dict[Tuple[PythonFrame, ...], List[float]] = {}  # frames → [seconds, first, last]
@@ -164,6 +151,9 @@ def _read_track(events: List[Dict[str, Any]], rate: float) -> Tuple[Optional[int
     for event in events:
         now = event["ts"] / 1e6
         if now > since:
+            left -= len(stack)
+            if left < 0:
+                break
             _note(seen, stack, since, now)
         since = now
         if event["ph"] == "E":
@@ -181,7 +171,7 @@ def _read_track(events: List[Dict[str, Any]], rate: float) -> Tuple[Optional[int
         for frames, (total, first, last) in seen.items()
     ]
     samples.sort(key=lambda s: (-s.count, s.first_s))
-    return tid, tuple(_whole(samples)[:MAX_STACKS])
+    return tid, tuple(_whole(samples)[:MAX_STACKS]), left
 
 
 def _shortened(frames: Tuple[PythonFrame, ...]) -> Tuple[Tuple[PythonFrame, ...], Optional[LeftOut]]:

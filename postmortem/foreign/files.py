@@ -20,10 +20,11 @@ _BLOCK, _MOST_BLOCKS = 1 << 14, 256
 
 
 class Unfit(OSError):
-    """A file that is there and is not read: no regular file, or too large. ``strerror`` says which."""
+    """A file that is there and is not read. ``strerror`` says why; ``errno`` as well, for whoever it reaches through a
+    socket: EINVAL for what is no regular file, EFBIG for what is too large, EBADF for what has another kind of name."""
 
-    def __init__(self, reason: str, path: str = "") -> None:
-        super().__init__(errno.EINVAL, reason, path)
+    def __init__(self, reason: str, path: str = "", code: int = errno.EINVAL) -> None:
+        super().__init__(code, reason, path)
 
 
 def open_regular(path: str, *, folder: Optional[int] = None, follow: bool = True) -> int:
@@ -56,7 +57,7 @@ def read_descriptor(descriptor: int, most: int, path: str = "") -> bytes:
     more than ``most`` bytes, OSError."""
     size = os.fstat(descriptor).st_size
     if size > most:
-        raise Unfit(f"is larger than {_readable(most)}", path)
+        raise Unfit(f"is larger than {readable(most)}", path, errno.EFBIG)
     return b"".join(pieces(descriptor, size))
 
 
@@ -80,7 +81,8 @@ def read_file(path: str, most: int, *, folder: Optional[int] = None, follow: boo
         os.close(descriptor)
 
 
-def _readable(size: int) -> str:
+def readable(size: int) -> str:
+    """A limit in words: ``8 MB``."""
     return f"{size >> 20} MB" if size >= 1 << 20 else f"{size >> 10} kB"
 
 

@@ -9,13 +9,14 @@ memory: reading it may block as well.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import time
 from typing import Any, Callable, Iterable, MutableMapping, Optional, Tuple
 
 from .children import Answer, Child, Lost
-from .files import Unfit, pieces, read_descriptor
+from .files import Unfit, pieces, read_descriptor, readable
 from .kinds import may_block
 from .rights import Rights, take
 from .root import Root
@@ -126,7 +127,7 @@ class Reader:
                 return size, (), None
             _check_name(descriptor, tuple(request["suffixes"]))
             if size > request["most"]:
-                raise Unfit("is too large")
+                raise Unfit(f"is larger than {readable(request['most'])}", code=errno.EFBIG)
             if size <= 1 << 20:  # a failure to read it is to be told before the answer begins
                 return size, (read_descriptor(descriptor, request["most"]),), None
             keep = True
@@ -146,13 +147,13 @@ def _closing(descriptor: int, size: int) -> Iterable[bytes]:
 def _check_name(descriptor: int, suffixes: Tuple[str, ...]) -> None:
     """A link called app.py may lead to anything; what it leads to must be what was asked for."""
     if suffixes and not os.readlink(f"/proc/self/fd/{descriptor}").endswith(suffixes):
-        raise Unfit(f"leads to a file whose name does not end in {suffixes[0]}")
+        raise Unfit(f"leads to a file whose name does not end in {suffixes[0]}", code=errno.EBADF)
 
 
 def _copied(descriptor: int) -> int:
     size = os.fstat(descriptor).st_size
     if size > _MOST_COPIED:
-        raise Unfit("is too large to be copied from its file system")
+        raise Unfit("is too large to be copied from its file system", code=errno.EFBIG)
     copy = os.memfd_create("postmortem-copy", os.MFD_CLOEXEC)
     for piece in pieces(descriptor, size):
         view = memoryview(piece)

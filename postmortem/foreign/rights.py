@@ -17,16 +17,19 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 _VERSION_3 = 0x20080522
 _PR_SET_NO_NEW_PRIVS = 38
+_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 1 << 1, 1 << 2
 _NOBODY = 0xFFFFFFFF  # no valid id: setfsuid(2) then only tells the one in force
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Rights(NamedTuple):
-    """The ids that decide what may be read. A process whose ids differ among themselves has none."""
+    """The ids that decide what may be read. A process whose ids differ among themselves has none. ``reads_all``: root's with
+    the capability to read and search whatever others own (CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE)."""
 
     uid: int
     gid: int
     groups: Tuple[int, ...] = ()
+    reads_all: bool = False
 
 
 def of_status(status: Dict[str, str]) -> Optional[Rights]:
@@ -39,6 +42,14 @@ def of_status(status: Dict[str, str]) -> Optional[Rights]:
     except (KeyError, ValueError):
         return None
     return Rights(uids.pop(), gids.pop(), groups) if len(uids) == 1 and len(gids) == 1 else None
+
+
+def overrides(status: Dict[str, str]) -> bool:
+    """Whether a process of root's may read whatever others own, in its own user namespace: the caller compares that."""
+    try:
+        return int(status["CapEff"], 16) & (_CAP_DAC_OVERRIDE | _CAP_DAC_READ_SEARCH) != 0
+    except (KeyError, ValueError):
+        return False
 
 
 def of_user(uid: int) -> Rights:
@@ -79,12 +90,19 @@ def take(rights: Rights) -> None:
     in_force = (libc.setfsuid(ctypes.c_uint(_NOBODY)) & _NOBODY, libc.setfsgid(ctypes.c_uint(_NOBODY)) & _NOBODY)
     if in_force != (rights.uid, rights.gid):
         raise PermissionError("the kernel kept the file system's ids")
-    _give_up_capabilities()
+    if not (rights.reads_all and rights.uid == 0 and _keep(_CAP_DAC_READ_SEARCH) == 0):
+        _give_up_capabilities()
     libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
 def _give_up_capabilities() -> None:
-    header = ctypes.create_string_buffer(struct.pack("Ii", _VERSION_3, 0))
-    if _LIBC.capset(header, ctypes.create_string_buffer(24)) != 0:
-        code = ctypes.get_errno()
+    code = _keep(0)
+    if code:
         raise OSError(code, os.strerror(code))
+
+
+def _keep(capabilities: int) -> int:
+    """Give up all other capabilities; 0, or the number of the error."""
+    header = ctypes.create_string_buffer(struct.pack("Ii", _VERSION_3, 0))
+    sets = ctypes.create_string_buffer(struct.pack("6I", capabilities, capabilities, 0, 0, 0, 0), 24)
+    return 0 if _LIBC.capset(header, sets) == 0 else ctypes.get_errno()

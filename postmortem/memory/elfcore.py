@@ -95,7 +95,7 @@ class ElfCore(Image):
                 notes.add(self._data, segment.offset, segment.offset + segment.filesz)
         self.threads: List[CoreThread] = notes.threads
         self.auxv = notes.auxv
-        self.argv, self.pid, self.ppid = notes.argv, notes.pid, notes.ppid
+        self.argv, self.pid, self.ppid, self.uid = notes.argv, notes.pid, notes.ppid, notes.uid
         self.siginfo, self.fault_address, self.cause = notes.siginfo, notes.fault_address, notes.cause
         self._know_files(notes.files)
         if not notes.files:
@@ -132,7 +132,11 @@ class ElfCore(Image):
         if index < 0:
             return None
         found = self._loads[index]
-        return Mapping(found.vaddr, found.vaddr + found.memsz, found.flags) if address < found.vaddr + found.memsz else None
+        return (
+            Mapping(found.vaddr, found.vaddr + found.memsz, found.flags)
+            if address < found.vaddr + found.memsz
+            else None
+        )
 
     @property
     def is_whole(self) -> bool:
@@ -304,6 +308,18 @@ class ElfCore(Image):
             self._stand_ins[here] = here
             found = linked_files(self, [p.start for p in pieces if p.offset == 0], self._locate)
             self._know_files(sorted([*pieces, *found]))
+
+    def has_stand_in(self, path: str) -> bool:
+        """Whether a file of this machine serves for a mapped path."""
+        return path in self._stand_ins
+
+    def look_up(self, name: str) -> Optional[Elf]:
+        """The file behind a name that is not among the mappings, to be closed by the caller; None when it is not to be had."""
+        try:
+            here = self._locate(name)
+            return opened(name, here) if here is not None else None
+        except (OSError, NotElf, ValueError):
+            return None
 
     def stand_in(self, path: str, here: str) -> None:
         """From now on a file of this machine serves for a mapped path, if it is the same build."""

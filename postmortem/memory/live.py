@@ -141,12 +141,18 @@ class WatchedCore(ElfCore):
     reading finds all that lack, not only the first. Raises what ElfCore raises."""
 
     def __init__(
-        self, path: str, living: LivePages, until: float = float("inf"), *, descriptor: Optional[int] = None
+        self,
+        path: str,
+        living: LivePages,
+        until: float = float("inf"),
+        *,
+        locate: Optional[Locate] = None,
+        descriptor: Optional[int] = None,
     ) -> None:
         self._live: Dict[int, bytes] = {}
         self._living = living
         self._until = until
-        super().__init__(path, descriptor=descriptor)
+        super().__init__(path, locate, descriptor=descriptor)
 
     @property
     def written(self) -> List[Tuple[int, int]]:

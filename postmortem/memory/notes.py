@@ -46,6 +46,8 @@ class Notes:
         self.argv = ""
         self.pid: Optional[int] = None
         self.ppid: Optional[int] = None
+        #: The real user, as the process's own user namespace numbers it (fs/binfmt_elf.c, fill_psinfo).
+        self.uid: Optional[int] = None
         self.siginfo: Optional[Tuple[int, int, int]] = None  # signal, code, errno or sender
         self.fault_address: Optional[int] = None
         self.cause: Optional[SigInfo] = None
@@ -69,7 +71,7 @@ class Notes:
         if kind == NT_PRSTATUS:
             self._prstatus(desc)
         elif kind == NT_PRPSINFO and len(desc) >= 136:
-            self.pid, self.ppid = struct.unpack_from("<ii", desc, 24)
+            self.uid, _gid, self.pid, self.ppid = struct.unpack_from("<IIii", desc, 16)
             self.argv = desc[56:136].split(b"\0")[0].decode("utf-8", "backslashreplace").strip()
         elif kind == NT_AUXV:
             self.auxv = dict(struct.iter_unpack("<QQ", desc[: len(desc) // 16 * 16]))

@@ -12,9 +12,9 @@ import pytest
 
 from postmortem import evidence
 from postmortem.extract import schedule
-from postmortem.extract.bundles import from_bundle
 from postmortem.native import find_gdb
 from postmortem.native.locate import VARIABLE
+from tests.bundles import evidence_of
 
 from .capturing import HANG_S, environment
 
@@ -85,7 +85,7 @@ def test_with_time_enough_every_process_has_both_sides(bundle):
 
 def test_with_some_time_gdb_is_left_out_of_the_rest_and_one_gap_says_so(bundle):
     """The Python side costs milliseconds: all of them have it."""
-    found = from_bundle(bundle, until=time.monotonic() + 1.0)
+    found = evidence_of(bundle, until=time.monotonic() + 1.0)
     assert _kinds(found) == {"python": CHILDREN + 1}
     (gap,) = [gap for gap in found.gaps if "budget" in gap.reason]
     assert (gap.source, gap.remedy) == ("gdb", f"`postmortem analyze {bundle}` takes all the time that it needs")
@@ -94,7 +94,7 @@ def test_with_some_time_gdb_is_left_out_of_the_rest_and_one_gap_says_so(bundle):
 
 def test_without_any_time_the_root_is_read_and_nobody_is_forgotten(bundle):
     """A verdict that comes late still has something to stand on; the others are there as /proc shows them."""
-    found = from_bundle(bundle, until=time.monotonic())
+    found = evidence_of(bundle, until=time.monotonic())
     assert _kinds(found) == {"python": 1, "bare": CHILDREN}
     assert found.processes[0].python is not None
     assert all(process.argv and process.threads and process.ppid for process in found.processes)
@@ -104,12 +104,12 @@ def test_without_any_time_the_root_is_read_and_nobody_is_forgotten(bundle):
 def _alone(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> evidence.Evidence:
     with monkeypatch.context() as patched:
         patched.setattr(schedule, "together", lambda processes: 1)
-        return from_bundle(bundle)
+        return evidence_of(bundle)
 
 
 def test_processes_that_share_a_gdb_have_the_stacks_that_they_have_alone(bundle, monkeypatch):
     """Cores beside each other are not mixed up: threads, frames, names and lines are the same."""
-    assert from_bundle(bundle).processes == _alone(bundle, monkeypatch).processes
+    assert evidence_of(bundle).processes == _alone(bundle, monkeypatch).processes
 
 
 def test_with_a_gdb_that_opens_one_core_at_a_time_every_process_still_has_its_stacks(bundle, monkeypatch, tmp_path):
@@ -119,14 +119,14 @@ def test_with_a_gdb_that_opens_one_core_at_a_time_every_process_still_has_its_st
     old.chmod(0o755)
     expected = _alone(bundle, monkeypatch)
     monkeypatch.setenv(VARIABLE, str(old))
-    found = from_bundle(bundle)
+    found = evidence_of(bundle)
     assert found.processes == expected.processes
     assert found.gaps == expected.gaps
 
 
 def test_the_order_of_processes_is_the_trees(bundle):
     """Who was looked into first is nobody's business."""
-    hurried, leisurely = (from_bundle(bundle, until=until) for until in (time.monotonic() + 1.0, None))
+    hurried, leisurely = (evidence_of(bundle, until=until) for until in (time.monotonic() + 1.0, None))
     assert [p.pid for p in hurried.processes] == [p.pid for p in leisurely.processes]
     assert hurried.processes[1:] == tuple(sorted(hurried.processes[1:], key=lambda p: p.pid))
 

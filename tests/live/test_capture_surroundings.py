@@ -14,7 +14,7 @@ import pytest
 
 from postmortem.capture import cgroups, procfs
 from postmortem.evidence import ControlGroup
-from postmortem.extract.surroundings import Surroundings
+from tests.bundles import surroundings_of
 
 from .capturing import finished, start, state, wait_until
 
@@ -63,7 +63,7 @@ def observed(tmp_path: Path, pid: int) -> Optional[ControlGroup]:
     words = ("--pid", str(pid), "-o", str(bundle), "--observe", "0.6", "--core", "none")
     done = finished(start(*words), bundle)
     assert done.status == 0, done.stderr
-    return Surroundings(bundle / "raw" / "proc" / "machine.json").control_group(pid)
+    return surroundings_of(bundle / "raw" / "proc" / "machine.json").control_group(pid)
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ import pytest
 
 from postmortem.capture import pyspy
 from postmortem.evidence import Evidence, Process
-from postmortem.extract.bundles import from_bundle
+from postmortem.extract.cores import How
 from postmortem.memory.elfcore import ElfCore
+from tests.bundles import evidence_of
 
 from .capturing import DRIVER, Captured, capture, finished, start
 from .interpreters import Program, kinds
@@ -120,7 +121,7 @@ def test_a_selection_says_what_all_pages_say(tmp_path: Path, python: str) -> Non
     one gap that says how to have it."""
     with Program(os.fspath(python), PROGRAM, tmp_path) as program:
         whole, selected = taken(program, tmp_path, "sparse"), taken(program, tmp_path, "python")
-    everything, little = (from_bundle(each.bundle, with_locals=True) for each in (whole, selected))
+    everything, little = (evidence_of(each.bundle, How(with_locals=True)) for each in (whole, selected))
     assert said(little) == said(everything)
     assert any(thread.holds for thread in little.processes[0].threads)
     assert len(little.processes[0].tasks) == 21
@@ -178,7 +179,7 @@ def test_a_process_that_never_rests(tmp_path: Path, python: str) -> None:
             done = taken(program, folder, "python")
             assert program.process.poll() is None
             assert 1 <= len(done.manifest["stops_s"]) <= 4
-            evidence = from_bundle(done.bundle)
+            evidence = evidence_of(done.bundle)
             if _shows_who_is_stuck(evidence.processes[0]):
                 return
             assert [gap for gap in evidence.gaps if "not in the core" in gap.reason], "missing without a word"
@@ -222,7 +223,7 @@ def test_none_takes_no_core_and_stops_nobody(tmp_path: Path) -> None:
     done = capture(tmp_path, "--core", "none", "--", sys.executable, "-c", "import time; time.sleep(600)", timeout=1)
     assert not done.core().exists()
     assert done.manifest["timings"]["pause_s"] is None
-    (gap,) = [gap for gap in from_bundle(done.bundle).gaps if gap.source == "core"]
+    (gap,) = [gap for gap in evidence_of(done.bundle).gaps if gap.source == "core"]
     assert "--core none" in gap.reason
 
 
@@ -250,7 +251,7 @@ def test_semaphores_are_in_every_core_and_shared_arrays_are_not(tmp_path: Path) 
     """Of two forked children and their parent; the value of the semaphore that they wait on can be read in each core."""
     with Program(sys.executable, SHARED, tmp_path) as program:
         done = taken(program, tmp_path, "python")
-    evidence = from_bundle(done.bundle)
+    evidence = evidence_of(done.bundle)
     assert len(evidence.processes) == 3
     for process in evidence.processes:
         core = ElfCore(str(done.core(process.pid)))
@@ -292,14 +293,14 @@ freeze.Freezer.stop = stop_late
     assert len(cores) == 2
     assert all(_stored(core) < 12 * MB for core in cores)
     for core in cores:
-        process = next(p for p in from_bundle(done.bundle).processes if str(p.pid) == core.stem)
+        process = next(p for p in evidence_of(done.bundle).processes if str(p.pid) == core.stem)
         assert process.python is not None
 
 
 def test_a_program_that_is_no_python_keeps_its_stacks(tmp_path: Path) -> None:
     """Native stacks are whole from a selection too."""
     done = capture(tmp_path, "--core", "python", "--", "sleep", "600")
-    (process,) = from_bundle(done.bundle).processes
+    (process,) = evidence_of(done.bundle).processes
     assert [thread.native[-1].function for thread in process.threads] in (
         ["_start"],
         ["__libc_start_main"],

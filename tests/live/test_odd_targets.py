@@ -12,8 +12,8 @@ from typing import Dict, List, Tuple
 import pytest
 
 from postmortem.evidence import Process, PythonFrame
-from postmortem.extract.bundles import from_bundle
-from postmortem.extract.cores import from_core
+from postmortem.extract.cores import How, from_core
+from tests.bundles import evidence_of
 
 from .interpreters import Program, find, matrix
 from .test_cores_memory import kernel_core, sparse_core
@@ -52,7 +52,7 @@ def test_python_stacks_need_no_file(python: object, folder: Path) -> None:
     frames are those that are read with the files; that native stacks are poor is a gap with a remedy."""
     with Program(os.fspath(python), LOCKED, folder) as program:  # type: ignore[call-overload]
         core = kernel_core(program, folder)
-    whole, bare = from_core(core), from_core(core, sysroot=folder / "nothing is here")
+    whole, bare = from_core(core), from_core(core, How(sysroot=folder / "nothing is here"))
     here, there = whole.processes[0], bare.processes[0]
     assert next(iter(_stacks(here)["waiter"]))[2] == "waiter"
     assert _stacks(there) == _stacks(here)
@@ -141,7 +141,7 @@ def test_a_program_that_was_deleted_while_it_runs(host: Path, folder: Path) -> N
     with Program(server, EMBEDDED, folder, _library("3.12")) as program:
         server.unlink()
         sparse_core(program, folder)
-    evidence = from_bundle(folder / "b")
+    evidence = evidence_of(folder / "b")
     (process,) = evidence.processes
     main = next(thread for thread in process.threads if thread.is_main)
     assert "main" in [frame.function for frame in main.native]

@@ -180,22 +180,3 @@ def test_a_command_that_makes_itself_a_container(root: Root, tmp_path: Path) -> 
     done = capture("-t", "3", "-k", "1", "-o", str(bundle), "--", *root.command("pivot_root"))
     assert done.returncode == 124, done.stderr
     judge(report_of(bundle), root)
-
-
-def test_a_link_out_of_the_root_leads_nowhere(tmp_path: Path) -> None:
-    """Whoever is root in a container could let its files' names lead to ours: they are looked up below its root alone."""
-    from postmortem.capture.roots import open_below  # noqa: PLC0415
-
-    (tmp_path / "root").mkdir()
-    (tmp_path / "secret").write_text("ours")
-    (tmp_path / "root" / "secret").write_text("theirs")
-    (tmp_path / "root" / "absolute.py").symlink_to("/secret")
-    (tmp_path / "root" / "relative.py").symlink_to("../secret")
-    (tmp_path / "root" / "out.py").symlink_to(tmp_path / "secret")
-    descriptor = os.open(tmp_path / "root", os.O_PATH)
-    for name in ("/absolute.py", "/relative.py", "/../secret"):
-        with open(open_below(descriptor, name)) as stream:
-            assert stream.read() == "theirs"
-    with pytest.raises(FileNotFoundError):
-        open_below(descriptor, "/out.py")
-    os.close(descriptor)

@@ -10,8 +10,8 @@ import pytest
 from postmortem.cpython.interpreter import Python, ThreadState
 from postmortem.evidence import Resource
 from postmortem.extract.locks import LockBook
-from postmortem.extract.sources import read_lines
 from postmortem.memory import ProcMem
+from tests.bundles import lines_of
 
 from .interpreters import Program, matrix
 
@@ -188,7 +188,7 @@ def read(program: Program, memory: ProcMem) -> Tuple[LockBook, Dict[int, ThreadS
     """The book of a program at rest, with what each thread waits for, by its name."""
     reader = Python(memory)
     threads = {int(t.native_id or 0): t for t in reader.interpreters[0].threads}
-    book = LockBook(reader, threads, read_lines)
+    book = LockBook(reader, threads, lines_of)
     waits = {}
     for tid, thread in threads.items():
         call = Path(f"/proc/{program.pid}/task/{tid}/syscall").read_text().split()

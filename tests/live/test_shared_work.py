@@ -10,8 +10,8 @@ import pytest
 
 from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence, Process
-from postmortem.extract.bundles import from_bundle
 from postmortem.findings import Finding
+from tests.bundles import evidence_of
 
 from .capturing import finished, start
 from .interpreters import Program, kinds
@@ -157,7 +157,7 @@ def captured(program: Program, folder: Path) -> Evidence:
     bundle = folder / "bundle"
     words = ("--pid", str(program.pid), "--observe", "0.2", "-o", str(bundle))
     assert finished(start(*words, stdin=subprocess.DEVNULL), bundle).status == 0
-    return from_bundle(bundle)
+    return evidence_of(bundle)
 
 
 def by_pid(known: Evidence) -> Dict[int, Process]:

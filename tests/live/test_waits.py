@@ -17,8 +17,8 @@ from postmortem.cpython.interpreter import Python, ThreadState
 from postmortem.cpython.locks import Locks
 from postmortem.cpython.tasks import Asyncio
 from postmortem.extract.joins import joined_thread
-from postmortem.extract.window import read_samples
 from postmortem.memory import ProcMem
+from tests.bundles import samples_of
 
 from .interpreters import Program, matrix
 
@@ -280,7 +280,7 @@ def test_samples_of_a_free_threaded_program(python: str, tmp_path: Path) -> None
         words = pyspy.stand_in(program.pid, 1.0, str(output))
         subprocess.run(words, cwd=str(tmp_path), check=True, timeout=60)
         name = next(t.native_id for t in _threads(program) if t.name == "polls")
-    samples = read_samples(output)[name or 0]
+    samples = samples_of(output)[name or 0]
     busy = [s for s in samples if s.frames[-1].function == "_bootstrap"]
     assert sum(s.count for s in busy) >= 10
     assert {s.frames[0].function for s in busy} <= {"polls", "turn"}

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from postmortem.capture.sampling import Trace
-from postmortem.extract.window import read_samples
+from tests.bundles import samples_of
 
 OUTER, INNER, OTHER = ("/app/a.py", 3, "Job.outer"), ("/app/a.py", 7, "inner"), ("/app/b.py", None, "other")
 
@@ -22,7 +22,7 @@ def test_stacks_come_back_with_their_times(tmp_path: Path) -> None:
     trace.end(100_000)
     path = tmp_path / "trace.json"
     path.write_text(json.dumps(trace.events))
-    found = read_samples(path)
+    found = samples_of(path)
     assert set(found) == {7, 8}
     first, second = found[7]
     assert [(f.function, f.line) for f in first.frames] == [("inner", 7), ("outer", 3)]

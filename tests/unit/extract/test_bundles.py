@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 import pytest
 
-from postmortem.extract.bundles import from_bundle
+from tests.bundles import evidence_of
 
 
 @pytest.mark.parametrize(
@@ -28,5 +28,5 @@ def test_where_the_command_ran(
     facts.parent.mkdir(parents=True)
     facts.write_text(json.dumps({"pid": 7, "argv": ["work"], "cwd": cwd}))
     (tmp_path / "manifest.json").write_text(json.dumps({"processes": [7], "checkout": noted}))
-    found = from_bundle(tmp_path)
+    found = evidence_of(tmp_path)
     assert (found.processes[0].cwd, found.checkout) == (known, root)

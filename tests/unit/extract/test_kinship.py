@@ -49,10 +49,10 @@ def made(folder: Path, child: Dict[str, Any], held: bool = True, **trace: Any) -
     owner: Optional[int] = trace.pop("owner", None)
     origin = trace.pop("origin", b"same")
     traces = {
-        1: Trace("", b"same", {FORKER: 10, OTHER: 11}, {"lock-9": LockPlace(LOCK, owner)}),
-        2: Trace(path, origin, {FORKER: 20}, {"lock-1": LockPlace(LOCK, owner)}),
+        1: Trace(b"same", {FORKER: 10, OTHER: 11}, {"lock-9": LockPlace(LOCK, owner)}),
+        2: Trace(origin, {FORKER: 20}, {"lock-1": LockPlace(LOCK, owner)}),
     }
-    return with_kinship([parent, mine], traces)[1]
+    return with_kinship([parent, mine], traces, lambda _pid: ElfCore(path))[1]
 
 
 def test_a_recorded_holder_was_not_forked(tmp_path: Path) -> None:
@@ -108,8 +108,8 @@ def test_a_parent_that_had_no_other_thread_left_none_behind(tmp_path: Path, know
 
 def test_a_core_that_is_gone_says_nothing(tmp_path: Path) -> None:
     """No exception: unknown."""
-    traces = {1: Trace("", b"same", {FORKER: 10, OTHER: 11}), 2: Trace(str(tmp_path / "none"), b"same", {FORKER: 20})}
-    assert with_kinship([Process(1), Process(2, 1)], traces)[1].forked is None
+    traces = {1: Trace(b"same", {FORKER: 10, OTHER: 11}), 2: Trace(b"same", {FORKER: 20})}
+    assert with_kinship([Process(1), Process(2, 1)], traces, lambda _pid: ElfCore(str(tmp_path / "none")))[1].forked is None
 
 
 def test_where_two_processes_come_from(tmp_path: Path) -> None:
@@ -143,10 +143,10 @@ def deserted(folder: Path, data: bytes, waits: bool = True, **child: Any) -> Pro
         2, 1, threads=(Thread(20, is_main=True),), resources=(Resource("lock-1", "lock", "Lock x", **known),)
     )
     traces = {
-        1: Trace("", b"same", {FORKER: 10}),
-        2: Trace(str(path), b"same", {FORKER: 20}, {"lock-1": LockPlace(LOCK, None)}),
+        1: Trace(b"same", {FORKER: 10}),
+        2: Trace(b"same", {FORKER: 20}, {"lock-1": LockPlace(LOCK, None)}),
     }
-    return with_kinship([Process(1, threads=(Thread(10),)), mine], traces)[1]
+    return with_kinship([Process(1, threads=(Thread(10),)), mine], traces, lambda _pid: ElfCore(str(path)))[1]
 
 
 def test_the_holder_may_have_ended_in_the_parent_since(tmp_path: Path) -> None:
@@ -179,9 +179,10 @@ def test_what_tells_of_no_thread_at_the_fork(tmp_path: Path, data: bytes, child:
 def test_the_parent_may_have_ended_too(tmp_path: Path, owner: Optional[int], basis: Optional[str]) -> None:
     """The block alone tells of the fork; a lock that records a thread which has none is another matter."""
     child = deserted(tmp_path, block(BLOCKS))
-    trace = Trace(str(tmp_path / "child.core"), b"same", {FORKER + 8: 20}, {"lock-1": LockPlace(LOCK, owner)})
+    trace = Trace(b"same", {FORKER + 8: 20}, {"lock-1": LockPlace(LOCK, owner)})
     lock = Resource("lock-1", "lock", "Lock x", locked=True, waiters=(20,))
-    found = with_kinship([Process(2, 1, threads=child.threads, resources=(lock,))], {2: trace})[0]
+    alone = Process(2, 1, threads=child.threads, resources=(lock,))
+    found = with_kinship([alone], {2: trace}, lambda _pid: ElfCore(str(tmp_path / "child.core")))[0]
     assert found.forked is True
     assert [(w.role, w.basis, w.pid) for w in found.resources[0].wakers] == (
         [(BEFORE_FORK, basis, None)] if basis else []

@@ -7,6 +7,7 @@ from pathlib import Path
 from postmortem.evidence import Process, PythonFrame, Thread
 from postmortem.extract.scripts import located
 from postmortem.extract.sources import read_sources
+from tests.bundles import files_here
 
 
 def test_relative_names_are_looked_for_beside_the_script() -> None:
@@ -29,5 +30,6 @@ def test_two_programs_of_one_name_show_no_source(tmp_path: Path) -> None:
         (folder / "program.py").write_text(f"name = {pid}\n")
         thread = Thread(tid=pid, stack=(PythonFrame("program.py", 1, "main"),))
         processes.append(Process(pid=pid, threads=(thread,), directory=str(folder)))
-    assert read_sources(processes[:1]).lines == {"program.py": {1: "name = 1"}}
-    assert read_sources(processes).lines == {}
+    with files_here() as files:
+        assert read_sources(processes[:1], lambda _pid: files).lines == {"program.py": {1: "name = 1"}}
+        assert read_sources(processes, lambda _pid: files).lines == {}

@@ -9,14 +9,14 @@ from typing import Any, Dict, Optional
 import pytest
 
 from postmortem.evidence import ControlGroup
-from postmortem.extract.surroundings import Surroundings
+from tests.bundles import surroundings_of
 
 PSI = "some avg10=0.00 avg60=0.00 avg300=0.00 total={}\nfull avg10=0.00 avg60=0.00 avg300=0.00 total={}"
 
 
 def group(tmp_path: Path, places: Dict[str, str], cgroups: Dict[str, Any]) -> Optional[ControlGroup]:
     (tmp_path / "m.json").write_text(json.dumps({"seconds": 2.0, "processes": {"7": places}, "cgroups": cgroups}))
-    return Surroundings(tmp_path / "m.json").control_group(7)
+    return surroundings_of(tmp_path / "m.json").control_group(7)
 
 
 def ends(before: Dict[str, str], after: Optional[Dict[str, str]] = None) -> Dict[str, Dict[str, str]]:
@@ -128,7 +128,7 @@ def test_the_machine_over_the_window(tmp_path: Path) -> None:
         "pressure/io": PSI.format(1000000, 0),
     }
     (tmp_path / "m.json").write_text(json.dumps({"seconds": 2.0, "machine": ends(before, after)}))
-    found = Surroundings(tmp_path / "m.json").machine()
+    found = surroundings_of(tmp_path / "m.json").machine()
     assert found is not None
     assert (found.load, found.memory, found.available, found.swap_free) == (9.5, 2 << 20, 1 << 20, 0)
     assert (found.swapped_in, found.swapped_out, found.oom_kills, found.steal) == (8192, 0, 1, 0.5)
@@ -147,7 +147,7 @@ def test_the_machine_over_the_window(tmp_path: Path) -> None:
 def test_damaged_files_say_nothing(tmp_path: Path, text: str) -> None:
     """A bundle may be cut short, or written by an enemy: unknown, never an error."""
     (tmp_path / "m.json").write_text(text)
-    around = Surroundings(tmp_path / "m.json")
+    around = surroundings_of(tmp_path / "m.json")
     machine, mine = around.machine(), around.control_group(7)
     assert machine is None or (machine.load, machine.memory, machine.steal) == (None, None, None)
     assert mine is None or (mine.frozen, mine.cpu_quota, mine.throttled) == (None, None, None)

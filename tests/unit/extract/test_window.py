@@ -8,7 +8,8 @@ from typing import Any, Dict, List
 
 from postmortem.evidence import Process, PythonFrame, Thread
 from postmortem.extract.sources import read_sources
-from postmortem.extract.window import NO_WINDOW, assigned, counters, read_samples, read_window, whole
+from postmortem.extract.window import NO_WINDOW, assigned, counters, whole
+from tests.bundles import files_here, samples_of, window_of
 
 
 def event(kind: str, name: str, seconds: float, line: int = 0, tid: int = 9) -> Dict[str, Any]:
@@ -24,7 +25,7 @@ def test_samples_are_stacks_with_their_share_of_time(tmp_path: Path) -> None:
     ]  # fmt: skip
     path = tmp_path / "trace.json"
     path.write_text(json.dumps(events))
-    samples = read_samples(path, rate=50)[42]
+    samples = samples_of(path, rate=50)[42]
     assert [(s.count, [(f.function, f.line) for f in s.frames]) for s in samples] == [
         (30, [("run", 5), ("<module>", 1)]),
         (20, [("run", 6), ("<module>", 1)]),
@@ -40,7 +41,7 @@ def test_torn_stacks_are_left_out(tmp_path: Path) -> None:
         ]
     path = tmp_path / "trace.json"
     path.write_text(json.dumps([*events, event("E", "thread (42): Main", 1.0)]))
-    assert [[f.function for f in s.frames] for s in read_samples(path)[42]] == [["run", "<module>"]]
+    assert [[f.function for f in s.frames] for s in samples_of(path)[42]] == [["run", "<module>"]]
 
 
 def test_tracks_named_by_pthread_t(tmp_path: Path) -> None:
@@ -51,7 +52,7 @@ def test_tracks_named_by_pthread_t(tmp_path: Path) -> None:
     events = [event("B", name, 0.0), event("B", "<module>", 0.0, 1), event("E", "<module>", 1.0), event("E", name, 1.0)]
     path = tmp_path / "trace.json"
     path.write_text(json.dumps(events))
-    samples = read_samples(path)
+    samples = samples_of(path)
     assert list(samples) == [ident] and len(samples[ident]) == 1
     assert assigned(samples, {42, 43}) == {}
     assert assigned(samples, {42}) == {42: samples[ident]}
@@ -61,18 +62,18 @@ def test_tracks_named_by_pthread_t(tmp_path: Path) -> None:
 
 def test_damaged_files_are_no_window(tmp_path: Path) -> None:
     """Missing, cut or absurd files mean unknown, not an error."""
-    assert read_window(tmp_path / "none.json") == NO_WINDOW
+    assert window_of(tmp_path / "none.json") == NO_WINDOW
     for text in ("", "{", "[]", '{"threads": 5}', '{"threads": {"x": {}}, "seconds": "y"}', "[" * 5000):
         (tmp_path / "w.json").write_text(text)
-        window = read_window(tmp_path / "w.json")
+        window = window_of(tmp_path / "w.json")
         assert window.threads == {} and counters(window, 1) is None
-        assert read_samples(tmp_path / "w.json") == {}
+        assert samples_of(tmp_path / "w.json") == {}
 
 
 def test_counters_keep_unknown_unknown(tmp_path: Path) -> None:
     """A counter that was not read is None, never zero."""
     (tmp_path / "w.json").write_text(json.dumps({"seconds": 1.0, "threads": {"7": {"voluntary_switches": 3}}}))
-    found = counters(read_window(tmp_path / "w.json"), 7)
+    found = counters(window_of(tmp_path / "w.json"), 7)
     assert found is not None and (found.voluntary_switches, found.cpu_s) == (3, None)
 
 
@@ -80,7 +81,7 @@ def test_what_a_process_did_as_a_whole(tmp_path: Path) -> None:
     """Faults and calls of ended threads count too; without a window nothing is known."""
     raw = {"seconds": 2.0, "threads": {}, "cpu_s": 1.5, "major_faults": 3, "io": {"syscr": 7, "rchar": 9}}
     (tmp_path / "w.json").write_text(json.dumps(raw))
-    found = whole(read_window(tmp_path / "w.json"))
+    found = whole(window_of(tmp_path / "w.json"))
     assert found is not None
     assert (found.seconds, found.cpu_s, found.major_faults, found.minor_faults) == (2.0, 1.5, 3, None)
     assert (found.read_calls, found.write_calls, found.voluntary_switches) == (7, None, None)
@@ -96,6 +97,8 @@ def test_only_python_sources_are_quoted(tmp_path: Path) -> None:
     (tmp_path / "pipe.py").symlink_to("/dev/zero")
     names = [str(source), str(secret), str(tmp_path / "pipe.py"), "relative.py", "/etc/passwd"]
     frames = tuple(PythonFrame(name, 2, "f") for name in names)
-    assert read_sources([Process(1, threads=(Thread(1, stack=frames),))]).lines == {
+    with files_here() as files:
+        found = read_sources([Process(1, threads=(Thread(1, stack=frames),))], lambda _pid: files).lines
+    assert found == {
         str(source): {1: "one", 2: "two", 3: "three"}
     }
