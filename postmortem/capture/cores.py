@@ -153,7 +153,14 @@ class Capture:
         mode = self._mode
         if mode == "auto":
             mode = self._mode_of(plan(look.mappings, look.pages).bytes)
-        pages = self._pages_of(self._sources[pid], look, in_stop) if mode == "python" else set()
+        pages: Pages = set()
+        if mode == "python":
+            try:
+                pages = self._pages_of(self._sources[pid], look, in_stop)
+            except OSError as exc:  # whatever it holds that ends a reader: all of it is taken
+                mode = "sparse"
+                with self._bundle.step("rehearsal", f"process {pid}") as step:
+                    step.fail(f"its memory could not be read before the stop: {exc.strerror}", "")
         self._chosen[pid] = Chosen(mode, pages)
 
     def _job(self, pid: int, look: Look) -> core.Job:
@@ -176,11 +183,14 @@ class Capture:
         kin = _layout(look)
         if in_stop or time.monotonic() > self._rehearse_until:
             return set(self._kin.get(kin, ()))
-        read = rehearsal.rehearse(source, look, self._bundle, self._files(source.pid), self._rehearse_until)
+        read = rehearsal.rehearse(source, look, self._reading(self._rehearse_until))
         if read.moving is not None:
             self._moving[source.pid] = read.moving
         self._kin.setdefault(kin, set()).update(read.pages)
         return read.pages
+
+    def _reading(self, until: float) -> rehearsal.Reading:
+        return rehearsal.Reading(self._bundle, self._files, until, self._command.helpers)
 
     def _newcomer(self, pid: int) -> core.Job:
         """During the stop: a process that began meanwhile, or runs another program now."""
@@ -260,7 +270,7 @@ class Capture:
         known = self._chosen[pid].pages
         try:
             before = self._sources[pid].look()
-            missed = rehearsal.missed(self._sources[pid], before, self._bundle, self._files(pid), until) - known
+            missed = rehearsal.missed(self._sources[pid], before, self._reading(until)) - known
             look = self._sources[pid].look()  # reading takes a while: it has made new memory since
         except OSError:
             return None

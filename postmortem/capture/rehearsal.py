@@ -1,5 +1,5 @@
 """Reads a process as the extraction will, to learn which pages that takes: once while it runs, before anything stops, and
-again out of the core that was copied, to learn which are missing there.
+again out of the core that was copied, to learn which are missing there. Both in a child (``apart``).
 
 The same code reads both times and later on (``extract``), so what it needs is not guessed. It runs on memory that moves:
 that it fails is no error, only a poorer selection.
@@ -7,16 +7,18 @@ that it fails is no error, only a poorer selection.
 
 from __future__ import annotations
 
+import array
 import contextlib
 import os
 import platform
-from typing import TYPE_CHECKING, Iterator, List, NamedTuple, Optional, Set
+from typing import TYPE_CHECKING, Callable, Iterable, Iterator, List, NamedTuple, Optional, Set, Type
 
 from ..bundle import Bundle, core_name
 from ..memory import ElfCore, Fault, NotElf
 from ..memory.linkmap import linked_files
 from ..memory.live import LiveCore, WatchedCore
 from . import elfcore, procfs, registers
+from .apart import Found, Helpers, read_apart
 from .freeze import Registers
 from .image import Look, Source
 from .segments import PAGE, Segment, flags_of, is_skipped
@@ -38,37 +40,92 @@ class Rehearsed(NamedTuple):
     moving: Optional[Moving]
 
 
-def rehearse(source: Source, look: Look, bundle: Bundle, files: Files, until: float) -> Rehearsed:
-    """Of a running process, until ``until`` (time.monotonic()) at most. ``files``: where its sources and libraries are."""
-    from ..extract.located import Located  # noqa: PLC0415 - as in _read
+class Reading(NamedTuple):
+    """How a process is read. ``files``: where its sources and libraries are, called in the child; ``until``: in
+    time.monotonic() seconds, when the reading ends at the latest; ``helpers``: see foreign.children.Child."""
 
+    bundle: Bundle
+    files: Callable[[int], Files]
+    until: float
+    helpers: Optional[Helpers] = None
+
+
+def rehearse(source: Source, look: Look, how: Reading) -> Rehearsed:
+    """Of a running process. Raises foreign.children.Lost, OSError."""
+    import_readers()
+    found = read_apart(lambda: _rehearsed(source, look, how), how.until, how.helpers)
+    try:
+        moving = _moving().of_json(found.value) if found.value is not None else None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        moving = None
+    return Rehearsed(_numbers(found.data), moving)
+
+
+def missed(source: Source, look: Look, how: Reading) -> Set[int]:
+    """Numbers of the pages that the extraction asks for, that the process has, and its core does not. Raises
+    foreign.children.Lost, OSError."""
+    import_readers()
+    return _numbers(read_apart(lambda: (None, _packed(_missed(source, look, how))), how.until, how.helpers).data)
+
+
+def import_readers() -> None:
+    """Import in the parent what its children need: each would take as long again."""
+    from ..cores import executable  # noqa: PLC0415, F401 - a capture that keeps every page needs none of this
+    from ..extract import bundles, located, reading  # noqa: PLC0415, F401
+
+    _moving()
+
+
+def _moving() -> Type[Moving]:
+    from ..cpython.moving import Moving  # noqa: PLC0415 - as in import_readers
+
+    return Moving
+
+
+def _packed(pages: Iterable[int]) -> bytes:
+    return array.array("Q", sorted(pages)).tobytes()
+
+
+def _numbers(data: bytes) -> Set[int]:
+    found = array.array("Q")
+    found.frombytes(data[: len(data) - len(data) % found.itemsize])
+    return set(found)
+
+
+# ---------------------------------------------------------------------- in the child
+
+
+def _rehearsed(source: Source, look: Look, how: Reading) -> Found:
+    from ..extract.located import Located  # noqa: PLC0415 - as in import_readers
+
+    files = how.files(source.pid)
     located = Located(files)
     try:
         with _head(source, look) as path:
-            core = LiveCore(path, source.living(look.mappings), located, until)
+            core = LiveCore(path, source.living(look.mappings), located, how.until)
     except (OSError, NotElf, ValueError):
-        return Rehearsed(set(), None)
+        return None, b""
     try:
         located.core = core
-        moving = _read(core, source.pid, bundle, files)
-        return Rehearsed(core.pages, moving)
+        moving = _read(core, source.pid, how.bundle, files)
+        return moving.as_json() if moving is not None else None, _packed(core.pages)
     finally:
         core.close()
 
 
-def missed(source: Source, look: Look, bundle: Bundle, files: Files, until: float) -> Set[int]:
-    """Numbers of the pages that the extraction asks for, that the process has, and its core does not."""
-    from ..extract.located import Located  # noqa: PLC0415 - as in _read
+def _missed(source: Source, look: Look, how: Reading) -> Set[int]:
+    from ..extract.located import Located  # noqa: PLC0415 - as in import_readers
 
+    files = how.files(source.pid)
     located, name = Located(files), core_name(source.pid)
     try:
-        living, descriptor = source.living(look.mappings), bundle.folder.open(name)
-        core = WatchedCore(name, living, until, locate=located, descriptor=descriptor)
+        living, descriptor = source.living(look.mappings), how.bundle.folder.open(name)
+        core = WatchedCore(name, living, how.until, locate=located, descriptor=descriptor)
     except (OSError, NotElf, ValueError):
         return set()
     try:
         located.core = core
-        _read(core, source.pid, bundle, files)
+        _read(core, source.pid, how.bundle, files)
         return core.missed
     finally:
         core.close()
@@ -76,8 +133,7 @@ def missed(source: Source, look: Look, bundle: Bundle, files: Files, until: floa
 
 def _read(core: ElfCore, pid: int, bundle: Bundle, files: Files) -> Optional[Moving]:
     """Everything that an extraction reads, local variables too."""
-    from ..cores.executable import main_program_of  # noqa: PLC0415 - a capture that keeps every page needs none of this
-    from ..cpython.moving import Moving  # noqa: PLC0415
+    from ..cores.executable import main_program_of  # noqa: PLC0415 - as in import_readers
     from ..extract.bundles import raw_of  # noqa: PLC0415
     from ..extract.reading import read  # noqa: PLC0415
 
@@ -85,7 +141,7 @@ def _read(core: ElfCore, pid: int, bundle: Bundle, files: Files) -> Optional[Mov
     with contextlib.suppress(Exception):  # moving memory may show any defect of the reader; the capture goes on
         reader, _directory = read(core, pid, raw_of(bundle.folder, pid), files, [], True)
         if reader.python:
-            moving = Moving(reader.python)
+            moving = _moving().of(reader.python)
             for interpreter in reader.python.interpreters[:_MOST_INTERPRETERS]:
                 _touch(core, interpreter.address, _INTERPRETER)
         reader.process({})

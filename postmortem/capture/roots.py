@@ -27,7 +27,8 @@ from ..foreign.children import Child, Lost
 from ..foreign.files import pieces
 from ..foreign.root import Root
 from ..memory.procmem import below, root_prefix
-from . import procfs
+from . import procfs, rehearsal
+from .apart import read_apart
 
 if TYPE_CHECKING:
     from ..extract.files import Files, Shelves
@@ -40,6 +41,8 @@ _SPARE_DISK = 256 << 20
 _REMEDY = "analyze it with --sysroot and the files of that root"
 #: For a look at one root: it may never answer.
 _LOOK_S = 2.0
+#: For the stacks of one process's core.
+_READ_S = 10.0
 
 _File = Tuple[int, int]  # device, inode
 
@@ -60,6 +63,7 @@ class Roots:
         self._known: Dict[Tuple[int, ...], _Known] = {}
         self._looker: Optional[Child] = None
         self._shelves: Optional[Shelves] = None
+        self._maker = os.getpid()
 
     def note(self, pid: int, maps: Optional[List[str]]) -> Optional[int]:
         """The number of a process's root; None when it is ours, or may not be looked at. ``maps``: of /proc/PID/maps."""
@@ -105,6 +109,8 @@ class Roots:
 
         if known is None:
             return NO_FILES
+        if self._maker != os.getpid():  # a child has none of its parent's children
+            self._maker, self._shelves, self._looker, self._helpers = os.getpid(), None, None, None
         if self._shelves is None:
             self._shelves = Shelves(self._place, helpers=self._helpers)
         return self._shelves.of(known)
@@ -129,15 +135,18 @@ class Roots:
                 for pid in root.pids:
                     files = self.files(facts.get(pid))
                     copies.take_programs(files, _executed(pid, facts.get(pid, {})), self.files({}))
-                    copies.take_sources(files, self._sources_of(pid, files))
+                    copies.take_sources(files, self._sources_of(pid, facts.get(pid)))
                 copies.tell(step)
 
-    def _sources_of(self, pid: int, files: Files) -> List[str]:
+    def _sources_of(self, pid: int, known: Optional[Mapping[str, Any]]) -> List[str]:
         """The source files that the Python stacks in a process's core name, as it sees them."""
+        rehearsal.import_readers()
         try:
-            return _sources_of(self._bundle, pid, files)
-        except Exception:  # a defect of the reader must not cost the programs
+            until = time.monotonic() + _READ_S
+            found = read_apart(lambda: (_sources_of(self._bundle, pid, self.files(known)), b""), until, self._helpers).value
+        except OSError:  # it is lost: that must not cost the programs
             return []
+        return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
     def close(self) -> None:
         """End the children, give up the roots."""
