@@ -10,6 +10,7 @@ from typing import Any, Dict
 
 from ..foreign.held import Folder
 from .shapes import (
+    MISSING,
     MOST_PID,
     Shape,
     amount,
@@ -40,13 +41,19 @@ def _is_fd(name: str) -> bool:
     return digits(name, MOST_PID) is not None
 
 
+def _rights(value: Any) -> Any:
+    """Nonsense is not as good as missing here: it is no leave to read with our own rights."""
+    found = _IDS(value)
+    return None if found is MISSING else found
+
+
 PROCESS = record(
     pid=_PID, ppid=whole(0, MOST_PID - 1), argv=listed(text), exe=text, cwd=text, comm=text, state=text, pgid=_NUMBER,
     sid=_NUMBER, cgroup=listed(text), start_ticks=whole(), age_s=amount, cpus_allowed=either(text, whole(0, 1 << 20)),
     tracer_pid=_NUMBER, tracer_name=text, uid=whole(0, (1 << 32) - 1), ns_pids=listed(_PID, 64), terminal=_NUMBER,
     foreground=_NUMBER, signals_caught=_WORD, signals_ignored=_WORD, fds=table(text, _is_fd),
     threads=table(record(comm=text, own_tid=_PID), pid_of), maps=listed(text), root=whole(1, 9999), stopped_by=whole(1, 64),
-    rights=null_or(_IDS), reads_all=flag,
+    rights=_rights, reads_all=flag,
 )  # fmt: skip
 
 _CALL = record(nr=whole(), name=text, args=row(*[_WORD] * 6), sp=_WORD, pc=_WORD)
