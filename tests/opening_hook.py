@@ -80,7 +80,7 @@ class _Watch:
             os.close(descriptor)
 
     def _responsible(self, frame: Any) -> Tuple[str, int]:
-        """The innermost module of the package or the tests, or the import system, and its line; "" for the last two."""
+        """The innermost module of the package, and its line; "" when tests, the import system or pytest are further in."""
         while frame is not None:
             name = frame.f_code.co_filename
             if name not in self._modules:
@@ -96,6 +96,8 @@ class _Watch:
             inside = name[len(self._package) + 1 : -len(".py")].replace("/", ".")
             return inside[: -len(".__init__")] if inside.endswith(".__init__") else inside
         if name.startswith((self._tests + "/", "<frozen importlib", "<frozen zipimport")) and name != __file__:
+            return ""
+        if "/site-packages/_pytest/" in name:  # pytest's own doing, though a hook of the plugin is further out
             return ""
         return None
 

@@ -169,7 +169,9 @@ def test_renames_meanwhile_lead_nowhere_else(
     before = descriptors()
     contents = set()
     with Root.at(str(top)) as root:
-        for _ in range(3000):
+        turns = 0
+        while turns < 3000 or "inside" not in contents:
+            turns += 1
             try:
                 descriptor = root.open("a/b/c/../../../../secret")
             except OSError as exc:
@@ -177,8 +179,7 @@ def test_renames_meanwhile_lead_nowhere_else(
                 continue
             contents.add(os.read(descriptor, 9).decode())
             os.close(descriptor)
-    assert "outside" not in contents
-    assert "inside" in contents
+    assert contents <= {"inside", "ENOENT"}
     assert descriptors() == before
 
 
