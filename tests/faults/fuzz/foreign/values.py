@@ -41,10 +41,15 @@ NUMBERS = (
     "2147483648", "4294967295", "9223372036854775807", "9223372036854775808", "18446744073709551615",
     "18446744073709551616", "-9223372036854775809", "1" + "0" * 5000, "100000000", "1e18", "true", "false",
 )  # fmt: skip
+INTEGERS = (
+    "-1", "0", "1", "2", "7", "255", "65536", "2147483647", "4294967296", "9223372036854775807", "9223372036854775808",
+    "18446744073709551615", "-9223372036854775808", "100000000", "-2147483648", "1000000000000",
+)  # fmt: skip
+FLOATS = ("0.0", "-0.0", "-1.5", "1e308", "-1e308", "5e-324", "1e18", "1e-9", "86400.0", "1e300", "0", "-7", "9007199254740993")
 TEXTS = (
     "", "²", "٣", "\ud800", "\udcff", "\0", "x" * 100_000, "\x1b[2J\x07\x9b", "\r\n##vso[task.complete]", "../../../etc/passwd",
     "/etc/shadow", "/proc/self/mem", "/dev/zero", "1" * 5000, " 7", "+7", "1_000", "-5", "0x10", "<script>alert(1)</script>",
-    "\u202e", "‮\u2028", "%s%n{0}", "NaN", "R", "python", "native", "]]>", "&#0;", "a\nb", "~" * 3000 + "/", "\uffff\ufffe",
+    "\u202e", "\u202e\u2028", "%s%n{0}", "NaN", "R", "python", "native", "]]>", "&#0;", "a\nb", "~" * 3000 + "/", "\uffff\ufffe",
 )  # fmt: skip
 _DEEP = (20, 500, 5_000, 100_000)
 _MANY, _MOST = 1000, 300_000  # times; nodes that a list may become
@@ -114,7 +119,9 @@ class Document:
         return place, self.rng.choice(self.places[place]) if places else None
 
     def absurd(self, like: Any) -> Any:
-        """A value that should not be there; of the same type as often as not."""
+        """A value that should not be there; of the same type as often as not: what checks types lets that through."""
+        if self.rng.random() < 0.6 and like is not None:
+            return self._of_the_same_type(like)
         choice = self.rng.randrange(10)
         if choice <= 2 or (choice <= 4 and isinstance(like, Raw)):
             return Raw(self.rng.choice(NUMBERS))
@@ -124,6 +131,15 @@ class Document:
             (None, True, False, [], Pairs(), [[]], [None], Pairs([("", None)]), Pairs([("kind", "python")]), ["x"] * 6,
              self._elsewhere(), self._elsewhere(), _nested(self.rng))
         )  # fmt: skip
+
+    def _of_the_same_type(self, like: Any) -> Any:
+        if isinstance(like, Raw):
+            return Raw(self.rng.choice(INTEGERS if like.text.lstrip("-").isdecimal() else FLOATS))
+        if isinstance(like, bool):
+            return not like
+        if isinstance(like, str):
+            return self.rng.choice(TEXTS)
+        return Pairs() if isinstance(like, Pairs) else self.rng.choice(([], like * 2, like[::-1], like[:1] * 2))
 
     def _elsewhere(self) -> Raw:
         return Raw(text(self._any()[1].value).decode("utf-8", "surrogatepass"))  # a copy: it may hold what it is put into
@@ -209,7 +225,7 @@ class Document:
         value = self.rng.choice(self.places[place]).value
         times = min(_MANY, _MOST // max(1, _size(value)))
         if isinstance(value, Pairs):
-            key, item = self.rng.choice(value)
+            _key, item = self.rng.choice(value)
             value += [(str(number + 2), item) for number in range(times)]
         else:
             value *= max(1, times)
