@@ -6,14 +6,14 @@ a million digits is a number that nothing here can be.
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Optional, Union
 
 #: The largest number that any field of the kernel's has, and how many digits that is.
 MOST = (1 << 64) - 1
 _MOST_DIGITS = 20
 
 
-def is_decimal(text: str) -> bool:
+def is_decimal(text: Union[str, bytes]) -> bool:
     """Whether a text is nothing but ASCII digits, and no more of them than a number of 64 bits has."""
     return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 

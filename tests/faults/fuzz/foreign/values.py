@@ -52,7 +52,8 @@ TEXTS = (
     "\u202e", "\u202e\u2028", "%s%n{0}", "NaN", "R", "python", "native", "]]>", "&#0;", "a\nb", "~" * 3000 + "/", "\uffff\ufffe",
 )  # fmt: skip
 _DEEP = (20, 500, 5_000, 100_000)
-_MANY, _MOST = 1000, 300_000  # times; nodes that a list may become
+#: Times that a list gets longer; values that one place may get anew; characters that a list may become.
+_MANY, _MOST, _LONGEST = 1000, 300_000, 12 << 20
 
 
 def parsed(data: bytes) -> Any:
@@ -218,17 +219,19 @@ class Document:
 
     def thousandfold(self) -> str:
         """A list a thousand times as long, its items the same; or a table with a thousand keys."""
-        places = sorted(p for p, several in self.places.items() if isinstance(several[0].value, list) and several[0].value)
+        lists = {p: [s.value for s in several if isinstance(s.value, list) and s.value] for p, several in self.places.items()}
+        places = sorted(p for p, several in lists.items() if several)
         if not places:
             return self.replace()
         place = self.rng.choice(places)
-        value = self.rng.choice(self.places[place]).value
-        times = min(_MANY, _MOST // max(1, _size(value)))
+        value = self.rng.choice(lists[place])
+        item = self.rng.choice(value)
+        written = text(item[1] if isinstance(value, Pairs) else item).decode("utf-8", "surrogatepass")
+        times = min(_MANY * len(value), _LONGEST // (len(written) + 1))
         if isinstance(value, Pairs):
-            _key, item = self.rng.choice(value)
-            value += [(str(number + 2), item) for number in range(times)]
+            value += [(str(number + 2), Raw(written)) for number in range(times)]
         else:
-            value *= max(1, times)
+            value += [Raw(written)] * times
         return place
 
 
