@@ -24,7 +24,7 @@ def plain() -> Plain:
 
 
 def refused(value: Plain) -> str:
-    with pytest.raises(ValueError, match="not readable as postmortem.evidence/1: ") as caught:
+    with pytest.raises(ValueError, match=r"not readable as postmortem\.evidence/1: ") as caught:
         decode(json.dumps(value).encode())
     return str(caught.value)
 
@@ -38,7 +38,9 @@ def test_what_is_usable_is_read() -> None:
 
 
 @pytest.mark.parametrize("number", [1 << 64, -(1 << 63) - 1, 10**400])
-@pytest.mark.parametrize("path", [("pid",), ("threads", 0, "tid"), ("threads", 0, "stack", 0, "line"), ("resources", 0, "waiters", 0)])
+@pytest.mark.parametrize(
+    "path", [("pid",), ("threads", 0, "tid"), ("threads", 0, "stack", 0, "line"), ("resources", 0, "waiters", 0)]
+)
 def test_integers_have_64_bits(number: int, path: List[Any]) -> None:
     """Wherever they stand: ids, lines, entries of lists."""
     value = plain()

@@ -9,7 +9,7 @@ import random
 import struct
 import zlib
 from functools import lru_cache
-from typing import Dict, List, NamedTuple, Tuple
+from typing import Callable, Dict, List, NamedTuple, Tuple
 
 _LOCAL = struct.Struct("<4s5H3L2H")
 _CENTRAL = struct.Struct("<4s6H3L5H2L")
@@ -65,45 +65,55 @@ def damaged(files: Dict[str, bytes], rng: random.Random) -> Tuple[bytes, str]:
     entries = [entry(name, data) for name, data in files.items()]
     end, said = (0, 0, 0, 0), []
     for _ in range(rng.choice((1, 1, 2))):
-        way = rng.randrange(12)
         at = rng.randrange(len(entries))
-        chosen = entries[at]
-        if way == 0:
-            chosen = chosen._replace(name=rng.choice(_names(chosen.name)))
-        elif way == 1:
-            chosen = chosen._replace(mode=rng.choice((_LINK, _FIFO, 0o020666, 0o060666, 0o140777, 0o040755, 0, 0o177777)))
-        elif way == 2:
-            chosen = chosen._replace(size=rng.choice((*_EXTREMES, chosen.size + 1, max(0, chosen.size - 1))))
-        elif way == 3:
-            chosen = chosen._replace(stored=rng.choice((*_EXTREMES, chosen.stored + 1, max(0, chosen.stored - 1))))
-        elif way == 4:
-            chosen = chosen._replace(method=rng.choice((0, 1, 6, 9, 12, 14, 93, 95, 99, 0xFFFF)))
-        elif way == 5:
-            chosen = chosen._replace(flags=rng.choice((0x801, 0x809, 0, 0x20, 0x40, 0x2000, 0xFFFF)))
-        elif way == 6:
-            chosen = chosen._replace(crc=rng.getrandbits(32))
-        elif way == 7:
-            entries.append(chosen._replace(shared=rng.choice((-1, at))))  # twice, and overlapping
-        elif way == 8:
-            many = rng.choice((100, 25_000, 70_000))
-            entries += [Entry(b"%d/raw/%d" % (at, n), b"", 0, 0, 0, 0, shared=rng.choice((-1, 0))) for n in range(many)]
-        elif way == 9:
-            end = (*rng.choices((0, 0, 1, -1, 1000, 0xFFFF), k=2), *rng.choices((0, 0, 1, -1, 46, 1 << 31), k=2))  # type: ignore[assignment]
-        elif way == 10 and rng.random() < 0.3:
-            packed = bomb()
-            chosen = Entry(chosen.name, packed, 0, BOMB & 0xFFFFFFFF, len(packed))
+        name = entries[at].name
+        way = rng.choice((*sorted(_ONE), "again", "many", "end", "packed"))
+        if way == "again":  # twice, and overlapping
+            entries.append(entries[at]._replace(shared=rng.choice((-1, at))))
+        elif way == "many":
+            entries += _many(at, rng)
+        elif way == "end":
+            end = (*rng.choices(_COUNTS, k=2), *rng.choices(_SIZES, k=2))  # type: ignore[assignment]
+        elif way == "packed":
+            entries[at] = _flipped(entries[at], rng)
         else:
-            packed = bytearray(chosen.packed)
-            for _ in range(rng.choice((1, 5)) if packed else 0):
-                packed[rng.randrange(len(packed))] = rng.getrandbits(8)
-            chosen = chosen._replace(packed=bytes(packed))
-        entries[at] = chosen
-        said.append(f"{way} of {chosen.name[:40]!r}")
+            field, value = _ONE[way](entries[at], rng)
+            entries[at] = entries[at]._replace(**{field: value})
+        said.append(f"{way} of {name[:40]!r}")
+    if rng.random() < 0.02:
+        entries[0] = Entry(entries[0].name, bomb(), 0, BOMB, len(bomb()))
+        said.append("a bomb")
     data = written(entries, end)
     if rng.random() < 0.15:
         cut = rng.randrange(len(data))
         return data[:cut], f"{', '.join(said)}, ends at {cut}"
     return data, ", ".join(said)
+
+
+#: What a field of one entry may say instead.
+_ONE: Dict[str, Callable[[Entry, random.Random], Tuple[str, object]]] = {
+    "name": lambda one, rng: ("name", rng.choice(_names(one.name))),
+    "mode": lambda _, rng: ("mode", rng.choice((_LINK, _FIFO, 0o020666, 0o060666, 0o140777, 0o040755, 0, 0o177777))),
+    "size": lambda one, rng: ("size", rng.choice((*_EXTREMES, one.size + 1, max(0, one.size - 1)))),
+    "stored": lambda one, rng: ("stored", rng.choice((*_EXTREMES, one.stored + 1, max(0, one.stored - 1)))),
+    "method": lambda _, rng: ("method", rng.choice((0, 1, 6, 9, 12, 14, 93, 95, 99, 0xFFFF))),
+    "flags": lambda _, rng: ("flags", rng.choice((0x801, 0x809, 0, 0x20, 0x40, 0x2000, 0xFFFF))),
+    "checksum": lambda _, rng: ("crc", rng.getrandbits(32)),
+}
+#: What is added to the end record's counts, and to the directory's size and offset.
+_COUNTS, _SIZES = (0, 0, 1, -1, 1000, 0xFFFF), (0, 0, 1, -1, 46, 1 << 31)
+
+
+def _many(at: int, rng: random.Random) -> List[Entry]:
+    shared = rng.choice((-1, 0))
+    return [Entry(b"%d/raw/%d" % (at, n), b"", 0, 0, 0, 0, shared=shared) for n in range(rng.choice((100, 25_000, 70_000)))]
+
+
+def _flipped(one: Entry, rng: random.Random) -> Entry:
+    packed = bytearray(one.packed)
+    for _ in range(rng.choice((1, 5)) if packed else 0):
+        packed[rng.randrange(len(packed))] = rng.getrandbits(8)
+    return one._replace(packed=bytes(packed))
 
 
 def _names(name: bytes) -> Tuple[bytes, ...]:
