@@ -14,9 +14,9 @@ import pytest
 
 from postmortem import cli, pipeline
 
-from .fuzz.foreign import campaign, inputs
+from .fuzz.foreign import archives, campaign, inputs
 from .fuzz.foreign.cases import SECONDS, Limits, run
-from .fuzz.foreign.clean import Clean, NotTaken
+from .fuzz.foreign.clean import Clean, NotTaken, zip_files
 from .fuzz.foreign.inputs import Input, Node
 from .fuzz.foreign.mutations import KINDS, damaged
 
@@ -60,9 +60,7 @@ def test_what_is_damaged_was_readable(kind: str, clean: Clean, tmp_path: Path) -
 
 
 def _zipped(given: Input) -> Input:
-    from .fuzz.foreign import archives, clean as cleans  # noqa: PLC0415
-
-    packed = archives.written([archives.entry(*one) for one in cleans.zip_files(given).items()])
+    packed = archives.written([archives.entry(*one) for one in zip_files(given).items()])
     return Input("zip", given.target, {}, []).with_file(given.target, packed)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, Callable, Dict, List
 
 import pytest
 
+from postmortem import pipeline
 from postmortem.evidence import Evidence, Process, PythonFrame, Resource, Task, Thread, Trigger, decode, encode, usable
 
 Plain = Dict[str, Any]
@@ -102,3 +104,18 @@ def test_another_schema_is_named() -> None:
     value = {**plain(), "schema": "postmortem.evidence/7"}
     with pytest.raises(ValueError, match=r"written as 'postmortem.evidence/7', this version reads postmortem.evidence/1"):
         decode(json.dumps(value).encode())
+
+
+@pytest.mark.parametrize("content", [b"{", b'{"trigger": {"kind": 7}}', b"\xff"])
+def test_a_bundle_says_that_its_evidence_is_not_usable(content: bytes, tmp_path: Path) -> None:
+    """The report is made of what else is there, and a gap names the file, the reason and the remedy."""
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "manifest.json").write_bytes(b'{"processes": []}')
+    (tmp_path / "evidence.json").write_bytes(content)
+    for found, _diagnosis in (pipeline.load_bundle(tmp_path), pipeline.analyze_target(str(tmp_path))):
+        (gap,) = [gap for gap in found.gaps if gap.subject == "evidence.json"]
+        assert gap.reason.startswith("it is not usable: ")
+        assert gap.remedy
+    (tmp_path / "evidence.json").unlink()
+    found, _diagnosis = pipeline.load_bundle(tmp_path)
+    assert not [gap for gap in found.gaps if gap.subject == "evidence.json"]

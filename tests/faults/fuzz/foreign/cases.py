@@ -33,8 +33,10 @@ _STATUSES = {"analyze": (0, 1), "report": (0, 1), "strip": (0, 1)}
 #: What is printed when something went wrong that nobody foresaw.
 _DEFECTS = ("Traceback (most recent call last)", "a defect of postmortem")
 _JOURNALCTL = """#!/bin/sh
-case "$*" in *--cursor*) exec /bin/cat "$FUZZ_INPUT/journal-core";; *) exec /bin/cat "$FUZZ_INPUT/journal";; esac
+case "$*" in *--cursor*) exec /bin/cat '{0}/journal-core';; *) exec /bin/cat '{0}/journal';; esac
 """
+#: Formats that draw what was sampled: of a core there is nothing.
+_SAMPLED = ("speedscope", "collapsed")
 
 
 class Outcome(NamedTuple):
@@ -65,7 +67,7 @@ def run(given: Input, limits: Limits = Limits(), coverage: Optional[Path] = None
         for name in ("input", "tmp", "home", "out", "bin"):
             (place / name).mkdir()
         script = place / "bin" / "journalctl"
-        script.write_text(_JOURNALCTL)
+        script.write_text(_JOURNALCTL.format(place / "input"))
         script.chmod(0o755)
         lay_out(given, place / "input")
         return [_run(words, place, limits, coverage) for words in _commands(given)]
@@ -84,9 +86,11 @@ def _warm_up() -> None:
 
 def _commands(given: Input) -> List[List[str]]:
     """Every way to read it, with every format; the first format goes to stdout."""
-    files = [f"--report=../out/{{}}{known.suffix}" for known in report.FORMATS.values() if known.suffix]
-    first = list(report.FORMATS)[len(repr(given.said)) % len(report.FORMATS)]
-    if given.kind in ("apport", "abrt", "journal", "compressed"):
+    lone = given.kind in ("apport", "abrt", "journal", "compressed")
+    formats = [known for name, known in report.FORMATS.items() if not lone or name not in _SAMPLED]
+    files = [f"--report=../out/{{}}{known.suffix}" for known in formats if known.suffix]
+    first = formats[len(repr(given.said)) % len(formats)].name
+    if lone:
         return [["analyze", given.target, "-f", first, *(name.format("analyzed") for name in files)]]
     found = [
         ["analyze", given.target, "-f", "json"],
@@ -216,7 +220,7 @@ def _redirect(place: Path, streams: Dict[str, Path]) -> None:
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     os.environ.update({
         "POSTMORTEM_DEBUG": "1", "POSTMORTEM_GDB": "/nonexistent/gdb", "TMPDIR": str(place / "tmp"), "HOME": str(place / "home"),
-        "FUZZ_INPUT": str(place / "input"), "PATH": f"{place / 'bin'}:{os.environ['PATH']}",
+        "PATH": f"{place / 'bin'}:{os.environ['PATH']}",
     })  # fmt: skip
     tempfile.tempdir = None
 

@@ -103,7 +103,8 @@ class Clean:
     def _abrt(self, number: int) -> Input:
         items = {
             "analyzer": b"CCpp", "type": b"CCpp", "reason": b"python3 killed by SIGSEGV", "time": b"1769860800", "pid": b"7",
-            "rootdir": b"/nowhere", "global_pid": b"4711", "executable": b"/usr/bin/python3.11", "cmdline": b"python3 /srv/tide.py",
+            "rootdir": b"/nowhere", "global_pid": b"4711", "executable": b"/usr/bin/python3.11",
+            "cmdline": b"python3 /srv/tide.py",
             "hostname": b"ada", "container_id": b"0123456789abcdef", "uid": b"1000",
         }  # fmt: skip
         made = Input("abrt", "ccpp", {}, [])
@@ -121,7 +122,7 @@ class Clean:
             _name, pack = _packers()[number % len(_packers())]
             made = made.with_file("core.zst", pack(small_core()))
         elif number % 4 < 3:
-            made = made.with_file("journal-core", export([{"__CURSOR": "s=1", "COREDUMP": gzip.compress(small_core(), mtime=0)}]))
+            made = made.with_file("journal-core", export([{"__CURSOR": "s=1", "COREDUMP": small_core()}]))
         several = [newest, crashed(2, COREDUMP_UNIT="web.service", COREDUMP_ROOT="/nowhere"), crashed(1)]
         return made.with_file("journal", export(several))
 
