@@ -4,7 +4,7 @@
 #   make test                  run all tests           make test ARGS='-k report'
 #   make interpreters          find or set up every CPython that the tests run on, outside the tree (4 minutes, once)
 #   make lint                  ruff and mypy
-#   make fuzz                  10,000 damaged cores      make fuzz ARGS='--count 500 --python 3.12'
+#   make fuzz                  10,000 damaged cores      make fuzz ARGS='--count 500 --python 3.12'; bundles: ARGS=--bundles
 #   make kills                 captures and targets killed, jobs cancelled, 200 times each    make kills ARGS='--count 20'
 #   make bench-quick           ratios of pause, stacks, start, report and verdict, in two minutes
 #   make bench                 full stacks beside pystack's

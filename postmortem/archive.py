@@ -11,6 +11,7 @@ import os
 import shutil
 import stat
 import zipfile
+import zlib
 from pathlib import Path
 from typing import BinaryIO, List, Optional, Set
 
@@ -55,6 +56,7 @@ class Unpacked:
             EOFError,
             ValueError,
             ArithmeticError,
+            zlib.error,
         ) as exc:
             self.close()
             reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else exc

@@ -22,12 +22,14 @@ from .archive import Unpacked
 from .errors import CaptureFailed, NotABundle, PostmortemError
 from .foreign import strictjson
 from .foreign.held import Folder
+from .foreign.numbers import decimal
 from .foreign.ways import Unsafe
 
 SCHEMA = "postmortem.manifest/1"
 MANIFEST = "manifest.json"
 #: Bytes of a JSON file: the largest that captures of thousands of threads have written had a tenth of it.
 MAX_JSON = 256 << 20
+_MOST_PID = (1 << 22) - 1  # PID_MAX_LIMIT of Linux
 _ELSEWHERE = "choose another place with -o DIR"
 
 
@@ -235,7 +237,7 @@ def core_name(pid: int) -> str:
 
 def _number(name: str) -> int:
     """The number that a file is named after; 0 for any other name."""
-    return int(name) if name.isascii() and name.isdigit() and len(name) < 10 else 0
+    return decimal(name, _MOST_PID) or 0
 
 
 def _opened(path: Path) -> Bundle:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Dict, Iterator, Optional, Sequence, TextIO, Tuple
 
 from . import __version__, evidence, publish, report
-from .bundle import MAX_JSON, Bundle
+from .bundle import Bundle
 from .cores import stores
 from .cores.executable import take_executable
 from .cores.unpacked import compressed, unpacked
@@ -84,10 +84,11 @@ def _from_compressed(
 def load_bundle(path: Path, *, with_locals: bool = False) -> Tuple[Evidence, Diagnosis]:
     """The diagnosis of a bundle from the evidence recorded in it; extracted anew when there is none."""
     with Bundle.open(path) as bundle:
-        recorded = _recorded(bundle)
+        recorded, damaged = _recorded(bundle)
         found = recorded
         if found is None:
             found = _from_bundle(bundle, How(with_locals=with_locals))
+            found = evidence.replace(found, gaps=(*damaged, *found.gaps))
         found = _as_asked(found, bundle, with_locals, unread="`report` reads no cores")
         return _as_captured(bundle, recorded, _classified(found))
 
@@ -113,8 +114,9 @@ def _analyze_bundle(
     """Extracted anew where the files that the cores need are here; otherwise from the recorded evidence, which is kept as
     well when it knows more than what can be extracted here."""
     with Bundle.open(path) as bundle:
-        recorded = _recorded(bundle)
+        recorded, damaged = _recorded(bundle)
         found = _evidence_of(bundle, recorded, exe, sysroot, progress, with_locals)
+        found = evidence.replace(found, gaps=(*damaged, *found.gaps))
         return _as_captured(bundle, recorded, _classified(found))
 
 
@@ -197,13 +199,17 @@ def _sources(old: Dict[str, Dict[int, str]], new: Dict[str, Dict[int, str]]) -> 
     return {file: {**new.get(file, {}), **old.get(file, {})} for file in sorted({*old, *new})}
 
 
-def _recorded(bundle: Bundle) -> Optional[Evidence]:
-    """``evidence.json`` of a bundle; None when the capture was cut short before it, or it is damaged. Versions before
-    this one may have written secrets into it."""
+def _recorded(bundle: Bundle) -> Tuple[Optional[Evidence], Tuple[Gap, ...]]:
+    """``evidence.json`` of a bundle; None when the capture was cut short before it, or it is damaged, which is a gap.
+    Versions before this one may have written secrets into it."""
     try:
-        return discreet(evidence.decode(bundle.folder.read("evidence.json", MAX_JSON)))
-    except (OSError, ValueError):
-        return None
+        return discreet(evidence.decode(bundle.folder.read("evidence.json", evidence.MOST_BYTES))), ()
+    except FileNotFoundError:
+        return None, ()
+    except (OSError, ValueError) as exc:
+        reason = f"it is not usable: {exc.strerror if isinstance(exc, OSError) else exc}"
+        remedy = "copy the bundle again from its machine; this report is made of its raw facts and cores"
+        return None, (Gap("bundle", "evidence.json", reason, remedy),)
 
 
 def _files_at_hand(bundle: Bundle, exe: Optional[Path], sysroot: Optional[Path]) -> bool:

@@ -23,6 +23,8 @@ import os
 import time
 from typing import Dict, NamedTuple, Optional, Set
 
+from .foreign.numbers import is_decimal
+
 #: A CPU is free when so much of it was idle lately.
 FREE_SHARE = 0.5
 #: How long the CPUs are looked at; /proc/stat counts in hundredths of a second.
@@ -85,6 +87,6 @@ def _idle_ticks() -> Dict[int, int]:
         with open("/proc/stat", "rb") as stream:
             lines = [line.split() for line in stream if line.startswith(b"cpu")]
         rows = {line[0][3:]: sum(map(int, line[4:6])) for line in lines}
-        return {int(cpu): ticks for cpu, ticks in rows.items() if cpu.isdigit()}
+        return {int(cpu): ticks for cpu, ticks in rows.items() if is_decimal(cpu)}
     except (OSError, ValueError):
         return {}

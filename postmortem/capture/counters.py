@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import Dict, NamedTuple, Optional, Tuple
 
+from ..foreign.numbers import is_decimal
 from . import procfs
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -110,7 +111,7 @@ def minus(after: Optional[float], before: Optional[float]) -> Optional[float]:
 
 def _switches(status: bytes) -> Tuple[Optional[int], Optional[int]]:
     fields = status[status.rfind(_SWITCHES) :].split()
-    if len(fields) < 4 or fields[0] != _SWITCHES.strip() or not (fields[1].isdigit() and fields[3].isdigit()):
+    if len(fields) < 4 or fields[0] != _SWITCHES.strip() or not (is_decimal(fields[1]) and is_decimal(fields[3])):
         return None, None
     return int(fields[1]), int(fields[3])
 

@@ -9,6 +9,7 @@ import os
 import re
 from typing import Any, Dict, List, Optional
 
+from ..foreign.numbers import is_decimal
 from ..foreign.rights import as_json, of_status, overrides
 from . import procfs
 
@@ -100,11 +101,11 @@ def _status(path: str) -> Dict[str, str]:
 def _number(status: Dict[str, str], key: str) -> Optional[int]:
     """The first of a row's numbers: of the four user ids the real one."""
     words = status.get(key, "").split()
-    return int(words[0]) if words and words[0].isdigit() else None
+    return int(words[0]) if words and is_decimal(words[0]) else None
 
 
 def _numbers(status: Dict[str, str], key: str) -> List[int]:
-    return [int(word) for word in status.get(key, "").split() if word.isdigit()]
+    return [int(word) for word in status.get(key, "").split() if is_decimal(word)]
 
 
 def _name(pid: Optional[int]) -> Optional[str]:
@@ -143,7 +144,7 @@ def is_python(facts: Dict[str, Any]) -> bool:
 def descriptors(path: str) -> Optional[Dict[str, str]]:
     """Descriptor → what it is, as the links in ``path``/fd say; None when they may not be read."""
     try:
-        names = sorted((n for n in os.listdir(f"{path}/fd") if n.isdigit()), key=int)
+        names = sorted((n for n in os.listdir(f"{path}/fd") if is_decimal(n)), key=int)
     except OSError:
         return None
     links = ((name, _link(f"{path}/fd/{name}")) for name in names[:MOST_DESCRIPTORS])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from ..foreign.numbers import is_decimal
 from . import procfs
 
 _MOST_WATCHED = 4096  # descriptors of one epoll
@@ -70,7 +71,7 @@ def parse(text: str) -> FdInfo:
         key, _colon, value = row.partition(":")
         if key == "tfd":
             words = value.split()
-            if len(words) >= 3 and words[0].isdigit() and len(watched) < _MOST_WATCHED:
+            if len(words) >= 3 and is_decimal(words[0]) and len(watched) < _MOST_WATCHED:
                 watched.append((int(words[0]), int(words[2], 16)))
         elif key == "lock":
             locks.append(value.strip())

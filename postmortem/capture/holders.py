@@ -15,6 +15,7 @@ import os
 import time
 from typing import Any, Collection, Dict, List, Optional, Set
 
+from ..foreign.numbers import is_decimal
 from . import fdinfo, procfs
 
 #: Seconds for all of it. 250 processes with 2,000 descriptors take 10 ms.
@@ -43,7 +44,7 @@ class Holders:
             return
         until = time.monotonic() + seconds
         own = {*self._members, os.getpid()}
-        pids = sorted((int(n) for n in os.listdir(self._proc) if n.isdigit() and int(n) not in own), reverse=True)
+        pids = sorted((int(n) for n in os.listdir(self._proc) if is_decimal(n) and int(n) not in own), reverse=True)
         for number, pid in enumerate(pids):
             if time.monotonic() > until:
                 self._not_looked_at = len(pids) - number

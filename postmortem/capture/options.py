@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 
 from ..errors import UsageError
+from ..foreign.numbers import is_decimal
 
 TYPE_CHECKING = False  # typing itself takes milliseconds to import
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _real_time(base: object, offset: str) -> int:
 
 def _whole(text: str) -> int:
     """A number in the digits 0 to 9; -1 for what is none, or for nothing that there is."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER else -1
+    return int(text) if is_decimal(text) and len(text) <= _LONGEST_NUMBER else -1
 
 
 def some_text(text: str) -> str:

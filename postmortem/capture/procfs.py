@@ -13,6 +13,7 @@ import os
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from .. import syscalls
+from ..foreign.numbers import is_decimal
 
 _CHUNK = 1 << 16
 _LARGEST = 64 << 20
@@ -114,7 +115,7 @@ def status(path: str) -> Dict[str, str]:
 
 def threads(pid: int) -> List[int]:
     """The thread ids, the leader first. Raises OSError when the process is gone."""
-    tids = sorted(int(name) for name in os.listdir(f"/proc/{pid}/task") if name.isdigit())
+    tids = sorted(int(name) for name in os.listdir(f"/proc/{pid}/task") if is_decimal(name))
     if pid in tids:
         tids.remove(pid)
         tids.insert(0, pid)

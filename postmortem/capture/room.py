@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Iterator, Optional
 
 from ..errors import CaptureFailed
+from ..foreign.numbers import is_decimal
 from . import procfs
 
 #: Up to so much is held in memory while a tree is stopped.
@@ -64,7 +65,7 @@ def _left_in_cgroups(root: Path) -> Iterator[int]:
         else:
             continue
         most, used = _text(folder / limit).strip(), _text(folder / usage).strip()
-        if most.isdigit() and used.isdigit():
+        if is_decimal(most) and is_decimal(used):
             yield int(most) - int(used)
 
 

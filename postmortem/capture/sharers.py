@@ -13,6 +13,7 @@ import os
 import time
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Set
 
+from ..foreign.numbers import is_decimal
 from . import procfs
 
 #: Seconds for all of it.
@@ -41,7 +42,7 @@ def sharers_json(root: int, maps: Mapping[int, Optional[List[str]]], proc: str =
     beyond: Dict[str, List[int]] = {}
     unread = not_looked_at = 0
     until, began = time.monotonic() + MOST_S, _start(f"{proc}/{root}")
-    pids = sorted(int(n) for n in os.listdir(proc) if n.isdigit() and int(n) not in maps and int(n) != os.getpid())
+    pids = sorted(int(n) for n in os.listdir(proc) if is_decimal(n) and int(n) not in maps and int(n) != os.getpid())
     for number, pid in enumerate(pids):
         if time.monotonic() > until:
             not_looked_at = len(pids) - number

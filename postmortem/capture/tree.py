@@ -13,6 +13,7 @@ import functools
 import os
 from typing import Collection, Dict, Iterable, List, NamedTuple, Optional, Set
 
+from ..foreign.numbers import is_decimal
 from . import procfs
 
 
@@ -77,7 +78,7 @@ class Tree:
 
     def _listed(self) -> Dict[int, int]:
         with os.scandir(self._proc) as entries:
-            return {int(entry.name): entry.inode() for entry in entries if entry.name.isdigit()}
+            return {int(entry.name): entry.inode() for entry in entries if is_decimal(entry.name)}
 
     def _read(self, inodes: Dict[int, int]) -> Dict[int, Member]:
         wanted = (pid for pid, inode in inodes.items() if self._outside.get(pid) != inode)
@@ -191,7 +192,7 @@ def children_of(pid: int) -> List[int]:
 
 
 def _pids() -> List[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [int(name) for name in os.listdir("/proc") if is_decimal(name)]
 
 
 def _has_live_threads(pid: int) -> bool:

@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Set, Tuple
 
-from ..evidence import Evidence
+from ..evidence import Evidence, replace
 from ..findings import CONFIDENCES, Abstained, Diagnosis, Finding, RuledOut
 from . import patterns as _patterns
 from .fixed_in import fixes
@@ -25,6 +25,10 @@ from .view import View
 
 #: Reasons kept of one pattern that is ruled out.
 _RULED_OUT = 3
+#: Matches of one pattern that are asked for: nobody reads more, and each may cost as much as there are threads.
+_MOST_MATCHES = 300
+#: Victims of all findings together, the first findings' first; and of one in any case.
+_MOST_VICTIMS, _FEW_VICTIMS = 20_000, 20
 
 
 @dataclass(frozen=True)
@@ -64,15 +68,19 @@ def classify(evidence: Evidence) -> Diagnosis:
     abstained: List[Abstained] = []
     ruled_out: List[RuledOut] = []
     for rule in all_patterns():
+        found = 0
         for answer in rule.match(view):
             if isinstance(answer, Match):
                 matches.append((rule.pattern, answer))
+                found += 1
+                if found == _MOST_MATCHES:
+                    break
             elif isinstance(answer, No):
                 ruled_out.append(RuledOut(rule.id, answer.because))
             elif isinstance(answer, CannotTell):
                 abstained.append(Abstained(rule.id, answer.missing))
     matches = [(pattern, unless_held(view, pattern.id, match)) for pattern, match in matches]
-    findings = [_finding(evidence, pattern, match, matches) for pattern, match in _ranked(matches)]
+    findings = _shortened([_finding(evidence, pattern, match, matches) for pattern, match in _ranked(matches)])
     leading = findings[0] if findings else None
     return Diagnosis(
         verdict=leading.pattern if leading else None,
@@ -81,6 +89,18 @@ def classify(evidence: Evidence) -> Diagnosis:
         abstained=tuple(dict.fromkeys(abstained)),
         ruled_out=_few_of_each(ruled_out),
     )
+
+
+def _shortened(findings: List[Finding]) -> List[Finding]:
+    """Where everybody waits for everybody, each finding names all the others: those of the first findings are kept."""
+    left, found = _MOST_VICTIMS, []
+    for finding in findings:
+        most = max(_FEW_VICTIMS, left)
+        more = len(finding.victims) - most
+        told = (*finding.evidence, *((f"{more} more suffer from it",) if more > 0 else ()))
+        found.append(replace(finding, victims=finding.victims[:most], evidence=told) if more > 0 else finding)
+        left -= min(most, len(finding.victims))
+    return found
 
 
 def _few_of_each(ruled_out: List[RuledOut]) -> Tuple[RuledOut, ...]:

@@ -45,11 +45,11 @@ def wanted(view: View, kinds: Collection[str]) -> Iterator[Tuple[Process, Resour
             if lock.kind == "shared-semaphore" and lock.key and lock.kind in kinds:
                 shared.setdefault(lock.key, []).append((process, lock))
             elif lock.kind in kinds and lock.waiters:
-                yield process, lock, [t for t in process.threads if t.tid in lock.waiters], [process]
+                yield process, lock, view.threads(process, lock.waiters), [process]
     for several in shared.values():
         if all(lock.owner_pid is None and lock.owner_tid is None for _process, lock in several):
             continue  # nobody holds it: a semaphore that a Condition or a Barrier is made of
-        waiters = [t for process, lock in several for t in process.threads if t.tid in lock.waiters]
+        waiters = [t for process, lock in several for t in view.threads(process, lock.waiters)]
         yield (*several[0], waiters, [process for process, _lock in several])
 
 

@@ -25,6 +25,7 @@ class View:
         self.processes = evidence.processes
         self.by_pid: Dict[int, Process] = {p.pid: p for p in evidence.processes}
         self.window = evidence.window_s
+        self._tables: Dict[int, Dict[int, int]] = {}  # by the process, which the evidence keeps
         #: What several patterns ask for, by whoever answers it.
         self.remembered: Dict[object, object] = {}
 
@@ -96,9 +97,25 @@ class View:
 
     # ------------------------------------------------------------------ threads
 
-    @staticmethod
-    def thread(process: Process, tid: Optional[int]) -> Optional[Thread]:
-        return next((t for t in process.threads if t.tid == tid), None)
+    def thread(self, process: Process, tid: Optional[int]) -> Optional[Thread]:
+        """The thread of that number; None without one."""
+        found = self._rows(process).get(tid) if tid is not None else None
+        return process.threads[found] if found is not None else None
+
+    def threads(self, process: Process, tids: Iterable[int]) -> List[Thread]:
+        """Those of these numbers that the process has, in its own order."""
+        rows = self._rows(process)
+        return [process.threads[row] for row in sorted({rows[tid] for tid in tids if tid in rows})]
+
+    def _rows(self, process: Process) -> Dict[int, int]:
+        """Thread → its index in the process's table."""
+        rows = self._tables.get(id(process))
+        if rows is None:
+            rows = {}
+            for row, thread in enumerate(process.threads):
+                rows.setdefault(thread.tid, row)
+            self._tables[id(process)] = rows
+        return rows
 
     @staticmethod
     def main(process: Process) -> Optional[Thread]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..foreign.numbers import is_decimal
 from ..memory import Fault
 from .attributes import attribute
 from .executors import work_item
@@ -163,7 +164,7 @@ def _worker(objects: Objects, process: int) -> Worker:
 def number_of(worker: Worker) -> Optional[int]:
     """Processes are numbered as they are made, and named by that: ``ForkPoolWorker-4`` (BaseProcess.__init__)."""
     tail = (worker.name or "").rpartition("-")[2]
-    return int(tail) if tail.isdigit() and len(tail) < 10 else None
+    return int(tail) if is_decimal(tail) and len(tail) < 10 else None
 
 
 def started_process(frames: Frames, stack: Sequence[Frame]) -> Optional[Worker]:

@@ -10,6 +10,7 @@ import os
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from ..capture import cgroups, procfs
+from ..foreign.numbers import is_decimal
 from .check import Check
 
 FILTERED = 2
@@ -56,7 +57,7 @@ def without_filter() -> str:
 def seccomp_mode() -> Optional[int]:
     """Of this process; None where the kernel does not tell."""
     mode = _status().get("Seccomp", "")
-    return int(mode) if mode.isdigit() else None
+    return int(mode) if is_decimal(mode) else None
 
 
 def seccomp() -> Check:

@@ -24,10 +24,11 @@ from .resources import End, Resource, Waker
 from .stacks import Calling, Frame, LeftOut, Local, NativeFrame, PythonFrame, Recursion, Sample, ThreadException
 from .structs import replace
 from .threads import Counters, HeldLock, Stretch, Thread, Wait
+from .usable import MOST_BYTES
 from .whole import SCHEMA, Evidence, Gap, Timings, Trigger
 
 __all__ = [
-    "SCHEMA", "Backlog", "Calling", "Collections", "ControlGroup", "Counters", "Crash", "End", "Evidence", "Frame",
+    "MOST_BYTES", "SCHEMA", "Backlog", "Calling", "Collections", "ControlGroup", "Counters", "Crash", "End", "Evidence", "Frame",
     "Gap", "Gil", "HeldLock", "Interpreter", "KeptException", "LeftOut", "Local", "Loop", "Machine", "NativeFrame",
     "Origin", "Pool", "Process", "PythonFrame", "PythonInfo", "Recursion", "Resource", "Sample", "SignalHandler",
     "StopTheWorld", "Stretch", "Task", "TaskWait", "Thread", "ThreadException", "Timings", "Trigger", "Wait", "Waker",

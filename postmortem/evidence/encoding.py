@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from . import usable
 from .whole import SCHEMA, Evidence
 
 
@@ -35,11 +36,18 @@ def _spelled_out(value: Any) -> Any:
 
 
 def decode(data: bytes) -> Evidence:
-    """Evidence from JSON. Raises ValueError with one sentence when it is damaged or of another schema."""
+    """Evidence from JSON. Raises ValueError with one sentence when it is damaged, of another schema, or cannot be (see
+    ``usable``): what is returned has ids and numbers that need no further check."""
+    if len(data) > usable.MOST_BYTES:
+        raise ValueError(f"not readable as {SCHEMA}: it is larger than {usable.MOST_BYTES >> 20} MB")
     try:
         evidence = msgspec.json.decode(data, type=Evidence)
-    except msgspec.MsgspecError as exc:
+        if evidence.schema == SCHEMA:
+            usable.check(evidence)
+    except (msgspec.MsgspecError, ValueError) as exc:  # msgspec's own is one; so is its refusal of invalid UTF-8
         raise ValueError(f"not readable as {SCHEMA}: {exc}") from exc
+    except RecursionError:
+        raise ValueError(f"not readable as {SCHEMA}: nested too deeply") from None
     if evidence.schema != SCHEMA:
-        raise ValueError(f"written as {evidence.schema!r}, this version reads {SCHEMA}")
+        raise ValueError(f"written as {evidence.schema[:40]!r}, this version reads {SCHEMA}")
     return evidence

@@ -5,6 +5,7 @@ Read in this order:
 - `files`: open and read a file that somebody else made (a core, a library, a bundle's JSON) without following it anywhere,
   without waiting for it, without mapping it.
 - `strictjson`: JSON that somebody else wrote.
+- `numbers`: whole numbers in texts that somebody else wrote.
 - `root`: look names up below another root; nothing leads out of it.
 - `rights`: what another user may read.
 - `children`: children that do what may block or crash, asked and answered with a deadline, abandoned when it has passed.

@@ -6,6 +6,7 @@ from typing import Any, Dict, Optional, Tuple
 
 import pytest
 
+from ..foreign.numbers import is_decimal
 from ..pytest_plugin import MARKER
 
 SCOPES = ("phase", "call", "item")
@@ -85,7 +86,7 @@ def _of_mark(mark: Any, where: str, default: Limit) -> Limit:
 
 
 def _seconds(text: str, where: str) -> float:
-    if text.isascii() and text.isdigit():  # what most give needs no parser
+    if is_decimal(text):  # what most give needs no parser
         return float(text)
     from ..capture.options import duration  # noqa: PLC0415
 

@@ -31,6 +31,8 @@ class Place:
         self.loops: Dict[str, Loop] = {loop.id: loop for loop in process.loops}
         self.loop_of: Dict[int, Loop] = {loop.tid: loop for loop in process.loops if loop.tid is not None}
         self.main: Optional[Thread] = next((t for t in process.threads if t.is_main), None)
+        #: What was found out of a resource, by its id, for all who wait for it.
+        self.kept: Dict[str, object] = {}
 
 
 class Places:

@@ -57,6 +57,5 @@ def _telling(several: Sequence[Edge], moves: Callable[[Agent], bool]) -> Optiona
 
 
 def _next(edge: Edge, moves: Callable[[Agent], bool], seen: Sequence[Agent]) -> Agent:
-    stuck = [w for w in edge.wakers if not moves(w)]
-    fresh = [w for w in stuck if w not in seen]
-    return (fresh or stuck or list(edge.wakers))[0]
+    fresh = next((w for w in edge.wakers if not moves(w) and w not in seen), None)
+    return fresh or next((w for w in edge.wakers if not moves(w)), edge.wakers[0])

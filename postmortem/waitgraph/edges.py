@@ -19,6 +19,11 @@ _IN_PROCESS_WAITS = frozenset(("lock", "rlock", "condition", "futex", "mutex", "
 _HELD = frozenset(("lock", "rlock", "import-lock", "async-lock", "mutex", "rwlock", "gil", "file-lock"))
 #: Roles of those who could signal it, and need not.
 _REACHES = ("reach", "callback")
+#: Up to so many wakers a waiter is left out of its own; of more all waiters share one tuple, in which it does no harm: whoever
+#: waits cannot wake itself.
+_FEW = 64
+#: Those who could make descriptors ready that a loop watches: of more it is not known.
+_MOST_ENDS = 10_000
 _VERBS = {
     "lock": "wants", "rlock": "wants", "import-lock": "wants", "async-lock": "wants", "mutex": "wants", "rwlock": "wants",
     "gil": "wants", "file-lock": "wants", "shared-semaphore": "wants", "thread": "joins", "process": "waits for",
@@ -137,8 +142,10 @@ def _watched_ends(place: Place, loop: Loop) -> Optional[Tuple[Agent, ...]]:
     resources = [place.resources.get(ident) for ident in loop.descriptors]
     if loop.watched is None or len(resources) < loop.watched or not all(r is not None and r.closed for r in resources):
         return None
-    found = [_agent(place, waker) for r in resources if r is not None for waker in r.wakers]
-    return tuple(dict.fromkeys(who for who in found if who is not None)) if None not in found else None
+    ends = [_wakers(place, r) for r in resources if r is not None]
+    if any(end.others for end in ends) or sum(len(end.agents) for end in ends) > _MOST_ENDS:
+        return None
+    return tuple(dict.fromkeys(who for end in ends for who in end.agents))
 
 
 def _agent(place: Place, waker: Waker) -> Optional[Agent]:
@@ -249,20 +256,40 @@ def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Opti
     if resource.owner_gone:
         return Edge(agent, verb, resource.description, resource.kind, resource.id, basis=basis, endless=endless, gone=True,
                     because=resource.because)  # fmt: skip
-    wakers, named = [], []
-    for waker in sorted(resource.wakers, key=lambda w: w.role in _REACHES):  # who has it before who merely knows it
-        who = _agent(place, waker)
-        if who is None:
-            named.append(waker.name or waker.role)  # a global, a timer, …: whoever still runs may use it
-        elif who != agent or resource.kind in _HELD:
-            wakers.append(who)
+    known = _wakers(place, resource)
+    wakers = known.agents
+    if resource.kind not in _HELD and len(wakers) <= _FEW and agent in wakers:
+        wakers = tuple(who for who in wakers if who != agent)
     inside = resource.kind in IN_PROCESS
-    everyone = inside and (resource.closed is not True or bool(named))
+    everyone = inside and (resource.closed is not True or known.others)
     outside = () if inside or resource.closed is True else (resource.description,)
-    guessed = any(w.basis == "inferred" for w in resource.wakers)
-    signals = inside and resource.kind not in _HELD and all(w.role in _REACHES for w in resource.wakers)
     return Edge(
-        agent, verb, resource.description, resource.kind, resource.id, tuple(dict.fromkeys(wakers)),
-        everyone=everyone, outside=outside,
-        basis="inferred" if guessed else "memory", endless=endless, because=resource.because, signals=signals,
+        agent, verb, resource.description, resource.kind, resource.id, wakers, everyone=everyone, outside=outside,
+        basis="inferred" if known.guessed else "memory", endless=endless, because=resource.because,
+        signals=inside and resource.kind not in _HELD and known.reach,
     )  # fmt: skip
+
+
+class _Wakers(NamedTuple):
+    """Those who could end a wait for a resource, who has it before who merely knows it."""
+
+    agents: Tuple[Agent, ...]
+    others: bool  # a global, a timer, …, too: whoever still runs may use it
+    guessed: bool  # one of them is inferred
+    reach: bool  # none of them holds it or owes work
+
+
+def _wakers(place: Place, resource: Resource) -> _Wakers:
+    """The same tuple for all who wait for it: a thousand waiters with a thousand wakers are two thousand links, not a
+    million (``liveness``)."""
+    known = place.kept.get(resource.id)
+    if not isinstance(known, _Wakers):
+        several = sorted(resource.wakers, key=lambda w: w.role in _REACHES)
+        found = [_agent(place, waker) for waker in several]
+        known = place.kept[resource.id] = _Wakers(
+            tuple(dict.fromkeys(who for who in found if who is not None)),
+            None in found,
+            any(w.basis == "inferred" for w in several),
+            all(w.role in _REACHES for w in several),
+        )
+    return known

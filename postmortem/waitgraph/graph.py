@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Dict, FrozenSet, List, Optional, Set, Tuple
 
 from ..evidence import Evidence, Process
@@ -10,13 +11,15 @@ from .chains import Chain, follow
 from .cycles import Cycle, find_cycles
 from .doubts import handles, interrupted, weakened
 from .edges import Edge, edges_of
-from .liveness import movers
-from .reasons import reasons
+from .liveness import Unmet, movers
+from .reasons import WALKED, reasons
 
 #: Voluntary switches a second: a thread that is stuck in a system call has none, one that got stuck just then has one.
 WAKES = 1.5
 #: Agents that are followed to see what one of them needs.
 _FOLLOWED = 300
+#: Agents that all reasons together are walked over; after that each has as many as its sentences name.
+MOST_REASONS, FEW_REASONS = 50_000, 50
 
 
 class WaitGraph:
@@ -36,12 +39,15 @@ class WaitGraph:
                 found.setdefault(edge.waiter, []).append(edge)
             self.edges.update({agent: tuple(several) for agent, several in found.items()})
         self.agents = tuple(agents)
+        self._order = {agent: at for at, agent in enumerate(agents)}
+        self.walked = 0  # agents, for reasons
         self._waiters: Dict[Agent, List[Agent]] = {}
         for waiter, edges in self.edges.items():
             for edge in edges:
                 for needed in edge.named if edge.kind != "gil" else ():
                     self._waiters.setdefault(needed, []).append(waiter)
         self._moving = movers(agents, self.edges, self._may_open)
+        self._unmet = Unmet(self._moving)
         doubted = weakened(self.edges, self.places, self._moving)
         self._perhaps_moving = movers(agents, doubted, lambda e: self._may_open(e) or not self._is_sure(e))
 
@@ -61,13 +67,7 @@ class WaitGraph:
 
     def blocking(self, agent: Agent) -> Optional[Edge]:
         """What an agent that cannot move will not get."""
-        for edge in self.edges.get(agent, ()):
-            if edge.outside or edge.endless is False:
-                continue
-            missing = [w for w in edge.wakers if w not in self._moving]
-            if missing if edge.all_needed else len(missing) == len(edge.wakers):
-                return edge
-        return None
+        return next((edge for edge in self.edges.get(agent, ()) if self._unmet.holds(edge)), None)
 
     def late(self, seconds: float) -> Dict[Agent, Edge]:
         """Those who can move, but not before somebody wakes who sleeps for so long: each with what it waits for."""
@@ -143,7 +143,9 @@ class WaitGraph:
             following = {waiter for needed in wave for waiter in self._waiters.get(needed, ())} - found
             found |= following
             wave = list(following)
-        return tuple(a for a in self.agents if a in found and a not in agents and not a.is_process)
+        order = self._order
+        known = sorted(order[a] for a in found - agents if a in order)
+        return tuple(self.agents[at] for at in known if not self.agents[at].is_process)
 
     def is_awaited(self, agent: Agent) -> bool:
         """Does anybody wait for this very one?"""
@@ -164,18 +166,25 @@ class WaitGraph:
     def needs(self, agent: Agent, resource: str) -> bool:
         """Does an agent that cannot move wait for a resource of its process, itself or through those for whom it waits?"""
         waiting, seen = [agent], {agent}
+        followed: Set[int] = set()  # those who wait for the same share their wakers
         while waiting and len(seen) < _FOLLOWED:
             edge = self.blocking(waiting.pop())
-            if edge is not None and edge.resource == resource and edge.waiter.pid == agent.pid:
+            if edge is None or id(edge.wakers) in followed:
+                continue
+            if edge.resource == resource and edge.waiter.pid == agent.pid:
                 return True
-            following = [w for w in edge.wakers if w not in seen] if edge is not None else []
+            followed.add(id(edge.wakers))
+            following = list(islice((w for w in edge.wakers if w not in seen), _FOLLOWED))
             seen.update(following)
             waiting += following
         return False
 
     def reasons(self, *start: Agent) -> Tuple[str, ...]:
         """Why these cannot move, step by step."""
-        return reasons(start, self.edges, self.places, self._moving)
+        most = max(FEW_REASONS, min(WALKED, MOST_REASONS - self.walked))
+        told = reasons(start, self.edges, self.places, self._moving, most)
+        self.walked += told.walked
+        return told.sentences
 
     def label(self, agent: Agent) -> str:
         return self.places.label(agent)

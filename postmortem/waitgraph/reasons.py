@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .agents import Agent, Places
 from .edges import Edge
+from .liveness import Unmet
 
 _STEPS, _NAMED = 12, 4
 _BASES = {
@@ -17,22 +18,32 @@ _BASES = {
     "memory": "found in memory",
 }
 #: Agents that are walked over: the sentences end long before.
-_WALKED = 5_000
+WALKED = 5_000
+
+
+class Told(NamedTuple):
+    """``walked``: how many agents were looked at for it."""
+
+    sentences: Tuple[str, ...]
+    walked: int
 
 
 def reasons(
-    start: Iterable[Agent], edges: Mapping[Agent, Sequence[Edge]], places: Places, live: Set[Agent]
-) -> Tuple[str, ...]:
+    start: Iterable[Agent], edges: Mapping[Agent, Sequence[Edge]], places: Places, live: Set[Agent], most: int
+) -> Told:
     """Of agents that cannot move: each of them and all that they depend on, nearest first; those who wait for the same in
-    one sentence."""
+    one sentence. ``most``: agents that are walked over."""
     waiting = deque(start)
     seen: Set[Agent] = set(waiting)
     steps: Dict[str, List[Agent]] = {}
     because: Dict[str, Tuple[str, ...]] = {}
     everywhere: Set[int] = set()
-    while waiting and len(seen) < _WALKED:
+    unmet, walked = Unmet(live), 0
+    followed: Set[int] = set()
+    while waiting and walked < most:
         agent = waiting.popleft()
-        edge = next((e for e in edges.get(agent, ()) if _stuck(e, live)), None)
+        walked += 1
+        edge = next((e for e in edges.get(agent, ()) if unmet.holds(e)), None)
         if edge is None:
             continue
         step = _step(agent, edge, places)
@@ -40,25 +51,21 @@ def reasons(
         because[step] = edge.because
         if edge.everyone:
             everywhere.add(agent.pid)
-        following = [w for w in edge.wakers if w not in seen]
+        following = [w for w in edge.wakers if w not in seen] if id(edge.wakers) not in followed else []
+        followed.add(id(edge.wakers))
         seen.update(following)
         waiting.extend(following)
     told: Dict[str, None] = {}
     for step, agents in list(steps.items())[:_STEPS]:
         told[f"{_names(agents, places)}{': each' if len(agents) > 1 else ''} {step}"] = None
         told.update(dict.fromkeys(because[step]))
-    more = sum(map(len, list(steps.values())[_STEPS:]))
-    return (
+    more = sum(map(len, list(steps.values())[_STEPS:])) + len(waiting)
+    sentences = (
         *told,
         *((f"and {more} more that these wait for",) if more else ()),
         *(_nobody(pid, places) for pid in sorted(everywhere)),
     )
-
-
-def _stuck(edge: Edge, live: Set[Agent]) -> bool:
-    if edge.outside or edge.endless is False:
-        return False
-    return not all(w in live for w in edge.wakers) if edge.all_needed else not any(w in live for w in edge.wakers)
+    return Told(sentences, walked)
 
 
 def _step(agent: Agent, edge: Edge, places: Places) -> str:

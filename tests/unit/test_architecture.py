@@ -23,7 +23,7 @@ MAY_IMPORT: Dict[str, Set[str]] = {
     "report": {"report", "evidence", "findings", "waitgraph", "runners"},
     "foreign": set(),
     "memory": {"memory", "foreign"},
-    "cpython": {"cpython", "memory"},
+    "cpython": {"cpython", "foreign", "memory"},
     "libc": {"libc", "memory"},
 }
 STDLIB_ALONE = {"foreign", "memory", "cpython", "libc"}

@@ -54,6 +54,7 @@ PATTERN = Pattern(
 )
 
 Holder = Tuple[Agent, Waker]
+_NAMED = 40  # holders
 _POOLS = ("semaphore", "queue", "condition", "async-semaphore")
 
 
@@ -100,13 +101,14 @@ def _match(view: View, process: Process, resource: Resource, holders: List[Holde
     graph, who = view.graph, list(dict.fromkeys(a for a, _w in holders))
     noun, one = "task" if who[0].task is not None else "thread", len(who) == 1
     facts = [f"{resource.description}: {plural(len(holders), 'part')} of it found, with {plural(len(who), noun)}"]
-    for agent, waker in holders:
+    for agent, waker in holders[:_NAMED]:
         frame, wants = own_frame(graph.places.stack(agent)), _wants(view, agent, resource)
         what = (
             "another" if wants else "those who want one" if view.graph.needs(agent, resource.id) else "something else"
         )
         since = f"{_at(' since', waker.frame)} ({known_from(waker.basis)})"
         facts.append(f"{graph.label(agent)} has one{since} and waits{_at('', frame)} for {what}")
+    facts += [f"so it is with {len(holders) - _NAMED} more"] if len(holders) > _NAMED else []
     facts += resource.because
     behind = [Agent(process.pid, tid) for tid in resource.waiters] + [
         Agent(process.pid, task=t) for t in resource.waiting_tasks

@@ -60,7 +60,9 @@ def _at_exit(main: Thread) -> bool:
     """In the interpreter's own end; or joining below a function that no module calls, as atexit callbacks are."""
     if any(knowledge.in_table(f, knowledge.EXIT) for f in main.python):
         return True
-    return main.joins is not None and main.python[-1].function not in ("<module>", "_run_module_as_main", "_bootstrap")
+    if main.joins is None or not main.python:
+        return False
+    return main.python[-1].function not in ("<module>", "_run_module_as_main", "_bootstrap")
 
 
 def _joined(view: View, process: Process, main: Thread) -> List[Thread]:

@@ -19,12 +19,16 @@ from . import campaign, flips
 from .bases import KINDS, Base, NotTaken, base, home
 from .campaign import Done, Tally
 from .cases import run
+from .foreign import campaign as foreign
 
 
 def main(words: Optional[Sequence[str]] = None) -> int:
     options = _parser().parse_args(words)
     if options.replay:
-        return _replay(options.replay)
+        return foreign.replay(options.replay) if options.replay.name.startswith("foreign-") else _replay(options.replay)
+    if options.bundles:
+        count = options.count or (1 if options.seed is not None else 10_000)
+        return foreign.campaign(count, options.seed or 0, options.jobs, options.coverage)
     over = _bases(options.python, options.kind)
     if not over:
         print("there is no interpreter to take a core of; make interpreters", file=sys.stderr)
@@ -45,6 +49,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, help="the first case's seed (0)")
     parser.add_argument("--python", action="append", help="an interpreter's id, see `make interpreters ARGS=--list`")
     parser.add_argument("--kind", choices=(*KINDS, "both"), default="both", help="who wrote the cores: own or kernel")
+    parser.add_argument("--bundles", action="store_true", help="no cores but bundles, archives, crash reports, journals")
+    parser.add_argument("--coverage", type=Path, metavar="DIR", help="with --bundles: leave coverage's data there")
     parser.add_argument("--gdb", action="store_true", help="with native stacks: seconds a case")
     parser.add_argument(
         "--flips", type=int, metavar="N", help=f"N trials an interpreter with {flips.BYTES} bytes flipped"

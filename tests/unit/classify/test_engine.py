@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from postmortem.classify.engine import all_patterns, classify
 from postmortem.classify.pattern import ANYTHING
-from postmortem.evidence import Pool, decode, encode
+from postmortem.evidence import Pool, decode, encode, replace
 
 from .make import (
     APP,
@@ -44,7 +44,7 @@ def test_nothing_known_gives_no_finding() -> None:
 
 def test_evidence_survives_json() -> None:
     """What is written is what is read back, and gives the same diagnosis."""
-    known = evidence(two_locks(), polling(5, 9000, 9000, 1.0))
+    known = evidence(two_locks(), replace(polling(5, 9000, 9000, 1.0), pid=2))
     assert decode(encode(known)) == known and classify(decode(encode(known))) == classify(known)
 
 

@@ -1,0 +1,113 @@
+"""What evidence must be, beyond its types, so that everything after it need not ask: numbers that a kernel's field or a clock can
+show, ids that name one thing, and no more of anything than a machine has.
+
+The types are msgspec's to check. What this finds is refused as a whole: a file in which one number is absurd was damaged or
+made so, and the rest of it deserves no more trust.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, Callable, Iterable, Set, Tuple, Type, get_type_hints
+
+import msgspec
+
+from .processes import Process
+from .whole import Evidence
+
+#: Bytes of JSON. A capture of 2,000 threads and 20,000 tasks has 58 MB; seven times as much memory goes into its reports.
+MOST_BYTES = 64 << 20
+#: Integers are ids, counts, addresses, lines: fields of 64 bits, with or without a sign.
+LEAST_INTEGER, MOST_INTEGER = -(1 << 63), (1 << 64) - 1
+#: Floats are seconds and shares; since the epoch 1.8e9 of them have passed.
+MOST_FLOAT = 1e15
+#: Of one kind in all processes: threads, tasks, resources; processes. PID_MAX_LIMIT of Linux is larger, and no tree of a Python
+#: program has come near.
+MOST_AGENTS, MOST_PROCESSES = 200_000, 20_000
+#: Threads and tasks that stand in the lists of resources: each waits for one or two.
+MOST_REFERENCES = 3_000_000
+
+
+def check(evidence: Evidence) -> None:
+    """Raise ValueError with one sentence for evidence that cannot be."""
+    _count(evidence)
+    _numbers(evidence)
+    _unique("process", (process.pid for process in evidence.processes))
+    for process in evidence.processes:
+        for what, ids in _ids(process):
+            _unique(what, ids, f" of process {process.pid}")
+
+
+def _count(evidence: Evidence) -> None:
+    processes = evidence.processes
+    if len(processes) > MOST_PROCESSES:
+        raise ValueError(f"it has {len(processes)} processes, more than {MOST_PROCESSES}")
+    for what in ("threads", "tasks", "resources", "loops", "pools"):
+        count = sum(len(getattr(process, what)) for process in processes)
+        if count > MOST_AGENTS:
+            raise ValueError(f"it has {count} {what}, more than {MOST_AGENTS}")
+    count = sum(len(r.waiters) + len(r.waiting_tasks) + len(r.wakers) for process in processes for r in process.resources)
+    if count > MOST_REFERENCES:
+        raise ValueError(f"its resources name {count} threads and tasks, more than {MOST_REFERENCES}")
+
+
+def _ids(process: Process) -> Tuple[Tuple[str, Iterable[object]], ...]:
+    return (
+        ("thread", (thread.tid for thread in process.threads)),
+        ("task", (task.id for task in process.tasks)),
+        ("resource", (resource.id for resource in process.resources)),
+        ("loop", (loop.id for loop in process.loops)),
+        ("pool", (pool.id for pool in process.pools)),
+    )
+
+
+def _unique(what: str, ids: Iterable[object], where: str = "") -> None:
+    known: Set[object] = set()
+    for each in ids:
+        if each in known:
+            raise ValueError(f"it has {what} {str(each)[:40]}{where} twice")
+        known.add(each)
+
+
+# ---------------------------------------------------------------------- numbers
+
+
+def _numbers(value: Any) -> None:
+    """Walk through all that may hold numbers."""
+    kind = type(value)
+    if kind is int:
+        if not LEAST_INTEGER <= value <= MOST_INTEGER:
+            raise ValueError("it has an integer of more than 64 bits")
+    elif kind is float:
+        if not -MOST_FLOAT <= value <= MOST_FLOAT:
+            raise ValueError(f"it has a number beyond {MOST_FLOAT:.0e}")
+    elif kind is tuple:
+        for item in value:
+            _numbers(item)
+    elif kind is dict:
+        for key, item in value.items():
+            _numbers(key)
+            _numbers(item)
+    elif isinstance(value, msgspec.Struct):
+        for item in _telling(type(value))(value):
+            _numbers(item)
+
+
+@lru_cache(maxsize=None)
+def _telling(kind: Type[msgspec.Struct]) -> Callable[[Any], Tuple[Any, ...]]:
+    """What takes those fields of a struct that hold numbers, or structs in which there may be some."""
+    hints = get_type_hints(kind)
+    names = [name for name in kind.__struct_fields__ if not _leaves(hints[name]) <= {str, bool, type(None)}]
+    if len(names) == 1:
+        only = attrgetter(names[0])
+        return lambda value: (only(value),)
+    return attrgetter(*names) if names else lambda value: ()
+
+
+def _leaves(hint: Any) -> Set[Any]:
+    """The types that a hint is made of, containers left out."""
+    inner = getattr(hint, "__args__", None)
+    if not inner:
+        return {hint}
+    return {leaf for each in inner if each is not ... for leaf in _leaves(each)}
