@@ -7,8 +7,8 @@ an archive made to fill a disk a thousand times. Zeros are left as holes: cores 
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
 import stat
 import zipfile
 import zlib
@@ -77,9 +77,12 @@ class Unpacked:
         return inside[0]
 
     def close(self) -> None:
-        """Remove all that was unpacked."""
-        self.folder.close()
-        shutil.rmtree(str(self.place), ignore_errors=True)
+        """Remove all that was unpacked; called again it does nothing."""
+        if self.folder.descriptor >= 0:
+            self.folder.empty()
+            self.folder.close()
+            with contextlib.suppress(OSError):
+                self.place.rmdir()
 
 
 def _extract(stream: BinaryIO, folder: Folder) -> None:

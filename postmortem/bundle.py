@@ -27,6 +27,8 @@ from .foreign.ways import Unsafe
 
 SCHEMA = "postmortem.manifest/1"
 MANIFEST = "manifest.json"
+#: Of a bundle in which nothing is yet.
+NEW_MANIFEST: Dict[str, Any] = {"schema": SCHEMA, "steps": [], "timings": {}}
 #: Bytes of a JSON file: the largest that captures of thousands of threads have written had a tenth of it.
 MAX_JSON = 256 << 20
 _MOST_PID = (1 << 22) - 1  # PID_MAX_LIMIT of Linux
@@ -87,7 +89,7 @@ class Bundle:
         except OSError as exc:
             raise CaptureFailed(f"the bundle {path} cannot be written: {_reason(exc)}", _ELSEWHERE) from None
         bundle = cls(path, folder)
-        bundle.manifest = {"schema": SCHEMA, "steps": [], "timings": {}}
+        bundle.manifest = {**NEW_MANIFEST, "steps": [], "timings": {}}
         try:
             bundle.save_manifest()
         except OSError as exc:
@@ -116,12 +118,8 @@ class Bundle:
         self.folder.write(name, data)
 
     def write_json(self, name: str, value: Any) -> None:
-        """Valid UTF-8 whatever the value holds: what is no Unicode was made so by who read it.
-
-        A line for each item, but not indented: that would be json's slow encoder, and the manifest of a tree of hundreds
-        is written hundreds of times.
-        """
-        self.write(name, json.dumps(value, separators=(",\n", ": "), ensure_ascii=True).encode("ascii") + b"\n")
+        """Write a JSON file. Raises OSError."""
+        self.write(name, as_json(value))
 
     def save_manifest(self) -> None:
         """Raises OSError; the manifest that was there before stays then."""
@@ -230,6 +228,15 @@ class Bundle:
         self.close()
 
 
+def as_json(value: Any) -> bytes:
+    """Valid UTF-8 whatever the value holds: what is no Unicode was made so by who read it.
+
+    A line for each item, but not indented: that would be json's slow encoder, and the manifest of a tree of hundreds is
+    written hundreds of times.
+    """
+    return json.dumps(value, separators=(",\n", ": "), ensure_ascii=True).encode("ascii") + b"\n"
+
+
 def core_name(pid: int) -> str:
     """Where a bundle has the core of a process."""
     return f"raw/cores/{pid}.core"
@@ -251,7 +258,7 @@ def _opened(path: Path) -> Bundle:
         raise NotABundle(f"{path} cannot be read: {_reason(exc)}", "check its permissions") from None
     unpacked = Unpacked(path)
     top = unpacked.top()
-    return Bundle(path, unpacked.folder.child(top or ".") if top else unpacked.folder, unpacked)
+    return Bundle(path, unpacked.folder.child(top) if top else Folder.at(".", unpacked.folder.descriptor), unpacked)
 
 
 def _own_folder(path: Path) -> Folder:

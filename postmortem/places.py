@@ -19,10 +19,13 @@ def shipped(name: str) -> Path:
     return inside if inside.exists() else _PACKAGE.parent / name
 
 
-def cache() -> Path:
-    """The user's cache folder for gdb's index and the demo's environment; made with mode 0700. Raises OSError; Unsafe where
-    another user may change what is kept there: HOME is theirs under ``sudo``."""
+def cache(inside: str = "") -> Path:
+    """The user's cache folder for gdb's index and the demo's environment, or the one ``inside`` it; made with mode 0700.
+    Raises OSError; Unsafe where another user may change what is kept there: HOME is theirs under ``sudo``."""
     base = os.environ.get("XDG_CACHE_HOME")
     folder = (Path(base) if base else Path.home() / ".cache") / "postmortem"
     own(str(folder)).close()
+    if inside:
+        folder = folder / inside
+        own(str(folder)).close()
     return folder

@@ -7,21 +7,20 @@ memory, and what /proc and py-spy told has command lines as they were; all that 
 from __future__ import annotations
 
 import os
-import shutil
+import stat
 import time
 import zipfile
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Dict, Optional
 
 from . import __version__, evidence, report
-from .bundle import Bundle, refuse_if_taken
+from .bundle import MANIFEST, NEW_MANIFEST, Bundle, as_json, refuse_if_taken
 from .cpython.secrets import masked
 from .discretion.commands import masked_argv
 from .errors import CaptureFailed, PostmortemError
-from .foreign.ways import walk
-from .foreign.writing import NEW
+from .foreign.writing import write_new_file
 from .pipeline import load_bundle
-from .supervision import private_folder
 
 _NEXT = "choose another name with -o DIR or -o FILE.zip"
 
@@ -31,19 +30,13 @@ def strip(source: Path, output: Optional[Path] = None, *, with_locals: bool = Fa
     ``source``, in its form. An existing one is never overwritten. Raises PostmortemError."""
     target = output if output is not None else _beside(source)
     try:
-        refuse_if_taken(target)
-        if target.suffix != ".zip":
-            _write(source, target, with_locals)
-        elif target.is_dir():
-            raise PostmortemError(f"{target} is there already and is never overwritten", _NEXT)
+        if target.suffix == ".zip":
+            if os.path.lexists(target):
+                raise PostmortemError(f"{target} is there already and is never overwritten", _NEXT)
+            _pack(_content(source, with_locals), target)
         else:
-            scratch = private_folder()
-            try:
-                inside = scratch / target.stem
-                _write(source, inside, with_locals)
-                _pack(inside, target)
-            finally:
-                shutil.rmtree(str(scratch), ignore_errors=True)
+            refuse_if_taken(target)
+            _write(_content(source, with_locals), target)
     except CaptureFailed as exc:  # that status is for `capture`
         raise PostmortemError(str(exc), _NEXT) from None
     except OSError as exc:
@@ -57,21 +50,26 @@ def _beside(source: Path) -> Path:
     return source.with_name(f"{source.stem}-stripped.zip") if archive else Path(f"{absolute}-stripped")
 
 
-def _write(source: Path, target: Path, with_locals: bool) -> None:
+def _content(source: Path, with_locals: bool) -> Dict[str, bytes]:
+    """Name → content of each file, the manifest last."""
     found, diagnosis = load_bundle(source, with_locals=with_locals)
     with Bundle.open(source) as old:
-        manifest = _manifest(old.manifest)
+        manifest = {**NEW_MANIFEST, **_manifest(old.manifest)}
+    manifest["stripped"] = {
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "tool": {"name": "postmortem", "version": __version__},
+        "left_out": ["raw"] if with_locals else ["raw", "locals"],
+    }
+    content = {"evidence.json": evidence.encode(found)}
+    for known in filter(lambda known: known.kept, report.FORMATS.values()):
+        content[f"report{known.suffix}"] = known.render(found, diagnosis, False, 80).encode()
+    return {**content, MANIFEST: as_json(manifest)}
+
+
+def _write(content: Dict[str, bytes], target: Path) -> None:
     with Bundle.create(target) as new:
-        new.manifest = {**new.manifest, **manifest}
-        new.manifest["stripped"] = {
-            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "tool": {"name": "postmortem", "version": __version__},
-            "left_out": ["raw"] if with_locals else ["raw", "locals"],
-        }
-        new.save_manifest()
-        new.write("evidence.json", evidence.encode(found))
-        for known in filter(lambda known: known.kept, report.FORMATS.values()):
-            new.write(f"report{known.suffix}", known.render(found, diagnosis, False, 80).encode())
+        for name, data in content.items():
+            new.write(name, data)
 
 
 def _manifest(manifest: Dict[str, Any]) -> Dict[str, Any]:
@@ -93,19 +91,16 @@ def _masked(value: Any) -> Any:
     return value
 
 
-def _pack(folder: Path, target: Path) -> None:
-    """An archive with the one folder in it; all of it or nothing is left."""
-    above = walk(str(target.parent.absolute()), make=True)
-    try:
-        # O_EXCL: somebody may have been faster
-        descriptor = os.open(target.name, NEW, 0o600, dir_fd=above)
-        try:
-            with open(descriptor, "w+b") as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-                archive.write(str(folder), folder.name)
-                for path in sorted(folder.iterdir()):
-                    archive.write(str(path), f"{folder.name}/{path.name}")
-        except BaseException:
-            os.unlink(target.name, dir_fd=above)
-            raise
-    finally:
-        os.close(above)
+def _pack(content: Dict[str, bytes], target: Path) -> None:
+    """An archive with one folder in it."""
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in content.items():
+            archive.writestr(_entry(f"{target.stem}/{name}"), data, zipfile.ZIP_DEFLATED)
+    write_new_file(str(target), packed.getvalue())
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, time.gmtime()[:6])
+    entry.external_attr = (stat.S_IFREG | 0o600) << 16
+    return entry

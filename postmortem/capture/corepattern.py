@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import os
 import re
-import stat
-from typing import Callable, Dict, List, NamedTuple, Pattern
+from typing import Callable, Dict, List, NamedTuple, Pattern, Sequence, Tuple
 
 from ..errors import CaptureFailed
+from ..foreign.files import Unfit
+from ..foreign.held import Folder
+from ..foreign.root import Root
 from . import procfs
 
 _KERNEL = "/proc/sys/kernel"
@@ -28,16 +30,18 @@ _MOST_NAMES = 100_000
 
 
 class Place(NamedTuple):
-    """An open folder (to be closed by whoever asked), the names that a core there may have, and what is there already.
+    """A held folder (to be closed by whoever asked), the names that a core there may have, and what is there already.
 
-    ``pid``: as the process's own namespace has it, and so the core; ``names_process``: the name tells whose core it is.
+    ``pid``: as the process's own namespace has it, and so the core; ``names_process``: the name tells whose core it is;
+    ``users``: to whom such a file may belong.
     """
 
-    folder: int
+    folder: Folder
     name: Pattern[str]
     before: List[str]
     pid: int
     names_process: bool
+    users: Tuple[int, ...]
 
     def appeared(self) -> List[str]:
         """Names of files that were not there."""
@@ -56,9 +60,12 @@ def place(pid: int) -> Place:
     folder_pattern, _slash, name_pattern = pattern.rpartition("/")
     known = _known(pid)
     base = "root" if pattern[0] == "/" else "cwd"
-    folder = os.open(
-        f"/proc/{pid}/{base}/" + _folder(folder_pattern, known), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    )
+    with Root.at(f"/proc/{pid}/{base}") as root:
+        held = root.hold(_folder(folder_pattern, known) or ".")
+        try:
+            folder = Folder.at(".", held)
+        finally:
+            os.close(held)
     try:
         with_pid = uses_pid and "p" not in conversions(pattern)
         name = compiled(name_pattern, known, with_pid)
@@ -68,10 +75,10 @@ def place(pid: int) -> Place:
                 f"the kernel's core of process {pid} would overwrite a file: {before[0]}", f"move it away, or {_REMEDY}"
             )
     except BaseException:
-        os.close(folder)
+        folder.close()
         raise
     names_process = with_pid or bool({"p", "P"} & set(conversions(pattern)))
-    return Place(folder, name, before, int(known["p"]), names_process)
+    return Place(folder, name, before, int(known["p"]), names_process, (0, int(known["u"])))
 
 
 def conversions(pattern: str) -> List[str]:
@@ -114,21 +121,19 @@ def _known(pid: int) -> Dict[str, str]:
     return {"p": inner, "P": str(pid), "u": status["Uid"].split()[0], "g": status["Gid"].split()[0]}
 
 
-def _matching(folder: int, name: Pattern[str]) -> List[str]:
-    found: List[str] = []
-    with os.scandir(folder) as entries:
-        for number, entry in enumerate(entries):
-            if number > _MOST_NAMES:
-                raise CaptureFailed("the folder of the kernel's cores has too many files to look through", _REMEDY)
-            if name.fullmatch(entry.name):
-                found.append(entry.name)
-    return found
+def _matching(folder: Folder, name: Pattern[str]) -> List[str]:
+    names = folder.names(most=_MOST_NAMES + 1)
+    if len(names) > _MOST_NAMES:
+        raise CaptureFailed("the folder of the kernel's cores has too many files to look through", _REMEDY)
+    return [each for each in names if name.fullmatch(each)]
 
 
-def is_plain(folder: int, name: str) -> bool:
-    """A regular file that has no other name, as the kernel's cores are."""
-    try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except OSError:
-        return False
-    return found.st_nlink == 1 and stat.S_ISREG(found.st_mode)
+def open_plain(folder: Folder, name: str, users: Sequence[int]) -> int:
+    """Return a descriptor of a regular file that has no other name and belongs to one of these users, as the kernel's cores do.
+    Raises OSError."""
+    descriptor = folder.open(name)
+    found = os.fstat(descriptor)
+    if found.st_nlink != 1 or found.st_uid not in users:
+        os.close(descriptor)
+        raise Unfit("is no file that the kernel has just written", name)
+    return descriptor

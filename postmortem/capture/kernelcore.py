@@ -5,6 +5,7 @@ The last resort for a process that is going to be ended anyway and that nobody m
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
@@ -30,8 +31,6 @@ _KILLED_S = 3.0
 _POLL_S = 0.01
 _SPARE_DISK = 16 << 20
 _BLOCK = 1 << 20
-#: Its folder may be the program's: nothing there is to lead us elsewhere, or to make us wait.
-_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 Opener = Callable[[], ContextManager[BinaryIO]]
 
@@ -46,7 +45,7 @@ def take(command: Command, member: Member, open_core: Opener, room: int) -> None
     place = corepattern.place(pid)
     try:
         number = _signal_for(pid)
-        free = min(room, _free(place.folder)) - _SPARE_DISK
+        free = min(room, place.folder.free) - _SPARE_DISK
         if expected > free:
             raise CaptureFailed(
                 f"the kernel's core of process {pid} needs {expected >> 20} MB, and {max(free, 0) >> 20} MB are free",
@@ -58,7 +57,7 @@ def take(command: Command, member: Member, open_core: Opener, room: int) -> None
         if not ended:
             raise CaptureFailed(f"the kernel did not complete the core of process {pid} in time: it is cut short")
     finally:
-        os.close(place.folder)
+        place.folder.close()
 
 
 def _size(pid: int) -> int:
@@ -66,11 +65,6 @@ def _size(pid: int) -> int:
     status = procfs.status(f"/proc/{pid}")
     rows = (status.get(key, "0 kB").split()[0] for key in ("RssAnon", "RssShmem", "VmSwap"))
     return sum(int(row) << 10 for row in rows)
-
-
-def _free(folder: int) -> int:
-    found = os.fstatvfs(folder)
-    return found.f_bavail * found.f_frsize
 
 
 def _allow(member: Member, free: int) -> None:
@@ -136,45 +130,47 @@ def _is_dumping(pid: int) -> bool:
 
 def _fetch(place: corepattern.Place, pid: int, open_core: Opener) -> None:
     """Moves the file into the bundle. Raises CaptureFailed when there is none of this process; OSError."""
-    ours = [name for name in place.appeared() if _is_of(place, name)]
-    if not ours:
-        raise CaptureFailed(
-            f"the kernel wrote no core of process {pid}", "a full disk, or a folder that its user may not write to?"
-        )
-    name = ours[0]
-    try:
-        descriptor = os.open(name, _FLAGS, dir_fd=place.folder)
-        with open(descriptor, "rb", buffering=0) as source, open_core() as sink:
-            _copy(source, sink)
-    finally:
-        os.unlink(name, dir_fd=place.folder)
+    for name in place.appeared():
+        with contextlib.suppress(OSError):
+            descriptor = corepattern.open_plain(place.folder, name, place.users)
+            try:
+                if place.names_process or _is_of(descriptor, name, place.pid):
+                    with open_core() as sink:
+                        _copy(descriptor, sink)
+                    place.folder.remove(name)
+                    return
+            finally:
+                os.close(descriptor)
+    raise CaptureFailed(
+        f"the kernel wrote no core of process {pid}", "a full disk, or a folder that its user may not write to?"
+    )
 
 
-def _is_of(place: corepattern.Place, name: str) -> bool:
-    """Whether the file is a core of this process: others may crash meanwhile."""
-    if not corepattern.is_plain(place.folder, name):
-        return False
-    if place.names_process:
-        return True
+def _is_of(descriptor: int, name: str, pid: int) -> bool:
+    """Whether a file is a core of this process: others may crash meanwhile."""
     try:
-        return ElfCore(f"/proc/self/fd/{place.folder}/{name}").pid == place.pid
+        core = ElfCore(name, descriptor=os.dup(descriptor))
     except (OSError, NotElf, ValueError):
         return False
+    try:
+        return core.pid == pid
+    finally:
+        core.close()
 
 
-def _copy(source: BinaryIO, sink: BinaryIO) -> None:
+def _copy(source: int, sink: BinaryIO) -> None:
     """Holes stay holes."""
-    size = os.fstat(source.fileno()).st_size
+    size = os.fstat(source).st_size
     os.ftruncate(sink.fileno(), size)
     position = 0
     while position < size:
         try:
-            start = os.lseek(source.fileno(), position, os.SEEK_DATA)
+            start = os.lseek(source, position, os.SEEK_DATA)
         except OSError:
             return  # nothing but a hole is left
-        position = os.lseek(source.fileno(), start, os.SEEK_HOLE)
+        position = os.lseek(source, start, os.SEEK_HOLE)
         while start < position:
-            block = os.pread(source.fileno(), min(_BLOCK, position - start), start)
+            block = os.pread(source, min(_BLOCK, position - start), start)
             if not block:
                 return
             start += os.pwrite(sink.fileno(), block, start)

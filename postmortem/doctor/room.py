@@ -62,9 +62,8 @@ def core_pattern(pattern: Optional[str] = None, inside: Optional[str] = None) ->
     try:
         with own_child() as child:
             place = corepattern.place(child)
-            link = f"/proc/self/fd/{place.folder}"
-            folder, writable = os.readlink(link), os.access(link, os.W_OK)
-            os.close(place.folder)
+            with place.folder as held:
+                folder, writable = os.readlink(held.path), os.access(held.path, os.W_OK)
     except (OSError, CaptureFailed) as exc:
         return Check(name, None, f"{found}, but not for a command started here: {_reason(exc)}", remedy)
     if not writable:

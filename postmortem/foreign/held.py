@@ -73,6 +73,12 @@ class Folder:
             raise
         return folder
 
+    def empty(self) -> None:
+        """Remove all that is in it, following nothing; what cannot be removed stays."""
+        for name in self.names():
+            self.remove(name)
+            self.remove_tree(name)
+
     @classmethod
     def at(cls, path: str, folder: Optional[int] = None) -> Folder:
         """Hold a directory to read from it, whosever it is: links on the way are the user's own choice. Raises OSError."""
@@ -227,6 +233,15 @@ class Folder:
             os.close(at)
         return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
+    def remove(self, name: str) -> None:
+        """Remove what is not a directory below this one; nothing when it cannot be."""
+        with contextlib.suppress(OSError, ValueError):
+            at, last = self.below(name)
+            try:
+                os.unlink(last, dir_fd=at)
+            finally:
+                os.close(at)
+
     def remove_tree(self, name: str) -> None:
         """Remove a directory below this one with all that is in it, following nothing; what cannot be removed stays."""
         try:
@@ -240,8 +255,7 @@ class Folder:
                 if is_folder:
                     inside.remove_tree(entry)
                 else:
-                    with contextlib.suppress(OSError):
-                        os.unlink(entry, dir_fd=inside.descriptor)
+                    inside.remove(entry)
         with contextlib.suppress(OSError):
             at, last = self.below(name)
             try:

@@ -40,6 +40,31 @@ def write_file(path: str, data: bytes) -> None:
         os.close(above)
 
 
+def write_new_file(path: str, data: bytes) -> None:
+    """Write a file that must not be there yet, mode 0600, and the directories that it lies in. Raises OSError:
+    FileExistsError, Unsafe when a link of another user's leads there."""
+    parent, name = os.path.split(os.path.abspath(path))
+    above = walk(parent, make=True)
+    try:
+        _write_new(above, name, data)
+    finally:
+        os.close(above)
+
+
+def _write_new(above: int, name: str, data: bytes, final: Optional[str] = None) -> None:
+    """``final``: the name that the file takes once it is whole."""
+    descriptor = os.open(name, NEW, 0o600, dir_fd=above)
+    try:
+        with open(descriptor, "wb", buffering=0) as stream:
+            write_all(stream, data)
+        if final is not None:
+            os.rename(name, final, src_dir_fd=above, dst_dir_fd=above)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name, dir_fd=above)
+        raise
+
+
 def _hold(above: int, name: str, path: str) -> Optional[int]:
     """A descriptor of the pipe or device that has that name: the very one that is then opened, whatever takes its name
     meanwhile. None when a file is to be made, or one of ours replaced. Raises OSError; Unsafe."""
@@ -67,19 +92,9 @@ def _hold(above: int, name: str, path: str) -> Optional[int]:
 def _replace(above: int, name: str, data: bytes) -> None:
     for number in range(100):
         temporary = f".{name[:200]}.{os.getpid()}-{number}.part"
-        try:
-            descriptor = os.open(temporary, NEW, 0o600, dir_fd=above)
-        except FileExistsError:
-            continue
-        try:
-            with open(descriptor, "wb", buffering=0) as stream:
-                write_all(stream, data)
-            os.rename(temporary, name, src_dir_fd=above, dst_dir_fd=above)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary, dir_fd=above)
-            raise
-        return
+        with contextlib.suppress(FileExistsError):
+            _write_new(above, temporary, data, name)
+            return
     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
 
 

@@ -32,8 +32,7 @@ def settings(core: CoreFile, sysroot: Optional[Path]) -> List[str]:
 def _index_cache() -> Optional[Path]:
     """Where gdb keeps its symbol indices, by build-id; None when there is no place for them."""
     try:
-        folder = places.cache() / "gdb-index"
-        folder.mkdir(mode=0o700, exist_ok=True)
+        folder = places.cache("gdb-index")
         return _one_line(folder)
     except (OSError, ToolFailed):
         return None

@@ -10,6 +10,7 @@ import pytest
 
 from postmortem.capture import corepattern, procfs
 from postmortem.errors import CaptureFailed
+from postmortem.foreign.held import Folder
 
 KNOWN = {"p": "7", "P": "4007", "u": "1000", "g": "100"}
 
@@ -76,7 +77,7 @@ def test_a_relative_pattern_is_below_the_working_directory(tmp_path: Path, monke
         (tmp_path / f"core.{os.getpid()}").write_bytes(b"")
         assert found.appeared() == [f"core.{os.getpid()}"]
     finally:
-        os.close(found.folder)
+        found.folder.close()
 
 
 def test_an_absolute_pattern_with_the_number_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +90,7 @@ def test_an_absolute_pattern_with_the_number_in_a_folder(tmp_path: Path, monkeyp
         (tmp_path / str(os.getpid()) / "core").write_bytes(b"")
         assert found.appeared() == ["core"]
     finally:
-        os.close(found.folder)
+        found.folder.close()
 
 
 @pytest.mark.parametrize(
@@ -117,20 +118,21 @@ def test_a_file_that_would_be_overwritten(tmp_path: Path, monkeypatch: pytest.Mo
         place(monkeypatch, "core")
     (tmp_path / "core.1700000000").write_text("an older one")
     found = place(monkeypatch, "core.%t")
-    os.close(found.folder)
+    found.folder.close()
     assert found.before == ["core.1700000000"]
 
 
 def test_only_plain_files_are_cores(tmp_path: Path) -> None:
-    """A link, or a file with a second name, is nothing that the kernel has just written."""
+    """A link, a file with a second name, or one of another user is nothing that the kernel has just written."""
     (tmp_path / "core").write_bytes(b"")
     (tmp_path / "soft").symlink_to("core")
     (tmp_path / "alone").write_bytes(b"")
+    os.mkfifo(tmp_path / "fifo")
     os.link(tmp_path / "core", tmp_path / "hard")
-    folder = os.open(tmp_path, os.O_RDONLY)
-    try:
-        assert [corepattern.is_plain(folder, name) for name in ("alone", "core", "soft", "hard", "none")] == [
-            True, False, False, False, False,
-        ]  # fmt: skip
-    finally:
-        os.close(folder)
+    with Folder.at(str(tmp_path)) as folder:
+        os.close(corepattern.open_plain(folder, "alone", (os.geteuid(),)))
+        for name in ("core", "soft", "hard", "fifo", "none"):
+            with pytest.raises(OSError):
+                corepattern.open_plain(folder, name, (os.geteuid(),))
+        with pytest.raises(OSError, match="no file that the kernel"):
+            corepattern.open_plain(folder, "alone", (os.geteuid() + 1,))
