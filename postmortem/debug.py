@@ -37,7 +37,8 @@ _HINT = "pm-why, pm-threads, pm-bt, pm-locals, pm-locks, pm-tasks, pm-gil and pm
 class _Found(NamedTuple):
     core: Path
     name: str  # as the user knows it
-    diagnose: Callable[[], Tuple[Evidence, Diagnosis]]
+    diagnose: Callable[[Optional[int]], Tuple[Evidence, Diagnosis]]  # with ``owner``
+    owner: Optional[int] = None  # the user whose core it is, where the file does not tell
     root: Optional[Path] = None  # where its files are: of the container that it ran in, or kept in a bundle
 
 
@@ -87,7 +88,8 @@ def _found(
                 say(text.replace(str(stored.path), stored.named))
 
             with _found(str(stored.path), exe, sysroot or stored.root, pid, progress, said) as found:
-                yield found._replace(name=target, root=stored.root)
+                owner = found.owner if stored.owner is None else stored.owner
+                yield found._replace(name=target, root=stored.root, owner=owner)
         return
     path = Path(target)
     if path.is_dir() or path.suffix == ".zip":
@@ -95,7 +97,7 @@ def _found(
             number = _chosen(bundle, path, pid, say)
             root = kept_root(read_facts(bundle.folder, number))
             core = bundle.place / core_name(number)
-            yield _Found(core, target, lambda: load_bundle(path), bundle.place / root if root is not None else None)
+            yield _Found(core, target, lambda _owner: load_bundle(path), root=bundle.place / root if root else None)
         return
     if pid is not None:
         raise UsageError("--pid chooses a core of a bundle, and this is a core", "leave it out")
@@ -103,9 +105,14 @@ def _found(
         with unpacked(path, progress) as plain:
             if plain.short:
                 say(f"{path}: only {plain.size >> 20} MB could be unpacked: {plain.short}")
-            yield _Found(plain.path, target, lambda: analyze_target(str(plain.path), exe=exe, sysroot=sysroot))
+            yield _Found(
+                plain.path,
+                target,
+                lambda owner: analyze_target(str(plain.path), exe=exe, sysroot=sysroot, owner=owner),
+                plain.owner or None,
+            )
         return
-    yield _Found(path, target, lambda: analyze_target(target, exe=exe, sysroot=sysroot))
+    yield _Found(path, target, lambda owner: analyze_target(target, exe=exe, sysroot=sysroot, owner=owner))
 
 
 def _chosen(bundle: Bundle, path: Path, pid: Optional[int], say: Callable[[str], None]) -> int:
@@ -143,7 +150,7 @@ def _diagnose_alongside(found: _Found, open_files: contextlib.ExitStack) -> str:
 
 def _diagnosis(found: _Found) -> str:
     try:
-        evidence, diagnosis = found.diagnose()
+        evidence, diagnosis = found.diagnose(found.owner)
         text = report.FORMATS["text"].render(evidence, diagnosis, False, 80)
     except PostmortemError as exc:
         text = exc.sentence()

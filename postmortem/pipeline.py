@@ -36,42 +36,40 @@ def analyze_target(
     progress: Progress = _silent,
     with_locals: bool = False,
     where: stores.Where = stores.Where(),  # noqa: B008 - a tuple
+    owner: Optional[int] = None,
 ) -> Tuple[Evidence, Diagnosis]:
     """A core file, a bundle, or what a store of cores keeps; local variables and the messages of exceptions only
-    ``with_locals``. ``where``: the journal of ``coredumpctl:`` targets. Raises PostmortemError."""
+    ``with_locals``. ``where``: the journal of ``coredumpctl:`` targets. ``owner``: the user whose process left a core file, where
+    that is known. Raises PostmortemError."""
     kept = stores.opened(target, where)
     if kept is not None:
         progress(f"looking for {target}")
         with kept as stored, named_as(stored):
-            found = _from_file(stored.path, exe, sysroot or stored.root, progress, with_locals)
+            how = How(exe, sysroot or stored.root, with_locals, progress)
+            found = _from_file(stored.path, how, stored.owner)
             return _classified(discreet(with_origin(found, stored)))
     path = Path(target)
     if path.is_dir() or path.suffix == ".zip":
         return _analyze_bundle(path, exe, sysroot, progress, with_locals)
-    return _classified(_from_file(path, exe, sysroot, progress, with_locals))
+    return _classified(_from_file(path, How(exe, sysroot, with_locals, progress), owner))
 
 
-def _from_file(
-    path: Path, exe: Optional[Path], sysroot: Optional[Path], progress: Progress, with_locals: bool
-) -> Evidence:
+def _from_file(path: Path, how: How, owner: Optional[int]) -> Evidence:
     if compressed(path):
-        return _from_compressed(path, exe, sysroot, progress, with_locals)
-    return from_core(path, How(exe, sysroot, with_locals, progress, _get_ready), tool_version=__version__)
+        return _from_compressed(path, how, owner)
+    return from_core(path, how._replace(meanwhile=_get_ready), owner=owner, tool_version=__version__)
 
 
-def _from_compressed(
-    path: Path, exe: Optional[Path], sysroot: Optional[Path], progress: Progress, with_locals: bool
-) -> Evidence:
+def _from_compressed(path: Path, how: How, owner: Optional[int]) -> Evidence:
     """What is told of the temporary file is meant of the one that the user named."""
-    with unpacked(path, progress) as plain:
+    with unpacked(path, how.progress) as plain:
+        owner = plain.owner or None if owner is None else owner
 
         def named(text: str) -> str:
             return text.replace(str(plain.path), str(path))
 
         try:
-            found = from_core(
-                plain.path, How(exe, sysroot, with_locals, progress), owner=plain.owner or None, tool_version=__version__
-            )
+            found = from_core(plain.path, how, owner=owner, tool_version=__version__)
         except PostmortemError as exc:
             raise type(exc)(named(str(exc)), exc.next) from None
     gaps = [evidence.replace(gap, subject=named(gap.subject), reason=named(gap.reason)) for gap in found.gaps]

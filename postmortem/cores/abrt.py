@@ -63,7 +63,8 @@ def opened(path: Path) -> Iterator[Stored]:
             gaps.append(Gap("core", named, reason, "pass --sysroot with the container's files, or --exe"))
         held = None if root is None else in_this_process(root)
         yield Stored(
-            in_this_process(descriptor), named, origin, words(items["cmdline"]), items["executable"], held, tuple(gaps)
+            in_this_process(descriptor), named, origin, words(items["cmdline"]), items["executable"], held, tuple(gaps),
+            folder.owner or None,
         )
 
 

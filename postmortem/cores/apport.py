@@ -71,7 +71,8 @@ def opened(path: Path) -> Iterator[Stored]:
             raise _without_core(path, origin, report.values)
         gaps = [Gap("core", str(path), reason, "copy it again from the machine that wrote it") for reason in report.damage]
         exe = report.values.get("ExecutablePath")
-        yield Stored(core, str(path), origin, words(report.values.get("ProcCmdline")), exe, None, tuple(gaps))
+        argv, owner = words(report.values.get("ProcCmdline")), os.fstat(descriptor).st_uid
+        yield Stored(core, str(path), origin, argv, exe, None, tuple(gaps), owner or None)
 
 
 class _Report:

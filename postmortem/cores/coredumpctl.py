@@ -133,7 +133,7 @@ def _from_journal(where: Where, chosen: Entry, origin: Origin, instead: str) -> 
 
 def _stored(path: Path, named: str, entry: Entry, origin: Origin, files: contextlib.ExitStack) -> Stored:
     if origin.trust == "unverified":
-        return Stored(path, named, origin, gaps=(Gap("core", named, _UNVERIFIED, _VERIFY),))
+        return Stored(path, named, origin, gaps=(Gap("core", named, _UNVERIFIED, _VERIFY),), owner=_user(entry))
     gaps: List[Gap] = []
     if entry.text("COREDUMP_TRUNCATED") == "1":
         gaps.append(Gap("core", named, _CUT, f"{_RAISE} before it crashes again"))
@@ -151,7 +151,7 @@ def _stored(path: Path, named: str, entry: Entry, origin: Origin, files: context
     exe = entry.text("COREDUMP_EXE")
     exe = exe[: -len(_DELETED)] if exe is not None and exe.endswith(_DELETED) else exe
     held = None if root is None else in_this_process(root)
-    return Stored(path, named, origin, words(entry.text("COREDUMP_CMDLINE")), exe, held, tuple(gaps))
+    return Stored(path, named, origin, words(entry.text("COREDUMP_CMDLINE")), exe, held, tuple(gaps), _user(entry))
 
 
 def _other_root(entry: Entry) -> Optional[str]:

@@ -25,6 +25,7 @@ class Stored(NamedTuple):
     exe: Optional[str] = None
     root: Optional[Path] = None  # of the container that it ran in, where that can still be looked into: held open
     gaps: Tuple[Gap, ...] = ()
+    owner: Optional[int] = None  # the user whose process it was, or who may have made it up; None: whom ``path`` belongs to
 
 
 @contextlib.contextmanager

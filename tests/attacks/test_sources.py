@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import ctypes
+import gzip
 import json
 import os
 import shutil
@@ -322,3 +324,20 @@ def test_a_target_in_a_file_system_that_never_answers(open_path: Path, theirs: P
     report = json.loads((bundle / "report.json").read_bytes())
     assert report["processes"][0]["threads"][0]["python"]
     assert any("did not answer" in gap["reason"] for gap in report["gaps"]), report["gaps"]
+
+
+def test_a_core_that_another_user_has_compressed_or_reported(open_path: Path, theirs: Path) -> None:
+    """What it is unpacked into is ours; whose words it holds is another matter. It says that root ran the process."""
+    with running(theirs) as pid:
+        (theirs / "app.py").unlink()
+        (theirs / "app.py").symlink_to(secret(open_path / "secret.py"))
+        bundle = captured(pid, open_path / "bundle")
+    core = bundle / "raw" / "cores" / f"{pid}.core"
+    packed, report = open_path / "core.gz", open_path / "app.crash"
+    packed.write_bytes(gzip.compress(core.read_bytes(), 1))
+    coded = base64.b64encode(packed.read_bytes())
+    report.write_bytes(b"ProblemType: Crash\nExecutablePath: /usr/bin/python3\nCoreDump: base64\n " + coded + b"\n")
+    for path in (packed, report):
+        assert SECRET in lines(analyzed(path))  # as long as it is root's
+        os.chown(path, OTHER, OTHER)
+        assert SECRET not in lines(analyzed(path))
