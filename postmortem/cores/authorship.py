@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from typing import Callable, Optional, Tuple
 
+from ..foreign.numbers import is_decimal
 from . import containers
 
 #: What is to be asked for to know.
@@ -46,5 +47,5 @@ def by_coredump(field: Callable[[str], Optional[str]]) -> bool:
         return False
     writer = field("_UID") or ""
     if _UNIT.fullmatch(field("_SYSTEMD_UNIT") or ""):
-        return writer == field("COREDUMP_UID") or (writer.isdigit() and int(writer) <= _LAST_SYSTEM_USER)
+        return writer == field("COREDUMP_UID") or (is_decimal(writer) and int(writer) <= _LAST_SYSTEM_USER)
     return writer == "0" and containers.name(field("_SYSTEMD_CGROUP"), ()) is None

@@ -13,6 +13,7 @@ from typing import Any, Iterable, Optional, Sequence, Tuple
 
 from ..foreign.children import Child
 from ..foreign.kinds import may_block
+from ..foreign.numbers import is_decimal
 from ..foreign.ways import walk
 
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
@@ -82,7 +83,7 @@ def _running_root(cgroup: Optional[str], boot: Optional[str], proc: str) -> Opti
     if not cgroup or cgroup == "/" or _read(f"{proc}/sys/kernel/random/boot_id").replace("-", "") != boot:
         return None
     with os.scandir(proc) as entries:
-        pids = [entry.name for entry, _count in zip(entries, range(_MOST_PROCESSES)) if entry.name.isdigit()]
+        pids = [entry.name for entry, _count in zip(entries, range(_MOST_PROCESSES)) if is_decimal(entry.name)]
     for pid in sorted(pids):
         groups = [line.split(":", 2)[-1] for line in _read(f"{proc}/{pid}/cgroup").splitlines()]
         found = _another(f"{proc}/{pid}/root", proc) if cgroup in groups else None

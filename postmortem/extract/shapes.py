@@ -6,11 +6,12 @@ that do not fit, lists and tables their misfits, and nothing else comes through.
 
 from __future__ import annotations
 
-import math
 from typing import Any, Callable, Dict, List, Optional, Union
 
+from ..evidence.usable import MOST_FLOAT
 from ..foreign import strictjson
 from ..foreign.held import Folder
+from ..foreign.numbers import decimal
 
 MISSING: Any = object()
 Shape = Callable[[Any], Any]
@@ -33,11 +34,8 @@ def read_json(folder: Folder, name: str, most: int = MOST_JSON) -> Optional[Any]
 
 
 def digits(text: str, below: int = _INT64) -> Optional[int]:
-    """The number that decimal ASCII digits write; None for anything else (``"²".isdigit()`` is true), and from ``below`` on."""
-    if not (text.isascii() and text.isdigit()) or len(text) > 20:
-        return None
-    found = int(text)
-    return found if found < below else None
+    """The number that decimal ASCII digits write; None for anything else, and from ``below`` on."""
+    return decimal(text, below - 1)
 
 
 def pid_of(text: str) -> Optional[int]:
@@ -49,7 +47,7 @@ def number(value: Any) -> Optional[float]:
     """A finite JSON number as a float; None for anything else."""
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return None
-    return float(value) if -1e300 < value < 1e300 and math.isfinite(value) else None
+    return float(value) if -MOST_FLOAT <= value <= MOST_FLOAT else None
 
 
 def integer(value: Any) -> Optional[int]:

@@ -36,6 +36,19 @@ def test_the_types_are_right(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+def test_digits_are_asked_for_in_one_place() -> None:
+    """`'²'.isdigit()` is true, and `int('²')` fails: what becomes a number is asked by foreign.numbers."""
+    asking = re.compile(r"\.(isdigit|isdecimal|isnumeric)\(\)")
+    allowed = {
+        "foreign/numbers.py",
+        "native/assess.py",  # the first character of a line of gdb's, which becomes no number
+        "discretion/whole.py",  # whether a word may be a secret
+    }
+    package = ROOT / "postmortem"
+    sources = {path.relative_to(package).as_posix(): path.read_text("utf-8") for path in package.rglob("*.py")}
+    assert {name for name, source in sources.items() if asking.search(source)} - allowed == set()
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
