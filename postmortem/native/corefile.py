@@ -19,13 +19,13 @@ class CoreFile(NamedTuple):
     descriptor: Optional[int] = None
 
     @property
-    def name(self) -> str:
+    def for_gdb(self) -> str:
         """What gdb opens: it has inherited the descriptor."""
         return str(self.path) if self.descriptor is None else f"/proc/self/fd/{self.descriptor}"
 
     def renamed(self, text: str) -> str:
         """What gdb says, with the path where it has the descriptor."""
-        return text if self.descriptor is None else re.sub(rf"{self.name}(?!\d)", lambda _: str(self.path), text)
+        return text if self.descriptor is None else re.sub(rf"{self.for_gdb}(?!\d)", lambda _: str(self.path), text)
 
 
 #: What the functions of this package take for a core.

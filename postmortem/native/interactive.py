@@ -46,7 +46,7 @@ def command(gdb: Path, opened: Opened, more: Sequence[str]) -> List[str]:
         arguments += ["-iex", setting]
     if opened.exe is not None:
         arguments.append(f"--se={opened.exe.absolute()}")
-    return [*arguments, f"--core={opened.file.name}", "-x", str(script()), *more]
+    return [*arguments, f"--core={opened.file.for_gdb}", "-x", str(script()), *more]
 
 
 def interact(opened: Opened, more: Sequence[str], variables: Dict[str, str]) -> int:
@@ -60,7 +60,7 @@ def interact(opened: Opened, more: Sequence[str], variables: Dict[str, str]) -> 
         raise ToolMissing(f"{missing}, and `postmortem debug` is nothing without it", remedy(opened.machine))
     with _signals():
         try:
-            called = {CALLED: json.dumps({opened.file.name: str(opened.core)})}
+            called = {CALLED: json.dumps({opened.file.for_gdb: str(opened.core)})}
             environment = programs.environment("gdb", {**variables, **called}, person=True)
             inherited = [] if opened.descriptor is None else [opened.descriptor]
             # where the person is: what they name in gdb is named from there

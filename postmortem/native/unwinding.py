@@ -75,7 +75,7 @@ def start(
 
 def may_share(core: AnyCore, exe: Optional[Path], sysroot: Optional[Path]) -> bool:
     """Can gdb open this core beside others of the same program? Where files come from elsewhere each has its settings."""
-    return exe is not None and sysroot is None and plain(Path(absolute(core).name)) and plain(exe.absolute())
+    return exe is not None and sysroot is None and plain(Path(absolute(core).for_gdb)) and plain(exe.absolute())
 
 
 class Unwinding:
@@ -143,7 +143,7 @@ class Unwinding:
         if self._crashed is not None:
             own["POSTMORTEM_CRASHED"] = str(self._crashed)
         if others:
-            further = [[core.name, str(path), unlisted(core, self._sysroot)] for core, path in others]
+            further = [[core.for_gdb, str(path), unlisted(core, self._sysroot)] for core, path in others]
             own["POSTMORTEM_STACKS_NEXT"] = json.dumps([str(self._exe), further])
         return programs.environment("gdb", {**own, "TERM": "dumb", "LC_ALL": "C.UTF-8"})
 
@@ -239,7 +239,7 @@ def command(gdb: Path, core: CoreFile, exe: Optional[Path], sysroot: Optional[Pa
         arguments += ["-iex", setting]
     if exe is not None:
         arguments.append(f"--se={exe}")
-    return [*arguments, f"--core={core.name}", "-x", str(places.shipped("gdb") / "stacks.py")]
+    return [*arguments, f"--core={core.for_gdb}", "-x", str(places.shipped("gdb") / "stacks.py")]
 
 
 def _drain(stream: IO[bytes], kept: bytearray) -> None:

@@ -40,6 +40,31 @@ def test_compressed_cores_and_bundles(own, tmp_path):
     assert "holds no core of process 1" in debug(own.bundle, "--pid", "1", "-ex", "pm-threads", status=2)
 
 
+#: gdb on the core that is open, whatever its path leads to by now.
+ATTACHED = """
+import os, sys
+from pathlib import Path
+from postmortem.native.interactive import Opened, interact
+core, exe = map(Path, sys.argv[1:])
+held = os.open(core, os.O_RDONLY)
+core.with_name("another").write_bytes(b"another file")
+core.with_name("another").replace(core)
+sys.exit(interact(Opened(core, exe, None, None, held), ["-ex", "pm-threads", "-batch"], {}))
+"""
+
+
+def test_gdb_has_the_core_that_was_opened(own, tmp_path):
+    """Given a descriptor, gdb and the commands in it read that, not what lies under the path by then."""
+    core = tmp_path / "core"
+    shutil.copyfile(own.path, core)
+    done = subprocess.run(
+        [sys.executable, "-c", ATTACHED, str(core), os.path.realpath(sys.executable)], capture_output=True, text=True,
+        timeout=HANG_S, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "the holder" in done.stdout, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -15,7 +15,7 @@ from postmortem.errors import ToolFailed
 from postmortem.evidence import NativeFrame, PythonFrame
 from postmortem.extract.cores import from_core
 from postmortem.memory import ElfCore
-from postmortem.native import start, unwind
+from postmortem.native import CoreFile, start, unwind
 from postmortem.native.merge import loop_indices
 from postmortem.native.unwinding import command
 
@@ -120,7 +120,7 @@ def test_loading_only_what_stacks_reach_changes_nothing(gdb, taken, tmp_path):
 
     def frames(adjust):
         output = tmp_path / "out.jsonl"
-        arguments = [adjust(argument) for argument in command(gdb, taken.core, taken.exe, None)]
+        arguments = [adjust(argument) for argument in command(gdb, CoreFile(taken.core), taken.exe, None)]
         environment = {**os.environ, "POSTMORTEM_STACKS": str(output), "POSTMORTEM_STACKS_UNTIL": "1e12"}
         subprocess.run(arguments, env=environment, check=False, capture_output=True, timeout=DEADLINE)
         lines = output.read_text().splitlines()

@@ -88,6 +88,18 @@ def test_a_watched_core_reads_on_where_the_core_ends(
     core.close()
 
 
+def test_both_take_descriptors(own: LivePages, tmp_path: Path) -> None:
+    """Nothing is looked up by their paths then."""
+    path = core_file(tmp_path / "core", 1 << 40, b"\xaa" * PAGE)
+    live = LiveCore("/nowhere", own, lambda name: None, descriptor=os.open(path, os.O_RDONLY))
+    watched = WatchedCore("/nowhere", own, descriptor=os.open(path, os.O_RDONLY))
+    assert live.path == watched.path == "/nowhere"
+    assert live.writable == watched.writable == [(1 << 40, (1 << 40) + PAGES * PAGE)]
+    assert watched.u64(1 << 40) == 0xAAAAAAAAAAAAAAAA
+    live.close()
+    watched.close()
+
+
 def test_pages_that_do_not_exist_are_not_made(area: Tuple[mmap.mmap, int], own: LivePages) -> None:
     """Zeros where memory begins as zeros, a fault elsewhere; and looking has made none."""
     memory, start = area

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -16,6 +17,7 @@ from postmortem.native.corefile import CoreFile
 from postmortem.native.locate import VARIABLE, find_gdb
 from postmortem.native.unwinding import command
 
+ROOT = Path(__file__).parents[3]
 HANG = 60.0  # a stand-in that hangs does so for this long; no test waits for it
 THREAD = '{"tid": 7, "frames": [{"function": "f", "module": null, "address": 1}], "error": null}'
 
@@ -342,3 +344,86 @@ def test_a_core_s_name_that_gdb_would_read_is_not_shared(tmp_path, name):
     assert not may_share(tmp_path / "1.core", Path("/opt") / name, None)
     assert not may_share(tmp_path / "1.core", None, None)
     assert not may_share(tmp_path / "1.core", exe, tmp_path)
+
+
+def test_a_core_by_its_descriptor_is_what_gdb_reads(gdb, core):
+    """Another file may lie under its path by then; what is said still names the path. The descriptor may be closed as soon as
+    gdb has been started."""
+    gdb("""
+        named = next(argument[7:] for argument in sys.argv if argument.startswith("--core="))
+        sys.exit(f"{named} holds {open(named).read()}; {named}1 is another")
+    """)
+    descriptor = os.open(core, os.O_RDONLY)
+    core.with_name("other").write_bytes(b"another file")
+    core.with_name("other").replace(core)
+    running = start(CoreFile(core, descriptor), None, deadline_s=HANG)
+    os.close(descriptor)
+    with running, pytest.raises(ToolFailed) as caught:
+        running.collect(core)
+    said = str(caught.value)
+    assert said.startswith(f"no native stack of {core}: ")
+    assert f"{core} holds not a core; /proc/self/fd/" in said and said.endswith("is another")
+
+
+def test_several_cores_by_their_descriptors(gdb, several):
+    """Each is opened by its own, and its stacks are found under its path; nothing stays open."""
+    before = sorted(os.listdir("/proc/self/fd"))
+    for number, path in enumerate(several):
+        path.write_text(f"{number}")
+    gdb(NEXT + "for core, path, files in further: say_of(path, 100 + int(open(core).read()))")
+    with contextlib.ExitStack() as opened:
+        files = [CoreFile(path, opened.enter_context(path.open()).fileno()) for path in several]
+        for path in several:
+            path.unlink()
+        with _together(files) as running:
+            assert [list(running.collect(path).stacks) for path in several] == [[7], [101], [102]]
+    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert may_share(CoreFile(Path("/no plain name"), 3), Path("/bin/prog"), None)
+
+
+#: A gdb that does not end when it is killed: a tracer that has not seen its end keeps it, and holds its stderr, too.
+KEPT = """
+    import ctypes
+    ready, traced = os.pipe()
+    gdb = os.getpid()
+    if os.fork() == 0:
+        os.setsid()
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+        if libc.ptrace(0x4206, gdb, None, None):  # PTRACE_SEIZE
+            os.write(traced, b"0")
+        os.write(traced, b"1")
+        open({fifo!r}).read()
+        os._exit(0)
+    if os.read(ready, 1) != b"1":
+        sys.exit("nobody may trace here")
+    say('{{"gdb": "99", "threads": 2}}'); say(thread)
+    time.sleep({HANG})
+"""
+#: Unwinds with it, and ends.
+LEAVES = """
+import sys
+from pathlib import Path
+from postmortem.native import ending, unwind
+ending.DIES_S = .2
+found = unwind(Path(sys.argv[1]), None, deadline_s=1.5)
+print(list(found.stacks), *(f"{gap.reason} | {gap.remedy}" for gap in found.gaps), sep=chr(10))
+"""
+
+
+def test_a_gdb_that_cannot_be_killed_is_left_behind(gdb, core, tmp_path):
+    """It may hang in a read that nothing interrupts. What it had is kept, a gap says why there is no more, and neither it nor
+    what it left open keeps us from ending."""
+    fifo = tmp_path / "until"
+    os.mkfifo(fifo)
+    gdb(KEPT.format(fifo=str(fifo), HANG=HANG))
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", LEAVES, str(core)], capture_output=True, text=True, timeout=HANG, check=False, cwd=ROOT
+        )
+    finally:
+        os.close(os.open(fifo, os.O_RDWR | os.O_NONBLOCK))
+    assert done.returncode == 0, done.stderr
+    stacks, *gaps = done.stdout.splitlines()
+    assert stacks == "[7]"
+    assert any("left behind" in gap and "copy the core" in gap for gap in gaps), done.stdout
