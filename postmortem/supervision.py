@@ -128,6 +128,8 @@ class Progress:
     def __init__(self) -> None:
         self._shared = mmap.mmap(-1, _AT.size)
         self.ended: Dict[int, str] = {}
+        #: What there is to complain about targets before this one was said by a child that has ended since.
+        self.told = 0
         self.note(-1)
 
     def note(self, index: int) -> None:
@@ -176,6 +178,7 @@ def supervise(command: Callable[[], int], *, interactive: bool = False) -> int:
                 f"postmortem: the process that did the work {ended.reason}; this is a defect of postmortem\n"
             )
             return 1
+        progress.told = progress.at
         progress.ended[progress.at] = f"reading it {ended.reason}: it is damaged, or made to do so"
         progress.note(-1)
 

@@ -25,15 +25,17 @@ def each(targets: Sequence[str], analyse: Analyse, plan: publish.Plan, color: st
                 raise errors.PostmortemError(f"{target}: {supervision.progress.ended[index]}", "copy it again from its machine")
             results.append((target, *analyse(target)))
         except errors.PostmortemError as exc:
-            progress.clear()
-            complain(exc.sentence(), target if len(targets) > 1 else "")
-            for line in exc.known if isinstance(exc, errors.CoreGone) else ():
-                print(f"  {clean(line)}", file=sys.stderr)
             status = max(status, exc.status)
+            if index >= supervision.progress.told:
+                progress.clear()
+                complain(exc.sentence(), target if len(targets) > 1 else "")
+                for line in exc.known if isinstance(exc, errors.CoreGone) else ():
+                    print(f"  {clean(line)}", file=sys.stderr)
         except Exception as exc:  # a core is hostile input: one that finds a defect must not stop the others
-            progress.clear()
-            complain(defect(exc), target if len(targets) > 1 else "")
             status = max(status, 1)
+            if index >= supervision.progress.told:
+                progress.clear()
+                complain(defect(exc), target if len(targets) > 1 else "")
     supervision.progress.note(-1)
     progress.clear()
     publish.emit(plan, results, sys.stdout, color=color, many=len(targets) > 1)

@@ -1,0 +1,146 @@
+"""Work on foreign input in a child: its end, however it comes, is told, and costs the parent nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import List, Optional, Tuple
+
+import pytest
+
+from postmortem.supervision import Ended, Waiting, run_apart
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def collect(pid: int) -> Optional[Tuple[Optional[int], Optional[int]]]:
+    ended, status = os.waitpid(pid, os.WNOHANG)
+    if not ended:
+        return None
+    return (None, os.WTERMSIG(status)) if os.WIFSIGNALED(status) else (os.WEXITSTATUS(status), None)
+
+
+class Signals:
+    """Hands out what was planned, in turn; then waits."""
+
+    def __init__(self, *planned: int) -> None:
+        self._planned = list(planned)
+
+    def next(self, seconds: float) -> Optional[int]:
+        if self._planned:
+            return self._planned.pop(0)
+        time.sleep(min(seconds, 0.01))
+        return None
+
+
+def run(work: object, *signals: int, seconds: float = 60.0, patience: float = 3.0) -> Ended:
+    waiting = Waiting(Signals(*signals).next, collect, patience_s=patience)
+    return run_apart(work, waiting, time.monotonic() + seconds)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("status", [0, 1, 3, 141])
+def test_a_status_is_passed_on(status: int) -> None:
+    """As the work returned it; there is nothing to say then."""
+    ended = run(lambda: status)
+    assert ended == Ended(status)
+    assert ended.reason is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT])
+def test_a_crash_is_told_by_its_signal(number: signal.Signals) -> None:
+    """The parent lives on, and knows what it was."""
+    ended = run(lambda: os.kill(os.getpid(), number))
+    assert (ended.status, ended.signal) == (None, number)
+    assert ended.reason == f"was ended by {number.name}"
+
+
+def test_the_kernels_kill_may_be_for_want_of_memory() -> None:
+    """KILL is nobody's but the OOM killer's, as a rule."""
+    assert run(lambda: os.kill(os.getpid(), signal.SIGKILL)).reason == "was ended by SIGKILL, perhaps for want of memory"
+
+
+def test_an_exception_is_a_status() -> None:
+    """Of work that has no answer to it."""
+    assert run(lambda: sys.exit(5)).status == 5
+
+
+def test_work_without_end_is_ended() -> None:
+    """At the moment that was named."""
+    ended = run(lambda: time.sleep(600), seconds=0.1)
+    assert ended.late
+    assert ended.reason == "did not come to an end in time"
+
+
+def test_a_signal_reaches_the_child_and_then_ends_it() -> None:
+    """It may tidy up; what ignores the signal is killed after some patience."""
+    read, write = os.pipe()
+
+    def deaf() -> int:
+        signal.signal(signal.SIGTERM, lambda *_: os.write(write, b"heard"))
+        os.write(write, b"up...")
+        while True:
+            time.sleep(600)
+
+    class AfterUp(Signals):
+        def next(self, seconds: float) -> Optional[int]:
+            if self._planned:
+                assert os.read(read, 5) == b"up..."
+            return super().next(seconds)
+
+    ended = run_apart(deaf, Waiting(AfterUp(signal.SIGTERM).next, collect, patience_s=0.2))
+    assert ended.asked == signal.SIGTERM
+    assert ended.signal == signal.SIGKILL
+    assert os.read(read, 5) == b"heard"
+    os.close(read)
+    os.close(write)
+
+
+#: A command line in which the analysis of some targets ends the process that does it.
+DRIVER = """
+import os, signal, sys
+from postmortem import pipeline
+from postmortem.__main__ import main
+real = pipeline.analyze_target
+def analyse(target, **asked):
+    if "crash" in target:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return real(target, **asked)
+pipeline.analyze_target = analyse
+sys.exit(main(["analyze", *sys.argv[1:]]))
+"""
+
+
+def analyze(*targets: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", DRIVER, *targets], capture_output=True, text=True, cwd=ROOT, timeout=120, check=False
+    )
+
+
+def bundles(folder: Path, *names: str) -> List[str]:
+    for name in names:
+        (folder / name / "raw").mkdir(parents=True)
+        (folder / name / "manifest.json").write_text('{"schema": "postmortem.manifest/1"}')
+    return [str(folder / name) for name in names]
+
+
+def test_a_target_that_ends_the_reader_is_one_sentence(tmp_path: Path) -> None:
+    """Status 1, no traceback, what to do next."""
+    done = analyze(*bundles(tmp_path, "crash"))
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "reading it was ended by SIGSEGV" in line
+    assert done.stdout == ""
+
+
+def test_the_other_targets_are_analysed_all_the_same(tmp_path: Path) -> None:
+    """Whichever of them crash; each once."""
+    done = analyze(*bundles(tmp_path, "first", "crash", "second", "crash-again"))
+    assert done.returncode == 1
+    assert done.stderr.count("was ended by SIGSEGV") == 2
+    assert f"{tmp_path}/first" in done.stdout
+    assert f"{tmp_path}/second" in done.stdout
+    assert done.stdout.count(f"{tmp_path}/second") == done.stdout.count(f"{tmp_path}/first")
