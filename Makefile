@@ -7,6 +7,7 @@
 #   make fuzz                  10,000 damaged cores      make fuzz ARGS='--count 500 --python 3.12'; bundles: ARGS=--bundles
 #   make kills                 captures and targets killed, jobs cancelled, 200 times each    make kills ARGS='--count 20'
 #   make bench-quick           ratios of pause, stacks, start, report and verdict, in two minutes
+#   make attacks               libraries that vanish, directories that are swapped, 200 captures each
 #   make bench                 full stacks beside pystack's
 #   make bench-pause           how long a busy target stands still, beside py-spy, pystack, gcore
 #   make bench-plugin          what the pytest plugin costs, beside pytest-timeout (valgrind)
@@ -39,7 +40,7 @@ MADE := $(VENV)/.made-$(TAG)
 INSTALLED := $(VENV)/.installed-$(TAG)
 TESTABLE := $(VENV)/.testable-$(TAG)
 
-.PHONY: bench bench-graph bench-pause bench-plugin bench-quick help demo test lint docs fuzz kills corpora interpreters gdb new-pattern clean
+.PHONY: attacks bench bench-graph bench-pause bench-plugin bench-quick help demo test lint docs fuzz kills corpora interpreters gdb new-pattern clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -79,6 +80,9 @@ bench-plugin: $(TESTABLE)
 
 kills: $(TESTABLE) gdb
 	@$(RUN) -m tests.faults.kills $(ARGS)
+
+attacks: $(TESTABLE) gdb
+	@$(RUN) -m tests.attacks.campaign $(ARGS)
 
 bench-graph: $(TESTABLE)
 	@$(RUN) -m bench.graph $(ARGS)
