@@ -12,15 +12,30 @@ from typing import Any
 
 #: Digits of the longest integer: 2**64 has twenty.
 _MOST_DIGITS = 20
+#: Containers in one another: what postmortem writes has ten.
+MOST_DEPTH = 100
 
 
 def loads(data: bytes) -> Any:
     """Return the value of a JSON text in UTF-8. Raises ValueError for everything else, also for values that are nested
     too deeply."""
     try:
-        return json.loads(data.decode("utf-8"), parse_int=_integer, parse_float=_float, parse_constant=_refuse)
+        value = json.loads(data.decode("utf-8"), parse_int=_integer, parse_float=_float, parse_constant=_refuse)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    _check_depth(value)
+    return value
+
+
+def _check_depth(value: Any) -> None:
+    """So that whoever walks through the value may do it recursively."""
+    level = [value]
+    for _depth in range(MOST_DEPTH):
+        inside = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, (dict, list)))
+        level = [item for items in inside for item in items if isinstance(item, (dict, list))]
+        if not level:
+            return
+    raise ValueError("nested too deeply")
 
 
 def _integer(text: str) -> int:
