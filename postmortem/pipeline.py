@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Dict, Iterator, Optional, Sequence, TextIO, Tuple
@@ -17,11 +18,14 @@ from .evidence import Evidence, Gap
 from .extract.cores import How, from_core
 from .extract.origins import named_as, with_origin
 from .findings import Diagnosis
+from .sizes import configured
 
 if TYPE_CHECKING:
     from .extract.processes import Cores
 
 Progress = Callable[[str], None]
+#: The variable that says how many bytes of recorded evidence are read; memory grows seven times as much.
+_MAX_EVIDENCE = "POSTMORTEM_MAX_EVIDENCE"
 
 
 def _silent(text: str) -> None:
@@ -200,13 +204,16 @@ def _sources(old: Dict[str, Dict[int, str]], new: Dict[str, Dict[int, str]]) -> 
 def _recorded(bundle: Bundle) -> Tuple[Optional[Evidence], Tuple[Gap, ...]]:
     """``evidence.json`` of a bundle; None when the capture was cut short before it, or it is damaged, which is a gap.
     Versions before this one may have written secrets into it."""
+    most = configured(_MAX_EVIDENCE) or evidence.MOST_BYTES
     try:
-        return discreet(evidence.decode(bundle.folder.read("evidence.json", evidence.MOST_BYTES))), ()
+        return discreet(evidence.decode(bundle.folder.read("evidence.json", most), most)), ()
     except FileNotFoundError:
         return None, ()
     except (OSError, ValueError) as exc:
         reason = f"it is not usable: {exc.strerror if isinstance(exc, OSError) else exc}"
         remedy = "copy the bundle again from its machine; this report is made of its raw facts and cores"
+        if isinstance(exc, OSError) and exc.errno == errno.EFBIG:
+            remedy = f"{_MAX_EVIDENCE}=1G if you trust it; this report is made of its raw facts and cores"
         return None, (Gap("bundle", "evidence.json", reason, remedy),)
 
 

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import time
 from pathlib import Path
 from typing import Any, BinaryIO, Callable, Dict, Iterable, Iterator, NamedTuple, Optional, Tuple, Type, cast
 
-from ..errors import NotACore, PostmortemError, ToolMissing, UsageError
+from ..errors import NotACore, PostmortemError, ToolMissing
 from ..foreign.children import Child, Lost
 from ..foreign.files import open_regular
 from ..foreign.unnamed import temporary_folder, unnamed
+from ..sizes import configured
 from .codecs import Codec, Damaged, pieces, recognise
 from .sparse import Sparse
 
@@ -29,7 +29,6 @@ VARIABLE = "POSTMORTEM_MAX_UNPACKED"
 #: Without it: so much, and what is so many times the compressed size. Cores shrink to a fiftieth or a hundredth where much
 #: of them is zero; a bomb of zeros to a thirty-thousandth.
 _ALWAYS, _TIMES, _NEVER_MORE = 2 << 30, 1000, 1 << 40
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 #: Seconds that the child unpacks before it tells how far it has come, and within which it must have told.
 _STEP_S, DEADLINE_S = 0.2, 60.0
@@ -166,13 +165,10 @@ def _unnamed(files: contextlib.ExitStack) -> Tuple[str, int]:
 
 def most(packed: Optional[int] = None) -> int:
     """The limit in bytes: the configured one, else by the compressed size where there is one. Raises UsageError."""
-    text = os.environ.get(VARIABLE, "").strip()
-    if not text:
-        return _NEVER_MORE if packed is None else min(_NEVER_MORE, _ALWAYS + _TIMES * packed)
-    match = re.fullmatch(r"(\d{1,18})\s*([KMGT]?)(?:I?B)?", text.upper(), re.ASCII)
-    if match is None:
-        raise UsageError(f"{VARIABLE} is {text!r}, which is no size", "say bytes, or a number with K, M, G or T")
-    return int(match[1]) * _UNITS[match[2]]
+    wanted = configured(VARIABLE)
+    if wanted is not None:
+        return wanted
+    return _NEVER_MORE if packed is None else min(_NEVER_MORE, _ALWAYS + _TIMES * packed)
 
 
 class _Teller:

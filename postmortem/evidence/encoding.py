@@ -35,11 +35,11 @@ def _spelled_out(value: Any) -> Any:
     return value
 
 
-def decode(data: bytes) -> Evidence:
-    """Evidence from JSON. Raises ValueError with one sentence when it is damaged, of another schema, or cannot be (see
-    ``usable``): what is returned has ids and numbers that need no further check."""
-    if len(data) > usable.MOST_BYTES:
-        raise ValueError(f"not readable as {SCHEMA}: it is larger than {usable.MOST_BYTES >> 20} MB")
+def decode(data: bytes, most: int = usable.MOST_BYTES) -> Evidence:
+    """Evidence from JSON of at most ``most`` bytes. Raises ValueError with one sentence when it is damaged, of another schema, or
+    cannot be (see ``usable``): what is returned has ids and numbers that need no further check."""
+    if len(data) > most:
+        raise ValueError(f"not readable as {SCHEMA}: it is larger than {most >> 20} MB")
     try:
         evidence = msgspec.json.decode(data, type=Evidence)
         if evidence.schema == SCHEMA:

@@ -8,7 +8,8 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 
-from postmortem import pipeline
+from postmortem import evidence, pipeline
+from postmortem.bundle import Bundle
 from postmortem.evidence import Evidence, Process, PythonFrame, Resource, Task, Thread, Trigger, decode, encode, usable
 
 Plain = Dict[str, Any]
@@ -119,3 +120,17 @@ def test_a_bundle_says_that_its_evidence_is_not_usable(content: bytes, tmp_path:
     (tmp_path / "evidence.json").unlink()
     found, _diagnosis = pipeline.load_bundle(tmp_path)
     assert not [gap for gap in found.gaps if gap.subject == "evidence.json"]
+
+
+def test_the_limit_of_recorded_evidence_can_be_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is larger is a gap that names the variable; with it the evidence is read."""
+    with Bundle.create(tmp_path / "b") as bundle:
+        bundle.write("evidence.json", encode(Evidence(Trigger("timeout"), window_s=7.0)))
+        bundle.write("raw/proc/machine.json", b"{}")
+    monkeypatch.setattr(evidence, "MOST_BYTES", 10)
+    found, _diagnosis = pipeline.load_bundle(tmp_path / "b")
+    (gap,) = [gap for gap in found.gaps if gap.subject == "evidence.json"]
+    assert "larger than" in gap.reason
+    assert str(gap.remedy).startswith("POSTMORTEM_MAX_EVIDENCE=1G")
+    monkeypatch.setenv("POSTMORTEM_MAX_EVIDENCE", "1M")
+    assert pipeline.load_bundle(tmp_path / "b")[0].window_s == 7.0
