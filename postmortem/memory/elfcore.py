@@ -372,11 +372,10 @@ class ElfCore(Image):
 
     @property
     def altered(self) -> List[str]:
-        """Paths of files that have changed while they were read, the core's own among them: what was read of them may fit
-        together no longer."""
-        elves = [elf for elf in self._elves.values() if elf is not None]
+        """Files that have changed while they were read, the core itself and those that it maps, by the names that it has for
+        them: what was read of them may fit together no longer."""
         own = [self.path] if self._data.altered else []
-        return own + sorted(elf.path for elf in elves if elf.data.altered)
+        return own + sorted(path for path, elf in self._elves.items() if elf is not None and elf.data.altered)
 
     def close(self) -> None:
         """Ends all reading; closes the files that were opened for it."""

@@ -28,49 +28,34 @@ pytestmark = pytest.mark.live
 PYTHON = "3.12"
 HANG_S = 120.0
 RACES = 6
-#: Analyses the first argument with the files below the second; at a moment something happens to the file that the third
-#: names. Moments: "opened" is as soon as the core has been, "found" as soon as the file has been opened as a library, a number
-#: is so many reads later.
+#: Analyses the first argument with the files below the second. At a moment it says so, and goes on when something has happened
+#: to the file that the third names. Moments: "opened" is as soon as the core has been, "found" as soon as the file has been
+#: opened as a library, a number is so many reads later. The last two are descriptors to say it and to hear it.
 ANALYSIS = """
 import os, sys
 from pathlib import Path
 from postmortem import pipeline, report
 from postmortem.memory import ElfCore
 
-core, root, victim, mishap, moment = sys.argv[1:]
-
-def cut():
-    os.truncate(victim, 0)
-
-def halve():
-    os.truncate(victim, os.path.getsize(victim) // 2)
-
-def overwrite():
-    size = os.path.getsize(victim)
-    with open(victim, "r+b") as file:
-        for at in range(0, size, 1 << 20):
-            file.write(b"\\xff" * min(1 << 20, size - at))
-
-def replace():
-    Path(victim + ".new").write_bytes(b"another file")
-    os.replace(victim + ".new", victim)
+core, root, victim, moment, say, hear = sys.argv[1:]
 
 def happen():
     global happened
     happened = True
-    globals()[mishap]()
+    os.write(int(say), b"now")
+    os.read(int(hear), 1)
 
 reads, happened = 0, False
 plain = {name: getattr(ElfCore, name) for name in ("__init__", "read", "u64", "elf")}
 
 def opening(self, *words, **named):
     plain["__init__"](self, *words, **named)
-    if moment == "opened" and not happened:
+    if moment == "opened" and self.path == core and not happened:
         happen()
 
 def finding(self, path):
     elf = plain["elf"](self, path)
-    if moment == "found" and elf is not None and elf.path == victim and not happened:
+    if moment == "found" and elf is not None and root + path == victim and not happened:
         happen()
     return elf
 
@@ -89,6 +74,9 @@ found, diagnosis = pipeline.analyze_target(core, sysroot=Path(root))
 assert happened
 sys.stdout.write(report.FORMATS["json"].render(found, diagnosis, False, 80))
 """
+
+
+Mishap = Callable[[Path], None]
 
 
 class Case(NamedTuple):
@@ -124,19 +112,53 @@ def case(taken: Path, tmp_path: Path) -> Case:
     return Case(core, root, max(root.rglob("*python3*"), key=lambda path: path.is_file() and path.stat().st_size))
 
 
-def analysed(case: Case, *words: str, gdb: bool = False) -> subprocess.CompletedProcess[str]:
-    variables = environment() if gdb else {**environment(), "POSTMORTEM_GDB": "/nonexistent/gdb"}
-    variables = {**variables, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, timeout=HANG_S, check=False, env=variables
+def variables(gdb: bool) -> Dict[str, str]:
+    found = {**environment(), "PYTHONPATH": str(ROOT)}
+    return found if gdb else {**found, "POSTMORTEM_GDB": "/nonexistent/gdb"}
+
+
+def cut(victim: Path) -> None:
+    os.truncate(victim, 0)
+
+
+def halve(victim: Path) -> None:
+    os.truncate(victim, victim.stat().st_size // 2)
+
+
+def overwrite(victim: Path) -> None:
+    size = victim.stat().st_size
+    with victim.open("r+b") as file:
+        for at in range(0, size, 1 << 20):
+            file.write(b"\xff" * min(1 << 20, size - at))
+
+
+def replace(victim: Path) -> None:
+    other = victim.with_name("other")
+    other.write_bytes(b"another file")
+    other.replace(victim)
+
+
+def report_of(case: Case, victim: Path, mishap: Mishap, moment: str, gdb: bool = False) -> Dict[str, Any]:
+    """The report of an analysis that ended in order, though something happened to a file."""
+    (told, say), (hear, answer) = os.pipe(), os.pipe()
+    words = [sys.executable, "-c", ANALYSIS, *map(str, (case.core, case.root, victim, moment, say, hear))]
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables(gdb), pass_fds=(say, hear)
     )
-
-
-def report_of(case: Case, victim: Path, mishap: str, moment: str, gdb: bool = False) -> Dict[str, Any]:
-    """The report of an analysis that ended in order."""
-    done = analysed(case, "-c", ANALYSIS, str(case.core), str(case.root), str(victim), mishap, moment, gdb=gdb)
-    assert done.returncode == 0, (done.returncode, done.stderr)
-    found: Dict[str, Any] = json.loads(done.stdout)
+    os.close(say)
+    os.close(hear)
+    try:
+        if os.read(told, 3):
+            mishap(victim)
+            os.write(answer, b"!")
+        out, err = process.communicate(timeout=HANG_S)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(told)
+        os.close(answer)
+    assert process.returncode == 0, (process.returncode, err)
+    found: Dict[str, Any] = json.loads(out)
     return found
 
 
@@ -146,8 +168,8 @@ def changed(report: Dict[str, Any]) -> List[str]:
 
 
 @pytest.mark.parametrize("moment", ["opened", "100", "1000"])
-@pytest.mark.parametrize("mishap", ["cut", "halve", "overwrite"])
-def test_a_core_that_changes_under_the_reader(case: Case, mishap: str, moment: str) -> None:
+@pytest.mark.parametrize("mishap", [cut, halve, overwrite])
+def test_a_core_that_changes_under_the_reader(case: Case, mishap: Mishap, moment: str) -> None:
     """What was read is reported, threads above all, which the core's beginning names; that the rest is not to be trusted
     is a gap."""
     report = report_of(case, case.core, mishap, moment)
@@ -156,18 +178,18 @@ def test_a_core_that_changes_under_the_reader(case: Case, mishap: str, moment: s
 
 
 @pytest.mark.parametrize("moment", ["found", "1000"])
-@pytest.mark.parametrize("mishap", ["cut", "halve", "overwrite"])
-def test_a_library_that_changes_under_the_reader(case: Case, mishap: str, moment: str) -> None:
+@pytest.mark.parametrize("mishap", [cut, halve, overwrite])
+def test_a_library_that_changes_under_the_reader(case: Case, mishap: Mishap, moment: str) -> None:
     """The same of the interpreter's own file."""
     report = report_of(case, case.library, mishap, moment)
-    assert changed(report) == [str(case.library)]
+    assert changed(report) == [f"/{case.library.relative_to(case.root)}"]
     assert report["processes"][0]["threads"]
 
 
 @pytest.mark.parametrize("moment", ["opened", "100"])
 def test_a_core_that_is_replaced_is_read_on(case: Case, moment: str) -> None:
     """Another file under its path is not this core: the verdict is that of the one that was opened, and nothing is missing."""
-    report = report_of(case, case.core, "replace", moment)
+    report = report_of(case, case.core, replace, moment)
     assert report["verdict"] == "lock-order-deadlock"
     assert changed(report) == []
 
@@ -175,7 +197,7 @@ def test_a_core_that_is_replaced_is_read_on(case: Case, moment: str) -> None:
 @pytest.mark.skipif(find_gdb() is None, reason="needs gdb")
 def test_gdb_reads_the_core_that_was_opened(case: Case) -> None:
     """Replaced before gdb is started, the core still has its native stacks."""
-    report = report_of(case, case.core, "replace", "opened", gdb=True)
+    report = report_of(case, case.core, replace, "opened", gdb=True)
     assert report["verdict"] == "lock-order-deadlock"
     assert all(thread["native"] for thread in report["processes"][0]["threads"])
     assert not [gap for gap in report["gaps"] if gap["source"] == "gdb"]
@@ -183,7 +205,7 @@ def test_gdb_reads_the_core_that_was_opened(case: Case) -> None:
 
 @contextlib.contextmanager
 def again_and_again(path: Path, mishap: Callable[[Path, bytes, random.Random], None]) -> Iterator[List[int]]:
-    """A thread that does something to a file until the block ends, and then makes it whole; the list counts."""
+    """A thread that does something to a file until the block ends; the list counts."""
     whole, stop, count = path.read_bytes(), threading.Event(), [0]
 
     def work() -> None:
@@ -200,7 +222,6 @@ def again_and_again(path: Path, mishap: Callable[[Path, bytes, random.Random], N
     finally:
         stop.set()
         thread.join()
-        path.write_bytes(whole)
 
 
 def cut_and_mend(path: Path, whole: bytes, chance: random.Random) -> None:
@@ -233,8 +254,10 @@ def test_a_file_that_somebody_changes_all_the_time(case: Case, which: str, misha
     statuses = []
     with again_and_again(victim, mishap) as count:
         for _ in range(RACES):
-            words = ("-m", "postmortem", "analyze", "-f", "json", "--sysroot", str(case.root), str(case.core))
-            done = analysed(case, *words)
+            words = ["-m", "postmortem", "analyze", "-f", "json", "--sysroot", str(case.root), str(case.core)]
+            done = subprocess.run(
+                [sys.executable, *words], capture_output=True, text=True, timeout=HANG_S, check=False, env=variables(False)
+            )
             statuses.append(done.returncode)
             assert done.returncode in (0, 1), done.stderr
             assert "Traceback" not in done.stderr and "defect" not in done.stderr
