@@ -34,7 +34,7 @@ def _handoffs(window: Window) -> Tuple[Optional[int], Optional[float]]:
     """The interpreter's own count of changes of the GIL's holder over the window."""
     probe = _probe(window, "gil")
     count, seconds = integer(probe.get("switches")), number(probe.get("seconds"))
-    return (None, None) if count is None or not seconds else (count, round(count / seconds, 1))
+    return (None, None) if count is None or not seconds else (count, number(round(count / seconds, 1)))
 
 
 def _collections(window: Window) -> Optional[Collections]:

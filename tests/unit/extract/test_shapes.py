@@ -31,7 +31,7 @@ from tests.bundles import evidence_of
 
 #: Values that are never what a field holds, or are too much of it.
 GARBAGE: List[Any] = [
-    None, True, -1, 1 << 63, 10**20 - 1, 1e300, "²", "", "x" * 300, "\ud800", [], [[[]]], [None, {}, "²", -1], {}, {"²": {}},
+    None, True, -1, 1 << 63, 10**20 - 1, 1e300, 1e-300, "²", "", "x" * 300, "\ud800", [], [[[]]], [None, {}, "²", -1], {}, {"²": {}},
     {"1": 1},
     {"before": {"cpu.stat": "nr_periods ²"}, "after": 7},
 ]  # fmt: skip
@@ -108,8 +108,8 @@ def test_each_value_of_each_file_may_be_anything(tmp_path: Path, name: str) -> N
     write(tmp_path, FILES)
     whole_one = evidence_of(tmp_path)
     assert whole_one.processes[0].argv == ("python", "app.py") and whole_one.processes[0].resources
-    for number_of, way in enumerate(places(FILES[name])):
-        for other in GARBAGE[number_of % 3 :: 3]:
+    for way in places(FILES[name]):
+        for other in GARBAGE:
             write(tmp_path, {name: replaced(FILES[name], way, other)})
             found = evidence_of(tmp_path)
             evidence.decode(evidence.encode(found))
@@ -129,7 +129,7 @@ def test_numbers_that_names_and_texts_hold() -> None:
     """Decimal ASCII digits alone; a PID is positive and fits into an int."""
     assert [digits(each) for each in ("0", "12", "²", "٣", "-1", "", " 1", "9" * 30)] == [0, 12] + [None] * 6
     assert [pid_of(each) for each in ("1", "0", "2147483648", "²", "1.core")] == [1, None, None, None, None]
-    assert [number(each) for each in (1, 2.5, True, "1", float("inf"), 10**400)] == [1.0, 2.5, None, None, None, None]
+    assert [number(each) for each in (1, 2.5, True, "1", float("inf"), float("nan"), 10**400)] == [1.0, 2.5] + [None] * 5
     assert [integer(each) for each in (1, 2.5, True, 1 << 63, 1e300)] == [1, 2, None, None, None]
 
 
