@@ -30,7 +30,9 @@ class Crash(msgspec.Struct, frozen=True):
     function: Optional[str] = None  # the native function there, when a symbol tells
     frame: Optional[int] = None  # index in Thread.stack of that native frame: 0, or below the handler's frames
     handler: Optional[bool] = None  # did a handler of the program's own run for it, see above?
-    holds_gil: Optional[bool] = None  # did the thread hold the lock of its interpreter (of the main one, if it has none)?
+    holds_gil: Optional[bool] = (
+        None  # did the thread hold the lock of its interpreter (of the main one, if it has none)?
+    )
     message: Optional[str] = None  # what glibc said before it aborted: "free(): invalid pointer", an assertion
     python_error: Optional[str] = None  # what the interpreter said before it aborted, without the function's name
     python_error_function: Optional[str] = None  # that said it: "PyThreadState_Get"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
 import msgspec
 
@@ -35,9 +35,11 @@ def _spelled_out(value: Any) -> Any:
     return value
 
 
-def decode(data: bytes, most: int = usable.MOST_BYTES) -> Evidence:
-    """Evidence from JSON of at most ``most`` bytes. Raises ValueError with one sentence when it is damaged, of another schema, or
-    cannot be (see ``usable``): what is returned has ids and numbers that need no further check."""
+def decode(data: bytes, most: Optional[int] = None) -> Evidence:
+    """Evidence from JSON of at most ``most`` bytes; None: usable.MOST_BYTES. Raises ValueError with one sentence when it is
+    damaged, of another schema, or cannot be (see ``usable``): what is returned has ids and numbers that need no further
+    check."""
+    most = usable.MOST_BYTES if most is None else most
     if len(data) > most:
         raise ValueError(f"not readable as {SCHEMA}: it is larger than {most >> 20} MB")
     try:

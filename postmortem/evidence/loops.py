@@ -37,7 +37,9 @@ class Loop(msgspec.Struct, frozen=True):
     turn_done: Optional[int] = None  # of these: before the one that runs
     turned: Optional[bool] = None  # did it begin a new turn during the window?
     callback_lasts_s: Optional[float] = None  # the callback that runs has been the same for so long, and more
-    spawned_at: Tuple[PythonFrame, ...] = ()  # of one with much to do: where the program makes tasks and callbacks in loops
+    spawned_at: Tuple[
+        PythonFrame, ...
+    ] = ()  # of one with much to do: where the program makes tasks and callbacks in loops
 
 
 class TaskWait(msgspec.Struct, frozen=True):

@@ -47,7 +47,9 @@ class Process(msgspec.Struct, frozen=True):
     counters: Optional[Counters] = None  # of the process as a whole
     tracer: Optional[int] = None  # pid of whoever traces it, or the tid of that thread
     tracer_name: Optional[str] = None
-    stopped_by: Optional[int] = None  # it was stopped when it was captured: the signal that did it. None: unknown, or not
+    stopped_by: Optional[int] = (
+        None  # it was stopped when it was captured: the signal that did it. None: unknown, or not
+    )
     stops: Tuple[PythonFrame, ...] = ()  # where its program's sources send a signal that stops a process
     cgroup: Optional[ControlGroup] = None
     pools: Tuple[Pool, ...] = ()

@@ -47,7 +47,9 @@ def _count(evidence: Evidence) -> None:
         count = sum(len(getattr(process, what)) for process in processes)
         if count > MOST_AGENTS:
             raise ValueError(f"it has {count} {what}, more than {MOST_AGENTS}")
-    count = sum(len(r.waiters) + len(r.waiting_tasks) + len(r.wakers) for process in processes for r in process.resources)
+    count = sum(
+        len(r.waiters) + len(r.waiting_tasks) + len(r.wakers) for process in processes for r in process.resources
+    )
     if count > MOST_REFERENCES:
         raise ValueError(f"its resources name {count} threads and tasks, more than {MOST_REFERENCES}")
 

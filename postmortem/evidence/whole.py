@@ -41,7 +41,9 @@ class Evidence(msgspec.Struct, frozen=True):
     gaps: Tuple[Gap, ...] = ()
     sources: Dict[str, Dict[int, str]] = {}  # file → line → text, for the lines that stacks show
     loops: Dict[str, Dict[int, Tuple[int, ...]]] = {}  # file → line → lines of the `for`/`while` around it, inner first
-    branches: Dict[str, Dict[int, Tuple[int, ...]]] = {}  # of processes that run the same program: file → line → lines of
+    branches: Dict[
+        str, Dict[int, Tuple[int, ...]]
+    ] = {}  # of processes that run the same program: file → line → lines of
     # the conditions that decide whether it is reached, the nearest first
     timings: Timings = Timings()
     window_s: Optional[float] = None  # length of the observation window, None when there was none
