@@ -31,8 +31,8 @@ from tests.bundles import evidence_of
 
 #: Values that are never what a field holds, or are too much of it.
 GARBAGE: List[Any] = [
-    None, True, -1, 1 << 63, 10**20 - 1, 1e300, 1e-300, "²", "", "x" * 300, "\ud800", [], [[[]]], [None, {}, "²", -1], {}, {"²": {}},
-    {"1": 1},
+    None, True, -1, 1 << 63, 10**20 - 1, 1e300, 1e-300, "²", "", "x" * 300, "\ud800", [], [[[]]], [None, {}, "²", -1],
+    {}, {"²": {}}, {"1": 1},
     {"before": {"cpu.stat": "nr_periods ²"}, "after": 7},
 ]  # fmt: skip
 
@@ -127,7 +127,7 @@ def test_what_is_no_json_is_missing(tmp_path: Path, data: bytes) -> None:
 
 def test_numbers_that_names_and_texts_hold() -> None:
     """Decimal ASCII digits alone; a PID is positive and fits into an int."""
-    assert [digits(each) for each in ("0", "12", "²", "٣", "-1", "", " 1", "9" * 30)] == [0, 12] + [None] * 6
+    assert [digits(each) for each in ("0", "12", "²", "\u0663", "-1", "", " 1", "9" * 30)] == [0, 12] + [None] * 6
     assert [pid_of(each) for each in ("1", "0", "2147483648", "²", "1.core")] == [1, None, None, None, None]
     assert [number(each) for each in (1, 2.5, True, "1", float("inf"), float("nan"), 10**400)] == [1.0, 2.5] + [None] * 5
     assert [integer(each) for each in (1, 2.5, True, 1 << 63, 1e300)] == [1, 2, None, None, None]

@@ -180,7 +180,7 @@ def test_above_high_a_group_is_made_to_wait(tmp_path: Path) -> None:
 
 def test_numbers_that_no_kernel_writes(tmp_path: Path) -> None:
     """Digits of other scripts, and more than evidence may hold, are unknown; what stands beside them is not."""
-    files = {"cpu.max": "9223372036854775807 1", "memory.max": "٣", "memory.current": "4096", "cpu.stat": "nr_periods ²"}
+    files = {"cpu.max": "9223372036854775807 1", "memory.max": "\u0663", "memory.current": "4096", "cpu.stat": "nr_periods ²"}
     found = group(tmp_path, {"": "/a"}, {"": {"/a": ends(files)}})
     assert found is not None
     assert (found.cpu_quota, found.memory_limit, found.memory_used, found.throttled) == (None, None, 4096, None)
