@@ -23,6 +23,7 @@ from .extract.files import Shelves, below
 from .extract.origins import named_as
 from .extract.raw import kept_root
 from .findings import Diagnosis
+from .foreign.held import Folder
 from .native.interactive import Opened, interact, script
 from .pipeline import Progress, analyze_target, load_bundle
 
@@ -40,6 +41,8 @@ class _Found(NamedTuple):
     diagnose: Callable[[Optional[int]], Tuple[Evidence, Diagnosis]]  # with ``owner``
     owner: Optional[int] = None  # the user whose core it is, where the file does not tell
     root: Optional[Path] = None  # where its files are: of the container that it ran in, or kept in a bundle
+    folder: Optional[Folder] = None  # of a bundle: the core is opened below it, as ``core_name``
+    pid: int = 0
 
 
 def run(
@@ -58,20 +61,22 @@ def run(
     with _found(target, exe, sysroot, pid, progress, say) as found:
         sysroot = sysroot or found.root
         with contextlib.ExitStack() as shelves:
-            core = open_core(found.core, shelves.enter_context(Shelves(below(sysroot))).of({}))
+            opened = found.folder.open(core_name(found.pid)) if found.folder is not None else None
+            core = open_core(found.core, shelves.enter_context(Shelves(below(sysroot))).of({}), descriptor=opened)
+            shelves.callback(core.close)
             program, doubt = (exe, None) if exe is not None else find_executable(core, sysroot)
-            machine = core.machine_name
-            core.close()
+            machine, descriptor = core.machine_name, os.dup(core.descriptor)
         if doubt is not None:
             say(f"{doubt.subject}: {doubt.reason}; {doubt.remedy}")
         variables: Dict[str, str] = {}
         with contextlib.ExitStack() as open_files:
+            open_files.callback(os.close, descriptor)
             if not batch or any("pm-why" in argument for argument in gdb_arguments):
                 variables[_WHY] = _diagnose_alongside(found, open_files)
             progress("")
             if not batch and sys.stdin.isatty():
                 say(_HINT)
-            return interact(Opened(found.core, program, sysroot, machine), gdb_arguments, variables)
+            return interact(Opened(found.core, program, sysroot, machine, descriptor), gdb_arguments, variables)
 
 
 @contextlib.contextmanager
@@ -97,7 +102,10 @@ def _found(
             number = _chosen(bundle, path, pid, say)
             root = kept_root(read_facts(bundle.folder, number))
             core = bundle.place / core_name(number)
-            yield _Found(core, target, lambda _owner: load_bundle(path), root=bundle.place / root if root else None)
+            kept_files = bundle.place / root if root else None
+            yield _Found(
+                core, target, lambda _owner: load_bundle(path), root=kept_files, folder=bundle.folder, pid=number
+            )
         return
     if pid is not None:
         raise UsageError("--pid chooses a core of a bundle, and this is a core", "leave it out")
