@@ -101,6 +101,12 @@ def _be_the_child(work: Callable[[], int], parent: int) -> NoReturn:
         status = work()
     except SystemExit as exc:
         status = exc.code if isinstance(exc.code, int) else 1
+    except KeyboardInterrupt:
+        status = 128 + signal.SIGINT
+    except BaseException:  # POSTMORTEM_DEBUG lets it through
+        import traceback  # noqa: PLC0415
+
+        traceback.print_exc()
     finally:
         _flush()
         os._exit(status)

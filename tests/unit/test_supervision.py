@@ -68,6 +68,16 @@ def test_an_exception_is_a_status() -> None:
     assert run(lambda: sys.exit(5)).status == 5
 
 
+def test_what_nobody_has_caught_is_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    """POSTMORTEM_DEBUG lets exceptions through: they are printed as by an interpreter, with its status."""
+
+    def broken() -> int:
+        raise ZeroDivisionError("oops")
+
+    assert run(broken).status == 1
+    assert capfd.readouterr().err.splitlines()[-1] == "ZeroDivisionError: oops"
+
+
 def test_work_without_end_is_ended() -> None:
     """At the moment that was named."""
     ended = run(lambda: time.sleep(600), seconds=0.1)
