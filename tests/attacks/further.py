@@ -1,0 +1,111 @@
+"""What the further attacks share: a directory of another user's, a file of root's beside it, and what must hold after each."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
+
+from tests.live.capturing import state
+
+from .bundles import SECRET, postmortem, secret
+
+OTHER = 65534
+AS_OTHER: Dict[str, Any] = {"user": OTHER, "group": OTHER, "extra_groups": []}
+PYTHON = "/usr/bin/python3"  # one that every user may run
+#: A capture or an analysis of so little takes some seconds; what takes longer hangs.
+BOUND_S = 60.0
+#: What a defect looks like, whatever its cause: a traceback, or a step's own word for one.
+_DEFECTS = ("Traceback", "a defect of postmortem", "inside postmortem")
+
+
+class Place(NamedTuple):
+    """``theirs`` is the other user's; ``ours`` is root's, with a file that only root may read."""
+
+    base: Path
+    theirs: Path
+    ours: Path
+    hidden: Path
+
+
+@contextlib.contextmanager
+def place() -> Iterator[Place]:
+    """A new one, which every user may enter."""
+    with tempfile.TemporaryDirectory(prefix="postmortem-test-") as name:
+        base = Path(name)
+        base.chmod(0o755)
+        found = Place(base, base / "theirs", base / "ours", base / "ours" / "secret.py")
+        found.theirs.mkdir()
+        os.chown(found.theirs, OTHER, OTHER)
+        found.ours.mkdir()
+        secret(found.hidden)
+        yield found
+        assert [path.name for path in found.ours.iterdir()] == ["secret.py"], "something was written among root's files"
+        assert found.hidden.read_text().startswith(f"x = '{SECRET}'\n") and found.hidden.stat().st_mode & 0o777 == 0o600
+
+
+def give(path: Path) -> Path:
+    """To the other user, with all that is below it."""
+    for each in (path, *path.rglob("*")):
+        os.lchown(each, OTHER, OTHER)
+    return path
+
+
+def harmless(done: subprocess.CompletedProcess[str], statuses: Sequence[int]) -> None:
+    """One of the statuses, no defect, nothing of root's, and nothing that a terminal obeys."""
+    said = done.stdout + done.stderr
+    assert done.returncode in statuses, (done.returncode, said[-3000:])
+    assert not [word for word in _DEFECTS if word in said], said[-3000:]
+    assert SECRET not in said
+    assert not [ch for ch in said if ch in "\x1b\x07\x08\x7f\x9b\u202e" or "\x80" <= ch < "\xa0"], said[-3000:]
+
+
+def kept(bundle: Path) -> str:
+    """All that a bundle holds, but for memory; each file that opens is a plain one."""
+    texts: List[str] = []
+    for path in sorted(bundle.rglob("*")):
+        assert not path.is_symlink(), path
+        if path.is_file() and path.suffix != ".core":
+            texts.append(path.read_text("utf-8", "replace"))
+    return "\n".join(texts)
+
+
+def captured(pid: int, bundle: Path, *words: str, statuses: Sequence[int] = (0,), lives: bool = True) -> Dict[str, Any]:
+    """A capture of a process; its report, empty without one. The process lives on and is not left stopped."""
+    options = ("--observe", "0.1", "-o", str(bundle), *words)
+    done = postmortem("capture", "--pid", str(pid), *options, seconds=BOUND_S)
+    harmless(done, statuses)
+    if lives:
+        assert state(pid) not in (None, "Z", "X", "T", "t")
+    if not (bundle / "manifest.json").exists():
+        assert done.returncode != 0
+        return {}
+    everything = kept(bundle)
+    assert SECRET not in everything
+    assert not [word for word in _DEFECTS if word in everything]
+    report: Dict[str, Any] = json.loads((bundle / "report.json").read_bytes())
+    return report
+
+
+@contextlib.contextmanager
+def running(place: Place, program: str, *words: str, python: Sequence[str] = (PYTHON,), **ids: Any) -> Iterator[int]:
+    """A program in the other user's directory, and as that user, until the block ends; it has said "up" by then."""
+    app = place.theirs / "app.py"
+    app.write_text(program)
+    os.chown(app, OTHER, OTHER)
+    with subprocess.Popen(
+        [*python, str(app), *words], stdout=subprocess.PIPE, cwd=place.theirs, text=True, start_new_session=True,
+        **(ids or AS_OTHER),
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line.endswith("up\n"), line
+            yield int(line.split()[0]) if line != "up\n" else process.pid
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, 9)
