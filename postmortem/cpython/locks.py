@@ -67,6 +67,8 @@ def _rlock(objects: Objects, address: int) -> LockState:
     return LockState(address, "rlock", first, count > 0, owner if count else None)
 
 
+#: Conditions, methods and locks of Python's own around a lock: a method of a Condition of an RLock of a lock, and some more.
+_MOST_LAYERS = 8
 _READERS: Dict[str, Callable[[Objects, int], LockState]] = {"_thread.lock": _lock, "_thread.RLock": _rlock}
 
 
@@ -91,20 +93,23 @@ class Locks:
         self._listed: Dict[int, Optional[Set[int]]] = {}  # condition → the locks of those who wait to be notified
         self._nameless: Dict[Tuple[int, int], int] = {}  # line of a frame → locks used there that have no name
 
-    def at(self, address: int) -> Optional[LockState]:
-        """The lock at an address, looking through Condition and bound methods; None when it is none."""
+    def at(self, address: int, depth: int = _MOST_LAYERS) -> Optional[LockState]:
+        """The lock at an address, looking through Condition and bound methods; None when it is none, or lies deeper than
+        ``depth`` of them: a Condition may have itself for a lock."""
+        if depth <= 0:
+            return None
         objects = self._objects
         try:
             name = objects.type_of(address).name
             if name in ("builtin_function_or_method", "method"):
-                return self.at(objects.field(address, _SELF))
+                return self.at(objects.field(address, _SELF), depth - 1)
             if name in _READERS:
                 return _READERS[name](objects, address)
             if objects.is_instance(address, _PURE_RLOCK):
-                return self._pure(address)
+                return self._pure(address, depth - 1)
             if objects.is_instance(address, "Condition"):
                 inner = attribute(objects, address, "_lock")
-                found = self.at(inner) if inner else None
+                found = self.at(inner, depth - 1) if inner else None
                 if found is None:
                     return None
                 return LockState(found.address, found.kind, found.word, found.locked, found.owner_ident, "Condition")
@@ -112,11 +117,11 @@ class Locks:
             pass
         return None
 
-    def _pure(self, address: int) -> Optional[LockState]:
+    def _pure(self, address: int, depth: int) -> Optional[LockState]:
         """threading._RLock, from which programs derive their own (Lib/threading.py: _block, _owner, _count: 3.8-3.15): known
         by the lock inside, whose record is its own."""
         values = attributes(self._objects, address)
-        found = self.at(values["_block"]) if "_block" in values else None
+        found = self.at(values["_block"], depth) if "_block" in values else None
         if found is None or found.kind != "lock":
             return None
         owner = self._objects.integer_or_none(values.get("_owner")) if found.locked else None

@@ -18,9 +18,9 @@ OTHER = 65534
 AS_OTHER: Dict[str, Any] = {"user": OTHER, "group": OTHER, "extra_groups": []}
 PYTHON = "/usr/bin/python3"  # one that every user may run
 #: A capture or an analysis of so little takes some seconds; what takes longer hangs.
-BOUND_S = 60.0
+BOUND_S = 40.0
 #: What a defect looks like, whatever its cause: a traceback, or a step's own word for one.
-_DEFECTS = ("Traceback", "a defect of postmortem", "inside postmortem")
+_DEFECTS = ("Traceback", "a defect of postmortem", "inside postmortem", "the diagnosis failed", "this is a defect")
 
 
 class Place(NamedTuple):
