@@ -9,7 +9,7 @@ from typing import Iterator
 import pytest
 
 from . import further
-from .further import OTHER, Place, captured, running
+from .further import Place, captured, running
 
 pytestmark = [pytest.mark.live, pytest.mark.skipif(os.geteuid() != 0, reason="needs root, and another user beside it")]
 
