@@ -20,7 +20,7 @@ import os
 import stat
 from typing import BinaryIO, Iterator, List, Optional, Tuple
 
-from .files import open_regular, read_descriptor
+from .files import Unfit, open_regular, read_descriptor
 from .openat2 import BENEATH, NO_MAGICLINKS, NO_SYMLINKS, NotThere, openat2
 from .ways import Unsafe, walk
 from .writing import NEW, write_all
@@ -192,13 +192,19 @@ class Folder:
             os.close(before)
 
     def open(self, name: str) -> int:
-        """Return a descriptor to read a regular file below this one; no link is followed. Raises as ``below``, and
-        files.Unfit."""
+        """Return a descriptor to read a regular file below this one; no link is followed. In another user's directory, only a
+        file of that user's: it may have been given a second name there (a hard link), which shows nothing of whose it is.
+        Raises as ``below``, and files.Unfit."""
         at, last = self.below(name)
         try:
-            return open_regular(last, folder=at, follow=False)
+            descriptor = open_regular(last, folder=at, follow=False)
         finally:
             os.close(at)
+        owner = self.owner
+        if owner != os.geteuid() and os.fstat(descriptor).st_uid != owner:
+            os.close(descriptor)
+            raise Unfit("does not belong to the user whose directory it lies in", name)
+        return descriptor
 
     def read(self, name: str, most: int) -> bytes:
         """Return the content of a regular file below this one, of at most ``most`` bytes. Raises as ``open``."""

@@ -341,3 +341,24 @@ def test_a_pipe_that_is_swapped_for_a_file_leaves_the_file_alone(
     assert (tmp_path / "out").read_text() == "precious"
     assert os.read(reading, 9) == b"report"
     os.close(reading)
+
+
+def test_a_strangers_directory_shows_nobody_elses_files(tmp_path: Path) -> None:
+    """A second name of root's file there (fs.protected_hardlinks=0), or a copy that is another user's: not opened; the
+    stranger's own are. In our own directory whatever lies there was put there by us."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to make another user's directory")
+    secret, theirs, ours = tmp_path / "secret", tmp_path / "theirs", tmp_path / "ours"
+    secret.write_text("root's")
+    for folder in (theirs, ours):
+        folder.mkdir()
+        os.link(secret, folder / "evidence.json")
+    (theirs / "own").write_text("theirs")
+    for path in (theirs, theirs / "own"):
+        os.chown(path, 65534, 65534)
+    with Folder.at(str(theirs)) as folder:
+        with pytest.raises(OSError, match="does not belong to the user whose directory it lies in"):
+            folder.read("evidence.json", 99)
+        assert folder.read("own", 99) == b"theirs"
+    with Folder.at(str(ours)) as folder:
+        assert folder.read("evidence.json", 99) == b"root's"
