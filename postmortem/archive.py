@@ -23,6 +23,8 @@ from .supervision import private_folder
 
 #: Names in an archive: a tree of thousands of processes has some ten files each.
 MAX_ENTRIES = 20_000
+#: Directories above a file: those of a program in another root are named like there, below three of the bundle's.
+MAX_DEPTH = 64
 #: Bytes that take room on the disk: in all, up to where nobody asks for a proportion, and in proportion to the archive.
 MAX_STORED, FREELY_STORED, MAX_RATIO = 16 << 30, 256 << 20, 64
 #: Bytes with the holes of sparse cores, and bytes that stay free on the disk.
@@ -147,7 +149,8 @@ def _safe_parts(entry: zipfile.ZipInfo) -> List[str]:
         parts = parts_of(name.rstrip("/"))
     except ValueError:
         parts = []
-    if not parts or "\\" in name or any(len(os.fsencode(part)) > 200 for part in parts) or kind not in _KINDS:
+    too_long = any(len(os.fsencode(part)) > 200 for part in parts)
+    if not 0 < len(parts) <= MAX_DEPTH or too_long or "\\" in name or kind not in _KINDS:
         raise NotABundle(f"the archive has an entry that no bundle has: {name[:200]!r}")
     return parts
 
