@@ -86,7 +86,8 @@ def captured(pid: int, bundle: Path, *words: str, statuses: Sequence[int] = (0,)
         return {}
     everything = kept(bundle)
     assert SECRET not in everything
-    assert not [word for word in _DEFECTS if word in everything]
+    found = [line for line in everything.splitlines() if any(word in line for word in _DEFECTS)]
+    assert not found, [(line[max(0, line.find(w) - 300):][:800], w) for line in found[:3] for w in _DEFECTS if w in line]
     report: Dict[str, Any] = json.loads((bundle / "report.json").read_bytes())
     return report
 
