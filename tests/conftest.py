@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 import sysconfig
 import tempfile
@@ -36,8 +37,17 @@ def _reach_children() -> None:
             temporary.rename(path)
 
 
+def _hear_signals() -> None:
+    """Whoever started the tests may have ignored signals (nohup, `&` in a script), which programs under test would inherit."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """The first process, which starts the workers and all others, says where notes go."""
+    _hear_signals()
     if opening_hook.VARIABLE in os.environ:
         if hasattr(config, "workerinput"):
             opening_hook.install(*os.environ[opening_hook.VARIABLE].split(":"))

@@ -97,6 +97,8 @@ class _Watch:
             return inside[: -len(".__init__")] if inside.endswith(".__init__") else inside
         if name.startswith((self._tests + "/", "<frozen importlib", "<frozen zipimport")) and name != __file__:
             return ""
+        if name == "<string>":  # what a test gives an interpreter to run
+            return ""
         if "/site-packages/_pytest/" in name:  # pytest's own doing, though a hook of the plugin is further out
             return ""
         return None

@@ -6,7 +6,9 @@ a million digits is a number that nothing here can be.
 
 from __future__ import annotations
 
-from typing import Optional, Union
+TYPE_CHECKING = False  # typing itself takes milliseconds to import, and the fast path of `capture` needs this module
+if TYPE_CHECKING:
+    from typing import Optional, Union
 
 #: The largest number that any field of the kernel's has, and how many digits that is.
 MOST = (1 << 64) - 1

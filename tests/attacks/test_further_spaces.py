@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Dict, Iterator, List
 
 import pytest
 
@@ -92,7 +93,8 @@ os.mkdir(mapped("libexpat.so"))
     "an overlay of root's directory": """
 for name in ("upper", "work", "merged"):
     os.mkdir(theirs + "/" + name)
-mount("overlay", theirs + "/merged", "overlay", 0, f"lowerdir={os.path.dirname(hidden)},upperdir={theirs}/upper,workdir={theirs}/work,userxattr")
+layers = f"lowerdir={os.path.dirname(hidden)},upperdir={theirs}/upper,workdir={theirs}/work,userxattr"
+mount("overlay", theirs + "/merged", "overlay", 0, layers)
 os.symlink("secret.py", theirs + "/merged/link.py")
 stand_in(theirs + "/merged/secret.py")
 stand_in(theirs + "/merged/link.py")
@@ -186,7 +188,8 @@ def program_with(place: Place, mode: int) -> Path:
     return copy
 
 
-STAND = MOUNTS.split("def stand_in")[0].split("libc =")[0] + "def stand_in" + MOUNTS.split("def stand_in")[1]
+_BEFORE, _FROM = MOUNTS.split("def stand_in", maxsplit=1)
+STAND = _BEFORE.split("libc =", maxsplit=1)[0] + "def stand_in" + _FROM
 LENT = {
     "setuid": (0o4755, ""),
     "setgid": (0o2755, ""),
@@ -321,8 +324,6 @@ while True:
 def test_a_user_who_hunts_the_processes_of_a_capture(place: Place, unshared: List[str], space: bool) -> None:
     """A process of the target's user kills, traces, opens and slows, in a loop, all processes of the capture that it can
     see, also those that read with its user's rights: none is struck, and the capture is whole."""
-    import json
-
     bundle = place.base / "bundle"
     with running(place, HUNT, str(bundle), python=(*(unshared if space else ()), PYTHON)) as pid:
         report = captured(pid, bundle)

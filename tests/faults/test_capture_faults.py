@@ -287,7 +287,7 @@ def test_the_bundle_cannot_be_written(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_foreseen(tmp_path: Path) -> None:
     """Cores that would not fit are not begun; the step says how much is needed."""
-    driver = "import shutil, types\nshutil.disk_usage = lambda path: types.SimpleNamespace(free=1 << 20)\n" + DRIVER
+    driver = "from postmortem.foreign.held import Folder\nFolder.free = 1 << 20\n" + DRIVER
     done = capture(tmp_path, "--", "sleep", "600", driver=driver)
     (step,) = done.steps("freeze")
     assert "MB are free" in step["error"]

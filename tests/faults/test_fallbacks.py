@@ -30,7 +30,7 @@ to_a_file = pytest.mark.skipif(
 UNREADABLE = """
 import postmortem.capture.cores as c
 from postmortem.capture import refusal
-def refuse(pid): raise refusal.explain(pid)
+def refuse(pid, start=None): raise refusal.explain(pid)
 c.Source = refuse
 """
 WAITS = """
@@ -158,7 +158,7 @@ def test_no_core_is_allowed(tmp_path: Path) -> None:
 def test_no_room_for_a_core(tmp_path: Path) -> None:
     """Room is looked for before the process is ended so; the sentence says how much is wanted."""
     driver = (
-        "import shutil, types\nshutil.disk_usage = lambda path: types.SimpleNamespace(free=17 << 20)\n"
+        "from postmortem.foreign.held import Folder\nFolder.free = 17 << 20\n"
         "import postmortem.capture.kernelcore as k\nk._size = lambda pid: 5 << 20\n" + UNREADABLE + DRIVER
     )
     done = capture(tmp_path, WAITS, driver=driver)

@@ -100,7 +100,7 @@ def test_a_disk_that_fills_up_with_the_cores(tmp_path: Path, foreseen: bool) -> 
     driver = (
         ""
         if foreseen
-        else "import shutil, types\nshutil.disk_usage = lambda path: types.SimpleNamespace(free=1 << 40)\n"
+        else "from postmortem.foreign.held import Folder\nFolder.free = 1 << 40\n"
     )
     driver += "import sys; from postmortem.__main__ import capture; sys.exit(capture(sys.argv[1:]))"
     with mounted(f"mount -t tmpfs -o size=20m none {small}") as where:

@@ -9,6 +9,7 @@ import pytest
 
 from postmortem.evidence import Gap, Process, Resource
 from postmortem.extract import reach
+from postmortem.extract.files import NO_FILES
 from postmortem.extract.reading import read
 from postmortem.memory import ElfCore
 
@@ -20,7 +21,7 @@ PROGRAM = (Path(__file__).parent / "reach_program.py").read_text()
 
 def process_of(core: Path, pid: int) -> Tuple[Process, List[Gap]]:
     gaps: List[Gap] = []
-    reader, _directory = read(ElfCore(str(core)), pid, None, "", gaps, False)
+    reader, _directory = read(ElfCore(str(core)), pid, None, NO_FILES, gaps, False)
     return reader.process({}), [*gaps, *reader.gaps]
 
 
