@@ -97,6 +97,8 @@ def _extract(stream: BinaryIO, folder: Folder) -> None:
         seen: Set[str] = set()
         for entry in entries:
             name = "/".join(_safe_parts(entry))
+            if entry.compress_type not in _METHODS:
+                raise NotABundle(f"the archive packs {name!r} in a way that is not read", "pack it with deflate")
             if entry.is_dir():
                 folder.child(name, make=True).close()
                 continue
@@ -156,3 +158,5 @@ def _safe_parts(entry: zipfile.ZipInfo) -> List[str]:
 
 
 _KINDS = (0, stat.S_IFREG, stat.S_IFDIR)
+#: All that zip programs use unasked. Of the others zipfile unpacks whole blocks at once, whatever they grow to in memory.
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)

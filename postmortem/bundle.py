@@ -32,6 +32,8 @@ NEW_MANIFEST: Dict[str, Any] = {"schema": SCHEMA, "steps": [], "timings": {}}
 #: Bytes of a JSON file: the largest that captures of thousands of threads have written had a tenth of it.
 MAX_JSON = 256 << 20
 _MOST_PID = (1 << 22) - 1  # PID_MAX_LIMIT of Linux
+#: Processes that a manifest may list though nothing of them was captured.
+_MOST_WITHOUT = 500
 _ELSEWHERE = "choose another place with -o DIR"
 
 
@@ -193,12 +195,15 @@ class Bundle:
 
     @property
     def pids(self) -> List[int]:
-        """Every process of which something was captured; in the manifest's order where it has one."""
+        """Every process of which something was captured; in the manifest's order where it has one. It may list some more, of
+        which nothing could be."""
         listed = self.manifest.get("processes")
-        order = [p for p in listed if type(p) is int and p > 0] if isinstance(listed, list) else []
+        order = [p for p in listed if type(p) is int and 0 < p <= _MOST_PID] if isinstance(listed, list) else []
         found = {_number(name) for name in self.folder.names("raw/proc")}
         found |= {_number(name[: -len(".core")]) for name in self.folder.names("raw/cores") if name.endswith(".core")}
-        return list(dict.fromkeys(order)) + sorted(found - {0} - set(order))
+        order = list(dict.fromkeys(order))
+        without = set([pid for pid in order if pid not in found][_MOST_WITHOUT:])
+        return [pid for pid in order if pid not in without] + sorted(found - {0} - set(order))
 
     def has_core(self, pid: int) -> bool:
         """Whether there is a core of this process."""

@@ -23,7 +23,7 @@ NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def write_file(path: str, data: bytes) -> None:
     """Write a file that the user has named, mode 0600: a new one, or one of ours, replaced as a whole. A pipe or a device is
-    written to. Neither a symbolic link nor another user's file is. Raises OSError; Unsafe for these two."""
+    written to. Neither a symbolic link nor another user's file or pipe is. Raises OSError; Unsafe for these."""
     parent, name = os.path.split(os.path.abspath(path))
     above = walk(parent)
     try:
@@ -78,6 +78,9 @@ def _hold(above: int, name: str, path: str) -> Optional[int]:
             raise Unsafe("it is a symbolic link, which is not followed", path)
         if stat.S_ISDIR(found.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if stat.S_ISFIFO(found.st_mode) and found.st_uid not in (0, os.geteuid()):
+            # It would be given to whoever made it, or nobody would ever read it. A terminal is its user's under sudo.
+            raise Unsafe(f"it is a pipe of user {found.st_uid}", path)
         if stat.S_ISREG(found.st_mode) and found.st_uid != os.geteuid():
             raise Unsafe(f"it belongs to user {found.st_uid}", path)
     except BaseException:
