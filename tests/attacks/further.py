@@ -64,13 +64,15 @@ def harmless(done: subprocess.CompletedProcess[str], statuses: Sequence[int]) ->
     assert not [ch for ch in said if ch in "\x1b\x07\x08\x7f\x9b\u202e" or "\x80" <= ch < "\xa0"], said[-3000:]
 
 
-def kept(bundle: Path) -> str:
-    """All that a bundle holds, but for memory; each file that opens is a plain one."""
+def kept(bundle: Path, programs: bool = True) -> str:
+    """All that a bundle holds, but for memory, or also for programs and libraries; each file that opens is a plain one."""
     texts: List[str] = []
     for path in sorted(bundle.rglob("*")):
         assert not path.is_symlink(), path
         if path.is_file() and path.suffix != ".core":
-            texts.append(path.read_text("utf-8", "replace"))
+            read = path.read_bytes()
+            if programs or not read.startswith(b"\x7fELF"):
+                texts.append(read.decode("utf-8", "replace"))
     return "\n".join(texts)
 
 
@@ -86,8 +88,8 @@ def captured(pid: int, bundle: Path, *words: str, statuses: Sequence[int] = (0,)
         return {}
     everything = kept(bundle)
     assert SECRET not in everything
-    found = [line for line in everything.splitlines() if any(word in line for word in _DEFECTS)]
-    assert not found, [(line[max(0, line.find(w) - 300):][:800], w) for line in found[:3] for w in _DEFECTS if w in line]
+    said = kept(bundle, programs=False)  # an interpreter's own file has such words
+    assert not [word for word in _DEFECTS if word in said]
     report: Dict[str, Any] = json.loads((bundle / "report.json").read_bytes())
     return report
 
