@@ -24,6 +24,7 @@ from .extract.origins import named_as
 from .extract.raw import kept_root
 from .findings import Diagnosis
 from .foreign.held import Folder
+from .native.debuglinks import endless
 from .native.interactive import Opened, interact, script
 from .pipeline import Progress, analyze_target, load_bundle
 
@@ -66,6 +67,15 @@ def run(
             shelves.callback(core.close)
             program, doubt = (exe, None) if exe is not None else find_executable(core, sysroot)
             machine, descriptor = core.machine_name, os.dup(core.descriptor)
+            mapped = {Path(f"{sysroot or ''}{file.path}") for file in core.files if core.is_program(file.path)}
+            waits_for = endless(sorted({*mapped, *([program] if program is not None else [])}))
+            if waits_for is not None:
+                os.close(descriptor)
+                raise PostmortemError(
+                    f"a program of {target} names {waits_for} as its debug information: that is no regular file, and gdb would "
+                    "wait for it",
+                    "`postmortem analyze` reads the core without it",
+                )
         if doubt is not None:
             say(f"{doubt.subject}: {doubt.reason}; {doubt.remedy}")
         variables: Dict[str, str] = {}

@@ -20,7 +20,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from .capture.workspace import VARIABLES
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 #: All that is ever started, by the names that ``start``, ``run`` and ``spawn`` take.
 PROGRAMS = ("python", "gdb", "py-spy", "journalctl", "decompressor")
 
+_PR_SET_PDEATHSIG = 1
 #: The descriptors of the process that looks there: its only names are numbers, and nobody else can add one.
 NOWHERE = "/proc/self/fdinfo"
 
@@ -179,6 +180,16 @@ def spawn(
     words = _absolutely(program, words)
     with _in(folder):
         return os.posix_spawn(words[0], words, env or environment(program), file_actions=file_actions, **settings)
+
+
+def ending_with_parent() -> Callable[[], object]:
+    """Return what a ``preexec_fn`` has to be for a program that is killed when the thread that starts it ends, however that happens
+    (prctl(2), PR_SET_PDEATHSIG). All is imported by then: another thread may hold the import lock at the fork."""
+    import ctypes  # noqa: PLC0415
+    import signal  # noqa: PLC0415
+
+    prctl, number = ctypes.CDLL(None).prctl, int(signal.SIGKILL)
+    return lambda: prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def _absolutely(program: str, words: Sequence[str]) -> List[str]:

@@ -10,10 +10,8 @@ here: 128 MB of window for zstd (its libraries' own limit), 512 MB for xz (`xz -
 
 from __future__ import annotations
 
-import ctypes
 import lzma
 import os
-import signal
 import subprocess
 import zlib
 from importlib import import_module
@@ -27,7 +25,6 @@ _PIECE = 4 << 20  # of output
 #: zstd's library bounds no output: 128 KB can come of a block of 4 bytes, so this much input gives 32 MB at most.
 _ZSTD_BITE = 1 << 10
 _MOST_XZ_MEMORY = 512 << 20
-_PR_SET_PDEATHSIG = 1
 
 
 class Damaged(Exception):
@@ -193,7 +190,7 @@ def _by_tool(codec: Codec, source: BinaryIO) -> Iterator[bytes]:
     said = os.memfd_create("postmortem-said", os.MFD_CLOEXEC)
     with programs.start(
         "decompressor", [program, "-dc", *codec.options], stdin=source, stdout=subprocess.PIPE, stderr=said,
-        start_new_session=True, preexec_fn=_end_with_parent,
+        start_new_session=True, preexec_fn=programs.ending_with_parent(),
     ) as process:  # fmt: skip
         try:
             out = cast(BinaryIO, process.stdout)
@@ -203,10 +200,6 @@ def _by_tool(codec: Codec, source: BinaryIO) -> Iterator[bytes]:
         finally:
             process.kill()
             os.close(said)
-
-
-def _end_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
 
 
 def _first_line(text: str) -> str:

@@ -65,7 +65,9 @@ def interact(opened: Opened, more: Sequence[str], variables: Dict[str, str]) -> 
             inherited = [] if opened.descriptor is None else [opened.descriptor]
             # where the person is: what they name in gdb is named from there
             words = command(gdb, opened, more)
-            process = programs.start("gdb", words, folder=None, env=environment, pass_fds=inherited)
+            process = programs.start(
+                "gdb", words, folder=None, env=environment, pass_fds=inherited, preexec_fn=programs.ending_with_parent()
+            )
         except OSError as exc:
             raise ToolFailed(f"{gdb} cannot be run: {exc.strerror or exc}", REMEDY) from exc
         try:
