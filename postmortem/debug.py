@@ -67,8 +67,7 @@ def run(
             shelves.callback(core.close)
             program, doubt = (exe, None) if exe is not None else find_executable(core, sysroot)
             machine, descriptor = core.machine_name, os.dup(core.descriptor)
-            mapped = {Path(f"{sysroot or ''}{file.path}") for file in core.files if core.is_program(file.path)}
-            waits_for = endless(sorted({*mapped, *([program] if program is not None else [])}))
+            waits_for = endless(core, program, sysroot)
             if waits_for is not None:
                 os.close(descriptor)
                 raise PostmortemError(

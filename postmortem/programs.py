@@ -183,8 +183,8 @@ def spawn(
 
 
 def ending_with_parent() -> Callable[[], object]:
-    """Return what a ``preexec_fn`` has to be for a program that is killed when the thread that starts it ends, however that happens
-    (prctl(2), PR_SET_PDEATHSIG). All is imported by then: another thread may hold the import lock at the fork."""
+    """Return what a ``preexec_fn`` has to be for a program that is killed when the thread that starts it ends, however that
+    happens (prctl(2), PR_SET_PDEATHSIG). All is imported by then: another thread may hold the import lock at the fork."""
     import ctypes  # noqa: PLC0415
     import signal  # noqa: PLC0415
 

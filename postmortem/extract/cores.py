@@ -191,6 +191,8 @@ def start_gdb(several: Sequence[Opened], how: How) -> Optional[Unwinding]:
     crashed = first.core.threads[0].tid if ended and first.core.threads else None
     how.progress(f"native stacks of {sum(len(o.core.threads) for o in several)} threads with gdb")
     try:
+        if how.sysroot is not None:
+            _refuse_endless(first, how.sysroot)
         return start(
             first.file,
             first.program,
@@ -204,6 +206,15 @@ def start_gdb(several: Sequence[Opened], how: How) -> Optional[Unwinding]:
         for opened in several:
             opened.gaps.append(Gap("gdb", "native stacks", str(exc), exc.next or None))
         return None
+
+
+def _refuse_endless(opened: Opened, sysroot: Path) -> None:
+    """Raises ToolFailed for a foreign tree that would keep gdb until its deadline."""
+    from ..native.debuglinks import endless  # noqa: PLC0415 - few analyses have a sysroot
+
+    found = endless(opened.core, opened.program, sysroot)
+    if found is not None:
+        raise ToolFailed(f"{found}, named as debug information, is no regular file: gdb would wait for it", "remove it")
 
 
 def begin(opened: Opened, how: How, unwinding: Optional[Unwinding]) -> Begun:

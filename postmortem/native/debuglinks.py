@@ -1,8 +1,8 @@
 """Separate debug files that programs name, and that gdb would open beside them: what is no regular file would keep gdb waiting.
 
 A program's ``.gnu_debuglink`` names a file, which gdb looks for in the program's directory and in ``.debug`` below that
-("Debugging Information in Separate Files" in gdb's manual), opens, and reads to its end for a checksum. A FIFO there is
-waited for, ``/dev/zero`` never ends.
+("Debugging Information in Separate Files" in gdb's manual), opens, and reads to its end for a checksum; its build-id names
+one below ``/usr/lib/debug/.build-id`` of the sysroot. A FIFO there is waited for, ``/dev/zero`` never ends.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import Iterable, Iterator, Optional
+from typing import Iterator, Optional
 
+from ..memory import ElfCore
 from ..memory.elf import Elf, NotElf
 
 _LONGEST = 4096
 
 
-def endless(programs: Iterable[Path]) -> Optional[Path]:
-    """Return the first file that one of these programs and libraries leads gdb to and that is no regular one; None when there
-    is none. What cannot be read is passed over: gdb cannot read it either."""
-    for program in programs:
-        for name in _names(program):
-            for folder in (program.parent, program.parent / ".debug"):
-                found = folder / name
-                if _is_endless(found):
-                    return found
+def endless(core: ElfCore, program: Optional[Path], sysroot: Optional[Path]) -> Optional[Path]:
+    """Return the first file that the program of a core, or one that it maps, leads gdb to and that is no regular one; None
+    when there is none. What cannot be read is passed over: gdb cannot read it either."""
+    mapped = {Path(f"{sysroot or ''}{file.path}") for file in core.files if core.is_program(file.path)}
+    for each in sorted({*mapped, *([program] if program is not None else [])}):
+        for found in _led_to(each, sysroot):
+            if _is_endless(found):
+                return found
     return None
 
 
-def _names(program: Path) -> Iterator[str]:
+def _led_to(program: Path, sysroot: Optional[Path]) -> Iterator[Path]:
     try:
         elf = Elf(str(program))
     except (OSError, NotElf, ValueError):
@@ -39,7 +39,10 @@ def _names(program: Path) -> Iterator[str]:
         if section is not None:
             name = elf.data[section.offset : section.offset + min(section.size, _LONGEST)].split(b"\0")[0]
             if name:
-                yield os.fsdecode(name)
+                yield program.parent / os.fsdecode(name)
+                yield program.parent / ".debug" / os.fsdecode(name)
+        if sysroot is not None and elf.build_id:
+            yield sysroot / "usr/lib/debug/.build-id" / elf.build_id[:2] / f"{elf.build_id[2:]}.debug"
     finally:
         elf.close()
 
