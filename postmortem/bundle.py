@@ -197,13 +197,7 @@ class Bundle:
     def pids(self) -> List[int]:
         """Every process of which something was captured; in the manifest's order where it has one. It may list some more, of
         which nothing could be."""
-        listed = self.manifest.get("processes")
-        order = [p for p in listed if type(p) is int and 0 < p <= _MOST_PID] if isinstance(listed, list) else []
-        found = {_number(name) for name in self.folder.names("raw/proc")}
-        found |= {_number(name[: -len(".core")]) for name in self.folder.names("raw/cores") if name.endswith(".core")}
-        order = list(dict.fromkeys(order))
-        without = set([pid for pid in order if pid not in found][_MOST_WITHOUT:])
-        return [pid for pid in order if pid not in without] + sorted(found - {0} - set(order))
+        return pids_of(self.folder, self.manifest)
 
     def has_core(self, pid: int) -> bool:
         """Whether there is a core of this process."""
@@ -240,6 +234,18 @@ def as_json(value: Any) -> bytes:
     written hundreds of times.
     """
     return json.dumps(value, separators=(",\n", ": "), ensure_ascii=True).encode("ascii") + b"\n"
+
+
+def pids_of(folder: Folder, manifest: Dict[str, Any]) -> List[int]:
+    """Every process of which something was captured, in the manifest's order where it has one. It may list some more, of which
+    nothing could be."""
+    listed = manifest.get("processes")
+    order = [p for p in listed if type(p) is int and 0 < p <= _MOST_PID] if isinstance(listed, list) else []
+    found = {_number(name) for name in folder.names("raw/proc")}
+    found |= {_number(name[: -len(".core")]) for name in folder.names("raw/cores") if name.endswith(".core")}
+    order = list(dict.fromkeys(order))
+    without = set([pid for pid in order if pid not in found][_MOST_WITHOUT:])
+    return [pid for pid in order if pid not in without] + sorted(found - {0} - set(order))
 
 
 def core_name(pid: int) -> str:

@@ -23,6 +23,7 @@ from .extract.files import Shelves, below
 from .extract.origins import named_as
 from .extract.raw import kept_root
 from .findings import Diagnosis
+from .foreign.files import is_folder
 from .foreign.held import Folder
 from .native.debuglinks import endless
 from .native.interactive import Opened, interact, script
@@ -106,7 +107,7 @@ def _found(
                 yield found._replace(name=target, root=stored.root, owner=owner)
         return
     path = Path(target)
-    if path.is_dir() or path.suffix == ".zip":
+    if is_folder(str(path)) or path.suffix == ".zip":
         with Bundle.open(path) as bundle:
             number = _chosen(bundle, path, pid, say)
             root = kept_root(read_facts(bundle.folder, number))

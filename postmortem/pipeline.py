@@ -18,6 +18,7 @@ from .evidence import Evidence, Gap
 from .extract.cores import How, from_core
 from .extract.origins import named_as, with_origin
 from .findings import Diagnosis
+from .foreign.files import is_folder
 from .sizes import configured
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def analyze_target(
             found = _from_file(stored.path, how, stored.owner)
             return _classified(discreet(with_origin(found, stored)))
     path = Path(target)
-    if path.is_dir() or path.suffix == ".zip":
+    if is_folder(str(path)) or path.suffix == ".zip":
         return _analyze_bundle(path, exe, sysroot, progress, with_locals)
     return _classified(_from_file(path, How(exe, sysroot, with_locals, progress), owner))
 

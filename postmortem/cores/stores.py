@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ContextManager, Optional
 
+from ..foreign.files import is_folder
 from . import apport
 from .journal import PREFIX, Where
 from .store import Stored, exists
@@ -22,7 +23,7 @@ def opened(target: str, where: Where) -> Optional[ContextManager[Stored]]:
 
         return coredumpctl.opened(target[len(PREFIX) :], where)
     path = Path(target)
-    if path.is_dir():
+    if is_folder(str(path)):
         if any(exists(path / name) for name in _BUNDLE):
             return None
         from . import abrt, folder  # noqa: PLC0415

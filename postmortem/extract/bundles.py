@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional
 
+from ..bundle import pids_of
 from ..discretion.whole import discreet
 from ..errors import NotABundle
 from ..evidence import Evidence, Timings, Trigger
@@ -18,7 +19,7 @@ from .descriptors import Descriptors
 from .files import Shelves, below
 from .processes import Cores, read_processes
 from .raw import Raw, tids
-from .shapes import MOST_PID, number, pid_of, read_json
+from .shapes import number, pid_of, read_json
 from .shortcomings import end_gaps, step_gaps
 from .sources import read_sources
 from .surroundings import Surroundings
@@ -80,12 +81,8 @@ def _checkout(manifest: Dict[str, Any]) -> Optional[str]:
 
 def _pids(folder: Folder, manifest: Dict[str, Any]) -> List[int]:
     """The tree's processes, the root first."""
-    listed = manifest.get("processes")
-    pids = [p for p in listed if type(p) is int and 0 < p < MOST_PID] if isinstance(listed, list) else []
-    pids += sorted(pid for pid in map(pid_of, folder.names("raw/proc")) if pid is not None)
-    pids += cores_of(folder)
     root = manifest.get("root_pid")
-    return sorted(dict.fromkeys(pids), key=lambda pid: pid != root)
+    return sorted(pids_of(folder, manifest), key=lambda pid: pid != root)
 
 
 def cores_of(folder: Folder) -> List[int]:

@@ -188,3 +188,8 @@ def _look(descriptor: int) -> Tuple[int, int]:
     """(bytes, when it was last written to)"""
     found = os.fstat(descriptor)
     return found.st_size, found.st_mtime_ns
+
+
+def is_folder(path: str) -> bool:
+    """Whether a name leads to a directory that may be looked at; False for whatever else it is, and where that is refused."""
+    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where looking is refused

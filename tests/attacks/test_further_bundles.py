@@ -444,8 +444,8 @@ while True:
         try:
             assert attacker.stdout is not None
             assert attacker.stdout.readline() == "up\n"
-            for _round in range(2):
-                every_command(archive, place.base / "round", (0, 1), TMPDIR=str(place.theirs / "tmp"))
+            for number in range(2):
+                every_command(archive, place.base / f"round-{number}", (0, 1), TMPDIR=str(place.theirs / "tmp"))
         finally:
             attacker.kill()
 
