@@ -20,8 +20,8 @@ from .whole import Evidence
 MOST_BYTES = 64 << 20
 #: Integers are ids, counts, addresses, lines: fields of 64 bits, with or without a sign.
 LEAST_INTEGER, MOST_INTEGER = -(1 << 63), (1 << 64) - 1
-#: Floats are seconds and shares; since the epoch 1.8e9 of them have passed.
-MOST_FLOAT = 1e15
+#: Floats are seconds and shares; a timespec (64 bits of seconds) holds no more, whatever a damaged core has there.
+MOST_FLOAT = 2.0**64
 #: Of one kind in all processes: threads, tasks, resources; processes. PID_MAX_LIMIT of Linux is larger, and no tree of a Python
 #: program has come near.
 MOST_AGENTS, MOST_PROCESSES = 200_000, 20_000

@@ -295,7 +295,8 @@ def test_a_root_that_a_stranger_s_problem_directory_names(tmp_path: Path) -> Non
     (tmp_path / "root").mkdir()
     (place / "rootdir").write_text(str(tmp_path / "root"))
     for owner, mode, entered in ((0, 0o755, True), (NOBODY, 0o755, False), (0, 0o777, False)):
-        os.chown(place, owner, owner)
+        for path in (place, *place.iterdir()):
+            os.chown(path, owner, owner)
         place.chmod(mode)
         with stores.opened(str(place), Where()) as stored:  # type: ignore[union-attr]
             assert (stored.root is not None) == entered
