@@ -149,5 +149,5 @@ def test_the_other_targets_are_analysed_all_the_same(tmp_path: Path) -> None:
     done = analyze(tmp_path, "first", "crash", "second", "crash-again")
     assert done.returncode == 1
     assert done.stderr.count("was ended by SIGSEGV") == 2
-    assert done.stdout.count("=== first\n") == 1
-    assert done.stdout.count("=== second\n") == 1
+    assert done.stdout.count("=== first ===\n") == 1
+    assert done.stdout.count("=== second ===\n") == 1
