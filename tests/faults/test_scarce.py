@@ -160,7 +160,9 @@ with open({str(small / "fill")!r}, "wb", buffering=0) as stream:
     with mounted(f"mount -t tmpfs -o size=20m none {small}") as where:
         done = capture(small / "bundle", code, where=where, seen=where.seen(small / "bundle"))
         assert_ended(done)
-        assert "is not complete: No space left" in done.stderr, done.stderr
+        # room that py-spy's files gave back may have been enough for the manifest, and not for the reports
+        incomplete = "is not complete: No space left", "cannot be written into the bundle: No space left"
+        assert any(words in done.stderr for words in incomplete), done.stderr
         assert f"Process {done.root}" in done.stderr  # the report
         assert done.manifest["root_pid"] > 0
 
