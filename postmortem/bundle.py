@@ -27,7 +27,7 @@ from .foreign.ways import Unsafe
 
 SCHEMA = "postmortem.manifest/1"
 MANIFEST = "manifest.json"
-#: Of a bundle in which nothing is yet.
+#: The manifest of an empty bundle.
 NEW_MANIFEST: Dict[str, Any] = {"schema": SCHEMA, "steps": [], "timings": {}}
 #: Bytes of a JSON file: the largest that captures of thousands of threads have written had a tenth of it.
 MAX_JSON = 256 << 20

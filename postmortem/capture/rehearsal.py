@@ -51,7 +51,7 @@ class Reading(NamedTuple):
 
 
 def rehearse(source: Source, look: Look, how: Reading) -> Rehearsed:
-    """Of a running process. Raises foreign.children.Lost, OSError."""
+    """Read a running process. Raises foreign.children.Lost, OSError."""
     import_readers()
     found = read_apart(lambda: _rehearsed(source, look, how), how.until, how.helpers)
     try:

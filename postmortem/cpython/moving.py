@@ -22,7 +22,7 @@ _STATE, _FRAME, _CODE = 512, 256, 192
 
 
 class Moving:
-    """What is looked for of an interpreter that was read while it ran. ``address``: of _PyRuntime; ``active``: of
+    """The parts of a running interpreter that are followed again during the stop. ``address``: of _PyRuntime; ``active``: of
     ``threading._active``, which stays where it is; 0: unknown."""
 
     def __init__(self, address: int, layout: Layout, type_names: Dict[int, str], active: int) -> None:
@@ -31,7 +31,7 @@ class Moving:
 
     @classmethod
     def of(cls, python: Python) -> Moving:
-        """Of an interpreter that was read."""
+        """Note them for an interpreter that was read."""
         main = next(iter(python.interpreters), None)
         active = python.module_value(main, "threading", "_active") if main else None
         return cls(python.runtime.address, python.runtime.layout, python.objects.type_names, active or 0)
