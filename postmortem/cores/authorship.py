@@ -23,7 +23,7 @@ from typing import Callable, Optional, Tuple
 from ..foreign.numbers import is_decimal
 from . import containers
 
-#: What is to be asked for to know.
+#: Fields that decide who wrote an entry.
 FIELDS = ("COREDUMP_UID", "_TRANSPORT", "_UID", "_EXE", "_SYSTEMD_UNIT", "_SYSTEMD_CGROUP")
 _UNIT = re.compile(r"systemd-coredump@[^/]+\.service")
 _PROGRAM = "systemd-coredump"

@@ -32,7 +32,7 @@ _WANTED = (
 )  # fmt: skip
 _OURS = {*_WANTED, "__CURSOR", "__REALTIME_TIMESTAMP"}
 
-#: What is kept of a message, and of another field, in bytes; of entries, how many, and in bytes: more are not looked at.
+#: Limits: bytes of a message, bytes of any other field, entries, bytes of all entries.
 _LONGEST, _LONGEST_FIELD, MOST_ENTRIES, _MOST_BYTES = 64 << 10, 4096, 10_000, 64 << 20
 _PIECE = 1 << 20
 #: For all entries; and for the next piece of a core.

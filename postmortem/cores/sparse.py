@@ -8,7 +8,7 @@ from typing import Optional
 
 from ..errors import NotACore
 
-#: Of the temporary folder's room, left to others.
+#: Bytes of the temporary folder's disk that stay free.
 SPARE = 64 << 20
 
 _PAGE = 4096
