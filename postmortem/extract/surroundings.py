@@ -21,6 +21,7 @@ _PAGE = 4096  # of the kernels that swap: x86-64, and most of aarch64
 _NO_LIMIT = 1 << 60  # version 1 says 2^63 less a page
 _MOST_LEVELS = 32
 _LARGEST = 1 << 63  # what evidence can hold
+_PERIODS = range(1_000, 1_000_001)  # µs: what the kernel takes as a period (kernel/sched/core.c: 1 ms to 1 s)
 
 
 class Ends(NamedTuple):
@@ -171,7 +172,7 @@ def _cpus(level: Ends) -> Optional[float]:
     if not words:
         words = [level.after.get("cpu.cfs_quota_us", ""), level.after.get("cpu.cfs_period_us", "")]
     quota, period = (digits(word) for word in words) if len(words) == 2 else (None, None)
-    return number(round(quota / period, 4)) if quota is not None and period else None
+    return round(quota / period, 4) if quota is not None and period in _PERIODS else None
 
 
 def _says_frozen(group: Ends, path: str) -> Optional[bool]:

@@ -32,6 +32,8 @@ from .reads import trace
 SECONDS, MEMORY = 2.0, 500 << 20
 #: With gdb, which has a deadline of its own.
 GDB_SECONDS = 90.0
+#: What the failure of a case that used more than its seconds begins with.
+TOO_LONG = "too long: "
 _WALL = 30.0  # a case that sleeps, or sits in one long call of C code
 
 
@@ -119,7 +121,7 @@ def _child(writer: int, base: Base, damage: Damage, with_locals: bool, gdb: bool
             answer = analysed(core, with_locals, gdb)
         signal.setitimer(signal.ITIMER_PROF, 0)
     except TookTooLong:
-        failure = "too long: " + traceback.format_exc(-6)
+        failure = TOO_LONG + traceback.format_exc(-6)
     except BaseException:
         failure = traceback.format_exc(-12)
     with contextlib.suppress(BaseException):
