@@ -83,12 +83,17 @@ def _tables(data: bytes, default: int) -> Iterator[int]:
             places.append(at)
         at = data.find(needle, at + 8 - at % 8)
     known = set(places)
+    marks = [bytearray(len(data) // _ENTRY + _SIGNALS + 2) for _ in range(2)]  # of entries at 0 and at 8 of every 16 bytes
+    for place in places:
+        marks[place // 8 % 2][place // _ENTRY] = 1
     for place in places:
         if place - _ENTRY not in known:  # the first of a run: the signals before it are set to something
+            mine = marks[place // 8 % 2]
             for number in range(1, _SIGNALS + 1):
                 table = place - 8 - _ENTRY * number
                 if table >= 0 and table not in counts:
-                    counts[table] = sum(table + 8 + _ENTRY * n in known for n in range(1, _SIGNALS + 1))
+                    first = (table + 8) // _ENTRY + 1
+                    counts[table] = mine.count(1, first, first + _SIGNALS)
     yield from sorted((t for t, count in counts.items() if count >= _LEAST_DEFAULT), key=lambda t: -counts[t])
 
 
