@@ -226,8 +226,8 @@ def _no_match(match: str, where: Where, found: Found) -> TargetNotFound:
 
 
 def origin_of(entry: Entry, others: int, where: Where) -> Origin:
-    """What is told of a core's origin. Of an entry that systemd-coredump did not write, what journald adds itself, and the
-    number of the process that it claims to be about."""
+    """Return a core's origin. Of an entry that systemd-coredump did not write it has what journald itself added, and the
+    number of the process that the entry claims to be about."""
     noted = entry.number("__REALTIME_TIMESTAMP")
     if not entry.genuine:
         return Origin(

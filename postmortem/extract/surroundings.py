@@ -172,7 +172,7 @@ def _cpus(level: Ends) -> Optional[float]:
     if not words:
         words = [level.after.get("cpu.cfs_quota_us", ""), level.after.get("cpu.cfs_period_us", "")]
     quota, period = (digits(word) for word in words) if len(words) == 2 else (None, None)
-    return round(quota / period, 4) if quota is not None and period in _PERIODS else None
+    return round(quota / period, 4) if quota is not None and period is not None and period in _PERIODS else None
 
 
 def _says_frozen(group: Ends, path: str) -> Optional[bool]:

@@ -22,17 +22,14 @@ from typing import BinaryIO, Iterator, List, Optional, Tuple
 
 from .files import Unfit, open_regular, read_descriptor
 from .openat2 import BENEATH, NO_MAGICLINKS, NO_SYMLINKS, NotThere, openat2
-from .ways import Unsafe, walk
+from .ways import HeldDirectory, Unsafe, walk
 from .writing import NEW, write_all
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Folder:
+class Folder(HeldDirectory):
     """A directory that is held. Make one with ``create``, ``take_over`` or ``at``; close it, or leave its ``with``."""
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
 
     # ------------------------------------------------------------------ making and opening
 
@@ -268,18 +265,6 @@ class Folder:
                 os.rmdir(last, dir_fd=at)
             finally:
                 os.close(at)
-
-    def close(self) -> None:
-        """Give the directory up; called again it does nothing."""
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
-
-    def __enter__(self) -> Folder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def own(path: str) -> Folder:

@@ -18,6 +18,7 @@ from typing import List, Optional
 from .files import reopen
 from .kinds import PROC, kind_of
 from .openat2 import IN_ROOT, NO_MAGICLINKS, NO_SYMLINKS, NotThere, openat2
+from .ways import HeldDirectory
 
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 #: Symbolic links on one way, as the kernel's own limit (MAXSYMLINKS), and components of it.
@@ -26,12 +27,12 @@ _MOST_LINKS, _MOST_PARTS = 40, 4096
 _MOST_BYTES, _PROC_ROOT = 4096, 1
 
 
-class Root:
+class Root(HeldDirectory):
     """A directory that serves as root. Use ``Root.at`` for a path; close it, or leave its ``with``."""
 
     def __init__(self, descriptor: int, *, links: bool = True) -> None:
         """Take over a directory's descriptor. ``links``: whether symbolic links below it are followed at all."""
-        self.descriptor = descriptor
+        super().__init__(descriptor)
         self._links = links
 
     @classmethod
@@ -108,18 +109,6 @@ class Root:
         finally:
             for each in way:
                 os.close(each)
-
-    def close(self) -> None:
-        """Give up the directory; called again it does nothing."""
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
-
-    def __enter__(self) -> Root:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _is_magic(link: int, folder: int) -> bool:

@@ -9,9 +9,30 @@ import contextlib
 import errno
 import os
 import stat
+from typing import TypeVar
 
 _WAY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_LINKS = 40
+_Held = TypeVar("_Held", bound="HeldDirectory")
+
+
+class HeldDirectory:
+    """A directory held by ``descriptor``, whatever happens to its name. Close it, or leave its ``with``."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def close(self) -> None:
+        """Give the directory up; called again it does nothing."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def __enter__(self: _Held) -> _Held:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Unsafe(OSError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
 from .base import MappedFile
 from .elf import MAX_NOTE, Blob, iter_notes
@@ -41,6 +41,8 @@ class Notes:
         self._machine = machine
         self._left, self._foreign, self._room = MAX_NOTES, MAX_FOREIGN, MAX_BYTES
         self.threads: List[CoreThread] = []
+        self._thread: Optional[CoreThread] = None  # what the notes at hand are about
+        self._known: Set[int] = set()
         self.files: List[MappedFile] = []
         self.auxv: Dict[int, int] = {}
         self.argv = ""
@@ -77,8 +79,8 @@ class Notes:
             self.auxv = dict(struct.iter_unpack("<QQ", desc[: len(desc) // 16 * 16]))
         elif kind == NT_FILE:
             self._files(desc)
-        elif kind == NT_ARM_TLS and len(desc) >= 8 and self.threads and self._machine == EM_AARCH64:
-            self.threads[-1].regs[THREAD_POINTER] = struct.unpack_from("<Q", desc)[0]
+        elif kind == NT_ARM_TLS and len(desc) >= 8 and self._thread and self._machine == EM_AARCH64:
+            self._thread.regs[THREAD_POINTER] = struct.unpack_from("<Q", desc)[0]
         elif kind == NT_SIGINFO and len(desc) >= 24 and self.siginfo is None:
             signo, errno, code = struct.unpack_from("<iii", desc)
             self.siginfo = (signo, code, errno)
@@ -94,7 +96,10 @@ class Notes:
         if layout is not None and len(desc) >= _PRSTATUS_REGS + 8 * layout.words:
             values = struct.unpack_from(f"<{layout.words}Q", desc, _PRSTATUS_REGS)
             regs = {name: values[index] for name, index in layout.places.items()}
-        self.threads.append(CoreThread(tid, signal, regs))
+        self._thread = CoreThread(tid, signal, regs)
+        if tid not in self._known:  # a damaged core has one twice; what follows belongs to neither
+            self._known.add(tid)
+            self.threads.append(self._thread)
 
     def _files(self, desc: bytes) -> None:
         if len(desc) < 16:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, Iterator, Sequence
 
 from tests.live.capturing import environment
 
@@ -54,6 +55,18 @@ def postmortem(*words: str, seconds: float = 120) -> subprocess.CompletedProcess
     """The command line, until it ends."""
     command = [sys.executable, "-m", "postmortem", *words]
     return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=seconds, check=False)
+
+
+@contextlib.contextmanager
+def running(command: Sequence[str], **options: Any) -> Iterator[int]:
+    """A program, from when it has said "up" until the block ends."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "up\n"
+            yield process.pid
+        finally:
+            process.kill()
 
 
 _ANALYZE = """

@@ -16,6 +16,7 @@ import pytest
 from tests.live.test_other_roots import Root, capture, root, running  # noqa: F401 - a fixture
 
 from .bundles import SECRET, analyzed, lines, secret
+from .bundles import running as program_running
 
 pytestmark = [pytest.mark.live, pytest.mark.skipif(os.geteuid() != 0, reason="needs root, and another user beside it")]
 
@@ -45,13 +46,8 @@ def confined(root: Root, *words: str, user: int = OTHER) -> Iterator[int]:  # no
         folder.chmod(folder.stat().st_mode | 0o055)
     command = ["chroot", f"--userspec={user}:{user}", "--groups=", str(root.path), str(root.python)]
     command += [str(root.program.parent / "named.py"), *words]
-    with subprocess.Popen([*inside, *command], stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "up\n"
-            yield process.pid
-        finally:
-            process.kill()
+    with program_running([*inside, *command]) as pid:
+        yield pid
 
 
 def below(root: Root, name: Path, text: str, mode: int = 0o644) -> Path:  # noqa: F811

@@ -18,6 +18,7 @@ from typing import Any, Callable, Iterator
 import pytest
 
 from .bundles import SECRET, analyzed, lines, postmortem, secret, write_bundle, zipped
+from .bundles import running as program_running
 
 pytestmark = [pytest.mark.live, pytest.mark.skipif(os.geteuid() != 0, reason="needs root, and another user beside it")]
 
@@ -54,13 +55,8 @@ def running(folder: Path, **ids: Any) -> Iterator[int]:
     """app.py in a directory, as the user ``user`` and in the group ``group``."""
     app = folder / "app.py"
     app.write_text(PROGRAM)
-    with subprocess.Popen([PYTHON, str(app)], stdout=subprocess.PIPE, cwd=folder, text=True, **ids) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "up\n"
-            yield process.pid
-        finally:
-            process.kill()
+    with program_running([PYTHON, str(app)], cwd=folder, **ids) as pid:
+        yield pid
 
 
 def captured(pid: int, bundle: Path) -> Path:

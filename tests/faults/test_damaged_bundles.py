@@ -14,6 +14,7 @@ import pytest
 
 from postmortem import cli, pipeline
 
+from .fuzz import planted
 from .fuzz.foreign import archives, campaign, inputs
 from .fuzz.foreign.cases import SECONDS, Limits, run
 from .fuzz.foreign.clean import Clean, NotTaken, zip_files
@@ -93,19 +94,6 @@ def test_kinds_of_files_are_laid_out(tmp_path: Path) -> None:
     assert (found / "plain").read_bytes() == b"text"
 
 
-def _raises(*_words: Any, **_more: Any) -> None:
-    raise KeyError("planted")
-
-
-def _spins(*_words: Any, **_more: Any) -> None:
-    while True:
-        pass
-
-
-def _eats(*_words: Any, **_more: Any) -> None:
-    bytearray(700 << 20)
-
-
 def _sleeps(*_words: Any, **_more: Any) -> None:
     time.sleep(600)
 
@@ -117,7 +105,13 @@ def _litters(*_words: Any, **_more: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("bug", "failure"),
-    [(_raises, "KeyError: 'planted'"), (_spins, "too long"), (_eats, "MemoryError"), (_sleeps, "hangs"), (_litters, "left")],
+    [
+        (planted.raises, "KeyError: 'planted'"),
+        (planted.spins, "too long"),
+        (planted.eats, "MemoryError"),
+        (_sleeps, "hangs"),
+        (_litters, "left"),
+    ],
 )
 def test_the_harness_finds_planted_bugs(
     bug: Callable[..., Any], failure: str, clean: Clean, monkeypatch: pytest.MonkeyPatch

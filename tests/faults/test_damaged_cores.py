@@ -17,7 +17,7 @@ import pytest
 from postmortem.native import find_gdb
 
 from ..live.interpreters import matrix
-from .fuzz import campaign, flips
+from .fuzz import campaign, flips, planted
 from .fuzz.bases import Base, NotTaken, base
 from .fuzz.cases import SECONDS, Prepared, prepare, run, seeded
 from .fuzz.damage import Damage, write_damaged
@@ -223,21 +223,8 @@ def test_damage_goes_where_the_reader_reads(bases: Bases) -> None:
         assert any(f".{function}:" in label and len(rows) > 1 for label, rows in slots.items()), function
 
 
-def _raises(*_words: Any, **_more: Any) -> None:
-    raise KeyError("planted")
-
-
-def _spins(*_words: Any, **_more: Any) -> None:
-    while True:
-        pass
-
-
-def _eats(*_words: Any, **_more: Any) -> None:
-    bytearray(700 << 20)
-
-
 @pytest.mark.parametrize(
-    "bug, failure", [(_raises, "KeyError: 'planted'"), (_spins, "too long"), (_eats, "MemoryError")]
+    "bug, failure", [(planted.raises, "KeyError: 'planted'"), (planted.spins, "too long"), (planted.eats, "MemoryError")]
 )
 def test_the_harness_finds_planted_bugs(
     bug: Callable[..., None], failure: str, bases: Bases, monkeypatch: pytest.MonkeyPatch

@@ -65,6 +65,7 @@ def prepare(base: Base) -> Prepared:
         data = mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ)
     mutator = Mutator(layout, trace(base, layout), data)
     outcome = run(base, Damage(), with_locals=True, seconds=20 * SECONDS)
+    analysed(base.core, with_locals=True)  # here as well: what it imports, no case has to import again
     if outcome.failure is not None:
         raise RuntimeError(f"{base.core} cannot be analysed undamaged: {outcome.failure}")
     return Prepared(base, mutator, outcome.answer)

@@ -69,6 +69,13 @@ def test_threads_memory_and_notes(tmp_path: Path) -> None:
     assert read.machine_name == "x86-64" and not read.truncated
 
 
+def test_a_thread_that_a_damaged_core_has_twice(tmp_path: Path) -> None:
+    """Its first registers count: two threads of one number are nothing that a kernel writes."""
+    notes = b"".join(note(1, prstatus(tid, orig_rax=call)) for tid, call in ((77, 202), (78, 1), (77, 0)))
+    read = ElfCore(str(core(tmp_path / "core", notes, [])))
+    assert [(t.tid, t.regs["orig_rax"]) for t in read.threads] == [(77, 202), (78, 1)]
+
+
 def test_pages_left_out_come_from_the_file(tmp_path: Path) -> None:
     """What the core leaves out is read from the mapped file; without it, that is a fault with the file's name."""
     library = tmp_path / "lib.so"
