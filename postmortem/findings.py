@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+from typing import Literal, Optional, Tuple, get_args
 
 import msgspec
 
 SCHEMA = "postmortem.report/1"
 
-CONFIDENCES = ("proven", "likely", "possible")
+#: How sure a finding is, the surest first. proven: every fact that names the cause was read.
+Confidence = Literal["proven", "likely", "possible"]
+CONFIDENCES: Tuple[Confidence, ...] = get_args(Confidence)
 
 
 class Culprit(msgspec.Struct, frozen=True):
@@ -51,7 +53,7 @@ class Victim(msgspec.Struct, frozen=True):
 
 class Finding(msgspec.Struct, frozen=True):
     pattern: str
-    confidence: str  # one of CONFIDENCES
+    confidence: Confidence
     summary: str
     explanation: str
     remedy: str

@@ -39,8 +39,16 @@ def defused(text: str) -> str:
     return inside(text)
 
 
+def may_obey(text: str) -> bool:
+    """Is there anything at all in a text that ANYWHERE may match? Costs a fraction of the search."""
+    if "##" in text:
+        return True
+    low = text.lower() if "_" in text else ""
+    return "section_" in low or "travis_" in low
+
+
 def inside(text: str) -> str:
     """The same for text whose lines begin as they are meant to."""
-    if "##" in text or "_" in text:
+    if may_obey(text):
         text = ANYWHERE.sub(lambda found: "#\\" if found.group() == "#" else "\\_", text)
     return text

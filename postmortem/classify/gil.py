@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import List, NamedTuple, Optional
+from typing import FrozenSet, List, NamedTuple, Optional
 
 from ..evidence import Process, Thread
+from ..evidence.vocabulary import WaitKind
 from .view import View
 
 #: The interpreter's default (sys.setswitchinterval), seconds: a waiter asks for the GIL after waiting this long.
@@ -16,7 +17,7 @@ RATIO = 10
 
 #: Of a core each, wanted; and of what all of them got: what is below is housekeeping.
 MIN_SHARE = 0.1
-_LOCKS = ("lock", "rlock", "mutex", "semaphore")
+_LOCKS: FrozenSet[WaitKind] = frozenset(("lock", "rlock", "mutex", "semaphore"))
 
 
 class Rates(NamedTuple):

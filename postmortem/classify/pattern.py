@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Callable, Iterator, Optional, Tuple, Union
 
-from ..findings import Culprit, Victim
+from ..findings import Confidence, Culprit, Victim
 from .view import View
 
 
@@ -30,7 +30,7 @@ ANYTHING = ("*",)
 
 @dataclass(frozen=True)
 class Match:
-    confidence: str  # "proven" | "likely" | "possible"
+    confidence: Confidence
     summary: str
     evidence: Tuple[str, ...]
     culprits: Tuple[Culprit, ...] = ()

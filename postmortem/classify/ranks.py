@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Tuple
 
 from ..evidence import NativeFrame, Process, PythonFrame, Thread
+from ..waitgraph.edges import EdgeKind
 from .knowledge import in_table, is_library, is_stdlib, multiprocessing
 from .view import View
 
@@ -23,7 +24,7 @@ _COMMON = frozenset(("broadcast", "scatter", "gather", "gatherv", "scatterv", "r
 _LIBRARIES = re.compile(r"/(torch/distributed|mpi4py|horovod|jax|deepspeed|megatron|accelerate|oneccl)\w*/")
 _NATIVE = re.compile(r"mpi|nccl|gloo|c10d|hvd|horovod", re.I)
 #: What whoever waits for another process waits for.
-_PEERS = frozenset(("socket", "pipe", "semaphore", "condition", "event", "barrier", "queue", "futex"))
+_PEERS: FrozenSet[EdgeKind] = frozenset(("socket", "pipe", "semaphore", "condition", "event", "barrier", "queue", "futex"))
 #: Of a process that multiprocessing has made: calls the function that it was made for.
 _RUNS = tuple((file, "run") for file in multiprocessing("process"))
 _MOST_DEPTH = 12

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Iterator, List, NamedTuple, Optional
 
 from ..evidence import Loop, Process, PythonFrame, Resource
+from ..findings import Confidence
 from ..waitgraph import Agent, Edge
 from .knowledge import own_frame
 from .view import View
@@ -14,7 +15,8 @@ class StuckTask(NamedTuple):
     agent: Agent
     edge: Edge  # what it will not get
     frame: Optional[PythonFrame]  # the program's line that awaits it
-    confidence: str
+    confidence: Confidence
+    parked: bool  # on purpose: nobody waits for it
 
 
 def stuck_tasks(view: View, process: Process) -> Iterator[StuckTask]:
@@ -27,8 +29,9 @@ def stuck_tasks(view: View, process: Process) -> Iterator[StuckTask]:
         if stuck is None or edge is None or not edge.kind.startswith("async-") or _owed(edge):
             continue
         unknown_handlers = edge.everyone and process.signal_handlers is None
-        confidence = "possible" if unknown_handlers or (stuck == "likely" and _supervised(process)) else stuck
-        yield StuckTask(agent, edge, own_frame(task.stack), _wanted(view, process, agent, edge, confidence))
+        confidence: Confidence = "possible" if unknown_handlers or (stuck == "likely" and _supervised(process)) else stuck
+        wanted = _wanted(view, process, agent, edge, confidence)
+        yield StuckTask(agent, edge, own_frame(task.stack), wanted or confidence, wanted is None)
 
 
 def _supervised(process: Process) -> bool:
@@ -61,8 +64,9 @@ def alike(several: List[StuckTask], view: View) -> bool:
     return not known and len({view.graph.places.stack(t.agent) for t in several}) == 1
 
 
-def _wanted(view: View, process: Process, agent: Agent, edge: Edge, confidence: str) -> str:
-    """Who parks on purpose is waited for by nobody, while the loop goes on with other things."""
+def _wanted(view: View, process: Process, agent: Agent, edge: Edge, confidence: Confidence) -> Optional[Confidence]:
+    """Return how sure it is that a task hangs; None when it is parked on purpose: nobody waits for it, and its loop goes on with
+    other things."""
     loop = _loop(view, agent)
     if loop is None or loop.tid is None or view.graph.stuck(Agent(process.pid, loop.tid)):
         return confidence
@@ -75,7 +79,7 @@ def _wanted(view: View, process: Process, agent: Agent, edge: Edge, confidence: 
     deeper = sum(own_frame((frame,)) is not None for frame in task.stack) > 1
     resource = view.graph.places.resource(agent.pid, edge.resource)
     if _serves(process, loop) or (resource is not None and resource.named is False):
-        return "parked"
+        return None
     return confidence if deeper and edge.kind == "async-future" else "possible"
 
 

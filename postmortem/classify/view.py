@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ..evidence import Evidence, Process, PythonFrame, Thread
-from ..findings import Culprit, Victim
+from ..findings import Confidence, Culprit, Victim
 from ..waitgraph import WAKES, Agent, Cycle, Edge, WaitGraph, graph_of, thread_label
 from . import knowledge
 
@@ -139,7 +139,7 @@ class View:
         """What a thread waits for."""
         return self.graph.edges.get(Agent(process.pid, thread.tid), ())
 
-    def certainty(self, cycle: Cycle) -> str:
+    def certainty(self, cycle: Cycle) -> Confidence:
         """Of a circle: where one of it has a time limit, the circle opens by itself, and is worth a look at most."""
         if any(edge.endless is False for edge in cycle.edges):
             return "possible"

@@ -8,21 +8,22 @@ the task's address and its coroutine (anyio 2.0-4.4, _core/_synchronization.py a
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, Literal, NamedTuple, Optional, Tuple
 
 from ..memory import Fault
 from .attributes import Slots, attributes
 from .objects import NotThat, Objects
 
+PrimitiveKind = Literal["lock", "event", "condition", "semaphore", "queue", "barrier"]
 #: Name of the class → kind, and the attribute that tells it from its namesakes.
-_CLASSES: Dict[str, Tuple[str, str]] = {
+_CLASSES: Dict[str, Tuple[PrimitiveKind, str]] = {
     "Lock": ("lock", "_locked"), "Event": ("event", "_waiters"), "Condition": ("condition", "_waiters"),
     "Semaphore": ("semaphore", "_waiters"), "Queue": ("queue", "_getters"), "Barrier": ("barrier", "_parties"),
 }  # fmt: skip
 _MODULES = ("asyncio.locks", "asyncio.queues")
 #: Whose primitives have slots: module → the same.
 _ANYIO = "anyio._backends._asyncio"
-_SLOTTED: Dict[str, Tuple[str, str]] = {"Lock": ("lock", "_waiters")}
+_SLOTTED: Dict[str, Tuple[PrimitiveKind, str]] = {"Lock": ("lock", "_waiters")}
 #: anyio/__init__.py says of its public classes that they are its own.
 _ANYIO_BEFORE = ("anyio", "anyio._core._synchronization")
 _MAX_BASES = 32
@@ -32,7 +33,7 @@ class Primitive(NamedTuple):
     """One of them, as it was."""
 
     address: int
-    kind: str  # "lock" | "event" | "condition" | "semaphore" | "queue" | "barrier"
+    kind: PrimitiveKind
     locked: Optional[bool] = None  # of a lock
     value: Optional[int] = None  # permits left, items, tasks that have arrived; 1 for an event that is set
     limit: Optional[int] = None  # permits in all, places in a queue (0: no bound), parties of a barrier
@@ -49,7 +50,7 @@ class Primitives:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._slots = Slots(objects)
-        self._classes: Dict[int, Optional[Tuple[str, str]]] = {}
+        self._classes: Dict[int, Optional[Tuple[PrimitiveKind, str]]] = {}
         self._known: Dict[int, Optional[Primitive]] = {}
 
     def at(self, address: Optional[int]) -> Optional[Primitive]:
@@ -74,8 +75,11 @@ class Primitives:
     def _slotted(self, address: int) -> Optional[Primitive]:
         """One of anyio's."""
         info = self._objects.type_of(address)
-        kind, mark = _SLOTTED.get(info.name.split(".")[-1], ("", ""))
-        module = self._module(info.address) if kind else None
+        found = _SLOTTED.get(info.name.split(".")[-1])
+        if found is None:
+            return None
+        kind, mark = found
+        module = self._module(info.address)
         if module in _ANYIO_BEFORE:
             return self._before(address, kind)
         if module != _ANYIO or self._slots.get(address, mark) is None:
@@ -85,7 +89,7 @@ class Primitives:
             owner = None
         return Primitive(address, kind, owner is not None, owner=owner, library="anyio")
 
-    def _before(self, address: int, kind: str) -> Optional[Primitive]:
+    def _before(self, address: int, kind: PrimitiveKind) -> Optional[Primitive]:
         """A lock that refers to a description of its owner."""
         values = attributes(self._objects, address)
         if "_waiters" not in values:
@@ -95,7 +99,7 @@ class Primitives:
         runs = self._slots.get(info, "coro") if info else None
         return Primitive(address, kind, info is not None, owner=owner, owner_runs=runs, library="anyio")
 
-    def _class(self, address: int) -> Optional[Tuple[str, str]]:
+    def _class(self, address: int) -> Optional[Tuple[PrimitiveKind, str]]:
         objects = self._objects
         info = objects.type_of(address)
         type_ = info.address
@@ -122,7 +126,7 @@ class Primitives:
         except (Fault, NotThat):
             return None
 
-    def _read(self, address: int, kind: str, values: Dict[str, int]) -> Primitive:
+    def _read(self, address: int, kind: PrimitiveKind, values: Dict[str, int]) -> Primitive:
         number = self._objects.integer_or_none
         if kind == "lock":
             locked = number(values.get("_locked"))

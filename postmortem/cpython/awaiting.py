@@ -9,7 +9,7 @@ for. Source: Lib/asyncio/{locks,queues,tasks,taskgroups,streams,base_events,base
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Literal, NamedTuple, Optional, Sequence, Tuple
 
 from ..memory import Fault
 from .asyncprimitives import Primitive, Primitives
@@ -28,11 +28,17 @@ _MAX_LINKS = 5  # shields within shields
 _MAX_TASKS = 100_000
 
 
+AwaitedKind = Literal[
+    "future", "task", "tasks", "lock", "event", "condition", "semaphore", "queue", "barrier", "sleep", "descriptor", "thread",
+    "process", "other",
+]  # fmt: skip
+
+
 @dataclass
 class Awaited:
-    """kind: as of evidence's TaskWait. Addresses, and what a clock or another process has to do with it."""
+    """What a task waits for: addresses, and what a clock or another process has to do with it."""
 
-    kind: str
+    kind: AwaitedKind
     primitive: Optional[Primitive] = None
     future: Optional[int] = None  # the future itself, when it is the program's own, or a thread's
     tasks: List[int] = field(default_factory=list)

@@ -21,6 +21,10 @@ _WORD = 8
 _MAX_GROUPS = 5
 
 
+#: Characters of a function's name: a damaged core has thousands of frames whose names are any memory.
+_MAX_NAME = 1_000
+
+
 class Handler(NamedTuple):
     """A row of the exception table; offsets in bytes of code."""
 
@@ -42,10 +46,11 @@ class Code:
         #: What stands in a core and is damaged, or is missing from it: "file", "name", "lines".
         self.unread: List[str] = []
         self.filename = self._text("file", layout.co_filename)
-        self.name = self._text("name", layout.co_name)
+        self.name = self._text("name", layout.co_name)[:_MAX_NAME]
         self.qualname: Optional[str] = None  # 3.11+
         if layout.co_qualname >= 0:
-            self.qualname = objects.optional_text(memory.u64(address + layout.co_qualname))
+            qualname = objects.optional_text(memory.u64(address + layout.co_qualname))
+            self.qualname = qualname and qualname[:_MAX_NAME]
         self.firstlineno = memory.i32(address + layout.co_firstlineno)
         self.stacksize = min(max(memory.i32(address + layout.co_stacksize), 0), MAX_SLOTS)
         self.firsttraceable = memory.i32(address + layout.co_firsttraceable) * 2 if layout.co_firsttraceable >= 0 else 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, Literal, NamedTuple, Optional, Tuple
 
 from ..memory import Fault
 from .attributes import Slots, attribute, attributes
@@ -45,7 +45,7 @@ class LoopState:
     watchers: List[int] = field(default_factory=list)  # code of functions called when a descriptor is ready
     watched: Optional[int] = None  # how many descriptors it watches beside its own pipe
     signals: Optional[List[int]] = None
-    state: Optional[str] = None  # "running" | "stopped" | "closed"
+    state: Optional[Literal["running", "stopped", "closed"]] = None
     main_task: Optional[int] = None  # until whose end it runs
     queue: List[Handle] = field(default_factory=list)  # what stands in the ready queue
     timers: Optional[List[Handle]] = None  # None: unknown

@@ -7,7 +7,7 @@ either, keep the same in attributes. ``concurrent.futures.Future`` (Lib/concurre
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional
+from typing import Dict, List, Literal, Optional
 
 from ..memory import Fault
 from .attributes import attribute, class_value
@@ -21,8 +21,9 @@ _LOOP, _CALLBACK0, _CALLBACKS = 16, 24, 40
 #: What only these classes have (3.8-3.15): the mangled name of Task.__step, the flag that ``await`` sets on a future, and
 #: the method that an executor calls.
 _OF_TASK, _OF_FUTURE, _OF_CONCURRENT = "_Task__step", "_asyncio_future_blocking", "set_running_or_notify_cancel"
-_STATES = {0: "pending", 1: "done", 2: "done"}
-_WORDS = {"PENDING": "pending", "CANCELLED": "done", "FINISHED": "done", "CANCELLED_AND_NOTIFIED": "done",
+FutureState = Literal["pending", "running", "done", "unknown"]
+_STATES: Dict[int, FutureState] = {0: "pending", 1: "done", 2: "done"}
+_WORDS: Dict[str, FutureState] = {"PENDING": "pending", "CANCELLED": "done", "FINISHED": "done", "CANCELLED_AND_NOTIFIED": "done",
           "RUNNING": "running"}  # fmt: skip
 _MAX_CALLBACKS = 10_000
 
@@ -78,8 +79,8 @@ class Futures:
 
     # ------------------------------------------------------------------ any future
 
-    def state(self, address: int) -> str:
-        """ "pending" | "done" | "unknown"; of a concurrent one also "running"."""
+    def state(self, address: int) -> FutureState:
+        """Return the state of a future; only one of concurrent.futures may be running."""
         if self._c(address):
             return _STATES.get(self._objects.memory.u32(address + self._layout.fut_state), "unknown")
         text = attribute(self._objects, address, "_state") or class_value(self._objects, address, "_state")

@@ -11,7 +11,7 @@ slots and dicts do (Objects/typeobject.c: their tp_dealloc is subtype_dealloc). 
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, Literal, NamedTuple, Optional, Tuple
 
 from ..memory import Fault
 from . import layouts as L
@@ -38,10 +38,12 @@ _CALLBACK, _NEXT = 24, 48
 MAX_WEAK = 1_000
 WEAK, CALLBACK = "weak reference", "callback"
 
+#: How an object holds what it refers to: by which part of its body, or by the frame in it.
+HolderKind = Literal["all", "head", "tuple", "set", "generator", "frame", "weak", "type"]
 #: tp_name → how it holds what it refers to. "all": each word of its body that is an object's address is counted; the
 #: structs are those of Objects/ and Modules/ of the same names (3.8-3.15). A ContextVar is not among them: it keeps the
 #: value that it had last without counting it (Python/context.c, var_cached).
-_KINDS = {
+_KINDS: Dict[str, HolderKind] = {
     "object": "all", "tuple": "tuple", "list": "head", "dict": "head", "set": "set", "frozenset": "set",
     "collections.deque": "head", "generator": "generator", "coroutine": "generator", "async_generator": "generator",
     "frame": "frame", "weakref": "weak", "weakref.ReferenceType": "weak", "weakproxy": "weak",
@@ -69,13 +71,13 @@ class Holder(NamedTuple):
 
     address: int
     info: TypeInfo
-    kind: Optional[str]  # of ``_KINDS``; None: how it holds things is not known
+    kind: Optional[HolderKind]  # None: how it holds things is not known
     end: int
 
 
 class _Type(NamedTuple):
     info: TypeInfo
-    kind: Optional[str]
+    kind: Optional[HolderKind]
     base: int  # bytes of the body that the kind describes: behind it are slots of classes written in Python
     itemsize: int
     weaklist: int
@@ -202,7 +204,7 @@ class Holders:
         weaklist = objects.memory.i64(address + self._layout.ob_extra + _TP_WEAKLIST)
         return _Type(info, kind, base, objects.field(address, TP_ITEMSIZE), weaklist, bool(info.flags & _FLAG_GC))
 
-    def _kind(self, info: TypeInfo) -> Tuple[Optional[str], int]:
+    def _kind(self, info: TypeInfo) -> Tuple[Optional[HolderKind], int]:
         for _ in range(_MOST_BASES):
             if info.flags & L.FLAG_TYPE:
                 return "type", info.basicsize
@@ -247,7 +249,7 @@ class Holders:
             size += layout.dict_values_start + 8 * memory.u8(address + found.info.basicsize)
         return size
 
-    def frame_in(self, address: int, kind: Optional[str]) -> Optional[Frame]:
+    def frame_in(self, address: int, kind: Optional[HolderKind]) -> Optional[Frame]:
         """The interpreter's frame inside of a generator, a coroutine or a frame object; since 3.11. Up to 3.10 a frame
         object is the frame."""
         layout, frames = self._layout, self._python.frames
@@ -277,7 +279,7 @@ class Holders:
             return self._behind(holder, place)
         return self._within(holder, kind, place)
 
-    def _within(self, holder: Holder, kind: str, place: int) -> Tuple[Optional[bool], str]:
+    def _within(self, holder: Holder, kind: HolderKind, place: int) -> Tuple[Optional[bool], str]:
         layout, offset = self._layout, place - holder.address
         if kind in ("generator", "frame"):
             frame = self.frame_in(holder.address, kind)

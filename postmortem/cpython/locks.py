@@ -11,7 +11,7 @@ or, where a lock is a byte in its object (``PyMutex``: 3.14, and late releases o
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, Iterator, List, Literal, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..memory import Fault
 from .attributes import attribute, attributes, class_value
@@ -42,7 +42,7 @@ _DESCRIBED, _METHOD = 24, 40
 @dataclass(frozen=True)
 class LockState:
     address: int
-    kind: str  # "lock" | "rlock" | "mutex": of an object in a free-threaded build
+    kind: Literal["lock", "rlock", "mutex"]  # mutex: of an object in a free-threaded build
     word: int  # address of the semaphore, 0 when unknown
     locked: Optional[bool]
     owner_ident: Optional[int]  # where it is recorded: of an RLock, and of a mutex

@@ -12,6 +12,7 @@ from ..memory import Fault
 from .attributes import Slots, attribute
 from .eventloops import LoopState
 from .frames import Frame
+from .futures import FutureState
 from .interpreter import InterpreterState, Python
 from .objects import NotThat
 from .tasks import TaskState, follow
@@ -68,7 +69,7 @@ class OtherLoops:
                 chain = follow(self._python, coroutine)
             except (Fault, NotThat):
                 continue
-            state = "running" if chain.running else "pending" if chain.frames else "unknown"
+            state: FutureState = "running" if chain.running else "pending" if chain.frames else "unknown"
             text = self._objects.optional_text(name) if name else None
             ready = None if queue is None else address in queue
             yield TaskState(address, text, state, loop.address, chain.frames, _what(chain.frames), ready)

@@ -9,7 +9,7 @@ Sources: Lib/threading.py, Lib/queue.py, Lib/concurrent/futures/_base.py, Lib/im
 
 from __future__ import annotations
 
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import List, Literal, NamedTuple, Optional, Sequence, Tuple
 
 from ..memory import Fault
 from .attributes import attribute
@@ -22,8 +22,9 @@ _THREADING, _QUEUE, _FUTURES = ("/threading.py",), ("/queue.py",), ("concurrent/
 #: A queue inside an executor inside …: no call of the standard library nests deeper.
 _MAX_LAYERS = 12
 
+LayerKind = Literal["condition", "event", "semaphore", "barrier", "thread", "queue", "future", "futures", "import-lock"]
 #: endings of the file, its functions, the type (or a base) of ``self``, what it is to people
-_LAYERS: Tuple[Tuple[Tuple[str, ...], Tuple[str, ...], str, str], ...] = (
+_LAYERS: Tuple[Tuple[Tuple[str, ...], Tuple[str, ...], str, LayerKind], ...] = (
     (_THREADING, ("wait", "wait_for", "_acquire_restore"), "Condition", "condition"),
     (_THREADING, ("wait",), "Event", "event"),
     (_THREADING, ("acquire",), "Semaphore", "semaphore"),
@@ -41,7 +42,7 @@ _SEVERAL = {"wait": "not_done", "as_completed": "pending"}
 class Layer(NamedTuple):
     """A function that waits on behalf of the one below it."""
 
-    kind: str  # condition event semaphore barrier thread queue future futures import-lock
+    kind: LayerKind
     address: int  # of the object; for "futures", of the set of them
     function: str  # "get"
     depth: int  # index of its frame, 0 = most recent call

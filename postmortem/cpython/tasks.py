@@ -14,7 +14,7 @@ from ..memory import Fault
 from .eventloops import EventLoops, LoopState
 from .frames import Frame
 from .functions import Functions
-from .futures import Futures
+from .futures import Futures, FutureState
 from .interpreter import InterpreterState, Python
 from .layouts import OWNED_BY_GENERATOR
 from .objects import NotThat
@@ -30,7 +30,7 @@ _MOST_TASK = 4096  # bytes of a task object
 class TaskState:
     address: int
     name: Optional[str]
-    state: str  # "pending" | "running" | "done" | "unknown"
+    state: FutureState
     loop: Optional[int]
     frames: List[Frame] = field(default_factory=list)  # innermost await first
     awaiting: Optional[str] = None

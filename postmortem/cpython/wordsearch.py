@@ -26,6 +26,7 @@ _PAGE = 4096
 #: Places of one word. An object that is known all over the place is nobody's secret.
 MAX_PLACES = 20_000
 _FEW = 10
+_MAX_WORD = (1 << 64) - 1
 _Needle = Tuple[Pattern[bytes], int]
 
 
@@ -53,7 +54,7 @@ class WordSearch:
         return found
 
     def _collect(self, found: Dict[int, List[int]]) -> None:
-        needles = {word: _needle(word) for word in found}
+        needles = {word: _needle(word) for word in found if 0 <= word <= _MAX_WORD}  # damaged memory gives sums beyond
         for start, data in self._pieces():
             for word in list(_present(needles, data)):
                 pattern, skipped = needles[word]
@@ -67,9 +68,11 @@ class WordSearch:
 
     def some(self, word: int, most: int) -> List[int]:
         """The first places of one word, as many as there are up to ``most`` and as the time allows."""
+        found: List[int] = []
+        if not 0 <= word <= _MAX_WORD:
+            return found
         pattern, skipped = _needle(word)
         exact = struct.pack("<Q", word)
-        found: List[int] = []
         with contextlib.suppress(NotThat):
             for start, data in self._pieces():
                 for match in pattern.finditer(data):

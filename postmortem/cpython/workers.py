@@ -9,7 +9,7 @@ method ``_ExecutorManagerThread.run`` with these as attributes.
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Final, Iterable, List, Literal, NamedTuple, Optional, Sequence, Tuple
 
 from ..foreign.numbers import is_decimal
 from ..memory import Fault
@@ -18,7 +18,8 @@ from .executors import work_item
 from .frames import Frame, Frames
 from .objects import NotThat, Objects
 
-POOL, EXECUTOR = "multiprocessing.Pool", "ProcessPoolExecutor"
+POOL: Final = "multiprocessing.Pool"
+EXECUTOR: Final = "ProcessPoolExecutor"
 _EXECUTOR_FILE = "concurrent/futures/process.py"
 _MOST_WORKERS = 10_000
 
@@ -41,7 +42,7 @@ class Worker(NamedTuple):
 
 
 class ProcessPool(NamedTuple):
-    kind: str
+    kind: Literal["multiprocessing.Pool", "ProcessPoolExecutor"]
     identity: int  # address of its table of results or jobs: the same for all of its threads
     limit: Optional[int]
     workers: Optional[Tuple[Worker, ...]]

@@ -8,6 +8,7 @@ import msgspec
 
 from .stacks import PythonFrame
 from .threads import HeldLock
+from .vocabulary import LoopState, PoolKind, TaskState, TaskWaitKind
 
 
 class Loop(msgspec.Struct, frozen=True):
@@ -30,7 +31,7 @@ class Loop(msgspec.Struct, frozen=True):
     descriptors: Tuple[str, ...] = ()  # ids in Process.resources of those that are known
     next_timer_s: Optional[float] = None  # until the first timer is due; negative: overdue
     signals: Optional[Tuple[int, ...]] = None  # that it has handlers for
-    state: Optional[str] = None  # "running" | "stopped" | "closed"
+    state: Optional[LoopState] = None
     main_task: Optional[str] = None  # id of the task until whose end it runs
     turn_s: Optional[float] = None  # since its present turn began; None: it waits, or is not known
     turn_callbacks: Optional[int] = None  # that this turn is to run
@@ -43,12 +44,9 @@ class Loop(msgspec.Struct, frozen=True):
 
 
 class TaskWait(msgspec.Struct, frozen=True):
-    """What a suspended task waits for.
+    """What a suspended task waits for."""
 
-    kind: future task tasks lock event condition semaphore queue barrier sleep descriptor thread process other
-    """
-
-    kind: str
+    kind: TaskWaitKind
     resource: Optional[str] = None  # id in Process.resources
     tasks: Tuple[str, ...] = ()  # ids of awaited tasks
     any: bool = False  # the first of `tasks` to end will do
@@ -60,7 +58,7 @@ class TaskWait(msgspec.Struct, frozen=True):
 class Task(msgspec.Struct, frozen=True):
     id: str
     name: Optional[str]
-    state: str  # "pending" | "running" | "done" | "unknown"
+    state: TaskState
     loop: Optional[str]
     stack: Tuple[PythonFrame, ...] = ()  # innermost await first
     awaiting: Optional[str] = None  # what the innermost frame awaits: "sleep(0)", "Future", "Task:NAME", …
@@ -72,13 +70,10 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Pool(msgspec.Struct, frozen=True):
-    """Workers that take jobs from a queue.
-
-    kind: "ThreadPoolExecutor" | "ProcessPoolExecutor" | "multiprocessing.Pool"
-    """
+    """Workers that take jobs from a queue."""
 
     id: str
-    kind: str
+    kind: PoolKind
     description: str
     limit: Optional[int] = None  # workers at most
     threads: Tuple[int, ...] = ()  # tids of workers

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from time import gmtime, strftime
-from typing import Literal, Optional
+from typing import Optional
 
 import msgspec
 
-#: Whether the store's own program wrote what is told here: "verified": systemd-coredump did, by fields that only journald
-#: writes; "copied": so it says in a journal that was brought here, which is as good as the one who brought it; "unverified":
-#: another process wrote it.
-Trust = Literal["verified", "copied", "unverified"]
+from .vocabulary import Store, Trust
 
 
 class Origin(msgspec.Struct, frozen=True):
     """What the store noted. Never the environment of the process. Of an unverified entry only the process number that it was
     asked for by, and what journald adds itself: its time and machine."""
 
-    store: str  # "systemd" | "apport" | "abrt" | "directory"
+    store: Store
     core: Optional[str] = None  # path of the file that was read; None: it lay in the journal
     pid: Optional[int] = None  # as the machine numbers it: the core itself has a container's number
     command: Optional[str] = None  # the thread's or program's name

@@ -7,19 +7,17 @@ from typing import Optional, Tuple
 import msgspec
 
 from .stacks import PythonFrame
+from .vocabulary import EndMode, OwnerBasis, ResourceKind, WakerBasis, WakerRole
 
 
 class Waker(msgspec.Struct, frozen=True):
     """Somebody who could end a wait: by giving back what he holds, by doing the work, or by signalling the object.
 
     A thread, a task, a whole process, or (with only a ``name``) something else, such as a timer or a signal handler.
-    role: holder: has it; runner: does the work that is waited for; callback: at its end a function is called that was handed
-    the object; reach: refers to the object; end: has the other end of it; before-fork: had it in the process from which this
-    one was forked.
     """
 
-    role: str  # "holder" | "runner" | "callback" | "reach" | "end" | "before-fork"
-    basis: str  # "recorded" | "with-slot" | "inferred" | "kernel" | "memory"
+    role: WakerRole
+    basis: WakerBasis
     pid: Optional[int] = None  # None: the process that the resource belongs to
     tid: Optional[int] = None
     task: Optional[str] = None
@@ -34,24 +32,19 @@ class End(msgspec.Struct, frozen=True):
 
     pid: int
     fd: int
-    mode: str  # "r" | "w" | "rw"
+    mode: EndMode
     in_tree: bool = True  # False: a process that was not captured
     program: Optional[str] = None  # of one that was not captured
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """A thing that threads or tasks wait for. ``id`` is unique in its process and carries no address.
-
-    kind: lock rlock mutex rwlock gil condition event semaphore barrier queue future thread executor import-lock
-    shared-semaphore pool-result pipe socket descriptors eventfd timerfd signalfd inotify terminal file file-lock process
-    async-lock async-event async-condition async-semaphore async-queue async-future …
-    """
+    """A thing that threads or tasks wait for. ``id`` is unique in its process and carries no address."""
 
     id: str
-    kind: str
+    kind: ResourceKind
     description: str
     owner_tid: Optional[int] = None
-    owner_basis: Optional[str] = None  # "recorded" | "with-slot" | "inferred"
+    owner_basis: Optional[OwnerBasis] = None
     waiters: Tuple[int, ...] = ()
     locked: Optional[bool] = None
     local: Optional[str] = None  # sockets: local and remote address

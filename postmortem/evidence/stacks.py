@@ -7,6 +7,7 @@ from typing import Optional, Tuple, Union
 import msgspec
 
 from .structs import replace
+from .vocabulary import ExceptionState, FrameRole, FrameTrust
 
 
 class Local(msgspec.Struct, frozen=True):
@@ -29,7 +30,7 @@ class PythonFrame(msgspec.Struct, frozen=True, tag="python", tag_field="kind"):
     function: str  # co_name
     qualname: Optional[str] = None  # co_qualname, from 3.11 on
     module: Optional[str] = None  # __name__ of the frame's globals
-    role: Optional[str] = None  # "signal-handler": entered by the interpreter with (signal number, frame)
+    role: Optional[FrameRole] = None
     end_line: Optional[int] = None  # of the expression that runs, from 3.11 on
     column: Optional[int] = None  # bytes of the line's UTF-8 before it
     end_column: Optional[int] = None  # bytes of end_line's UTF-8 up to its end
@@ -60,7 +61,7 @@ class NativeFrame(msgspec.Struct, frozen=True, tag="native", tag_field="kind"):
     address: int
     file: Optional[str] = None
     line: Optional[int] = None
-    trust: str = "unwind"  # "symbol" | "unwind" | "scan"
+    trust: FrameTrust = "unwind"
 
 
 class Calling(msgspec.Struct, frozen=True):
@@ -110,7 +111,7 @@ class Sample(msgspec.Struct, frozen=True):
 class ThreadException(msgspec.Struct, frozen=True):
     """An exception that a thread is busy with; where it was raised, as far as its traceback says."""
 
-    state: str  # "handled": an except or finally clause runs | "raised": on its way up
+    state: ExceptionState
     type: str
     file: Optional[str] = None
     line: Optional[int] = None

@@ -7,6 +7,7 @@ from typing import Dict, Optional, Tuple
 import msgspec
 
 from .stacks import Calling, Frame, LeftOut, NativeFrame, PythonFrame, Recursion, Sample, ThreadException
+from .vocabulary import Doing, GilState, OwnerBasis, WaitKind
 
 
 class Counters(msgspec.Struct, frozen=True):
@@ -35,12 +36,9 @@ class Counters(msgspec.Struct, frozen=True):
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """What a thread waits for.
+    """What a thread waits for."""
 
-    kind: gil lock rlock condition semaphore event-loop socket pipe file process sleep futex mutex signal other
-    """
-
-    kind: str
+    kind: WaitKind
     syscall: Optional[str] = None
     resource: Optional[str] = None  # id in Process.resources
     timeout_s: Optional[float] = None  # None: unknown or without end (see `endless`)
@@ -58,26 +56,22 @@ class HeldLock(msgspec.Struct, frozen=True):
     resource: str
     frame: PythonFrame  # the frame whose `with` (or acquire) it is; line = where it was entered when known
     depth: int  # index of that frame in Thread.python, 0 = most recent call
-    basis: str  # "recorded" | "with-slot" | "inferred"
+    basis: OwnerBasis
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """What a thread was at from one look of the window to the next that differs.
-
-    doing: "holds" (the GIL) "waits" (for the GIL) "runs" (on a CPU, or ready to; the GIL is not known to be its own)
-    "blocked" (in a system call, not for the GIL) "unknown" (also: in a futex of which nobody knows whether it is the GIL's)
-    """
+    """What a thread was at from one look of the window to the next that differs."""
 
     first_s: float  # since the window began
     last_s: float
-    doing: str
+    doing: Doing
 
 
 class Thread(msgspec.Struct, frozen=True):
     tid: int
     name: Optional[str] = None
     state: Optional[str] = None  # letter from /proc (R S D T t Z)
-    gil: str = "unknown"  # "holds" | "waits" | "detached" | "unknown"
+    gil: GilState = "unknown"
     wait: Optional[Wait] = None
     stack: Tuple[Frame, ...] = ()  # merged, most recent call first
     counters: Optional[Counters] = None

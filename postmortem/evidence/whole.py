@@ -9,12 +9,13 @@ import msgspec
 from .machine import Machine
 from .origin import Origin
 from .processes import Process
+from .vocabulary import TriggerKind
 
 SCHEMA = "postmortem.evidence/1"
 
 
 class Trigger(msgspec.Struct, frozen=True):
-    kind: str  # "timeout" | "stall" | "signal" | "pid" | "core"
+    kind: TriggerKind
     seconds: Optional[float] = None
     signal: Optional[str] = None
 

@@ -14,6 +14,7 @@ from ..cpython.frames import Frame
 from ..cpython.interpreter import Python
 from ..cpython.tasks import TaskState
 from ..evidence import PythonFrame
+from ..evidence.vocabulary import OwnerBasis
 from .acquires import Acquires, Lines
 from .orphans import Orphans
 
@@ -29,7 +30,7 @@ class Claim(NamedTuple):
     frame: Frame
     depth: int
     line: Optional[int]
-    basis: str  # "with-slot" | "inferred"
+    basis: OwnerBasis
 
 
 class Holders:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, List, NamedTuple, Optional, Protocol, Sequence, Set, Tuple
 
-from ..cpython.asyncprimitives import Primitive, describe
+from ..cpython.asyncprimitives import Primitive, PrimitiveKind, describe
 from ..cpython.awaiting import Awaited, Awaiting
 from ..cpython.deadlines import Deadlines
 from ..cpython.eventloops import LoopState
@@ -16,6 +16,7 @@ from ..cpython.objects import NotThat
 from ..cpython.tasks import Asyncio, TaskState
 from ..evidence import HeldLock, PythonFrame, Resource, TaskWait, Waker
 from ..evidence import replace as changed
+from ..evidence.vocabulary import ResourceKind
 from ..memory import Fault
 from .asyncholders import Holders
 from .callbacks import called_back
@@ -44,11 +45,17 @@ class Owner(Protocol):
         """Of a threading.Thread, by its address."""
 
 
+_KINDS: Dict[PrimitiveKind, ResourceKind] = {
+    "lock": "async-lock", "event": "async-event", "condition": "async-condition", "semaphore": "async-semaphore",
+    "queue": "async-queue", "barrier": "async-barrier",
+}  # fmt: skip
+
+
 class Draft(NamedTuple):
     """A resource that tasks wait for or hold, until all of them are known."""
 
     ident: str
-    kind: str
+    kind: ResourceKind
     awaited: Awaited
     primitive: Optional[Primitive]
     users: List[Frame]
@@ -140,7 +147,7 @@ class Awaits:
     def note(self, address: int, awaited: Awaited) -> Draft:
         known = self._drafts.get(address)
         if known is None:
-            kind = f"async-{awaited.primitive.kind if awaited.primitive is not None else 'future'}"
+            kind: ResourceKind = "async-future" if awaited.primitive is None else _KINDS[awaited.primitive.kind]
             known = Draft(f"{kind}-{len(self._drafts) + 1}", kind, awaited, awaited.primitive, [], [])
             self._drafts[address] = known
         return known

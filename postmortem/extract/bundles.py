@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import time
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List, Optional, get_args
 
 from ..bundle import pids_of
 from ..discretion.whole import discreet
 from ..errors import NotABundle
 from ..evidence import Evidence, Timings, Trigger
+from ..evidence.vocabulary import TriggerKind
 from ..foreign.held import Folder
 from . import documents
 from .connections import Connections
@@ -123,9 +124,15 @@ def raw_of(folder: Folder, pid: int) -> Raw:
     return raw_facts(folder, pid, facts, Connections({}, {pid: facts}), False)
 
 
+#: By their names. Any other name is a damaged or hostile bundle's: "pid" claims no deadline.
+_TRIGGERS: Dict[str, TriggerKind] = {kind: kind for kind in get_args(TriggerKind)}
+
+
 def _trigger(manifest: Dict[str, Any]) -> Trigger:
     trigger = manifest.get("trigger")
     if not isinstance(trigger, dict):
         return Trigger("timeout")
     name = trigger.get("signal")
-    return Trigger(str(trigger.get("kind")), number(trigger.get("seconds")), str(name) if name else None)
+    kind = trigger.get("kind")
+    known = _TRIGGERS.get(kind, "pid") if isinstance(kind, str) else "pid"
+    return Trigger(known, number(trigger.get("seconds")), str(name) if name else None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..evidence import End
+from ..evidence.vocabulary import EndMode
 from ..foreign.held import Folder
 from . import documents
 from .shapes import dictionary as _dict
@@ -186,7 +187,7 @@ def _ends(rows: Any, in_tree: bool, names: Optional[Connections] = None) -> Tupl
     found = []
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, list) and len(row) == 3 and isinstance(row[0], int) and isinstance(row[1], int):
-            mode = row[2] if row[2] in ("r", "w", "rw") else "rw"
+            mode: EndMode = "r" if row[2] == "r" else "w" if row[2] == "w" else "rw"
             found.append(End(row[0], row[1], mode, in_tree, names.program(row[0]) if names else None))
     return tuple(found)
 

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, Literal, NamedTuple, Optional, Set, Tuple
 
 from .connections import Connections
 from .shapes import digits
 
 _INODE = re.compile(r"^(socket|pipe):\[(\d+)\]$")
+
+
+#: process: a pidfd.
+DescriptorKind = Literal[
+    "socket", "pipe", "file", "terminal", "eventfd", "epoll", "timerfd", "signalfd", "inotify", "process", "other"
+]
 #: Parts of the links of what is no file.
-_ANONYMOUS = (
+_ANONYMOUS: Tuple[Tuple[str, DescriptorKind], ...] = (
     ("eventfd", "eventfd"), ("eventpoll", "epoll"), ("timerfd", "timerfd"), ("signalfd", "signalfd"),
     ("inotify", "inotify"), ("pidfd", "process"),
 )  # fmt: skip
 
 
 class Descriptor(NamedTuple):
-    kind: str  # socket pipe file terminal eventfd epoll timerfd signalfd inotify process (a pidfd) other
+    kind: DescriptorKind
     target: str  # as /proc/PID/fd shows it
     local: Optional[str] = None
     remote: Optional[str] = None
@@ -88,7 +94,7 @@ class Descriptors:
     def _special(self, fd: int, target: str) -> Descriptor:
         """What is no file: by its link, and what fdinfo told of it."""
         told = self.connections.special(self.pid, fd)
-        kind = next((kind for text, kind in _ANONYMOUS if text in target), "other")
+        kind: DescriptorKind = next((kind for text, kind in _ANONYMOUS if text in target), "other")
         number = told.get("pid" if kind == "process" else "count")
         ident = told.get("id")
         return Descriptor(

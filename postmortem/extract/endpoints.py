@@ -4,18 +4,24 @@ other end, how full it is, and whether nobody else could end the wait.
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, Literal, NamedTuple, Optional, Sequence, Tuple
 
 from ..evidence import End, Resource, Wait, Waker
 from ..evidence import replace as changed
 from ..memory import Memory
 from .connections import Connections
-from .descriptors import Descriptor, Descriptors
+from .descriptors import Descriptor, DescriptorKind, Descriptors
 from .filelocks import file_lock, polled_file
 from .waits import SystemCall, polled
 
 #: What one waits for to become ready, beside files, which always are.
-WAITED_FOR = ("socket", "pipe", "eventfd", "terminal", "process", "timerfd", "signalfd", "inotify")
+EndpointKind = Literal[
+    "socket", "pipe", "eventfd", "terminal", "process", "timerfd", "signalfd", "inotify", "descriptors", "file-lock"
+]
+WAITED_FOR: Dict[DescriptorKind, EndpointKind] = {
+    "socket": "socket", "pipe": "pipe", "eventfd": "eventfd", "terminal": "terminal", "process": "process", "timerfd": "timerfd",
+    "signalfd": "signalfd", "inotify": "inotify",
+}  # fmt: skip
 _STANDARD = {0: "stdin", 1: "stdout", 2: "stderr"}
 _TERMINALS = ("/dev/pts/", "/dev/tty", "/dev/console")
 _NAMED_ENDS = 3
@@ -38,7 +44,7 @@ class DescriptorBook:
         self._descriptors = descriptors
         self._known = descriptors.connections if descriptors else Connections({}, {})
         self._pid = descriptors.pid if descriptors else 0
-        self._ids: Dict[Tuple[str, object], str] = {}  # (kind, what) → id
+        self._ids: Dict[Tuple[EndpointKind, object], str] = {}  # (kind, what) → id
         self._waiters: Dict[str, List[int]] = {}
         self._parts: Dict[str, Tuple[str, ...]] = {}  # id of several → theirs
 
@@ -46,7 +52,8 @@ class DescriptorBook:
         """A thread (or, without tid, a task or a loop) waits for a descriptor: the id of its resource, None for what is
         always ready, or unknown."""
         what = self._descriptors.get(fd) if self._descriptors else None
-        return self._note(what.kind, fd, tid) if what is not None and what.kind in WAITED_FOR else None
+        kind = WAITED_FOR.get(what.kind) if what is not None else None
+        return self._note(kind, fd, tid) if kind is not None else None
 
     def awaited(self, wait: Wait, call: SystemCall, memory: Memory, tid: int) -> Optional[str]:
         """The resource that a thread in a system call waits for, when it is of this kind and known."""
@@ -104,7 +111,7 @@ class DescriptorBook:
 
     # ------------------------------------------------------------------ one resource
 
-    def _note(self, kind: str, what: object, tid: Optional[int]) -> str:
+    def _note(self, kind: EndpointKind, what: object, tid: Optional[int]) -> str:
         if (kind, what) not in self._ids:
             number = 1 + sum(1 for other, _what in self._ids if other == kind)
             self._ids[kind, what] = f"{kind}-{number}"
@@ -114,7 +121,7 @@ class DescriptorBook:
             waiters.append(tid)
         return ident
 
-    def _resource(self, kind: str, noted: object, ident: str) -> Resource:
+    def _resource(self, kind: EndpointKind, noted: object, ident: str) -> Resource:
         waiters = tuple(self._waiters[ident])
         if isinstance(noted, tuple):
             return self._children(ident, noted[0], waiters)

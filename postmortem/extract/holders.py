@@ -10,6 +10,7 @@ from ..cpython.interpreter import Python, ThreadState
 from ..cpython.leases import Leases
 from ..cpython.locks import Locks, LockState
 from ..evidence import HeldLock, PythonFrame, Waker
+from ..evidence.vocabulary import OwnerBasis
 from .acquires import LOCKS, QUEUES, Acquires
 
 _THREADING = "threading.py"
@@ -24,12 +25,12 @@ class Claim(NamedTuple):
     depth: int
     line: Optional[int]
     what: int  # address of the lock, semaphore or queue
-    basis: str
+    basis: OwnerBasis
 
 
 class Owner(NamedTuple):
     tid: int
-    basis: str  # "recorded" | "with-slot" | "inferred"
+    basis: OwnerBasis
 
 
 class Holders:
@@ -277,11 +278,11 @@ class Holders:
 
     # ------------------------------------------------------------------ what it comes to
 
-    def _own(self, address: int, claims: Sequence[Claim], basis: str) -> None:
+    def _own(self, address: int, claims: Sequence[Claim], basis: OwnerBasis) -> None:
         self.owners[address] = Owner(claims[0].tid, basis)
         self._hold(claims, basis)
 
-    def _hold(self, claims: Sequence[Claim], basis: str) -> None:
+    def _hold(self, claims: Sequence[Claim], basis: OwnerBasis) -> None:
         self.held.extend(claim._replace(basis=basis) for claim in claims)
 
     def _settle_permits(self, permits: Set[int]) -> None:

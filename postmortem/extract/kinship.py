@@ -18,19 +18,33 @@ from __future__ import annotations
 import contextlib
 import time
 from array import array
-from typing import Callable, Collection, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import (
+    Callable,
+    Collection,
+    Final,
+    FrozenSet,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from ..errors import PostmortemError
 from ..evidence import Process, Resource, Thread, Waker
 from ..evidence import replace as changed
+from ..evidence.vocabulary import ResourceKind
 from ..memory import ElfCore, Fault, Image, Memory, NotElf
 from ..memory.musl import is_musl, left_behind
 from .semaphores import Claim
 
 AT_RANDOM = 25
 #: Role of the Waker that stands for the thread of the parent that held a lock when the process was forked.
-BEFORE_FORK = "before-fork"
-_LOCKS = ("lock", "rlock", "condition", "import-lock", "mutex", "rwlock")
+BEFORE_FORK: Final = "before-fork"
+_LOCKS: FrozenSet[ResourceKind] = frozenset(("lock", "rlock", "condition", "import-lock", "mutex", "rwlock"))
 _MOST_THREADS = 1_000
 #: struct pthread of glibc 2.28 and later on x86-64 (nptl/descr.h): aligned to 64 bytes; header.tcb and header.self are its
 #: own address, behind the header (704 bytes) and a list of 16 follow tid, and, after robust_prev, robust_head, cleanup and

@@ -11,13 +11,14 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tup
 from ..cpython.parking import parked_on
 from ..evidence import HeldLock, NativeFrame, PythonFrame, Resource, Thread, Wait
 from ..evidence import replace as changed
+from ..evidence.vocabulary import OwnerBasis, ResourceKind, WaitKind
 from ..libc import FutexCall, NativeWait, Threads, Wanted, awaited, describe, program_frame
-from ..libc.waits import waiting_for
+from ..libc.waits import NativeKind, waiting_for
 from ..memory import ElfCore
 from ..memory.symbols import function_at
 
 #: NativeWait.kind → (Wait.kind, Resource.kind)
-_KINDS: Dict[str, Tuple[str, str]] = {
+_KINDS: Dict[NativeKind, Tuple[WaitKind, ResourceKind]] = {
     "mutex": ("mutex", "mutex"),
     "stream": ("mutex", "mutex"),
     "guard": ("mutex", "mutex"),
@@ -50,7 +51,7 @@ class NativeLocks:
         self._known: Dict[Tuple[str, int], _Known] = {}
         self._of: Dict[int, _Known] = {}
         self._joins: Dict[int, Optional[int]] = {}
-        self._holders: Dict[str, Tuple[int, str]] = {}
+        self._holders: Dict[str, Tuple[int, OwnerBasis]] = {}
         self._functions: Dict[int, Optional[Tuple[str, int]]] = {}
         pointers = {thread.tid: thread.regs.get("fs_base", 0) for thread in core.threads}
         self._threads = Threads.of(core, pointers, not core.truncated, core.files)
@@ -129,7 +130,7 @@ class NativeLocks:
 
     # ------------------------------------------------------------------ holders
 
-    def _holder(self, known: _Known, stacks: Stacks) -> Optional[Tuple[int, str]]:
+    def _holder(self, known: _Known, stacks: Stacks) -> Optional[Tuple[int, OwnerBasis]]:
         """(TID, basis)."""
         found = known.found
         if found.owner is not None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, Final, Iterable, List, NamedTuple, Optional, Tuple
 
 from ..cpython.attributes import attribute
 from ..cpython.executors import ThreadPool, WorkItem, running_item, thread_pools, worker_frame
 from ..cpython.interpreter import Python, ThreadState
 from ..evidence import Pool, PythonFrame, Waker
 
-KIND = "ThreadPoolExecutor"
+KIND: Final = "ThreadPoolExecutor"
 #: Future._state of those that nobody waits for any more (Lib/concurrent/futures/_base.py).
 _OVER = ("FINISHED", "CANCELLED", "CANCELLED_AND_NOTIFIED")
 

@@ -13,6 +13,7 @@ from ..cpython.objects import NotThat
 from ..cpython.primitives import IMPORTLIB, Layer, simple_queue
 from ..evidence import HeldLock, PythonFrame, Resource, Waker
 from ..evidence import replace as changed
+from ..evidence.vocabulary import ResourceKind, WaitKind
 from ..memory import Fault
 from .pools import Pools
 from .waits import FutexFacts
@@ -32,7 +33,7 @@ _DETAILS = {
     ("import-lock", ""): "waits for another thread to import a module",
 }
 #: Kind of a resource → kind of a wait for it.
-_WAIT_KINDS = {"semaphore": "semaphore", "thread": "lock", "import-lock": "lock"}
+_WAIT_KINDS: Dict[ResourceKind, WaitKind] = {"semaphore": "semaphore", "thread": "lock", "import-lock": "lock"}
 _MOST_FUTURES = 10_000
 _IMPORTING = (*IMPORTLIB, "<frozen importlib._bootstrap_external>", "importlib/__init__.py")
 
@@ -41,7 +42,7 @@ class Draft(NamedTuple):
     """A resource that threads wait for, until all of them are known."""
 
     ident: str
-    kind: str
+    kind: ResourceKind
     address: int
     users: List[Frame]
     waiters: List[int]
@@ -69,7 +70,7 @@ class Primitives:
 
     def wait(self, layer: Layer, tid: int, frames: Sequence[Frame]) -> FutexFacts:
         """A thread waits in this layer; ``frames`` are its own, most recent first."""
-        kind = "future" if layer.kind == "futures" else layer.kind
+        kind: ResourceKind = "future" if layer.kind == "futures" else layer.kind
         known = self._drafts.get(layer.address)
         if known is None:
             known = Draft(f"{kind}-{len(self._drafts) + 1}", kind, layer.address, [], [], [])

@@ -6,7 +6,7 @@ Which process holds one that this process only waits for is found when all have 
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Final, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
@@ -14,11 +14,12 @@ from ..cpython.names import Names
 from ..cpython.semaphores import NO_BOUND, Paths, SemLock, find_semlocks, read_count, role_of, wrapped
 from ..cpython.workers import multiprocessing
 from ..evidence import Gap, HeldLock, PythonFrame, Resource
+from ..evidence.vocabulary import OwnerBasis
 from ..memory import Image, MappedFile
 from .acquires import Acquires, Lines
 from .waits import FutexFacts
 
-KIND = "shared-semaphore"
+KIND: Final = "shared-semaphore"
 _SYNCHRONIZE = multiprocessing("synchronize")
 #: Files of functions that only pass objects of the program on.
 _OWN = ("/multiprocessing/", "/multiprocess/", "concurrent/futures/process.py", "contextlib.py")
@@ -40,7 +41,7 @@ class Claim(NamedTuple):
     value: Optional[int]
     taken: int  # how often it took it and did not give it back
     owner_tid: Optional[int]
-    basis: Optional[str]  # of the owner
+    basis: Optional[OwnerBasis]  # of the owner
     frame: Optional[PythonFrame]  # where it was taken
     #: Of those that wait for it: the functions that take it and give it back. None: one of them does not give it back
     #: itself, so that it may be a signal.
@@ -155,7 +156,7 @@ class SemaphoreBook:
                 return frame
         return None
 
-    def _basis(self, handle: int) -> Optional[str]:
+    def _basis(self, handle: int) -> Optional[OwnerBasis]:
         """Who took it last is recorded. But a lock may be used as a signal, taken twice and given back by another one: a
         thread that waits for what it has itself taken by hand may be told so by others."""
         owner = self._owners.get(handle)
@@ -164,12 +165,13 @@ class SemaphoreBook:
         by_with = any(h.resource == self._ids.get(handle) and h.basis == "recorded" for h in self._held.get(owner, ()))
         return "inferred" if owner in self._waiters.get(handle, ()) and not by_with else "recorded"
 
-    def _places(self, tid: int) -> Iterator[Tuple[int, int, Frame, Optional[int], str]]:
+    def _places(self, tid: int) -> Iterator[Tuple[int, int, Frame, Optional[int], OwnerBasis]]:
         """(handle, depth, frame, line, basis) of the `with` statements, and of the calls of acquire, that took one."""
         state = self._threads.get(tid)
         for depth, frame in enumerate(state.frames[:_MOST_FRAMES] if state else ()):
             if frame.code.filename.endswith(_SYNCHRONIZE):
                 continue
+            taken: List[Tuple[int, Optional[int], OwnerBasis]]
             taken = [(manager, line, "recorded") for manager, line in self._locks.managers(frame)]
             if "acquire" in frame.code.used_names():
                 taken += [(value, line, "inferred") for line, value in self._acquires.of(frame)]

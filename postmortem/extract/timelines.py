@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Callable, List, Optional, Tuple
 
 from ..evidence import Stretch
+from ..evidence.vocabulary import Doing
 from .shapes import integer, number
 from .window import Window
 
@@ -40,7 +41,7 @@ def timeline(
     raw = window.threads.get(tid, {}).get("course")
     if window.seconds is None or not isinstance(raw, list):
         return ()
-    events: List[Tuple[float, int, str]] = []  # (when, 0 a look at /proc or 1 at the GIL, what it says)
+    events: List[Tuple[float, int, Optional[Doing]]] = []  # (when, 0 a look at /proc or 1 at the GIL, what it says)
     for row in raw:
         seen = _seen(row, is_gil)
         if seen is not None:
@@ -48,11 +49,11 @@ def timeline(
     if not events:
         return ()
     if state:
-        events += [(at, 1, "holds" if holder == state else "") for at, holder in held]
+        events += [(at, 1, "holds" if holder == state else None) for at, holder in held]
     return _stretches(sorted(events, key=lambda event: event[:2]), window.seconds)
 
 
-def _seen(row: Any, is_gil: Callable[[int], Optional[bool]]) -> Optional[Tuple[float, str]]:
+def _seen(row: Any, is_gil: Callable[[int], Optional[bool]]) -> Optional[Tuple[float, Doing]]:
     """(when, what the thread was at) of one look."""
     if not isinstance(row, list) or len(row) != 4:
         return None
@@ -67,16 +68,18 @@ def _seen(row: Any, is_gil: Callable[[int], Optional[bool]]) -> Optional[Tuple[f
     return at, "blocked" if state in ("S", "D", "T", "t") else "unknown"
 
 
-def _stretches(events: List[Tuple[float, int, str]], seconds: float) -> Tuple[Stretch, ...]:
+def _stretches(events: List[Tuple[float, int, Optional[Doing]]], seconds: float) -> Tuple[Stretch, ...]:
     """Holding the GIL goes before what ``/proc`` says: that may be a moment older."""
     found: List[Stretch] = []
-    base, holds, since, doing = "unknown", False, 0.0, ""
+    base: Doing = "unknown"
+    doing: Optional[Doing] = None
+    holds, since = False, 0.0
     for at, kind, what in events:
-        if kind == 0:
+        if kind == 0 and what is not None:
             base = what
         else:
             holds = what == "holds"
-        now = "holds" if holds else base
+        now: Doing = "holds" if holds else base
         if now == doing:
             continue
         if doing and at > since:

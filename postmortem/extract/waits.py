@@ -13,11 +13,12 @@ from .. import syscalls
 from ..cpython.frames import Frame
 from ..cpython.workers import multiprocessing
 from ..evidence import Wait
+from ..evidence.vocabulary import WaitKind
 from ..libc.futexes import FutexCall
 from ..memory import Fault, Memory
 from ..memory.machines import is_aarch64
 from . import calls_aarch64
-from .descriptors import Descriptor, Descriptors
+from .descriptors import Descriptor, DescriptorKind, Descriptors
 
 _READS = {"read", "pread64", "readv", "recvfrom", "recvmsg", "recvmmsg", "accept", "accept4", "connect"}
 _WRITES = {"write", "pwrite64", "writev", "sendto", "sendmsg", "sendmmsg", "sendfile"}
@@ -41,6 +42,10 @@ _SYSCALL, _MOV_EAX, _LOADED_WITHIN = b"\x0f\x05", b"\xb8", 32
 _CALL, _CALLERS_WORDS = 0xE8, 16
 
 
+#: Kind of a descriptor → kind of a wait for it.
+_KINDS: Dict[DescriptorKind, WaitKind] = {"socket": "socket", "pipe": "pipe", "terminal": "file", "file": "file"}
+
+
 class SystemCall(NamedTuple):
     """A system call in which a thread was found. Arguments are unsigned 64-bit words."""
 
@@ -51,7 +56,7 @@ class SystemCall(NamedTuple):
 class FutexFacts(NamedTuple):
     """What the interpreter says of a futex word: filled by whoever knows the locks."""
 
-    kind: str  # "gil" | "lock" | "rlock" | "condition" | …
+    kind: WaitKind
     resource: Optional[str]
     detail: Optional[str]
     over: Optional[bool] = None  # the signal has come, and the thread is about to wake
@@ -268,7 +273,7 @@ def _descriptor_wait(name: str, fd: int, descriptors: Optional[Descriptors], fra
     """Reading, writing, connecting, accepting on one descriptor."""
     what = descriptors.get(fd) if descriptors else None
     if what is not None:
-        kind = {"socket": "socket", "pipe": "pipe", "terminal": "file", "file": "file"}.get(what.kind, "other")
+        kind: WaitKind = _KINDS.get(what.kind, "other")
         peer = f" {what.local or ''} → {what.remote}" if what.remote else f" {what.local}" if what.local else ""
         limit = _socket_timeout(name, what) if kind == "socket" else 0.0
         return Wait(kind, name, fd=fd, timeout_s=limit or None, endless=None if limit is None else not limit,
@@ -285,7 +290,7 @@ def _socket_timeout(name: str, what: Descriptor) -> Optional[float]:
     return what.timeouts[1 if name in _WRITES or name == "connect" else 0]
 
 
-def _kind_by_frames(frames: Sequence[Frame]) -> str:
+def _kind_by_frames(frames: Sequence[Frame]) -> WaitKind:
     """Without /proc, the standard library's frame above the call tells what kind of descriptor it is."""
     for frame in frames[:3]:
         file = frame.code.filename

@@ -5,7 +5,7 @@ What a worker does is known when its own process has been read: ``with_workers``
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Final, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..cpython.frames import Frame
 from ..cpython.interpreter import Python, ThreadState
@@ -27,13 +27,14 @@ from ..cpython.workers import (
 )
 from ..evidence import Pool, Process, PythonFrame, Resource, Thread, Wait, Waker
 from ..evidence import replace as changed
+from ..evidence.vocabulary import WaitKind
 from .pools import FutureFacts
 from .waits import FutexFacts
 
-KIND = "pool-result"
+KIND: Final = "pool-result"
 _POOL_FILES, _QUEUES = multiprocessing("pool"), multiprocessing("queues")
 #: A worker that has no job reads the pipe of jobs, or waits for the lock of those who do.
-_TAKES = ("pipe", "semaphore")
+_TAKES: FrozenSet[WaitKind] = frozenset(("pipe", "semaphore"))
 #: Where a worker takes its next job: (file, function). It is at rest there while its queue's ``get`` runs above.
 _LOOPS = (*((file, "worker") for file in _POOL_FILES), ("concurrent/futures/process.py", "_process_worker"))
 #: Seconds by which a worker is younger than the first of its pool when it was started in another one's place: starting

@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import re
 import struct
-from typing import Callable, Collection, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Collection, Dict, Literal, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..memory import Fault, MappedFile, Memory, musl
 from .futexes import LOCK_PI, LOCK_PI2, MAX_TID, OWNER_DIED, TID_MASK, WAIT_BITSET, WAITERS, FutexCall
@@ -45,8 +45,10 @@ _DESCRIPTOR, _JOINABLE = 0x900, (1, 2)
 #: struct pthread.tid: behind a header of 704 bytes and a list node, since glibc 2.4.
 _TID = 720
 
+#: What a thread waits for in native code. parked: in the interpreter's parking lot (Python/parking_lot.c), for the address.
+NativeKind = Literal["mutex", "rwlock", "condition", "semaphore", "barrier", "once", "guard", "stream", "thread", "parked"]
 #: Functions that wait → what for. A compiler may have added a suffix (.constprop.0), glibc a prefix.
-_WAITERS: Tuple[Tuple[str, re.Pattern[str]], ...] = (
+_WAITERS: Tuple[Tuple[NativeKind, re.Pattern[str]], ...] = (
     ("condition", re.compile(r"_*pthread_cond_(timed|clock)?wait(64)?\b|_*cnd_(timed)?wait\b")),
     ("semaphore", re.compile(r"_*(new_)?sem_(timed|clock)?wait(64|_slow\w*)?\b")),
     ("rwlock", re.compile(r"_*pthread_rwlock_(timed|clock)?(rd|wr)lock\w*")),
@@ -95,12 +97,9 @@ class Threads(NamedTuple):
 
 
 class NativeWait(NamedTuple):
-    """What a thread waits for.
+    """What a thread waits for."""
 
-    kind: mutex rwlock condition semaphore barrier once guard stream thread
-    """
-
-    kind: str
+    kind: NativeKind
     address: int  # of the object, or of its word where it does not matter which part of it that is
     owner: Optional[int] = None  # TID that its record names
     gone: Optional[bool] = None  # True: that is no thread of the process any more, nor can be one of another
@@ -122,13 +121,13 @@ def awaited(
             found = reader(memory, call, threads, named)
             if found is not None:
                 return found
-    if named not in _BY_NAME_ALONE or (threads.on_musl and named == "condition"):
+    if named is None or named not in _BY_NAME_ALONE or (threads.on_musl and named == "condition"):
         return None
     # a condition has two words side by side, at which its waiters sleep by turns
     return NativeWait(named, call.word & ~7 if named == "condition" else call.word, shared=not call.private)
 
 
-def waiting_for(functions: Sequence[Optional[str]]) -> Optional[str]:
+def waiting_for(functions: Sequence[Optional[str]]) -> Optional[NativeKind]:
     """The kind of object that the innermost native functions wait for, None without such a name."""
     for function in functions[:ABOVE]:
         if function is not None:
@@ -213,7 +212,7 @@ def _mutex(memory: Memory, call: FutexCall, threads: Threads, named: Optional[st
 
 
 def owned(
-    kind: str, address: int, owner: int, threads: Threads, shared: bool = False, died: bool = False
+    kind: NativeKind, address: int, owner: int, threads: Threads, shared: bool = False, died: bool = False
 ) -> NativeWait:
     """``owner``: 0 for none: it has just been given back, and nobody has taken it yet."""
     if not owner:

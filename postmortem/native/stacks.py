@@ -166,5 +166,5 @@ def _is_nowhere(frame: NativeFrame) -> bool:
 
 def _frame(line: _FrameLine, module_of: ModuleOf, guessed: bool) -> NativeFrame:
     module = module_of(line.address)
-    trust = "scan" if guessed else "unwind"
-    return NativeFrame(line.function, module or line.module, line.address, line.file, line.line, trust)
+    module = module or line.module
+    return NativeFrame(line.function, module, line.address, line.file, line.line, "scan" if guessed else "unwind")

@@ -7,6 +7,7 @@ hold terminal sequences, newlines, marks that reverse the reading direction, or 
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 from typing import List
 
 from .. import runners
@@ -19,11 +20,14 @@ def clean(text: str) -> str:
     obey in a log (``runners``) gets a backslash.
     """
     if not text.isprintable():
-        text = "".join(ch if ch.isprintable() or unicodedata.category(ch) == "Zs" else _escape(ch) for ch in text)
+        text = "".join(map(_visible, text))
     return runners.defused(text)
 
 
-def _escape(ch: str) -> str:
+@lru_cache(maxsize=4096)
+def _visible(ch: str) -> str:
+    if ch.isprintable() or unicodedata.category(ch) == "Zs":
+        return ch
     named = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(ch)
     if named is not None:
         return named
@@ -37,7 +41,12 @@ def columns(text: str) -> int:
     """How many terminal columns printable text takes: two for wide characters, none for combining marks."""
     if text.isascii():
         return len(text)
-    return sum(0 if unicodedata.combining(ch) else 2 if unicodedata.east_asian_width(ch) in "WF" else 1 for ch in text)
+    return sum(map(_width, text))
+
+
+@lru_cache(maxsize=4096)
+def _width(ch: str) -> int:
+    return 0 if unicodedata.combining(ch) else 2 if unicodedata.east_asian_width(ch) in "WF" else 1
 
 
 def cut(text: str, width: int) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, FrozenSet, Iterator, List, Optional, Sequence, Tuple
 
 from ..evidence import Evidence, HeldLock, Process, PythonFrame, Resource
+from ..evidence.vocabulary import ResourceKind
 from ..findings import Culprit
 from . import wording
 
 #: Of these one takes a part, and others may have parts as well.
-_MANY = ("semaphore", "queue", "pool")
+_MANY: FrozenSet[ResourceKind] = frozenset(("semaphore", "queue"))
 #: Of those at one place that are looked at: whether they are alike shows by then.
 _COMPARED, _NAMED = 50, 3
 
@@ -69,7 +70,7 @@ def _is_at(frame: PythonFrame, culprit: Culprit) -> bool:
 def _taken(resource: Optional[Resource]) -> Tuple[str, str]:
     if resource is None:
         return "takes {} here, and holds it", "a lock"
-    if resource.kind == "import":
+    if resource.kind == "import-lock":
         return "begins the {} here, which has not ended", resource.description
     if resource.kind in _MANY:
         return "takes something out of {} here, and has it still", resource.description

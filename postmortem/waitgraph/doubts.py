@@ -9,18 +9,18 @@
 from __future__ import annotations
 
 import signal
-from typing import Dict, Mapping, Optional, Set, Tuple
+from typing import Dict, FrozenSet, Mapping, Optional, Set, Tuple
 
 from ..evidence import Process
 from .agents import Agent, Place, Places
-from .edges import Edge
+from .edges import Edge, EdgeKind
 
 #: Sent by people and service managers to end a program, or by terminals: nobody waits for them to go on.
 _ENDING = frozenset((
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH,
     signal.SIGTTIN, signal.SIGTTOU,
 ))  # fmt: skip
-_CANCELLABLE = frozenset(("future", "async-future"))
+_CANCELLABLE: FrozenSet[EdgeKind] = frozenset(("future", "async-future"))
 
 
 def handles(process: Optional[Process]) -> Optional[bool]:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Iterator, NamedTuple, Optional, Tuple
+from typing import Dict, FrozenSet, Iterator, Literal, NamedTuple, Optional, Tuple, Union
 
 from ..evidence import Loop, Resource, Task, Thread, Wait, Waker
+from ..evidence.vocabulary import ResourceKind, TaskWaitKind, WaitKind, WakerBasis
 from .agents import Agent, Place, Places
 
 #: Resources of one process: whoever signals them runs in it.
-IN_PROCESS = frozenset((
-    "lock", "rlock", "condition", "event", "semaphore", "barrier", "queue", "future", "thread", "executor", "import-lock",
+IN_PROCESS: FrozenSet[ResourceKind] = frozenset((
+    "lock", "rlock", "condition", "event", "semaphore", "barrier", "queue", "future", "thread", "import-lock",
     "async-lock", "async-event", "async-condition", "async-semaphore", "async-queue", "async-barrier", "async-future",
-    "mutex", "rwlock", "cond", "gil",
+    "mutex", "rwlock", "gil",
 ))  # fmt: skip
 #: The same for waits of which no resource is known: a private futex has its waker in the same process.
-_IN_PROCESS_WAITS = frozenset(("lock", "rlock", "condition", "futex", "mutex", "gil"))
+_IN_PROCESS_WAITS: FrozenSet[WaitKind] = frozenset(("lock", "rlock", "condition", "futex", "mutex", "gil"))
 #: What is held by one, and given back by nobody else.
-_HELD = frozenset(("lock", "rlock", "import-lock", "async-lock", "mutex", "rwlock", "gil", "file-lock"))
+_HELD: FrozenSet[ResourceKind] = frozenset(("lock", "rlock", "import-lock", "async-lock", "mutex", "rwlock", "gil", "file-lock"))
 #: Roles of those who could signal it, and need not.
 _REACHES = ("reach", "callback")
 #: Up to so many wakers a waiter is left out of its own; of more all waiters share one tuple, in which it does no harm: whoever
@@ -24,11 +25,15 @@ _REACHES = ("reach", "callback")
 _FEW = 64
 #: Those who could make descriptors ready that a loop watches: of more it is not known.
 _MOST_ENDS = 10_000
-_VERBS = {
+_VERBS: Dict[ResourceKind, str] = {
     "lock": "wants", "rlock": "wants", "import-lock": "wants", "async-lock": "wants", "mutex": "wants", "rwlock": "wants",
     "gil": "wants", "file-lock": "wants", "shared-semaphore": "wants", "thread": "joins", "process": "waits for",
     "async-future": "awaits",
 }  # fmt: skip
+
+
+#: turn: a task's turn on its event loop; stopped: by a signal or a tracer.
+EdgeKind = Union[ResourceKind, WaitKind, TaskWaitKind, Literal["turn", "stopped"]]
 
 
 class Edge(NamedTuple):
@@ -37,13 +42,13 @@ class Edge(NamedTuple):
     waiter: Agent
     verb: str  # "wants", "joins", "awaits", …
     what: str  # "Lock cache.lock", "the end of worker-3 (17)"
-    kind: str  # of the resource, or of the wait: "lock", "gil", "thread", "process", "event-loop", "turn", …
+    kind: EdgeKind  # of the resource, or of the wait
     resource: Optional[str] = None  # id in the waiter's process
     wakers: Tuple[Agent, ...] = ()  # those who are known to be able to end it
     all_needed: bool = False  # every one of `wakers` has to end; else any will do
     everyone: bool = False  # any other agent of the process might end it, for all that is known
     outside: Tuple[str, ...] = ()  # what else may end it: "a timeout", "a timer of the loop"
-    basis: str = "recorded"  # how the wakers are known
+    basis: WakerBasis = "recorded"  # how the wakers are known
     endless: Optional[bool] = True
     gone: bool = False  # its holder is no more
     because: Tuple[str, ...] = ()  # how it is known that nobody else can

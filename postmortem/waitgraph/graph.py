@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Dict, FrozenSet, List, Optional, Set, Tuple
+from typing import Dict, FrozenSet, List, Literal, Optional, Set, Tuple
 
 from ..evidence import Evidence, Process
 from .agents import Agent, Places
@@ -20,6 +20,10 @@ WAKES = 1.5
 _FOLLOWED = 300
 #: Agents that all reasons together are walked over; after that each has as many as its sentences name.
 MOST_REASONS, FEW_REASONS = 50_000, 50
+
+
+#: How sure it is that nobody can wake an agent.
+Stuck = Literal["proven", "likely"]
 
 
 class WaitGraph:
@@ -53,8 +57,8 @@ class WaitGraph:
 
     # ------------------------------------------------------------------ who can move
 
-    def stuck(self, agent: Agent) -> Optional[str]:
-        """ "proven": no agent, timer, descriptor or process outside can ever wake it; "likely": the same, if what was
+    def stuck(self, agent: Agent) -> Optional[Stuck]:
+        """Return how sure it is that no agent, timer, descriptor or process outside can ever wake an agent. likely: if what was
         inferred holds; None: it can move, or nothing says that it cannot."""
         if agent in self._moving or agent not in self.edges:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
+from ..evidence.vocabulary import WakerBasis
 from .agents import Agent, Places
 from .edges import Edge
 from .liveness import Unmet
@@ -103,6 +104,6 @@ def _nobody(pid: int, places: Places) -> str:
     )
 
 
-def known_from(basis: Optional[str]) -> str:
+def known_from(basis: Optional[WakerBasis]) -> str:
     """How it is known who holds something, in words."""
     return _BASES.get(basis or "", "it is not known from where")

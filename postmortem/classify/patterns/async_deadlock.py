@@ -54,7 +54,7 @@ def match(view: View) -> Iterator[Answer]:
     for process in view.pythons:
         for circle in circles(view, process):
             yield circle_of(view, process, circle)
-        waiting = [t for t in stuck_tasks(view, process) if t.confidence != "parked" and t.agent not in inside]
+        waiting = [t for t in stuck_tasks(view, process) if not t.parked and t.agent not in inside]
         several = len({t.edge.resource for t in waiting}) > 1 and all(t.edge.kind != "async-future" for t in waiting)
         if several and not cycles and not alike(waiting, view):
             yield _each_other(view, process, apart(view, waiting[:_MOST]))

@@ -49,8 +49,8 @@ def match(view: View) -> Iterator[Answer]:
     in_circles = {agent for cycle in view.graph.cycles for agent in cycle.agents}
     for process in view.pythons:
         found = [t for t in stuck_tasks(view, process) if t.agent not in in_circles]
-        parked = [t for t in found if t.confidence == "parked"]
-        waiting = [t for t in found if t.confidence != "parked"]
+        parked = [t for t in found if t.parked]
+        waiting = [t for t in found if not t.parked]
         objects = {t.edge.resource for t in waiting}
         one_thing = len(objects) == 1 or any(t.edge.kind == "async-future" for t in waiting) or alike(waiting, view)
         if waiting and one_thing and not circles(view, process):

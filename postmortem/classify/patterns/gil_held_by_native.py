@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import Iterator, List, Optional, Tuple
 
 from ...evidence import NativeFrame, Process, Thread
+from ...findings import Confidence
 from .. import native
 from ..gil import SWITCH_INTERVAL, runs_without
 from ..knowledge import short
@@ -103,7 +104,7 @@ def _stays(view: View, holder: Thread) -> bool:
 
 
 def _match(
-    view: View, process: Process, holder: Thread, frames: Tuple[NativeFrame, ...], waiting: List[Thread], how: str
+    view: View, process: Process, holder: Thread, frames: Tuple[NativeFrame, ...], waiting: List[Thread], how: Confidence
 ) -> Match:
     entered = native.entered_at(holder, next((f.module for f in frames[-1:] if native.is_program(f)), None))
     inner, outer = (native.where(frames[0]), native.where(frames[-1])) if frames else (_call(holder), _call(holder))

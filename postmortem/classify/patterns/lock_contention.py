@@ -15,9 +15,10 @@ each part of the data, or each thread, a lock of its own.
 
 from __future__ import annotations
 
-from typing import Iterator, List
+from typing import FrozenSet, Iterator, List
 
 from ...evidence import Process, PythonFrame, Resource, Thread
+from ...evidence.vocabulary import ResourceKind
 from ...waitgraph import Agent
 from ..knowledge import own_frame, short
 from ..lockqueues import LockQueue, queue_of, wanted
@@ -42,7 +43,7 @@ PATTERN = Pattern(
 )  # fmt: skip
 
 #: Who waits on a condition waits to be told, as idle workers do; the lock inside of it is one of these.
-_LOCKS = frozenset(("lock", "rlock", "mutex", "shared-semaphore", "rwlock", "file-lock"))
+_LOCKS: FrozenSet[ResourceKind] = frozenset(("lock", "rlock", "mutex", "shared-semaphore", "rwlock", "file-lock"))
 #: Waiters at the moment of capture, and on average over the window. Workers that hold a lock for a thousandth of their time
 #: measure 0-0.1; where each holds it for most of its turn nearly all but one of them.
 MIN_WAITERS, MIN_AVERAGE = 2, 1.5

@@ -12,8 +12,9 @@ by* leads back to where it began. Others queue behind them.
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional, Tuple
+from typing import FrozenSet, Iterator, List, Optional, Tuple
 
+from ...evidence.vocabulary import ResourceKind
 from ...findings import Culprit
 from ...waitgraph import Cycle, Edge, known_from
 from ..knowledge import own_frame, short
@@ -46,10 +47,10 @@ PATTERN = Pattern(
 )
 
 #: What may be wanted in such a circle; one over the GIL and native locks alone has a name of its own.
-_LOCKS = frozenset(
+_LOCKS: FrozenSet[ResourceKind] = frozenset(
     ("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock", "mutex", "rwlock", "thread")
 )
-_PYTHON = frozenset(("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock"))
+_PYTHON: FrozenSet[ResourceKind] = frozenset(("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock"))
 _NAMED = 6
 _LOOP_REMEDY = (
     "Let go of the lock before waiting for work of the event loop, and never block the loop's own thread on a lock that is held "

@@ -18,9 +18,10 @@ over the network calls its own function instead, or does the asking on another t
 
 from __future__ import annotations
 
-from typing import Iterator, Optional, Tuple
+from typing import FrozenSet, Iterator, Optional, Tuple
 
 from ...evidence import Loop, Process, PythonFrame, Resource, Thread
+from ...evidence.vocabulary import ResourceKind
 from ...waitgraph import Agent, Cycle
 from ..knowledge import own_frame, short
 from ..pattern import Answer, Match, Pattern
@@ -49,7 +50,7 @@ PATTERN = Pattern(
 #: Of a listening socket: every address of the machine.
 _ANY = ("0.0.0.0", "::", "[::]")  # noqa: S104 - compared with, not bound to
 #: What code on the same loop might have signalled.
-_SIGNALLED = ("event", "condition", "queue", "semaphore", "barrier", "future")
+_SIGNALLED: FrozenSet[ResourceKind] = frozenset(("event", "condition", "queue", "semaphore", "barrier", "future"))
 
 
 def match(view: View) -> Iterator[Answer]:

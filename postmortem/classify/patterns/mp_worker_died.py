@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Iterator, List, Optional, Tuple
 
 from ...evidence import Pool, Process, Resource, Thread
+from ...findings import Confidence
 from ...waitgraph import Agent
 from ..knowledge import multiprocessing, own_frame, short
 from ..pattern import Answer, Match, No, Pattern
@@ -125,7 +126,7 @@ def _match(view: View, process: Process, pool: Pool, waiters: List[Tuple[Thread,
     at = f" at {short(frame)}" if frame else ""
     what = results[0].description if results else f"the end of {pool.description}"
     places = [(t, f) for t, _r in waiters for f in [own_frame(t.python)] if f is not None]
-    confidence = "proven" if proof and not polls else "likely" if proof or new else "possible"
+    confidence: Confidence = "proven" if proof and not polls else "likely" if proof or new else "possible"
     return Match(
         confidence=confidence if endless else "possible",
         summary=f"{label(thread)} waits{at} for {what}, but every worker rests: the one that had the job "

@@ -15,9 +15,10 @@ up now and then, and takes it again, while it still holds its own lock.
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional, Tuple
+from typing import FrozenSet, Iterator, List, Optional, Tuple
 
 from ...evidence import NativeFrame, Process, Thread
+from ...evidence.vocabulary import ResourceKind
 from ...findings import Culprit
 from ...waitgraph import Cycle, Edge, known_from
 from .. import native
@@ -50,7 +51,9 @@ PATTERN = Pattern(
 )  # fmt: skip
 
 #: A circle in which one of these is wanted too is one over locks of Python.
-_PYTHON_LOCKS = frozenset(("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock", "import-lock"))
+_PYTHON_LOCKS: FrozenSet[ResourceKind] = frozenset(
+    ("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock", "import-lock")
+)
 
 
 def match(view: View) -> Iterator[Answer]:

@@ -14,9 +14,10 @@ lock stays locked for ever: nothing releases it on behalf of a thread that ends.
 
 from __future__ import annotations
 
-from typing import Iterator, List, Tuple
+from typing import FrozenSet, Iterator, List, Tuple
 
 from ...evidence import Process, PythonFrame, Resource, Thread
+from ...evidence.vocabulary import ResourceKind
 from ...waitgraph import Agent
 from ..knowledge import is_library, is_stdlib, own_frame, short
 from ..pattern import Answer, Match, No, Pattern
@@ -43,7 +44,7 @@ PATTERN = Pattern(
 )  # fmt: skip
 
 _TAKES = ("acquire", "__enter__")
-_LOCKS = frozenset(("lock", "rlock", "import-lock", "mutex", "rwlock"))
+_LOCKS: FrozenSet[ResourceKind] = frozenset(("lock", "rlock", "import-lock", "mutex", "rwlock"))
 
 
 def match(view: View) -> Iterator[Answer]:

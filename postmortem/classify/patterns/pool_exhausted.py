@@ -15,9 +15,10 @@ A larger pool only moves the day; a time limit on the second one turns the hang 
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, FrozenSet, Iterator, List, Optional, Tuple
 
 from ...evidence import Process, PythonFrame, Resource, Waker
+from ...evidence.vocabulary import ResourceKind
 from ...findings import Culprit
 from ...waitgraph import Agent, known_from
 from ..knowledge import is_library, own_frame, short
@@ -55,7 +56,7 @@ PATTERN = Pattern(
 
 Holder = Tuple[Agent, Waker]
 _NAMED = 40  # holders
-_POOLS = ("semaphore", "queue", "condition", "async-semaphore")
+_POOLS: FrozenSet[ResourceKind] = frozenset(("semaphore", "queue", "condition", "async-semaphore"))
 
 
 def match(view: View) -> Iterator[Answer]:

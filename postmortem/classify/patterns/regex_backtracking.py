@@ -20,6 +20,7 @@ import itertools
 from typing import Iterator, Optional
 
 from ...evidence import Process, PythonFrame, Thread
+from ...findings import Confidence
 from ..knowledge import in_table, own_frame, short
 from ..pattern import Answer, CannotTell, Match, No, Pattern
 from ..view import View, do, label, plural
@@ -109,7 +110,7 @@ def _match(view: View, process: Process, thread: Thread, frame: PythonFrame, sha
         facts.append(f"the longest text that it was given has {plural(size, 'character')}")
     if share is None:
         facts.append("one moment only: a capture of the running process shows whether the call ends")
-        how = "possible"
+        how: Confidence = "possible"
     else:
         facts.append(f"it used {view.cpu_share(thread) or 0:.0%} of a core over {window:.1f} s, in this one call")
         slow = size is None or size < LINEAR_PACE * window

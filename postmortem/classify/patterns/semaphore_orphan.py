@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ...evidence import Process, PythonFrame, Resource, Thread
-from ...findings import CONFIDENCES
+from ...findings import CONFIDENCES, Confidence
 from ...waitgraph import Agent
 from ..knowledge import is_stdlib, multiprocessing, own_frame, short
 from ..pattern import Answer, Match, No, Pattern
@@ -81,7 +81,7 @@ def _lost_permit(thread: Thread, resource: Resource) -> bool:
     return bool(given_back) and thread.wait is not None and thread.wait.endless is True
 
 
-def _confidence(view: View, waiter: _Waiter) -> str:
+def _confidence(view: View, waiter: _Waiter) -> Confidence:
     """Somebody who moves may yet release a semaphore, and without a bound it does not tell whether it ever had a permit."""
     resource = waiter.resource
     if resource.owner_gone:

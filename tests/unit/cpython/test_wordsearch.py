@@ -41,6 +41,14 @@ def test_aligned_places_are_found_and_no_others(word: int, others: int) -> None:
     assert all(not found[other] for other in words[1:])
 
 
+@pytest.mark.parametrize("word", [-8, 1 << 64])
+def test_what_is_no_word_stands_nowhere(word: int) -> None:
+    """An address that was computed from damaged memory may be more, or less, than a word can hold."""
+    found = search(Segments({BASE: b"\0" * 4096}), 4096)
+    assert found.places([word, *range(BASE, BASE + 160, 8)])[word] == []
+    assert found.some(word, 3) == []
+
+
 def test_missing_pages_are_passed_over() -> None:
     """A page that is not there hides only itself."""
     word = 0x7F1234567890

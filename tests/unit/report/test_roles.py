@@ -54,7 +54,7 @@ def test_nothing_is_said_of_other_lines() -> None:
 
 def test_a_part_of_many_is_no_lock() -> None:
     """Of a queue of connections or a semaphore one is taken, and an import has begun: none of them is held as a lock is."""
-    kinds = {"semaphore": "Takes something out of Lock journal here, and has it still.", "import": "Begins the Lock journal"}
+    kinds = {"semaphore": "Takes something out of Lock journal here, and has it still.", "import-lock": "Begins the Lock journal"}
     for kind, words in kinds.items():
         process = known().processes[0]
         changed = replace(process, resources=(Resource("journal", kind, "Lock journal"),))
