@@ -11,7 +11,7 @@ from typing import Iterable, Iterator, Optional, Set, Tuple
 
 from ..memory import Fault
 from . import layouts as L
-from .code import Code
+from .code import Code, until_damaged
 from .frames import Frame, Frames
 from .interpreter import Python
 from .objects import NotThat
@@ -102,6 +102,7 @@ class _Search:
             return
         self.found.update(_NAMES.intersection(code.used_names()))
         consts = self._objects.items(self._objects.memory.u64(address + self._objects.layout.co_names + _CONSTS))
-        for const in consts:
-            if const and self._objects.type_name(const) == "code":
+        kinds = until_damaged(map(self._objects.type_name, consts))
+        for const, kind in zip(consts, kinds):
+            if kind == "code":
                 self._code(const, depth + 1)

@@ -6,7 +6,7 @@ Format of the exception table: Objects/exception_handling_notes.txt of 3.11-3.13
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple, TypeVar
 
 from ..memory import Fault
 from .linetable import FORMATS, Location
@@ -16,7 +16,10 @@ from .objects import NotThat, Objects
 MAX_TABLE = 1 << 20
 #: Variables, and values on the stack, of one frame.
 MAX_SLOTS = 10_000
+#: Items of one tuple that are no objects, or lie in pages that a core lacks.
+MAX_UNREAD = 256
 _WORD = 8
+_T = TypeVar("_T")
 #: Groups of six bits of a number in an exception table: Python/assemble.c, assemble_emit_exception_table_item.
 _MAX_GROUPS = 5
 
@@ -162,10 +165,21 @@ class Code:
             objects = self._objects
             try:
                 items = objects.items(objects.memory.u64(self.address + objects.layout.co_names))
-                self._used = tuple(objects.optional_text(item) or "?" for item in items)
+                self._used = tuple(text or "?" for text in until_damaged(map(objects.optional_text, items)))
             except (Fault, NotThat):
                 self._used = ()
         return self._used
+
+
+def until_damaged(found: Iterable[Optional[_T]]) -> Iterator[Optional[_T]]:
+    """What was read of the items of a tuple, None for each that was not: up to the MAX_UNREAD-th of these, where the tuple's
+    length is damaged, and any memory stands behind its end."""
+    unread = 0
+    for each in found:
+        unread += each is None
+        if unread > MAX_UNREAD:
+            return
+        yield each
 
 
 def parse_exception_table(table: bytes, size: int = 0) -> Iterator[Handler]:
