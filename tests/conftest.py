@@ -9,7 +9,7 @@ import sys
 import sysconfig
 import tempfile
 from pathlib import Path
-from typing import Dict, List, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
 import pytest
 
@@ -20,6 +20,7 @@ _HERE = Path(__file__).resolve().parent
 _PACKAGE = _HERE.parent / "postmortem"
 _NAME = "_opening_hook"
 _OWNER = pytest.StashKey[Path]()
+_ENVIRONMENT = pytest.StashKey[Dict[str, str]]()
 
 
 def _reach_children() -> None:
@@ -63,6 +64,24 @@ def pytest_configure(config: pytest.Config) -> None:
     opening_hook.install(str(notes), str(_PACKAGE), str(_HERE))
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: Optional[pytest.Item]) -> Iterator[None]:
+    """Fail the test that leaves the environment other than it was: those after it would fail in its stead."""
+    outcome = yield
+    outcome.get_result()
+    before, after = item.config.stash[_ENVIRONMENT], environment()
+    changed = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+    if changed:
+        os.environ.clear()
+        os.environ.update(before)
+        pytest.fail(f"left in the environment: {', '.join(changed)}", pytrace=False)
+
+
+def environment() -> Dict[str, str]:
+    """All variables but the one that pytest sets for each test."""
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail when a module did what it is not allowed to."""
@@ -77,6 +96,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             reporter.section("files opened outside of postmortem/foreign", sep="=", red=True)
             for sentence in broken:
                 reporter.write_line(sentence)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Remember the environment that every test is to leave as it was."""
+    session.config.stash[_ENVIRONMENT] = environment()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

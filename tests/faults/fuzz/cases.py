@@ -22,6 +22,7 @@ from postmortem import evidence, pipeline, report
 from postmortem.errors import PostmortemError
 from postmortem.evidence import Evidence
 from postmortem.findings import Diagnosis
+from postmortem.native.locate import VARIABLE
 
 from .bases import Base
 from .damage import Damage, lay_over, map_of, write_damaged
@@ -159,10 +160,9 @@ def _late(number: int, frame: Optional[FrameType]) -> NoReturn:
 def analysed(core: Path, with_locals: bool, gdb: bool = False) -> Dict[str, Any]:
     """From the file to every report, and through the evidence's own form and back. A refusal in one sentence is an
     answer too; every other exception is a bug."""
-    if not gdb:
-        os.environ["POSTMORTEM_GDB"] = "/nonexistent/gdb"
     try:
-        found, diagnosis = pipeline.analyze_target(str(core), with_locals=with_locals)
+        with contextlib.nullcontext() if gdb else without_gdb():
+            found, diagnosis = pipeline.analyze_target(str(core), with_locals=with_locals)
     except PostmortemError as exc:
         return {"refused": exc.sentence()}
     for known in report.FORMATS.values():
@@ -171,6 +171,20 @@ def analysed(core: Path, with_locals: bool, gdb: bool = False) -> Dict[str, Any]
     json.loads(report.FORMATS["json"].render(found, diagnosis, False, 80))
     evidence.decode(evidence.encode(found))
     return _answer(found, diagnosis)
+
+
+@contextlib.contextmanager
+def without_gdb() -> Iterator[None]:
+    """No gdb is found, and afterwards again the one that was: a test calls this in the process of all tests."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = "/nonexistent/gdb"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
 
 
 def _answer(found: Evidence, diagnosis: Diagnosis) -> Dict[str, Any]:
