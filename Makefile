@@ -53,6 +53,7 @@ test: $(TESTABLE) gdb
 
 lint: $(TESTABLE)
 	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check --quiet .
 	$(RUN) -m mypy
 
 docs: $(INSTALLED)

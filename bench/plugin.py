@@ -69,10 +69,17 @@ def instructions(folder: Path, words: List[str]) -> int:
 def show(size: int, counted: Dict[str, int]) -> None:
     base = counted["without either"]
     for name, count in counted.items():
-        print(f"{size} tests, {name:<20} {count:16,} instructions {count - base:+15,}  {100 * (count / base - 1):+6.2f} %")
+        print(
+            f"{size} tests, {name:<20} {count:16,} instructions {count - base:+15,}  {100 * (count / base - 1):+6.2f} %"
+        )
     neither = ("without either", "without either")
-    for words, begins in (("on against neither", neither), ("on against off", ("postmortem, off", "pytest-timeout, off"))):
-        ours, theirs = (counted[f"{one}, on"] - counted[begin] for one, begin in zip(("postmortem", "pytest-timeout"), begins))
+    for words, begins in (
+        ("on against neither", neither),
+        ("on against off", ("postmortem, off", "pytest-timeout, off")),
+    ):
+        ours, theirs = (
+            counted[f"{one}, on"] - counted[begin] for one, begin in zip(("postmortem", "pytest-timeout"), begins)
+        )
         print(f"{size} tests, {words}: {ours:,} beside {theirs:,}: {ours / theirs:.2f} of pytest-timeout's", flush=True)
 
 

@@ -72,9 +72,11 @@ def stack(lines: Sequence[str], recursion: Optional[Recursion], depth: int) -> L
         begin, end = recursion.start, recursion.start + recursion.times * turn
         rest = list(lines[end - depth :]) if end < depth else []
         same = "" if recursion.same_lines else ", on other lines"
-        note = f"      … these {turn} frames {recursion.times - 1} more times{same}" if turn > 1 else (
-            f"      … this frame {recursion.times - 1} more times{same}"
-        )  # fmt: skip
+        note = (
+            f"      … these {turn} frames {recursion.times - 1} more times{same}"
+            if turn > 1
+            else (f"      … this frame {recursion.times - 1} more times{same}")
+        )
         return [*_bounded(lines[: begin + turn], begin + turn), note, *_bounded(rest, len(rest))]
     return _bounded(lines, depth)
 

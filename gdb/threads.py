@@ -33,10 +33,16 @@ class Threads(PmCommand):
         rows, styles = [], []
         for row in session.rows():
             mark = "*" if selected is not None and selected.num == row.number else " "
-            rows.append((
-                f"{mark}{row.number}", str(row.tid), clean(row.name, 30), row.gil, clean(_waiting(row), 50),
-                place(row.frames[0]) if row.frames else "(no Python frame)",
-            ))  # fmt: skip
+            rows.append(
+                (
+                    f"{mark}{row.number}",
+                    str(row.tid),
+                    clean(row.name, 30),
+                    row.gil,
+                    clean(_waiting(row), 50),
+                    place(row.frames[0]) if row.frames else "(no Python frame)",
+                )
+            )
             styles.append(_GIL_STYLES.get(row.gil))
         runtime = session.python.runtime
         yield f"CPython {runtime.version_text}, {len(rows)} threads"

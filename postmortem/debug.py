@@ -48,9 +48,14 @@ class _Found(NamedTuple):
 
 
 def run(
-    arguments: Sequence[str], *, exe: Optional[Path], sysroot: Optional[Path], pid: Optional[int],
-    progress: Progress, say: Callable[[str], None],
-) -> int:  # fmt: skip
+    arguments: Sequence[str],
+    *,
+    exe: Optional[Path],
+    sysroot: Optional[Path],
+    pid: Optional[int],
+    progress: Progress,
+    say: Callable[[str], None],
+) -> int:
     """Runs gdb on the terminal until the user leaves it; gdb's exit status.
 
     arguments: the target, then what is passed on to gdb and finds the commands loaded. pid: which core of a bundle.
@@ -91,9 +96,13 @@ def run(
 
 @contextlib.contextmanager
 def _found(
-    target: str, exe: Optional[Path], sysroot: Optional[Path], pid: Optional[int], progress: Progress,
+    target: str,
+    exe: Optional[Path],
+    sysroot: Optional[Path],
+    pid: Optional[int],
+    progress: Progress,
     say: Callable[[str], None],
-) -> Iterator[_Found]:  # fmt: skip
+) -> Iterator[_Found]:
     """The core that is meant, plain, for as long as the block runs."""
     kept = stores.opened(target, stores.Where())
     if kept is not None:

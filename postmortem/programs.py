@@ -172,9 +172,14 @@ def run(
 
 
 def spawn(
-    program: str, words: Sequence[str], *, file_actions: Sequence[Tuple[Any, ...]] = (), env: Optional[Dict[str, str]] = None,
-    folder: Optional[str] = NOWHERE, **settings: Any,
-) -> int:  # fmt: skip
+    program: str,
+    words: Sequence[str],
+    *,
+    file_actions: Sequence[Tuple[Any, ...]] = (),
+    env: Optional[Dict[str, str]] = None,
+    folder: Optional[str] = NOWHERE,
+    **settings: Any,
+) -> int:
     """os.posix_spawn likewise, for those who set signals or want no pipe; the pid. It knows no working directory, so ours is
     changed for a moment: no other thread may use relative names meanwhile. Raises OSError."""
     words = _absolutely(program, words)

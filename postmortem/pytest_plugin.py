@@ -41,7 +41,9 @@ def pytest_addoption(parser: Any) -> None:
     )
     parser.addini("postmortem_timeout", "as --postmortem-timeout")
     parser.addini("postmortem_scope", "as --postmortem-scope")
-    parser.addini("postmortem_collection_timeout", "the same for one module's import; default: the limit, at least 30 s")
+    parser.addini(
+        "postmortem_collection_timeout", "the same for one module's import; default: the limit, at least 30 s"
+    )
     parser.addini("postmortem_exit_timeout", "the same for the interpreter's exit; default: the limit, at least 5 s")
     parser.addini("postmortem_dir", "as --postmortem-dir, from the root directory")
 

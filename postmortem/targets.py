@@ -22,7 +22,9 @@ def each(targets: Sequence[str], analyse: Analyse, plan: publish.Plan, color: st
         try:
             supervision.progress.note(index)
             if index in supervision.progress.ended:
-                raise errors.PostmortemError(f"{target}: {supervision.progress.ended[index]}", "copy it again from its machine")
+                raise errors.PostmortemError(
+                    f"{target}: {supervision.progress.ended[index]}", "copy it again from its machine"
+                )
             results.append((target, *analyse(target)))
         except errors.PostmortemError as exc:
             status = max(status, exc.status)

@@ -48,7 +48,10 @@ _ENVIRONMENT = (
     ("TMPDIR", "Where bundles go that cannot be written where they belong, and where archives are unpacked."),
     ("POSTMORTEM_GDB", "The gdb to use."),
     ("POSTMORTEM_PYSPY", "The py-spy to use."),
-    ("POSTMORTEM_MAX_UNPACKED", "How many bytes a core may unpack to; else 2 GB and a thousand times its compressed size."),
+    (
+        "POSTMORTEM_MAX_UNPACKED",
+        "How many bytes a core may unpack to; else 2 GB and a thousand times its compressed size.",
+    ),
     ("POSTMORTEM_DEBUG", "Set to 1: a defect of postmortem shows its traceback."),
 )
 _FILES = (
@@ -65,17 +68,38 @@ def wanted() -> Dict[str, str]:
 
 
 def _overview(known: Dict[str, Command]) -> str:
-    lines = [*_head("postmortem", _WHAT), ".SH SYNOPSIS", r".B postmortem", r"\fICOMMAND\fR [\fIARGUMENTS\fR]", ".SH DESCRIPTION"]
+    lines = [
+        *_head("postmortem", _WHAT),
+        ".SH SYNOPSIS",
+        r".B postmortem",
+        r"\fICOMMAND\fR [\fIARGUMENTS\fR]",
+        ".SH DESCRIPTION",
+    ]
     lines += [_text(cli.commands.help or ""), ".SH COMMANDS"]
     for command in known.values():
         lines += [".TP", rf".BR postmortem\-{_text(command.name)} (1)", _text(command.summary)]
-    lines += [".SH OPTIONS", ".TP", r"\fB\-h\fR, \fB\-\-help\fR", "Show the help and exit.", ".TP", r"\fB\-\-version\fR",
-              "Show the version and exit."]  # fmt: skip
+    lines += [
+        ".SH OPTIONS",
+        ".TP",
+        r"\fB\-h\fR, \fB\-\-help\fR",
+        "Show the help and exit.",
+        ".TP",
+        r"\fB\-\-version\fR",
+        "Show the version and exit.",
+    ]
     for title, rows in (("ENVIRONMENT", _ENVIRONMENT), ("FILES", _FILES)):
         lines += [f".SH {title}", *(line for name, what in rows for line in (".TP", rf".B {_text(name)}", _text(what)))]
-    lines += [".SH EXAMPLES", *_code([example for name in ("capture", "analyze", "report") for example in _EXAMPLES[name]])]
-    lines += [".SH SEE ALSO", ", ".join(rf"\fB{name}\fR({section})" for name, section in
-                                        (("timeout", 1), ("gdb", 1), ("coredumpctl", 1), ("core", 5)))]  # fmt: skip
+    lines += [
+        ".SH EXAMPLES",
+        *_code([example for name in ("capture", "analyze", "report") for example in _EXAMPLES[name]]),
+    ]
+    lines += [
+        ".SH SEE ALSO",
+        ", ".join(
+            rf"\fB{name}\fR({section})"
+            for name, section in (("timeout", 1), ("gdb", 1), ("coredumpctl", 1), ("core", 5))
+        ),
+    ]
     return "\n".join(lines) + "\n"
 
 

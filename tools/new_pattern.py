@@ -63,7 +63,7 @@ def test_it_claims_nothing_yet() -> None:
     assert "{id}" not in found(evidence(process([thread(1, stack("main"))])))
 '''
 
-LABEL = '''[case]
+LABEL = """[case]
 title = "TODO: what happens, in one line"
 kind = "hang"
 guise = "{guise}"
@@ -75,7 +75,7 @@ pythons = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"]
 timeout = 2.0
 source = "TODO: made here, or the issue that it is made after"
 note = "TODO: what is seen where, and what to change."
-'''
+"""
 
 PLAIN = '''"""TODO: what the program is for, without a word of what is wrong with it."""
 
@@ -162,7 +162,11 @@ def main(arguments: Sequence[str]) -> int:
     for path in [] if known else lay_out(pattern):
         print(f"written: {path.relative_to(REPOSITORY)}")
     lacks = report([pattern])
-    print("\n".join(["", f"{pattern} lacks:", *(f"  - {said.partition(': ')[2]}" for said in lacks)] if lacks else ["complete"]))
+    print(
+        "\n".join(
+            ["", f"{pattern} lacks:", *(f"  - {said.partition(': ')[2]}" for said in lacks)] if lacks else ["complete"]
+        )
+    )
     return 0
 
 

@@ -20,8 +20,16 @@ from postmortem.report.html import page
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "screenshots"
-FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync", "--hide-scrollbars")  # fmt: skip
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+)
 
 
 class Picture(NamedTuple):
@@ -55,8 +63,9 @@ def main() -> int:
             path.write_text(page.render(evidence, classify(evidence)), "utf-8")
             tab = browser.new_page(
                 viewport={"width": picture.width, "height": picture.height},
-                color_scheme=picture.scheme, reduced_motion="reduce",
-            )  # fmt: skip
+                color_scheme=picture.scheme,
+                reduced_motion="reduce",
+            )
             tab.goto(path.as_uri())
             tab.wait_for_selector("[data-ready]", state="attached")
             tab.locator(picture.at).first.evaluate("element => { element.scrollIntoView(); scrollBy(0, -60); }")

@@ -49,8 +49,11 @@ def fetched(library: Library, folder: Path) -> Dict[str, bytes]:
     wanted = f"{library.name}@{library.version}"
     done = subprocess.run(
         ["npm", "pack", "--silent", "--pack-destination", str(folder), wanted],
-        check=True, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     with tarfile.open(folder / done.stdout.split()[-1]) as package:
         found = {}
         for path, name in library.files:

@@ -125,7 +125,9 @@ def read_texts(base: str, names: Iterable[str]) -> Texts:
     for name in names:
         try:
             text = procfs.text(procfs.read(f"{base}/{name}", _SHORT)).strip()
-            found[name] = "\n".join(r for r in text.splitlines() if r.startswith(_ROWS[name])) if name in _ROWS else text
+            found[name] = (
+                "\n".join(r for r in text.splitlines() if r.startswith(_ROWS[name])) if name in _ROWS else text
+            )
         except OSError:
             continue
     return found

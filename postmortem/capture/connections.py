@@ -39,14 +39,16 @@ def net_json(root: int, descriptors: Descriptors, attached: bool = False) -> Dic
         "pipes": pipes,
         "fill": fills(pipes),
         "timeouts": _timeouts(named),
-        "known": sorted(pid for pid, table in descriptors.items() if table is not None and len(table) < MOST_DESCRIPTORS),
+        "known": sorted(
+            pid for pid, table in descriptors.items() if table is not None and len(table) < MOST_DESCRIPTORS
+        ),
         "special": _special(named),
         "inherited": sorted(_ours(named) | (_perhaps_inherited(root, named) if attached else set())),
         "in_flight": _in_flight(named, sockets),
         "locks": locks,
         "locked_files": _locked_files(named, files, locked),
         "beyond": _beyond(root, members, sockets, pipes, locked),
-    }  # fmt: skip
+    }
 
 
 def fills(pipes: Ends) -> Dict[str, Dict[str, Any]]:

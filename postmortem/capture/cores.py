@@ -110,9 +110,15 @@ class Capture:
     """One tree, stopped once or a few times."""
 
     def __init__(
-        self, bundle: Bundle, command: Command, sources: Dict[int, Source], mode: str, machine: str, budget: float,
+        self,
+        bundle: Bundle,
+        command: Command,
+        sources: Dict[int, Source],
+        mode: str,
+        machine: str,
+        budget: float,
         files: Callable[[int], Files],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._files = files
         self._bundle, self._command, self._machine = bundle, command, machine
         self._sources, self._mode = sources, mode

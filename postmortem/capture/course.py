@@ -199,19 +199,25 @@ class Course:
         time.monotonic() seconds."""
         command, narration = self._command, self._narration
         waiting = Waiting(
-            command.next_ending, command.collect_helper, lambda pid: command.helpers.update({pid: None}),
+            command.next_ending,
+            command.collect_helper,
+            lambda pid: command.helpers.update({pid: None}),
             _PATIENCE_S + self._grace_s,
-        )  # fmt: skip
+        )
         for index, captured in enumerate(several):
             wanted = self._hurried(until or time.monotonic() + self._options.budget)
             until = None
             most = wanted + max(self._options.budget, _LEAST_S)
             try:
-                ended = run_apart(functools.partial(self._diagnose_here, captured, self._prepare, wanted), waiting, most)
+                ended = run_apart(
+                    functools.partial(self._diagnose_here, captured, self._prepare, wanted), waiting, most
+                )
             except OSError:  # no child is to be had
                 ended = Ended(self._diagnose_here(captured, self._prepare, wanted))
             if ended.status == _INTERRUPTED or ended.asked is not None:
-                narration.say(f"interrupted; the capture is kept: {_later(*(bundle.path for bundle, _n in several[index:]))}")
+                narration.say(
+                    f"interrupted; the capture is kept: {_later(*(bundle.path for bundle, _n in several[index:]))}"
+                )
                 return
             if ended.reason is not None:
                 narration.say(f"the diagnosis {ended.reason}; the capture is kept: {_later(captured[0].path)}")
@@ -249,9 +255,14 @@ class Course:
         reports = [_numbered(name, number) for name in options.report]
         try:
             self._pipeline(
-                bundle, stream=narration.report, format=options.format or "text", reports=reports,
-                progress=narration.draw, until=until, **asked,
-            )  # fmt: skip
+                bundle,
+                stream=narration.report,
+                format=options.format or "text",
+                reports=reports,
+                progress=narration.draw,
+                until=until,
+                **asked,
+            )
         except errors.PostmortemError as exc:
             narration.say(f"{exc.sentence()}; the capture is kept: {_later(path)}")
         except Exception as exc:

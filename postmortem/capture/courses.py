@@ -26,7 +26,9 @@ class Course:
         self._entries: List[List[Any]] = []
         self._last: Optional[_Seen] = None
 
-    def note(self, seconds: float, state: Optional[str], name: Optional[str], call: Optional[procfs.SystemCall]) -> None:
+    def note(
+        self, seconds: float, state: Optional[str], name: Optional[str], call: Optional[procfs.SystemCall]
+    ) -> None:
         word = call.args[0] if call is not None and name == "futex" else 0
         self._add(seconds, (state, name, word))
 

@@ -104,7 +104,9 @@ def special(pid: int, fd: str, target: str) -> Optional[Dict[str, Any]]:
         found["pid"] = _number(info.values.get("Pid"), 10)
     elif kind == "signalfd":
         found["signals"] = _number(info.values.get("sigmask"), 16)
-    elif kind == "pty":  # the end that a terminal emulator, sshd or pexpect has; drivers/tty/pty.c, pty_show_fdinfo, Linux 4.14
+    elif (
+        kind == "pty"
+    ):  # the end that a terminal emulator, sshd or pexpect has; drivers/tty/pty.c, pty_show_fdinfo, Linux 4.14
         found["index"] = _number(info.values.get("tty-index"), 10)
     elif kind == "timerfd":
         found["ticks"] = _number(info.values.get("ticks"), 10)

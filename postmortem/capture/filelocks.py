@@ -57,8 +57,13 @@ def _lock(words: List[str]) -> Optional[Dict[str, Any]]:
         major, minor, inode = words[4].split(":")
         device = [int(major, 16), int(minor, 16)]
         return {
-            "kind": words[0], "mode": words[2], "pid": pid, "device": device, "inode": int(inode),
-            "first": first, "last": last,
-        }  # fmt: skip
+            "kind": words[0],
+            "mode": words[2],
+            "pid": pid,
+            "device": device,
+            "inode": int(inode),
+            "first": first,
+            "last": last,
+        }
     except ValueError:
         return None

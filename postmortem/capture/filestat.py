@@ -35,9 +35,13 @@ def file_of(pid: int, fd: str) -> Optional[File]:
     buffer = ctypes.create_string_buffer(_SIZE)
     path = os.fsencode(f"/proc/{pid}/fd/{fd}")
     if _libc.syscall(
-        ctypes.c_long(_NUMBER), ctypes.c_int(_AT_FDCWD), ctypes.c_char_p(path), ctypes.c_int(_AT_STATX_DONT_SYNC),
-        ctypes.c_uint(_STATX_TYPE | _STATX_INO), buffer,
-    ):  # fmt: skip
+        ctypes.c_long(_NUMBER),
+        ctypes.c_int(_AT_FDCWD),
+        ctypes.c_char_p(path),
+        ctypes.c_int(_AT_STATX_DONT_SYNC),
+        ctypes.c_uint(_STATX_TYPE | _STATX_INO),
+        buffer,
+    ):
         return None
     mode, inode = _MODE.unpack_from(buffer, 28)[0], _INODE.unpack_from(buffer, 32)[0]
     major, minor = _DEVICE.unpack_from(buffer, 136)

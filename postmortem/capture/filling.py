@@ -84,8 +84,10 @@ def timeouts(pidfds: Pidfds, pid: int, fd: int) -> Optional[List[float]]:
         return None
     with asked:
         try:
-            told = [asked.getsockopt(socket.SOL_SOCKET, option, _TIMEVAL.size)
-                    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO)]  # fmt: skip
+            told = [
+                asked.getsockopt(socket.SOL_SOCKET, option, _TIMEVAL.size)
+                for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO)
+            ]
             return [seconds + micro / 1e6 for seconds, micro in map(_TIMEVAL.unpack, told)]
         except (OSError, struct.error):
             return None

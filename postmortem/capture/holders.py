@@ -150,8 +150,12 @@ def _describe(pid: int) -> Dict[str, Any]:
     except (OSError, ValueError):
         return {}
     found: Dict[str, Any] = {
-        "name": procfs.text(stat.comm), "ppid": stat.ppid, "start_ticks": stat.start, "call": None, "file": None,
-    }  # fmt: skip
+        "name": procfs.text(stat.comm),
+        "ppid": stat.ppid,
+        "start_ticks": stat.start,
+        "call": None,
+        "file": None,
+    }
     try:
         call = procfs.parse_syscall(procfs.read(f"/proc/{pid}/syscall"))
         if call is not None and call.number >= 0:

@@ -270,7 +270,15 @@ def _identity(pid: int, tid: int) -> elfcore.Identity:
     stat = procfs.stat(f"/proc/{pid}")
     status = procfs.status(f"/proc/{pid}")
     return elfcore.Identity(
-        pid, stat.ppid, stat.pgid, stat.sid,
-        int(status["Uid"].split()[0]), int(status["Gid"].split()[0]),
-        stat.state, stat.nice, stat.flags, stat.comm, procfs.read(f"/proc/{pid}/task/{tid}/cmdline"),
-    )  # fmt: skip
+        pid,
+        stat.ppid,
+        stat.pgid,
+        stat.sid,
+        int(status["Uid"].split()[0]),
+        int(status["Gid"].split()[0]),
+        stat.state,
+        stat.nice,
+        stat.flags,
+        stat.comm,
+        procfs.read(f"/proc/{pid}/task/{tid}/cmdline"),
+    )

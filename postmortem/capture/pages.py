@@ -89,13 +89,20 @@ class PageMap:
         while start < end:
             argument = bytearray(
                 _ARG.pack(
-                    _ARG.size, 0, start, end, 0, address, _REGIONS, 0,
+                    _ARG.size,
+                    0,
+                    start,
+                    end,
+                    0,
+                    address,
+                    _REGIONS,
+                    0,
                     self._unwanted,  # inverted: wanted absent …
                     self._unwanted,  # … and all of these must hold
                     _PRESENT | _SWAPPED,  # one of these must
                     _FILE,  # told back: the two kinds
                 )
-            )  # fmt: skip
+            )
             count = fcntl.ioctl(self.descriptor, _PAGEMAP_SCAN, argument)
             last = start
             for low, high, categories in _REGION.iter_unpack(memoryview(buffer)[: count * _REGION.size]):

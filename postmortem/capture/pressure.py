@@ -16,7 +16,12 @@ _WHOLE = ("loadavg", "pressure/cpu", "pressure/memory", "pressure/io")
 _ROWS = {
     "meminfo": ("MemTotal:", "MemAvailable:", "SwapFree:"),
     "vmstat": (
-        "pswpin", "pswpout", "oom_kill", "workingset_refault", "workingset_refault_anon", "workingset_refault_file",
+        "pswpin",
+        "pswpout",
+        "oom_kill",
+        "workingset_refault",
+        "workingset_refault_anon",
+        "workingset_refault_file",
     ),
     "stat": ("cpu",),
 }

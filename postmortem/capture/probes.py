@@ -103,7 +103,9 @@ class _Interpreter:
         self._waits: Optional[Dict[str, int]] = None  # address of a task → of the future that it awaits
         self._turns: Dict[str, List[float]] = {}  # address of an event loop → when its turn began, and its callback
         self.calls: Dict[str, List[int]] = {}  # address of a thread state → the call in C that it is in
-        self._instructions: Dict[str, Tuple[int, bytes]] = {}  # likewise → where its frame keeps its instruction, and that
+        self._instructions: Dict[
+            str, Tuple[int, bytes]
+        ] = {}  # likewise → where its frame keeps its instruction, and that
         try:
             self._runtime = find_runtime(self._memory)
             self._switches = self._first_switches()
@@ -248,7 +250,11 @@ class _Interpreter:
     def _told_turns(self) -> Dict[str, Any]:
         """``now``: time.monotonic(), which all processes of a machine share."""
         looked = self._python is not None
-        return {"now": time.monotonic(), "seconds": time.monotonic() - self._began, "loops": self._turns if looked else None}
+        return {
+            "now": time.monotonic(),
+            "seconds": time.monotonic() - self._began,
+            "loops": self._turns if looked else None,
+        }
 
     def _growth(self) -> Optional[Dict[str, Any]]:
         """Address of a queue → items at the beginning and the end."""

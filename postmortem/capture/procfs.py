@@ -101,10 +101,22 @@ def parse_stat(line: bytes) -> Stat:
     fields = line[last + 2 :].split()
     number = [int(f) for f in fields[1:20]]
     return Stat(
-        line[first + 1 : last], fields[0].decode("ascii"), number[0], number[1], number[2],
-        number[10], number[11], number[18], number[5], number[15], number[6], number[8],
-        int(fields[39]) if len(fields) > 39 else None, number[3], number[4],
-    )  # fmt: skip
+        line[first + 1 : last],
+        fields[0].decode("ascii"),
+        number[0],
+        number[1],
+        number[2],
+        number[10],
+        number[11],
+        number[18],
+        number[5],
+        number[15],
+        number[6],
+        number[8],
+        int(fields[39]) if len(fields) > 39 else None,
+        number[3],
+        number[4],
+    )
 
 
 def status(path: str) -> Dict[str, str]:

@@ -65,10 +65,23 @@ class Sampler:
         arguments = stand_in(pid, seconds, output)
         if program is not None:
             arguments = [
-                program, "record", "--pid", str(pid), "--nonblocking", "--idle", "--threads", "--full-filenames",
-                "--format", "chrometrace", "--rate", str(RATE_HZ),
-                "--duration", str(max(1, int(seconds + 0.999))), "--output", output,
-            ]  # fmt: skip
+                program,
+                "record",
+                "--pid",
+                str(pid),
+                "--nonblocking",
+                "--idle",
+                "--threads",
+                "--full-filenames",
+                "--format",
+                "chrometrace",
+                "--rate",
+                str(RATE_HZ),
+                "--duration",
+                str(max(1, int(seconds + 0.999))),
+                "--output",
+                output,
+            ]
         kind = "python" if program is None else "py-spy"
         self.helper = programs.spawn(
             kind,

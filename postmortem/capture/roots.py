@@ -143,7 +143,9 @@ class Roots:
         rehearsal.import_readers()
         try:
             until = time.monotonic() + _READ_S
-            found = read_apart(lambda: (_sources_of(self._bundle, pid, self.files(known)), b""), until, self._helpers).value
+            found = read_apart(
+                lambda: (_sources_of(self._bundle, pid, self.files(known)), b""), until, self._helpers
+            ).value
         except OSError:  # it is lost: that must not cost the programs
             return []
         return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []

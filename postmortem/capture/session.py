@@ -84,9 +84,14 @@ class Session:
         if self._goes_on("freeze"):
             ties = self._connect()
             self._timings["pause_s"] = cores.capture(
-                self.bundle, self.command, lambda: members_of(self.command), self._note_core,
-                self.options.core, self._left(), files=self._files_of,
-            )  # fmt: skip
+                self.bundle,
+                self.command,
+                lambda: members_of(self.command),
+                self._note_core,
+                self.options.core,
+                self._left(),
+                files=self._files_of,
+            )
             self._see_what_flowed(ties)
             fallbacks.last_look(self.bundle, self.command, [p for p, k in self.facts.items() if facts.is_python(k)])
             self._tell_of_the_pause()

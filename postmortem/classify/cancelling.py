@@ -44,7 +44,9 @@ def _spin(view: View, process: Process, thread: Thread) -> float:
 
 def _turns(frames: Tuple[PythonFrame, ...], awaits: Set[Tuple[str, Optional[int], str]]) -> bool:
     inner = next((f for f in frames if not is_stdlib(f)), frames[0])
-    return is_loop_machinery(frames[0]) or is_loop_machinery(inner) or (inner.file, inner.line, inner.function) in awaits
+    return (
+        is_loop_machinery(frames[0]) or is_loop_machinery(inner) or (inner.file, inner.line, inner.function) in awaits
+    )
 
 
 def _match(view: View, process: Process, loop: Loop, thread: Thread, spin: float, again: PythonFrame) -> Match:
@@ -52,9 +54,13 @@ def _match(view: View, process: Process, loop: Loop, thread: Thread, spin: float
     places: List[Tuple[Task, PythonFrame]] = [(t, f) for t in left[:20] for f in t.stack if not is_library(f)]
     seen = [f for _n, frames in view.samples(thread) for f in frames if in_table(f, _DELIVERS)]
     first = own_frame(left[0].stack) if left else None
-    where = f": {plural(len(left), 'task')} {do(len(left), 'stay')} in it, at {short(first)}" if first is not None else ""
+    where = (
+        f": {plural(len(left), 'task')} {do(len(left), 'stay')} in it, at {short(first)}" if first is not None else ""
+    )
     culprits = [view.culprit_of(Agent(process.pid, task=t.id), f) for t, f in places]
-    culprits += [view.culprit(process, f, thread) for f in dict.fromkeys(seen)] or [view.culprit(process, again, thread)]
+    culprits += [view.culprit(process, f, thread) for f in dict.fromkeys(seen)] or [
+        view.culprit(process, again, thread)
+    ]
     return Match(
         confidence="likely",
         summary=f"the event loop of {label(thread)} never sleeps: a cancelled scope is cancelled again at every turn{where}",

@@ -43,7 +43,9 @@ def crowds(view: View, process: Process, pace: float) -> List[Crowd]:
     for resource in process.resources:
         if resource.kind != "condition":
             continue
-        waits = [f for t in process.threads if t.tid in resource.waiters for f in [own_frame(t.python)] if f is not None]
+        waits = [
+            f for t in process.threads if t.tid in resource.waiters for f in [own_frame(t.python)] if f is not None
+        ]
         places = {_place(f) for f in waits}
         moving = [(t, view.hot_frame(t)) for t in process.threads if (view.switches(t) or 0.0) > pace]
         waiting = [t for t, hot in moving if hot is not None and _place(hot) in places]

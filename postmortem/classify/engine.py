@@ -55,7 +55,9 @@ def all_patterns() -> List[Rule]:
     """Every pattern of the folder, by id, so that nothing depends on an order of files. Imported once."""
     if not _rules:
         names = [f"{_patterns.__name__}.{module.name}" for module in pkgutil.iter_modules(_patterns.__path__)]
-        loaded = [importlib.import_module(name) for name in names]  # all, or none: one that fails is not left out silently
+        loaded = [
+            importlib.import_module(name) for name in names
+        ]  # all, or none: one that fails is not left out silently
         rules = [Rule(one.PATTERN, one.match, inspect.cleandoc(one.__doc__ or "")) for one in loaded]
         _rules.extend(sorted(rules, key=lambda rule: rule.id))
     return list(_rules)

@@ -15,12 +15,18 @@ class Meaning(NamedTuple):
     remedy: str
 
 
-_GIL = "Hold the GIL around every call of Python's C API: ctypes.PyDLL or ctypes.pythonapi in place of ctypes.CDLL, " \
-       "PyGILState_Ensure and PyGILState_Release around it in a thread of native code."  # fmt: skip
-_REFCOUNT = "Look for a Py_DECREF too many, or a Py_INCREF that is missing, in native code (and in ctypes' py_object): " \
-            "borrowed references are not yours to give back."  # fmt: skip
-_STATES = "Pair the calls that save and restore a thread state (PyEval_SaveThread and PyEval_RestoreThread, " \
-          "PyGILState_Ensure and PyGILState_Release), each in the same thread."  # fmt: skip
+_GIL = (
+    "Hold the GIL around every call of Python's C API: ctypes.PyDLL or ctypes.pythonapi in place of ctypes.CDLL, "
+    "PyGILState_Ensure and PyGILState_Release around it in a thread of native code."
+)
+_REFCOUNT = (
+    "Look for a Py_DECREF too many, or a Py_INCREF that is missing, in native code (and in ctypes' py_object): "
+    "borrowed references are not yours to give back."
+)
+_STATES = (
+    "Pair the calls that save and restore a thread state (PyEval_SaveThread and PyEval_RestoreThread, "
+    "PyGILState_Ensure and PyGILState_Release), each in the same thread."
+)
 
 _TABLE: Tuple[Tuple[str, str, str], ...] = (
     # Objects/obmalloc.c, _PyMem_DebugCheckGIL

@@ -89,7 +89,9 @@ TABLE = (
 )  # fmt: skip
 
 
-def fixes(evidence: Evidence, pattern: str, culprits: Sequence[Culprit], victims: Sequence[Victim]) -> Tuple[Fixed, ...]:
+def fixes(
+    evidence: Evidence, pattern: str, culprits: Sequence[Culprit], victims: Sequence[Victim]
+) -> Tuple[Fixed, ...]:
     """The rows that a finding meets: the library's function is to blame, or on the stack of who is to blame or suffers."""
     rows = [row for row in TABLE if pattern in row.patterns]
     if not rows:

@@ -61,9 +61,8 @@ def computing(view: View, threads: List[Thread]) -> List[Thread]:
     """Who wants to compute: on a loaded machine each gets less of a core, and has to be measured by what all get."""
     part = min(1.0, sum(view.cpu_share(t) or 0 for t in threads))
     return [
-        t for t in threads
-        if (view.wanted_share(t) or 0) >= MIN_SHARE and (view.cpu_share(t) or 0) >= MIN_SHARE * part
-    ]  # fmt: skip
+        t for t in threads if (view.wanted_share(t) or 0) >= MIN_SHARE and (view.cpu_share(t) or 0) >= MIN_SHARE * part
+    ]
 
 
 def behind_a_lock(hot: List[Thread]) -> Optional[str]:

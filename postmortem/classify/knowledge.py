@@ -107,16 +107,38 @@ NATIVE_RESOLVES = frozenset((
 #: Where in the kernel a thread waits for a file system that answers from elsewhere: interruptibly (state S) in FUSE, until a
 #: signal comes (fs/fuse/dev.c); NFS (net/sunrpc/sched.c), CIFS (fs/smb/client/transport.c), 9p (net/9p/client.c), Ceph, autofs.
 STORAGE = (
-    "request_wait_answer", "__fuse_request_send", "fuse_simple_request", "rpc_wait_bit_killable", "wait_for_response",
-    "p9_client_rpc", "ceph_mdsc_wait_request", "autofs_wait", "nfs_wait_bit_killable", "io_schedule", "folio_wait_bit_common",
+    "request_wait_answer",
+    "__fuse_request_send",
+    "fuse_simple_request",
+    "rpc_wait_bit_killable",
+    "wait_for_response",
+    "p9_client_rpc",
+    "ceph_mdsc_wait_request",
+    "autofs_wait",
+    "nfs_wait_bit_killable",
+    "io_schedule",
+    "folio_wait_bit_common",
     "wait_on_page_bit_common",
 )
 #: And what shows as state D without any storage: a parent until its child has run a program (kernel/fork.c, vfork), the freezer
 #: of version 1, a core being written, a userfault, memory that has to be freed first.
 NO_STORAGE = (
-    "kernel_clone", "_do_fork", "do_fork", "wait_for_vfork_done", "__refrigerator", "do_coredump", "coredump_wait",
-    "handle_userfault", "mem_cgroup_handle_over_high", "mem_cgroup_oom_synchronize", "futex_wait_queue", "do_exit",
-    "rwsem_down_read_slowpath", "rwsem_down_write_slowpath", "msleep", "do_freezer_trap",
+    "kernel_clone",
+    "_do_fork",
+    "do_fork",
+    "wait_for_vfork_done",
+    "__refrigerator",
+    "do_coredump",
+    "coredump_wait",
+    "handle_userfault",
+    "mem_cgroup_handle_over_high",
+    "mem_cgroup_oom_synchronize",
+    "futex_wait_queue",
+    "do_exit",
+    "rwsem_down_read_slowpath",
+    "rwsem_down_write_slowpath",
+    "msleep",
+    "do_freezer_trap",
 )
 
 
@@ -141,7 +163,9 @@ def is_loop_turn(frame: PythonFrame) -> bool:
 
 def awaits_network(stack: Sequence[PythonFrame]) -> bool:
     """Does a task with these frames wait for a peer?"""
-    return any(f.file.endswith(file) and f.function in functions for f in stack[:3] for file, functions in AWAITS_NETWORK)
+    return any(
+        f.file.endswith(file) and f.function in functions for f in stack[:3] for file, functions in AWAITS_NETWORK
+    )
 
 
 def is_loop_machinery(frame: PythonFrame) -> bool:

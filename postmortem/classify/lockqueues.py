@@ -55,7 +55,7 @@ def wanted(view: View, kinds: Collection[str]) -> Iterator[Tuple[Process, Resour
 
 def queue_of(
     view: View, process: Process, lock: Resource, waiters: List[Thread], crowd: Sequence[Process] = ()
-) -> LockQueue:  # fmt: skip
+) -> LockQueue:
     """``crowd``: the processes that share it."""
     places = {_key(frame) for t in waiters for frame in [own_frame(t.python)] if frame is not None}
     average, moved = 0.0, 0

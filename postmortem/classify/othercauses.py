@@ -11,7 +11,9 @@ from ..waitgraph import Agent, Edge, WaitGraph
 #: What is signalled by others, and held by nobody.
 SIGNALLED: FrozenSet[ResourceKind] = frozenset(("condition", "event", "semaphore", "barrier", "queue"))
 #: Somebody who is stuck for one of these is kept from what he would do by another fault.
-_OTHERS: FrozenSet[ResourceKind] = frozenset(("pipe", "socket", "process", "shared-semaphore", "file-lock", "import-lock"))
+_OTHERS: FrozenSet[ResourceKind] = frozenset(
+    ("pipe", "socket", "process", "shared-semaphore", "file-lock", "import-lock")
+)
 
 
 def other_cause(graph: WaitGraph, process: Process, roots: Tuple[Agent, ...]) -> bool:

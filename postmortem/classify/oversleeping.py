@@ -20,9 +20,10 @@ LONG_S = 600.0
 def overslept(view: View) -> Iterator[Match]:
     """One match for each object that is waited for."""
     waits: List[Tuple[Agent, Edge]] = [
-        (agent, edge) for agent, edge in view.graph.late(LONG_S).items()
+        (agent, edge)
+        for agent, edge in view.graph.late(LONG_S).items()
         if edge.signals and not edge.everyone and view.graph.is_awaited(agent)
-    ]  # fmt: skip
+    ]
     for pid, resource in dict.fromkeys((agent.pid, edge.resource) for agent, edge in waits):
         several = [(a, e) for a, e in waits if (a.pid, e.resource) == (pid, resource)]
         yield _match(view, several)
@@ -38,12 +39,15 @@ def _match(view: View, several: List[Tuple[Agent, Edge]]) -> Match:
     return Match(
         confidence="possible",
         summary=f"{graph.label(agent)} {edge.verb} {edge.what}{at}{others}; whoever could signal it sleeps for long, or waits",
-        evidence=(*(_waker(view, waker) for waker in edge.wakers[:8]), *edge.because[:4],
-                  "whether one of them should have signalled before, nobody can read"),
+        evidence=(
+            *(_waker(view, waker) for waker in edge.wakers[:8]),
+            *edge.because[:4],
+            "whether one of them should have signalled before, nobody can read",
+        ),
         culprits=tuple(dict.fromkeys(view.culprit_of(a, f) for a, f in places)),
         victims=tuple(view.victim_of(a) for a in graph.behind(frozenset(a for a, _e in several))),
         pid=agent.pid,
-    )  # fmt: skip
+    )
 
 
 def _waker(view: View, waker: Agent) -> str:

@@ -143,7 +143,10 @@ def writes(waiter: Waiter) -> bool:
         waiter.task is None
         and wait is not None
         and wait.syscall in WRITES
-        and (waiter.resource.kind in ("pipe", "socket") or (waiter.resource.kind == "terminal" and bool(waiter.resource.wakers)))
+        and (
+            waiter.resource.kind in ("pipe", "socket")
+            or (waiter.resource.kind == "terminal" and bool(waiter.resource.wakers))
+        )
     )
 
 

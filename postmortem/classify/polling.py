@@ -87,5 +87,7 @@ def _only_turning(frames: Tuple[PythonFrame, ...], poll: Optional[PythonFrame]) 
     # the question itself, such as queue.empty(): a standard library call made by the polling function
     asking = next((f for f in frames if not knowledge.is_stdlib(f)), None)
     return (
-        asking is not None and knowledge.is_stdlib(frames[0]) and (asking.file, asking.function) == (poll.file, poll.function)
+        asking is not None
+        and knowledge.is_stdlib(frames[0])
+        and (asking.file, asking.function) == (poll.file, poll.function)
     )

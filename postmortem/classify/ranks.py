@@ -24,7 +24,9 @@ _COMMON = frozenset(("broadcast", "scatter", "gather", "gatherv", "scatterv", "r
 _LIBRARIES = re.compile(r"/(torch/distributed|mpi4py|horovod|jax|deepspeed|megatron|accelerate|oneccl)\w*/")
 _NATIVE = re.compile(r"mpi|nccl|gloo|c10d|hvd|horovod", re.I)
 #: What whoever waits for another process waits for.
-_PEERS: FrozenSet[EdgeKind] = frozenset(("socket", "pipe", "semaphore", "condition", "event", "barrier", "queue", "futex"))
+_PEERS: FrozenSet[EdgeKind] = frozenset(
+    ("socket", "pipe", "semaphore", "condition", "event", "barrier", "queue", "futex")
+)
 #: Of a process that multiprocessing has made: calls the function that it was made for.
 _RUNS = tuple((file, "run") for file in multiprocessing("process"))
 _MOST_DEPTH = 12

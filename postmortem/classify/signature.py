@@ -62,7 +62,9 @@ def signature(evidence: Evidence, leading: Optional[Finding]) -> str:
 
 
 def _to_change(evidence: Evidence, finding: Finding) -> List[str]:
-    threads: Dict[Tuple[int, Optional[int]], Thread] = {(p.pid, t.tid): t for p in evidence.processes for t in p.threads}
+    threads: Dict[Tuple[int, Optional[int]], Thread] = {
+        (p.pid, t.tid): t for p in evidence.processes for t in p.threads
+    }
     python = [(c, _function(evidence, c)) for c in finding.culprits if not _NATIVE.search(c.file)]
     if python:
         stays = [one for one in python if _stays(threads.get((one[0].pid, one[0].tid)), *one)]
@@ -108,7 +110,9 @@ def _function(evidence: Evidence, culprit: Culprit) -> str:
     for frames in _stacks(evidence):
         for i, frame in enumerate(frames):
             if (frame.file, frame.line, frame.function) == (culprit.file, culprit.line, culprit.function):
-                around = (f.function for f in frames[i:] if f.file == culprit.file and f.function not in _COMPREHENSIONS)
+                around = (
+                    f.function for f in frames[i:] if f.file == culprit.file and f.function not in _COMPREHENSIONS
+                )
                 return next(around, culprit.function)
     return culprit.function
 
@@ -154,7 +158,9 @@ def _resting_place(thread: Thread) -> Optional[str]:
 def _functions(frames: Sequence[PythonFrame]) -> List[str]:
     """Oldest first; the program's own, else those of packages, else all; what calls itself once. And what the innermost of
     them has called: `Thread.join` tells more than the `main` that called it, what is below that differs between releases."""
-    own = [i for i, f in enumerate(frames) if not is_library(f)] or [i for i, f in enumerate(frames) if not is_stdlib(f)]
+    own = [i for i, f in enumerate(frames) if not is_library(f)] or [
+        i for i, f in enumerate(frames) if not is_stdlib(f)
+    ]
     chosen = [frames[i] for i in own] or list(frames)
     if own and own[0] > 0:
         chosen.insert(0, frames[own[0] - 1])
@@ -175,5 +181,7 @@ def _program(argv: Sequence[str]) -> str:
     name = stable_file(argv[0]) if argv else ""
     if not name.startswith(("python", "pypy")):
         return name
-    following = argv[argv.index("-m") + 1 :] if "-m" in argv else [word for word in argv[1:] if not word.startswith("-")]
+    following = (
+        argv[argv.index("-m") + 1 :] if "-m" in argv else [word for word in argv[1:] if not word.startswith("-")]
+    )
     return stable_file(following[0]) if following else "python"

@@ -12,8 +12,14 @@ from .knowledge import own_frame, short
 from .pipes import ancestors
 from .view import View
 
-_SELF = ("posix.kill", "posix.killpg", "signal.raise_signal", "_signal.raise_signal", "signal.pthread_kill",
-         "_signal.pthread_kill")  # fmt: skip
+_SELF = (
+    "posix.kill",
+    "posix.killpg",
+    "signal.raise_signal",
+    "_signal.raise_signal",
+    "signal.pthread_kill",
+    "_signal.pthread_kill",
+)
 _CALLS = ("kill", "tkill", "tgkill")
 TERMINAL = (21, 22)
 #: Numbers of Linux on every machine that Python runs on but MIPS.
@@ -46,14 +52,20 @@ def stoppers(view: View, process: Process) -> Tuple[Tuple[Culprit, ...], List[st
     for thread in process.threads:
         frame = own_frame(thread.python)
         if sends(thread) and frame is not None:
-            return (view.culprit(process, frame, thread),), [f"it was stopped in its own call of kill at {short(frame)}"]
+            return (view.culprit(process, frame, thread),), [
+                f"it was stopped in its own call of kill at {short(frame)}"
+            ]
     if process.stopped_by in TERMINAL:
         return standing(view, process), []
-    order = dict.fromkeys((*ancestors(view, process), *(p.pid for p in view.processes if p is not process), process.pid))
+    order = dict.fromkeys(
+        (*ancestors(view, process), *(p.pid for p in view.processes if p is not process), process.pid)
+    )
     for other in [view.by_pid[pid] for pid in order if pid in view.by_pid]:
         if other.stops:
             places = ", ".join(map(short, other.stops[:4]))
-            kin = "its own" if other is process else "its parent's" if other.pid == process.ppid else "another process's"
+            kin = (
+                "its own" if other is process else "its parent's" if other.pid == process.ppid else "another process's"
+            )
             said = f"{kin} code, {named(other)}, sends such a signal at {places}; who really sent it the kernel does not tell"
             return tuple(view.culprit(other, frame) for frame in other.stops), [said]
     return (), ["who sent the signal the kernel does not tell"]

@@ -29,7 +29,9 @@ def stuck_tasks(view: View, process: Process) -> Iterator[StuckTask]:
         if stuck is None or edge is None or not edge.kind.startswith("async-") or _owed(edge):
             continue
         unknown_handlers = edge.everyone and process.signal_handlers is None
-        confidence: Confidence = "possible" if unknown_handlers or (stuck == "likely" and _supervised(process)) else stuck
+        confidence: Confidence = (
+            "possible" if unknown_handlers or (stuck == "likely" and _supervised(process)) else stuck
+        )
         wanted = _wanted(view, process, agent, edge, confidence)
         yield StuckTask(agent, edge, own_frame(task.stack), wanted or confidence, wanted is None)
 

@@ -203,9 +203,17 @@ class View:
         self, process: Process, frame: PythonFrame, thread: Optional[Thread] = None, task: Optional[str] = None
     ) -> Culprit:
         return Culprit(
-            process.pid, thread.tid if thread else None, task, frame.file, frame.line, frame.function,
-            self.evidence.source(frame.file, frame.line), frame.end_line, frame.column, frame.end_column,
-        )  # fmt: skip
+            process.pid,
+            thread.tid if thread else None,
+            task,
+            frame.file,
+            frame.line,
+            frame.function,
+            self.evidence.source(frame.file, frame.line),
+            frame.end_line,
+            frame.column,
+            frame.end_column,
+        )
 
     def loops_around(self, frames: Sequence[PythonFrame]) -> List[PythonFrame]:
         """The frames, each followed by the headers of the loops that its line is in, innermost first."""

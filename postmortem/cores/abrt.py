@@ -49,7 +49,9 @@ def opened(path: Path) -> Iterator[Stored]:
         last = next((name for name in _CORES if folder.has(name)), _CORES[0])
         kind = items["type"] or items["analyzer"] or "CCpp"
         if kind != "CCpp" and not folder.has(last):
-            raise CoreGone(f"{path} is a problem of kind {kind}, which has no core", "its file backtrace tells what happened")
+            raise CoreGone(
+                f"{path} is a problem of kind {kind}, which has no core", "its file backtrace tells what happened"
+            )
         named = f"{path / last}"
         with refusals(named, whose(origin), _KEEPS):
             descriptor = folder.open(last)
@@ -59,11 +61,19 @@ def opened(path: Path) -> Iterator[Stored]:
         if root is not None:
             files.callback(os.close, root)
         elif origin.container is not None:
-            reason = f"it ran in a container ({origin.container}), whose program and libraries are not those of this machine"
+            reason = (
+                f"it ran in a container ({origin.container}), whose program and libraries are not those of this machine"
+            )
             gaps.append(Gap("core", named, reason, "pass --sysroot with the container's files, or --exe"))
         held = None if root is None else in_this_process(root)
         yield Stored(
-            in_this_process(descriptor), named, origin, words(items["cmdline"]), items["executable"], held, tuple(gaps),
+            in_this_process(descriptor),
+            named,
+            origin,
+            words(items["cmdline"]),
+            items["executable"],
+            held,
+            tuple(gaps),
             folder.owner or None,
         )
 
@@ -109,6 +119,8 @@ class _Items:
             finally:
                 os.close(descriptor)
         except PermissionError:
-            raise PermissionRefused(f"{self._path} may not be read by this user", "run as root, or as its user") from None
+            raise PermissionRefused(
+                f"{self._path} may not be read by this user", "run as root, or as its user"
+            ) from None
         except OSError:
             return None

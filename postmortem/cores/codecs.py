@@ -189,9 +189,14 @@ def _by_tool(codec: Codec, source: BinaryIO) -> Iterator[bytes]:
         )
     said = os.memfd_create("postmortem-said", os.MFD_CLOEXEC)
     with programs.start(
-        "decompressor", [program, "-dc", *codec.options], stdin=source, stdout=subprocess.PIPE, stderr=said,
-        start_new_session=True, preexec_fn=programs.ending_with_parent(),
-    ) as process:  # fmt: skip
+        "decompressor",
+        [program, "-dc", *codec.options],
+        stdin=source,
+        stdout=subprocess.PIPE,
+        stderr=said,
+        start_new_session=True,
+        preexec_fn=programs.ending_with_parent(),
+    ) as process:
         try:
             out = cast(BinaryIO, process.stdout)
             yield from iter(lambda: out.read(_PIECE), b"")

@@ -33,14 +33,14 @@ _DELETED = " (deleted)"
 _UNVERIFIED = (
     "nothing shows that systemd-coredump wrote the journal's entry about it, and any user may write one: its program, unit, "
     "time and root are not taken from there"
-)  # fmt: skip
+)
 _VERIFY = "look at `journalctl -o verbose COREDUMP_PID=…` for who wrote it (_UID, _EXE, _SYSTEMD_UNIT)"
 _CUT = "cut short by systemd: it was larger than ProcessSizeMax, ExternalSizeMax or JournalSizeMax"
 _RAISE = "raise these in /etc/systemd/coredump.conf"
 _REMOVED = (
     "systemd-tmpfiles removes cores after some days (tmpfiles.d/systemd.conf), MaxUse and KeepFree of coredump.conf sooner: "
     "raise these, or save the next one with `coredumpctl dump -o core`"
-)  # fmt: skip
+)
 
 
 @contextlib.contextmanager
@@ -85,7 +85,9 @@ def _open(name: str, entry: Entry, where: Where, whose: str) -> Tuple[int, str]:
     owner = os.fstat(descriptor).st_uid
     if owner not in (0, _user(entry)):
         os.close(descriptor)
-        raise NotACore(f"{whose}, {name}, belongs to user {owner}, whose core it is not", "name it if it is to be trusted")
+        raise NotACore(
+            f"{whose}, {name}, belongs to user {owner}, whose core it is not", "name it if it is to be trusted"
+        )
     return descriptor, name
 
 
@@ -276,5 +278,7 @@ def still_known(entry: Entry) -> Tuple[str, ...]:
         stacks = [line for line in said[at:] if line.strip()]
         lines += ["what systemd read out of it when it crashed:", *stacks[:_MESSAGE_LINES]]
         if len(stacks) > _MESSAGE_LINES:
-            lines.append(f"… {len(stacks) - _MESSAGE_LINES} more lines: `coredumpctl info {entry.number('COREDUMP_PID')}`")
+            lines.append(
+                f"… {len(stacks) - _MESSAGE_LINES} more lines: `coredumpctl info {entry.number('COREDUMP_PID')}`"
+            )
     return tuple(line[:_WIDEST] for line in lines)

@@ -211,9 +211,14 @@ def _journalctl(where: Where, words: Sequence[str], until: Optional[float]) -> I
     quiet = {"LC_ALL": "C", "SYSTEMD_LOG_TARGET": "console", "SYSTEMD_COLORS": "0"}
     environment = programs.environment("journalctl", quiet)
     with programs.start(
-        "journalctl", command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+        "journalctl",
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
         start_new_session=True,
-    ) as process:  # fmt: skip
+    ) as process:
         try:
             yield _Run(process, where, until)
         finally:

@@ -25,7 +25,9 @@ class Stored(NamedTuple):
     exe: Optional[str] = None
     root: Optional[Path] = None  # of the container that it ran in, where that can still be looked into: held open
     gaps: Tuple[Gap, ...] = ()
-    owner: Optional[int] = None  # the user whose process it was, or who may have made it up; None: whom ``path`` belongs to
+    owner: Optional[int] = (
+        None  # the user whose process it was, or who may have made it up; None: whom ``path`` belongs to
+    )
 
 
 @contextlib.contextmanager
@@ -37,7 +39,9 @@ def refusals(named: str, whose: str, keeps: str) -> Iterator[None]:
     except FileNotFoundError:
         raise CoreGone(f"{whose} is gone: {named} was removed", keeps) from None
     except PermissionError:
-        raise PermissionRefused(f"{whose}, {named}, may not be read by this user", "run as root, or as its user") from None
+        raise PermissionRefused(
+            f"{whose}, {named}, may not be read by this user", "run as root, or as its user"
+        ) from None
     except (Unfit, IsADirectoryError):
         raise NotACore(f"{whose} is said to be {named}, which is no regular file", "name a core file") from None
     except (OSError, ValueError) as exc:  # ValueError: a NUL in its name

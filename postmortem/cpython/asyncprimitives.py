@@ -135,14 +135,22 @@ class Primitives:
             return Primitive(address, kind, None, number(values.get("_value")), number(values.get("_bound_value")))
         if kind == "queue":
             return Primitive(
-                address, kind, None, self._objects.length_or_none(values.get("_queue")), number(values.get("_maxsize")),
+                address,
+                kind,
+                None,
+                self._objects.length_or_none(values.get("_queue")),
+                number(values.get("_maxsize")),
                 number(values.get("_unfinished_tasks")),
-            )  # fmt: skip
+            )
         if kind == "barrier":
             return Primitive(
-                address, kind, None, number(values.get("_count")), number(values.get("_parties")),
+                address,
+                kind,
+                None,
+                number(values.get("_count")),
+                number(values.get("_parties")),
                 inner=values.get("_cond"),
-            )  # fmt: skip
+            )
         if kind == "condition":
             return Primitive(address, kind, inner=values.get("_lock"))
         return Primitive(address, kind, None, number(values.get("_value")))

@@ -29,9 +29,21 @@ _MAX_TASKS = 100_000
 
 
 AwaitedKind = Literal[
-    "future", "task", "tasks", "lock", "event", "condition", "semaphore", "queue", "barrier", "sleep", "descriptor", "thread",
-    "process", "other",
-]  # fmt: skip
+    "future",
+    "task",
+    "tasks",
+    "lock",
+    "event",
+    "condition",
+    "semaphore",
+    "queue",
+    "barrier",
+    "sleep",
+    "descriptor",
+    "thread",
+    "process",
+    "other",
+]
 
 
 @dataclass

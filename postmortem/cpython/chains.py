@@ -81,9 +81,12 @@ def joined(inner: Chain, outer: Chain) -> Chain:
     if behind is not None:
         behind = behind._replace(behind=behind.behind + len(inner.frames))
     return Chain(
-        [*inner.frames, *outer.frames], outer.cut, inner.depth + outer.depth,
-        inner.left_out or behind, inner.recursion or outer.recursion,
-    )  # fmt: skip
+        [*inner.frames, *outer.frames],
+        outer.cut,
+        inner.depth + outer.depth,
+        inner.left_out or behind,
+        inner.recursion or outer.recursion,
+    )
 
 
 def _recursion(frames: Frames, walk: _Walk) -> Optional[Recursion]:

@@ -130,9 +130,11 @@ class EventLoops:
         if loop.kind != "uvloop":
             return None
         found = {
-            thread.ident for thread in self._interpreter.threads for frame in thread.frames[:_MAX_CALLERS]
+            thread.ident
+            for thread in self._interpreter.threads
+            for frame in thread.frames[:_MAX_CALLERS]
             if loop.address in self._python.frames.value_stack(frame)
-        }  # fmt: skip
+        }
         return found.pop() if len(found) == 1 else None
 
     def _kind(self, address: int) -> str:
@@ -171,7 +173,9 @@ class EventLoops:
         if addresses is not None:
             loop.timers = [handle for handle in map(self._handle, addresses) if handle is not None]
             loop.scheduled = len(loop.timers)
-            loop.first_timer = min((when for when in map(self._when, addresses[:_MAX_HANDLES]) if when is not None), default=None)
+            loop.first_timer = min(
+                (when for when in map(self._when, addresses[:_MAX_HANDLES]) if when is not None), default=None
+            )
 
     def _when(self, handle: int) -> Optional[float]:
         if self._handle(handle) is None:

@@ -66,8 +66,14 @@ class Frames:
         self.objects = objects
         self.codes = CodeCache(objects)
         layout = objects.layout
-        offsets = (layout.fr_code, layout.fr_previous, layout.fr_instr, layout.fr_owner, layout.fr_is_entry,
-                   layout.fr_tlbc_index)  # fmt: skip
+        offsets = (
+            layout.fr_code,
+            layout.fr_previous,
+            layout.fr_instr,
+            layout.fr_owner,
+            layout.fr_is_entry,
+            layout.fr_tlbc_index,
+        )
         self._size = max(offsets) + 8
         self._modules: Dict[int, Optional[str]] = {}
 

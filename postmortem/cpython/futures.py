@@ -23,8 +23,13 @@ _LOOP, _CALLBACK0, _CALLBACKS = 16, 24, 40
 _OF_TASK, _OF_FUTURE, _OF_CONCURRENT = "_Task__step", "_asyncio_future_blocking", "set_running_or_notify_cancel"
 FutureState = Literal["pending", "running", "done", "unknown"]
 _STATES: Dict[int, FutureState] = {0: "pending", 1: "done", 2: "done"}
-_WORDS: Dict[str, FutureState] = {"PENDING": "pending", "CANCELLED": "done", "FINISHED": "done", "CANCELLED_AND_NOTIFIED": "done",
-          "RUNNING": "running"}  # fmt: skip
+_WORDS: Dict[str, FutureState] = {
+    "PENDING": "pending",
+    "CANCELLED": "done",
+    "FINISHED": "done",
+    "CANCELLED_AND_NOTIFIED": "done",
+    "RUNNING": "running",
+}
 _MAX_CALLBACKS = 10_000
 
 

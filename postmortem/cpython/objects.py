@@ -82,9 +82,13 @@ class Objects:
         name = self._name(address, words)
         offset = words[layout.tp_dictoffset // 8]
         info = TypeInfo(
-            address, name, words[layout.tp_flags // 8], basicsize, offset - (1 << 64 if offset >> 63 else 0),
+            address,
+            name,
+            words[layout.tp_flags // 8],
+            basicsize,
+            offset - (1 << 64 if offset >> 63 else 0),
             words[layout.tp_base // 8],
-        )  # fmt: skip
+        )
         if name:
             self._types[address] = info
         return info

@@ -95,9 +95,15 @@ def _believed(image: Image, candidate: Candidate) -> Optional[Runtime]:
         if exact is not None:
             text = ".".join(str(number) for number in exact if number != UNKNOWN_MICRO)
             return Runtime(
-                candidate.address, exact, text, reading.layout, candidate.path, reading.free_threaded,
-                candidate.found_by, reading.warnings,
-            )  # fmt: skip
+                candidate.address,
+                exact,
+                text,
+                reading.layout,
+                candidate.path,
+                reading.free_threaded,
+                candidate.found_by,
+                reading.warnings,
+            )
     return None
 
 

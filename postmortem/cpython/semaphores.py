@@ -169,8 +169,18 @@ ROLES: Dict[str, Optional[str]] = {
     "_flag": "its flag",
     "_cond": None,
 }
-_PARTS = ("_lock", "_rlock", "_wlock", "_sem", "_cond", "_wait_semaphore", "_sleeping_count", "_woken_count",
-          "_unfinished_tasks", "_flag")  # fmt: skip
+_PARTS = (
+    "_lock",
+    "_rlock",
+    "_wlock",
+    "_sem",
+    "_cond",
+    "_wait_semaphore",
+    "_sleeping_count",
+    "_woken_count",
+    "_unfinished_tasks",
+    "_flag",
+)
 
 
 def role_of(path: Tuple[str, ...]) -> Optional[str]:

@@ -33,8 +33,10 @@ def handlers(python: Python) -> Optional[List[Handler]]:
     """What was set beside SIG_DFL, SIG_IGN and ``default_int_handler``, by number; None when the table was not found."""
     if not python.interpreters:
         return None
-    own = {name: python.module_value(python.interpreters[0], "_signal", name)
-           for name in ("SIG_DFL", "SIG_IGN", "default_int_handler")}  # fmt: skip
+    own = {
+        name: python.module_value(python.interpreters[0], "_signal", name)
+        for name in ("SIG_DFL", "SIG_IGN", "default_int_handler")
+    }
     default, ignore = own["SIG_DFL"], own["SIG_IGN"]
     if default is None or ignore is None:
         return None
@@ -83,7 +85,9 @@ def _tables(data: bytes, default: int) -> Iterator[int]:
             places.append(at)
         at = data.find(needle, at + 8 - at % 8)
     known = set(places)
-    marks = [bytearray(len(data) // _ENTRY + _SIGNALS + 2) for _ in range(2)]  # of entries at 0 and at 8 of every 16 bytes
+    marks = [
+        bytearray(len(data) // _ENTRY + _SIGNALS + 2) for _ in range(2)
+    ]  # of entries at 0 and at 8 of every 16 bytes
     for place in places:
         marks[place // 8 % 2][place // _ENTRY] = 1
     for place in places:

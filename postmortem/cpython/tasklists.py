@@ -52,11 +52,15 @@ def _said(image: Image, elf: Elf, start: int) -> Optional[Dict[str, int]]:
         if said[size] > limit or any(v >= said[size] for n, v in said.items() if n.startswith(prefix) and n != size):
             return None
     return {
-        "task_name": said["task_name"], "task_coro": said["task_coro"], "task_node": said["task_node"],
+        "task_name": said["task_name"],
+        "task_coro": said["task_coro"],
+        "task_node": said["task_node"],
         # FutureObj_HEAD and TaskObj: the state stands before task_is_task, what is waited for before the coroutine.
-        "fut_state": said["task_is_task"] - 4, "task_fut_waiter": said["task_coro"] - 8,
-        "is_asyncio_tasks": said["interpreter_tasks"], "ts_asyncio_tasks": said["thread_tasks"],
-    }  # fmt: skip
+        "fut_state": said["task_is_task"] - 4,
+        "task_fut_waiter": said["task_coro"] - 8,
+        "is_asyncio_tasks": said["interpreter_tasks"],
+        "ts_asyncio_tasks": said["thread_tasks"],
+    }
 
 
 IsTask = Callable[[int], bool]

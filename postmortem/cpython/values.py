@@ -40,13 +40,26 @@ class Values:
         self._locks = Locks(frames)
         self._threads = threads or {}
         self._known: Dict[str, Callable[[_Reading, int], str]] = {
-            "NoneType": lambda _r, _a: "None", "ellipsis": lambda _r, _a: "...", "bool": self._bool,
-            "float": self._float, "complex": self._complex, "bytearray": self._bytearray, "range": self._range,
-            "slice": self._slice, "function": self._function, "builtin_function_or_method": self._builtin,
-            "method": self._method, "module": self._module, "generator": self._suspended,
-            "coroutine": self._suspended, "async_generator": self._suspended, "numpy.ndarray": self._array,
-            "_thread.lock": self._lock, "_thread.RLock": self._lock, "mappingproxy": self._proxy,
-        }  # fmt: skip
+            "NoneType": lambda _r, _a: "None",
+            "ellipsis": lambda _r, _a: "...",
+            "bool": self._bool,
+            "float": self._float,
+            "complex": self._complex,
+            "bytearray": self._bytearray,
+            "range": self._range,
+            "slice": self._slice,
+            "function": self._function,
+            "builtin_function_or_method": self._builtin,
+            "method": self._method,
+            "module": self._module,
+            "generator": self._suspended,
+            "coroutine": self._suspended,
+            "async_generator": self._suspended,
+            "numpy.ndarray": self._array,
+            "_thread.lock": self._lock,
+            "_thread.RLock": self._lock,
+            "mappingproxy": self._proxy,
+        }
 
     def describe(self, address: int, limit: int = LIMIT) -> str:
         """The value in at most ``limit`` characters. Raises nothing: what cannot be read is said to be so."""
@@ -86,10 +99,13 @@ class Values:
         if info.flags & L.FLAG_TYPE:
             return f"<class {self._class_name(address)}>"
         for flag, describe in (
-            (L.FLAG_UNICODE, self._str), (L.FLAG_BYTES, self._bytes), (L.FLAG_LONG, self._int),
-            (L.FLAG_TUPLE | L.FLAG_LIST, self._sequence), (L.FLAG_DICT, self._dict),
+            (L.FLAG_UNICODE, self._str),
+            (L.FLAG_BYTES, self._bytes),
+            (L.FLAG_LONG, self._int),
+            (L.FLAG_TUPLE | L.FLAG_LIST, self._sequence),
+            (L.FLAG_DICT, self._dict),
             (L.FLAG_EXCEPTION, self._exception),
-        ):  # fmt: skip
+        ):
             if info.flags & flag:
                 return self._subclass(info.name, address, describe(reading, address))
         if info.name in _BRACKETS:

@@ -148,7 +148,9 @@ class VariableSearch:
         if flags & (L.FLAG_TUPLE | L.FLAG_LIST):  # named tuples, and whatever else is derived
             return [(f"{kind}[…]", item) for item in self.items(value, "list")]
         cls = kind.rsplit(".", 1)[-1]
-        return [(f"{cls}.{part}", item) for part, item in itertools.islice(attributes(self.objects, value).items(), 100)]
+        return [
+            (f"{cls}.{part}", item) for part, item in itertools.islice(attributes(self.objects, value).items(), 100)
+        ]
 
     def items(self, value: int, kind: str, most: int = _MOST_ITEMS) -> Iterator[int]:
         """The first items of a container; none of a list that is too long to be one of a few objects."""

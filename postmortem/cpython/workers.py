@@ -110,9 +110,12 @@ def _of_executor(frames: Frames, frame: Frame, tid: int) -> Optional[ProcessPool
         workers: Optional[Tuple[Worker, ...]] = tuple(_worker(objects, value) for value in values)
     except (Fault, NotThat):
         workers = None
-    return _with_executor(objects, ProcessPool(
-        EXECUTOR, pending, None, workers, _length(objects, pending), {"manager": tid}, _referent(objects, reference)
-    ))  # fmt: skip
+    return _with_executor(
+        objects,
+        ProcessPool(
+            EXECUTOR, pending, None, workers, _length(objects, pending), {"manager": tid}, _referent(objects, reference)
+        ),
+    )
 
 
 def _with_executor(objects: Objects, pool: ProcessPool) -> ProcessPool:
@@ -196,9 +199,12 @@ def awaited_result(frames: Frames, stack: Sequence[Frame]) -> Optional[Awaited]:
             if not result or not cache or frame.function not in ("wait", "get", "next"):
                 return None
             return Awaited(
-                result, cache, objects.integer_or_none(attribute(objects, result, "_job")),
-                objects.integer_or_none(attribute(objects, result, "_number_left")), objects.type_name(result) or "result",
-            )  # fmt: skip
+                result,
+                cache,
+                objects.integer_or_none(attribute(objects, result, "_job")),
+                objects.integer_or_none(attribute(objects, result, "_number_left")),
+                objects.type_name(result) or "result",
+            )
         if not frame.code.filename.endswith("/threading.py"):
             return None
     return None

@@ -75,8 +75,11 @@ def _is_named(text: str, before: str) -> bool:
 
 def _starred(text: str, named: bool, is_format: bool, seen: Callable[[str], None]) -> str:
     if named and not is_secret_name(text):
-        return re.sub(r"\{[^{}]*\}|[^{]+|\{", lambda m: m[0] if m[0][0] == "{" else _stars(m[0]), text) if is_format \
-            else _stars(text)  # fmt: skip
+        return (
+            re.sub(r"\{[^{}]*\}|[^{]+|\{", lambda m: m[0] if m[0][0] == "{" else _stars(m[0]), text)
+            if is_format
+            else _stars(text)
+        )
     parts, at = [], 0
     for first, last in secrets_in(text):
         secret = text[first:last]

@@ -136,4 +136,6 @@ def _known(secrets: Set[str]) -> Optional[re.Pattern[str]]:
 
 
 def _is_telling(word: str) -> bool:
-    return len(word) >= _ORDINARY or (len(word) >= _SHORTEST and not word.isalpha() and not word.replace(".", "").isdigit())
+    return len(word) >= _ORDINARY or (
+        len(word) >= _SHORTEST and not word.isalpha() and not word.replace(".", "").isdigit()
+    )

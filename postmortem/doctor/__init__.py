@@ -13,10 +13,23 @@ __all__ = ["Check", "checks"]
 def checks() -> List[Check]:
     """All of them, in the order in which a capture would meet them."""
     looks = (
-        tools.pyspy, rights.trace, rights.memory, rights.others, confinement.user_namespace, confinement.seccomp,
-        confinement.proc, confinement.control_groups, room.memory, room.disk, tools.gdb, tools.cache, room.core_pattern,
-        room.core_limit, journal.coredumpctl, tools.symbols,
-    )  # fmt: skip
+        tools.pyspy,
+        rights.trace,
+        rights.memory,
+        rights.others,
+        confinement.user_namespace,
+        confinement.seccomp,
+        confinement.proc,
+        confinement.control_groups,
+        room.memory,
+        room.disk,
+        tools.gdb,
+        tools.cache,
+        room.core_pattern,
+        room.core_limit,
+        journal.coredumpctl,
+        tools.symbols,
+    )
     return [_examined(look) for look in looks]
 
 

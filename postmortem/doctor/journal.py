@@ -22,8 +22,12 @@ def coredumpctl() -> Check:
     try:
         found = entries(Where(), deadline_s=_DEADLINE_S)
     except ToolMissing:
-        return Check(_NAME, None, "journalctl is not found; only needed where systemd keeps the cores",
-                     "apt-get install systemd systemd-coredump")  # fmt: skip
+        return Check(
+            _NAME,
+            None,
+            "journalctl is not found; only needed where systemd keeps the cores",
+            "apt-get install systemd systemd-coredump",
+        )
     except PermissionRefused as exc:
         return Check(_NAME, None, str(exc), exc.next)
     except PostmortemError as exc:

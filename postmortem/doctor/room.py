@@ -82,7 +82,9 @@ def _handler(pattern: str, inside: Optional[str], remedy: str) -> Check:
         found = f"crashes go to apport{outside}: `postmortem analyze /var/crash/NAME.crash` there"
         return Check(name, None, f"{found}; it keeps only those of packaged programs", remedy)
     if "abrt" in program:
-        return Check(name, None, f"crashes go to abrt{outside}: `postmortem analyze /var/spool/abrt/ccpp-…` there", remedy)
+        return Check(
+            name, None, f"crashes go to abrt{outside}: `postmortem analyze /var/spool/abrt/ccpp-…` there", remedy
+        )
     return Check(name, None, f"crashes go to {program}{outside}", remedy)
 
 

@@ -38,7 +38,9 @@ class Crash(msgspec.Struct, frozen=True):
     message: Optional[str] = None  # what glibc said before it aborted: "free(): invalid pointer", an assertion
     python_error: Optional[str] = None  # what the interpreter said before it aborted, without the function's name
     python_error_function: Optional[str] = None  # that said it: "PyThreadState_Get"
-    python_error_basis: Optional[CrashBasis] = None  # recorded: arguments that gdb knows; inferred: texts near the stack
+    python_error_basis: Optional[CrashBasis] = (
+        None  # recorded: arguments that gdb knows; inferred: texts near the stack
+    )
     stack: Optional[StackPart] = None  # where the address lies in the thread's stack
     stack_used: Optional[int] = None  # bytes, from the stack's beginning to the stack pointer
     stack_limit: Optional[int] = None  # bytes; of the main thread only when it has run into it

@@ -11,28 +11,83 @@ from typing import Literal
 #: What a thread, task or process waits for.
 ResourceKind = Literal[
     # of threads, in Python
-    "lock", "rlock", "condition", "event", "semaphore", "barrier", "queue", "future", "thread", "import-lock", "pool-result",
+    "lock",
+    "rlock",
+    "condition",
+    "event",
+    "semaphore",
+    "barrier",
+    "queue",
+    "future",
+    "thread",
+    "import-lock",
+    "pool-result",
     "gil",
     # of asyncio
-    "async-lock", "async-event", "async-condition", "async-semaphore", "async-queue", "async-barrier", "async-future",
+    "async-lock",
+    "async-event",
+    "async-condition",
+    "async-semaphore",
+    "async-queue",
+    "async-barrier",
+    "async-future",
     # of native code
-    "mutex", "rwlock",
+    "mutex",
+    "rwlock",
     # of the kernel, and of whole processes
-    "shared-semaphore", "file-lock", "process", "pipe", "socket", "descriptors", "eventfd", "timerfd", "signalfd", "inotify",
-    "terminal", "file",
-]  # fmt: skip
+    "shared-semaphore",
+    "file-lock",
+    "process",
+    "pipe",
+    "socket",
+    "descriptors",
+    "eventfd",
+    "timerfd",
+    "signalfd",
+    "inotify",
+    "terminal",
+    "file",
+]
 
 #: How a thread waits: the kind of the resource where one is known, else what the system call says.
 WaitKind = Literal[
-    "gil", "lock", "rlock", "condition", "event", "semaphore", "mutex", "rwlock", "thread", "futex", "event-loop", "socket",
-    "pipe", "file", "process", "sleep", "signal", "other",
-]  # fmt: skip
+    "gil",
+    "lock",
+    "rlock",
+    "condition",
+    "event",
+    "semaphore",
+    "mutex",
+    "rwlock",
+    "thread",
+    "futex",
+    "event-loop",
+    "socket",
+    "pipe",
+    "file",
+    "process",
+    "sleep",
+    "signal",
+    "other",
+]
 
 #: What a suspended task awaits.
 TaskWaitKind = Literal[
-    "future", "task", "tasks", "lock", "event", "condition", "semaphore", "queue", "barrier", "sleep", "descriptor", "thread",
-    "process", "other",
-]  # fmt: skip
+    "future",
+    "task",
+    "tasks",
+    "lock",
+    "event",
+    "condition",
+    "semaphore",
+    "queue",
+    "barrier",
+    "sleep",
+    "descriptor",
+    "thread",
+    "process",
+    "other",
+]
 
 #: How an agent could end a wait. holder: has the resource; runner: does the work that is waited for; callback: at its end a
 #: function is called that was handed the object; reach: refers to the object; end: has the other end of it; before-fork: had it

@@ -225,8 +225,10 @@ class Acquires:
         if known is None:
             calls = [
                 (f.name, {site.name for site in calls_before(f)})
-                for file in self._files for f in self.source(file).functions if not isinstance(f, ast.Module)
-            ]  # fmt: skip
+                for file in self._files
+                for f in self.source(file).functions
+                if not isinstance(f, ast.Module)
+            ]
             known = set()
             for _ in range(_DEPTH):
                 known |= {name for name, called in calls if not called.isdisjoint({*verbs, *known})}

@@ -136,9 +136,10 @@ class Holders:
     def of(self, task: int) -> Tuple[Claim, ...]:
         """What a task holds, for sure or by its source."""
         return tuple(
-            claim for claim in self._of.get(task, ())
+            claim
+            for claim in self._of.get(task, ())
             if claim.primitive.kind == "semaphore" or self.owner(claim.primitive) is not None
-        )  # fmt: skip
+        )
 
     def claims(self, primitive: int) -> Tuple[Claim, ...]:
         return tuple(self._claims.get(primitive, ()))

@@ -23,8 +23,14 @@ from .callbacks import called_back
 from .pools import FutureFacts
 
 #: What asyncio calls them.
-_CLASSES = {"lock": "Lock", "event": "Event", "condition": "Condition", "semaphore": "Semaphore", "queue": "Queue",
-            "barrier": "Barrier"}  # fmt: skip
+_CLASSES = {
+    "lock": "Lock",
+    "event": "Event",
+    "condition": "Condition",
+    "semaphore": "Semaphore",
+    "queue": "Queue",
+    "barrier": "Barrier",
+}
 #: Looking for a name costs a walk through the variables around: of thousands of futures that the same line made, some.
 _MOST_USERS = 6
 _MOST_NAMES, _MOST_NAMES_A_LINE = 2_000, 20
@@ -153,8 +159,14 @@ class Awaits:
         return known
 
     def _process(self, ident: str, pid: int) -> str:
-        resource = Resource(f"child-{len(self._others) + 1}", "process", f"process {pid}", owner_pid=pid,
-                            owner_basis="recorded", waiting_tasks=(ident,))  # fmt: skip
+        resource = Resource(
+            f"child-{len(self._others) + 1}",
+            "process",
+            f"process {pid}",
+            owner_pid=pid,
+            owner_basis="recorded",
+            waiting_tasks=(ident,),
+        )
         self._others.append(resource)
         return resource.id
 
@@ -188,23 +200,38 @@ class Awaits:
     def _finished(self, address: int, draft: Draft) -> Resource:
         primitive = draft.primitive
         name = self._name(address, draft)
-        found = Resource(draft.ident, draft.kind, _description(draft, name or None), waiting_tasks=tuple(draft.waiters),
-                         named=None if name is None else bool(name))  # fmt: skip
+        found = Resource(
+            draft.ident,
+            draft.kind,
+            _description(draft, name or None),
+            waiting_tasks=tuple(draft.waiters),
+            named=None if name is None else bool(name),
+        )
         if primitive is None:
             found = changed(found, wakers=tuple(self._called_back.get(address, ())))
             return self._with_runner(found, draft.awaited)
         part_of = self._drafts.get(primitive.inner) if primitive.inner is not None else None
-        found = changed(found, locked=primitive.locked, value=primitive.value, limit=primitive.limit,
-                        part_of=part_of.ident if part_of is not None else None)  # fmt: skip
+        found = changed(
+            found,
+            locked=primitive.locked,
+            value=primitive.value,
+            limit=primitive.limit,
+            part_of=part_of.ident if part_of is not None else None,
+        )
         claims = self._holders.claims(address)
         if draft.kind == "async-lock":
             return self._with_owner(found, name, draft, primitive)
         if draft.kind != "async-semaphore":
             return found
         wakers = tuple(
-            Waker("holder", claim.basis, task=self._ids.get(claim.task), frame=self._owner.frame(claim.frame).at(claim.line))
+            Waker(
+                "holder",
+                claim.basis,
+                task=self._ids.get(claim.task),
+                frame=self._owner.frame(claim.frame).at(claim.line),
+            )
             for claim in claims
-        )  # fmt: skip
+        )
         return changed(found, wakers=wakers)
 
     def _with_owner(self, found: Resource, name: Optional[str], draft: Draft, lock: Primitive) -> Resource:
@@ -241,13 +268,23 @@ class Awaits:
         if awaited.concurrent is not None:
             facts = self._owner.work(awaited.concurrent)
             if facts is not None:
-                return changed(resource, description=facts.what, wakers=facts.wakers, closed=facts.closed,
-                               because=facts.because, state=facts.state)  # fmt: skip
+                return changed(
+                    resource,
+                    description=facts.what,
+                    wakers=facts.wakers,
+                    closed=facts.closed,
+                    because=facts.because,
+                    state=facts.state,
+                )
         tid = self._owner.tid_of_thread(awaited.thread) if awaited.thread is not None else None
         if tid is None:
             return resource
-        return changed(resource, wakers=(Waker("runner", "memory", tid=tid),), closed=True,
-                       because=("only the thread that shuts the executor down sets it",))  # fmt: skip
+        return changed(
+            resource,
+            wakers=(Waker("runner", "memory", tid=tid),),
+            closed=True,
+            because=("only the thread that shuts the executor down sets it",),
+        )
 
     def _name(self, address: int, draft: Draft) -> Optional[str]:
         """What the program calls it; "" when nothing of it does, None when that was not looked for."""

@@ -27,9 +27,14 @@ class BacklogBook:
     """Of one process. ``threads``: tid → state; ``tasks``: id → state."""
 
     def __init__(
-        self, python: Python, window: Window, usages: Usages, shown: Callable[[Frame], PythonFrame],
-        threads: Mapping[int, ThreadState], tasks: Mapping[str, TaskState],
-    ) -> None:  # fmt: skip
+        self,
+        python: Python,
+        window: Window,
+        usages: Usages,
+        shown: Callable[[Frame], PythonFrame],
+        threads: Mapping[int, ThreadState],
+        tasks: Mapping[str, TaskState],
+    ) -> None:
         self._python = python
         self._threads, self._tasks = threads, tasks
         self._tid_of = {state.address: tid for tid, state in threads.items()}

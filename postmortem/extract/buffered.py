@@ -59,7 +59,11 @@ class BufferBook:
         owner = self._idents.get(lock.owner_ident)
         name = _STANDARD.get(lock.name or "", lock.name)
         return Resource(
-            id=draft.ident, kind="lock", description=f"lock of {lock.type} {name}" if name else f"lock of a {lock.type}",
-            owner_tid=owner, owner_basis="recorded" if owner is not None else None, waiters=tuple(draft.waiters),
+            id=draft.ident,
+            kind="lock",
+            description=f"lock of {lock.type} {name}" if name else f"lock of a {lock.type}",
+            owner_tid=owner,
+            owner_basis="recorded" if owner is not None else None,
+            waiters=tuple(draft.waiters),
             locked=lock.owner_ident != 0,
-        )  # fmt: skip
+        )

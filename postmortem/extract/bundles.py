@@ -65,13 +65,14 @@ def from_bundle(
         sources=sources.lines,
         loops=sources.loops,
         branches=sources.branches,
-        timings=Timings(number(timings.get("observe_s")), number(timings.get("pause_s")),
-                        round(time.monotonic() - began, 3)),
+        timings=Timings(
+            number(timings.get("observe_s")), number(timings.get("pause_s")), round(time.monotonic() - began, 3)
+        ),
         window_s=max(seconds) if seconds else None,
         machine=around.machine(),
         tool_version=tool_version,
         checkout=_checkout(manifest),
-    )  # fmt: skip
+    )
     return discreet(found)
 
 

@@ -135,9 +135,12 @@ class Connections:
             return None
         after = _dict(_dict(self.net.get("fill_after")).get(name))
         return Fill(
-            _int(known.get("bytes")), _int(known.get("capacity")), _bool(known.get("alone")), known.get("side"),
+            _int(known.get("bytes")),
+            _int(known.get("capacity")),
+            _bool(known.get("alone")),
+            known.get("side"),
             _int(after.get("bytes")),
-        )  # fmt: skip
+        )
 
     def all_holders(self, targets: Iterable[str], ends: Iterable[End]) -> Tuple[bool, str]:
         """Is it known that nobody holds these files but ``ends``? With the sentence that says so, or what is missing.

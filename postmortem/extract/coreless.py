@@ -65,8 +65,13 @@ def _bare_thread(tid: int, pid: int, raw: Raw, book: DescriptorBook) -> Thread:
         facts = {"name": comm(raw, tid), "state": raw.process.get("state") if tid == pid else None}
     name = facts.get("name")
     return Thread(
-        tid=tid, name=name if isinstance(name, str) else None,
+        tid=tid,
+        name=name if isinstance(name, str) else None,
         state=facts.get("state") if isinstance(facts.get("state"), str) else None,
-        wait=wait, stack=stack, counters=counters(raw.window, tid), samples=samples, is_main=tid == pid,
+        wait=wait,
+        stack=stack,
+        counters=counters(raw.window, tid),
+        samples=samples,
+        is_main=tid == pid,
         timeline=timeline(raw.window, tid, None, (), lambda _word: None),  # which word is the GIL's, a core tells
-    )  # fmt: skip
+    )

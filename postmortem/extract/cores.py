@@ -64,7 +64,9 @@ def _evidence(core: ElfCore, files: Files, how: How, tool_version: str, began: f
     from .kinship import with_kinship  # noqa: PLC0415
     from .sources import read_sources  # noqa: PLC0415
 
-    process = with_kinship([process], {process.pid: begun.reader.trace()}, lambda _pid: open_core(Path(core.path), files))[0]
+    process = with_kinship(
+        [process], {process.pid: begun.reader.trace()}, lambda _pid: open_core(Path(core.path), files)
+    )[0]
     sources = read_sources([process], lambda _pid: files)
     ended = process.fatal_signal
     found = Evidence(
@@ -76,7 +78,7 @@ def _evidence(core: ElfCore, files: Files, how: How, tool_version: str, began: f
         branches=sources.branches,
         timings=Timings(extract_s=round(time.monotonic() - began, 3)),
         tool_version=tool_version,
-    )  # fmt: skip
+    )
     return discreet(found)
 
 
@@ -141,7 +143,9 @@ def open_to_read(path: Path, files: Files, *, descriptor: Optional[int] = None) 
 
 
 def _of_another_machine(path: Path, machine: str, how: str) -> NotACore:
-    return NotACore(f"{path} is a core of {machine}: only {' and '.join(READ)} are read", f"{how} shows its native stacks")
+    return NotACore(
+        f"{path} is a core of {machine}: only {' and '.join(READ)} are read", f"{how} shows its native stacks"
+    )
 
 
 class Opened(NamedTuple):
@@ -177,8 +181,14 @@ class Begun(NamedTuple):
 def with_program(core: ElfCore, pid: int, raw: Optional[Raw], files: Files, how: How) -> Opened:
     gaps: List[Gap] = []
     if core.truncated:
-        gaps.append(Gap("core", core.path, "the file ends before its segments do: it was cut short",
-                        "raise the limit on core size (ulimit -c unlimited) or free disk space"))  # fmt: skip
+        gaps.append(
+            Gap(
+                "core",
+                core.path,
+                "the file ends before its segments do: it was cut short",
+                "raise the limit on core size (ulimit -c unlimited) or free disk space",
+            )
+        )
     if how.exe is not None:
         take_executable(core, how.exe)
     return Opened(core, pid, raw, files, how.exe or _executable(core, gaps, how.sysroot), gaps)

@@ -107,8 +107,11 @@ class _CrashReader:
         if cause is not None and number in _MEMORY and (cause.is_fault or cause.address is not None):
             found = self._with_address(found, cause, place)
         if place.instruction is None and self._seen is not None and found.access != "execute":
-            self._say("the instruction", "the code at its address is not in the core, and its file not here",
-                      "pass --sysroot with the files of the core's machine")  # fmt: skip
+            self._say(
+                "the instruction",
+                "the code at its address is not in the core, and its file not here",
+                "pass --sysroot with the files of the core's machine",
+            )
         if number == signal.SIGABRT:
             found = self._with_words(found, place)
         return self._with_stack(found, place)
@@ -202,8 +205,11 @@ class _CrashReader:
             return split(texts[-1], names[-1] if names else None), "recorded"
         error = self._inferred(place, frames, aborts[-1], [i for i in fatal if i <= fatal[0] + 4][-1])
         if error is None:
-            self._say("the message of Py_FatalError()", "no debug information tells it, and it is no constant of a file",
-                      "the program's stderr has it")  # fmt: skip
+            self._say(
+                "the message of Py_FatalError()",
+                "no debug information tells it, and it is no constant of a file",
+                "the program's stderr has it",
+            )
         return error, "inferred"
 
     def _inferred(self, place: _Place, frames: Sequence[CrashFrame], abort: int, last: int) -> Optional[FatalError]:

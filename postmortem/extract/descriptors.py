@@ -98,9 +98,11 @@ class Descriptors:
         number = told.get("pid" if kind == "process" else "count")
         ident = told.get("id")
         return Descriptor(
-            kind, target, key=f"eventfd:{ident}" if isinstance(ident, int) else None,
+            kind,
+            target,
+            key=f"eventfd:{ident}" if isinstance(ident, int) else None,
             number=number if isinstance(number, int) else None,
-        )  # fmt: skip
+        )
 
     def _socket(self, target: str, row: Any) -> Descriptor:
         if not isinstance(row, dict):
@@ -119,10 +121,18 @@ class Descriptors:
                 for other in self._sockets.values()
             )
         return Descriptor(
-            "socket", target, str(local) if local else None, str(remote) if remote else None, proto or None, listening,
-            accepted, peer, state=state if isinstance(state, str) else None, received=_bytes(row.get("rx_queue")),
+            "socket",
+            target,
+            str(local) if local else None,
+            str(remote) if remote else None,
+            proto or None,
+            listening,
+            accepted,
+            peer,
+            state=state if isinstance(state, str) else None,
+            received=_bytes(row.get("rx_queue")),
             unsent=_bytes(row.get("tx_queue")),
-        )  # fmt: skip
+        )
 
 
 def _port(address: Any) -> Optional[int]:

@@ -155,10 +155,17 @@ class DescriptorBook:
                 f"it held {fill.bytes} bytes before the capture stopped the program and {fill.after} after: it moves"
             )
         return changed(
-            plain, description=f"{self._named(fd, 'pipe', mode, others)} (descriptor {fd})", key=what.key,
-            ends=side.ends, wakers=side.wakers, closed=side.closed, because=tuple(because),
-            value=fill.bytes if fill else None, limit=fill.capacity if fill else None, state=self._writers(mode, others),
-        )  # fmt: skip
+            plain,
+            description=f"{self._named(fd, 'pipe', mode, others)} (descriptor {fd})",
+            key=what.key,
+            ends=side.ends,
+            wakers=side.wakers,
+            closed=side.closed,
+            because=tuple(because),
+            value=fill.bytes if fill else None,
+            limit=fill.capacity if fill else None,
+            state=self._writers(mode, others),
+        )
 
     def _socket(self, plain: Resource, fd: int, what: Descriptor) -> Resource:
         peer = self._known.peer_of_socket(what.name)
@@ -171,12 +178,22 @@ class DescriptorBook:
             if theirs:
                 description = self._named(fd, f"socket {where}".rstrip(), None, theirs)
         return changed(
-            plain, description=f"{description} (descriptor {fd})", key=what.key, local=what.local, remote=what.remote,
-            accepted=what.accepted, listening=what.listening,
+            plain,
+            description=f"{description} (descriptor {fd})",
+            key=what.key,
+            local=what.local,
+            remote=what.remote,
+            accepted=what.accepted,
+            listening=what.listening,
             peer_in_tree=any(end.in_tree for end in theirs) if theirs else what.peer_in_tree,
-            ends=side.ends, wakers=side.wakers, closed=side.closed, because=side.because, state=what.state,
-            received=what.received, unsent=what.unsent,
-        )  # fmt: skip
+            ends=side.ends,
+            wakers=side.wakers,
+            closed=side.closed,
+            because=side.because,
+            state=what.state,
+            received=what.received,
+            unsent=what.unsent,
+        )
 
     def _other(self, plain: Resource, fd: int, what: Descriptor) -> Resource:
         name = f"{_STANDARD[fd]}, " if fd in _STANDARD else ""
@@ -184,11 +201,15 @@ class DescriptorBook:
             state = self._on_terminal(what.target)
             more = {"foreground": ", which it has in the foreground", "background": ", in whose background it is"}
             text = f"{name}the terminal {what.target}{more.get(state or '', '')} (descriptor {fd})"
-            others = self._known.emulators(what.target.rpartition("/")[2]) if what.target.startswith("/dev/pts/") else ()
+            others = (
+                self._known.emulators(what.target.rpartition("/")[2]) if what.target.startswith("/dev/pts/") else ()
+            )
             wakers = tuple(Waker("end", "kernel", pid=end.pid, name=f"descriptor {end.fd}") for end in others)
             because = tuple(f"{self._known.called(e.pid)} has its other end, as descriptor {e.fd}" for e in others)
             ends = (End(self._pid, fd, "rw"), *others)
-            return changed(plain, description=text, key=what.key, state=state, ends=ends, wakers=wakers, because=because)
+            return changed(
+                plain, description=text, key=what.key, state=state, ends=ends, wakers=wakers, because=because
+            )
         return changed(plain, description=f"{name}{what.kind} (descriptor {fd})", key=what.key, value=what.number)
 
     def _on_terminal(self, target: str) -> Optional[str]:
@@ -275,11 +296,15 @@ class DescriptorBook:
             names = ", ".join(map(self._called, awaited[:_NAMED_ENDS]))
             what = f"any of its {len(awaited)} children ({names}{', …' if len(awaited) > _NAMED_ENDS else ''})"
         return Resource(
-            id=ident, kind="process", description=what, waiters=waiters, closed=True if closed else None,
+            id=ident,
+            kind="process",
+            description=what,
+            waiters=waiters,
+            closed=True if closed else None,
             wakers=tuple(Waker("runner", "kernel", pid=pid, name=self._known.program(pid)) for pid in awaited),
             because=("only the end of a child ends a wait for it",) if closed else (),
             key=f"process:{child}" if child is not None else None,
-        )  # fmt: skip
+        )
 
 
 def _together(ident: str, parts: Sequence[Resource], waiters: Tuple[int, ...]) -> Resource:
@@ -287,8 +312,13 @@ def _together(ident: str, parts: Sequence[Resource], waiters: Tuple[int, ...]) -
     wakers = tuple(dict.fromkeys(waker for part in parts for waker in part.wakers))
     because = tuple(dict.fromkeys(text for part in parts for text in part.because))
     return Resource(
-        id=ident, kind="descriptors", description=" or ".join(part.description for part in parts[:3])
+        id=ident,
+        kind="descriptors",
+        description=" or ".join(part.description for part in parts[:3])
         + (f" or {len(parts) - 3} more" if len(parts) > 3 else ""),
-        waiters=waiters, wakers=wakers, because=because, ends=tuple(end for part in parts for end in part.ends),
+        waiters=waiters,
+        wakers=wakers,
+        because=because,
+        ends=tuple(end for part in parts for end in part.ends),
         closed=True if parts and all(part.closed for part in parts) else None,
-    )  # fmt: skip
+    )

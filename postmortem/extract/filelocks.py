@@ -40,13 +40,18 @@ def file_lock(
         because.append(f"{known.called(taker)} took it and {fate}; the lock went on with the descriptor")
     major, minor = row["device"] if isinstance(row.get("device"), list) and len(row["device"]) == 2 else (0, 0)
     return Resource(
-        id=ident, kind="file-lock", description=f"lock on {lock.path or path or 'a file'} ({how})",
+        id=ident,
+        kind="file-lock",
+        description=f"lock on {lock.path or path or 'a file'} ({how})",
         owner_pid=holders[0] if len(holders) == 1 and whole else None,
-        owner_basis="recorded" if len(holders) == 1 and whole else None, closed=True if whole and holders else None,
+        owner_basis="recorded" if len(holders) == 1 and whole else None,
+        closed=True if whole and holders else None,
         wakers=tuple(Waker("holder", "kernel", pid=holder, name=known.program(holder)) for holder in holders),
-        because=tuple(because), locked=True, waiters=waiters,
+        because=tuple(because),
+        locked=True,
+        waiters=waiters,
         key=f"file:{major}:{minor}:{row.get('inode')}",
-    )  # fmt: skip
+    )
 
 
 def polled_file(known: Connections, pid: int, paths: Sequence[str], sqlite: bool = False) -> Optional[str]:

@@ -37,9 +37,14 @@ class Holders:
     """``settle`` once all waits are known; then ``owners``, ``gone``, ``permits`` and ``held`` say it."""
 
     def __init__(
-        self, python: Python, threads: Dict[int, ThreadState], idents: Mapping[int, int], locks: Locks,
-        acquires: Acquires, found: Callable[[LockState, Frame], object],
-    ) -> None:  # fmt: skip
+        self,
+        python: Python,
+        threads: Dict[int, ThreadState],
+        idents: Mapping[int, int],
+        locks: Locks,
+        acquires: Acquires,
+        found: Callable[[LockState, Frame], object],
+    ) -> None:
         self._python = python
         self._threads = threads
         self._idents = idents
@@ -116,8 +121,9 @@ class Holders:
             claims = [
                 Claim(owner, frame, depth, line, address, "recorded")
                 for depth, frame in enumerate(state.frames[:_MAX_SEARCHED])
-                for line, what in self._by_hand(frame) if what == address
-            ]  # fmt: skip
+                for line, what in self._by_hand(frame)
+                if what == address
+            ]
         main = self._python.objects.type_name(state.object or 0) == "_MainThread"
         self.owners[address] = Owner(owner, "recorded" if claims or main else "inferred")
         self._hold(claims, "recorded")
@@ -297,8 +303,13 @@ class Holders:
     def place(self, claim: Claim) -> PythonFrame:
         """The line where it was taken, where that is known; else the one where the function stands."""
         code = claim.frame.code
-        return PythonFrame(code.filename, claim.line or claim.frame.line, code.name, code.qualname,
-                           self._python.frames.module(claim.frame))  # fmt: skip
+        return PythonFrame(
+            code.filename,
+            claim.line or claim.frame.line,
+            code.name,
+            code.qualname,
+            self._python.frames.module(claim.frame),
+        )
 
     def held_lock(self, claim: Claim, ident: str) -> HeldLock:
         return HeldLock(ident, self.place(claim), claim.depth, claim.basis)

@@ -11,9 +11,11 @@ from .window import Window
 
 
 def told(
-    interpreters: Iterable[InterpreterState], window: Window, threads: Mapping[int, int],
+    interpreters: Iterable[InterpreterState],
+    window: Window,
+    threads: Mapping[int, int],
     world: Callable[[InterpreterState], Optional[StopTheWorld]],
-) -> Tuple[Interpreter, ...]:  # fmt: skip
+) -> Tuple[Interpreter, ...]:
     """``threads``: address of a thread state → tid; ``world``: whether an interpreter has stopped its threads."""
     return tuple(_told(i, window, threads, world(i)) for i in interpreters)
 

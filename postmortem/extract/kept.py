@@ -35,9 +35,14 @@ class KeptBook:
     """Of one process. ``shown``: a frame as evidence."""
 
     def __init__(
-        self, python: Python, core: ElfCore, window: Window, usages: Usages, shown: Callable[[Frame], PythonFrame],
+        self,
+        python: Python,
+        core: ElfCore,
+        window: Window,
+        usages: Usages,
+        shown: Callable[[Frame], PythonFrame],
         threads: Mapping[int, ThreadState],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._python = python
         self._core = core
         self._usages = usages

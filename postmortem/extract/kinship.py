@@ -100,9 +100,7 @@ def with_kinship(processes: Sequence[Process], traces: Mapping[int, Trace], reop
     return [_with_parent(p, by_pid.get(p.ppid or 0), traces, reopen) for p in processes]
 
 
-def _with_parent(
-    process: Process, parent: Optional[Process], traces: Mapping[int, Trace], reopen: Reopen
-) -> Process:
+def _with_parent(process: Process, parent: Optional[Process], traces: Mapping[int, Trace], reopen: Reopen) -> Process:
     mine, theirs = traces.get(process.pid), traces.get(parent.pid) if parent is not None else None
     if mine is None:
         return process
@@ -131,9 +129,7 @@ def _left_behind(process: Process, mine: Trace, theirs: Optional[Trace], reopen:
         return ()
     try:
         found = tuple(ident for ident in wanted if ident is not None and was_thread(core, ident))
-        return found or (
-            abandoned(core, {*own_tids(core), *(t.tid for t in process.threads)}) if puzzling else ()
-        )
+        return found or (abandoned(core, {*own_tids(core), *(t.tid for t in process.threads)}) if puzzling else ())
     finally:
         core.close()
 

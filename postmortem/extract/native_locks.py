@@ -154,11 +154,13 @@ class NativeLocks:
             tid
             for tid, frames in stacks.items()
             for frame in frames
-            if frame.module == wanted.module and (
-                self._function(frame.address) == start if start is not None
+            if frame.module == wanted.module
+            and (
+                self._function(frame.address) == start
+                if start is not None
                 else frame.function is not None and frame.function == wanted.function
             )
-        }  # fmt: skip
+        }
 
     def _function(self, returns_to: int) -> Optional[Tuple[str, int]]:
         if returns_to not in self._functions:
@@ -173,9 +175,10 @@ class NativeLocks:
         names = [resource.description for resource in found]
         return tuple(
             changed(r, description=f"{r.description} #{names[:i].count(r.description) + 1}")
-            if names.count(r.description) > 1 else r
+            if names.count(r.description) > 1
+            else r
             for i, r in enumerate(found)
-        )  # fmt: skip
+        )
 
     def _resource(self, known: _Known) -> Resource:
         found = known.found

@@ -50,9 +50,12 @@ class LockUser(NamedTuple):
         """Does it give back what it takes, but in no `finally`: may what it does in between leave it?"""
         certain = {
             (inner.lineno, inner.col_offset)
-            for node in ast.walk(self.function) if isinstance(node, ast.Try)
-            for statement in node.finalbody for inner in ast.walk(statement) if isinstance(inner, ast.Call)
-        }  # fmt: skip
+            for node in ast.walk(self.function)
+            if isinstance(node, ast.Try)
+            for statement in node.finalbody
+            for inner in ast.walk(statement)
+            if isinstance(inner, ast.Call)
+        }
         released = [(site.line, site.column) for site in self.sites if site.name == "release"]
         return self.taken is not None and bool(released) and certain.isdisjoint(released)
 

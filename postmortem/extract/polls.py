@@ -50,6 +50,11 @@ class Polls:
     def _asks(wait: Wait, lock: str, length: Optional[float], endless: bool) -> Wait:
         every = f" every {length:g} s" if length else " again and again"
         return changed(
-            wait, kind="file", resource=lock, timeout_s=None, endless=endless, polls_s=length or 0.0,
+            wait,
+            kind="file",
+            resource=lock,
+            timeout_s=None,
+            endless=endless,
+            polls_s=length or 0.0,
             detail=f"asks{every} for a lock on a file",
-        )  # fmt: skip
+        )

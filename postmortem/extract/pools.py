@@ -65,10 +65,16 @@ class Pools:
         size = f"{len(workers)} of {pool.limit} workers" if pool.limit is not None else f"{len(workers)} workers"
         lost = f", {gone} ended" if gone and not pool.shutdown else ""
         return Pool(
-            id=f"executor-{number}", kind=KIND, description=f"{self.label(pool)} ({size}{lost})", limit=pool.limit,
-            threads=workers, idle=tuple(idle), queued=None if pool.items is None else len(pool.items),
-            broken=pool.broken, shutdown=pool.shutdown,
-        )  # fmt: skip
+            id=f"executor-{number}",
+            kind=KIND,
+            description=f"{self.label(pool)} ({size}{lost})",
+            limit=pool.limit,
+            threads=workers,
+            idle=tuple(idle),
+            queued=None if pool.items is None else len(pool.items),
+            broken=pool.broken,
+            shutdown=pool.shutdown,
+        )
 
     def workers(self, pool: ThreadPool) -> Tuple[int, ...]:
         """The threads that take jobs from its queue."""
@@ -134,16 +140,20 @@ class Pools:
         if not depth:
             return None
         frame = frames[depth - 1]
-        return PythonFrame(frame.code.filename, frame.line, frame.code.name, frame.code.qualname,
-                           self._python.frames.module(frame))  # fmt: skip
+        return PythonFrame(
+            frame.code.filename, frame.line, frame.code.name, frame.code.qualname, self._python.frames.module(frame)
+        )
 
     def _queued(self, pool: ThreadPool, place: int, item: WorkItem, state: Optional[str]) -> FutureFacts:
         """Only a worker of its pool takes it; a pool that has all its workers starts no more."""
         label, workers = self.label(pool), self.workers(pool)
         full = (
-            pool.limit is not None and pool.threads is not None and len(pool.threads) >= pool.limit
-            and len(workers) == len(pool.threads) and all(thread in self._tid_of for thread in pool.threads)
-        )  # fmt: skip
+            pool.limit is not None
+            and pool.threads is not None
+            and len(pool.threads) >= pool.limit
+            and len(workers) == len(pool.threads)
+            and all(thread in self._tid_of for thread in pool.threads)
+        )
         because: Tuple[str, ...] = (
             f"its work item is number {place + 1} of {len(pool.items or ())} in the queue of {label}",
         )
@@ -153,10 +163,12 @@ class Pools:
                 f"{', '.join(map(self._name, workers))}",
             )
         return FutureFacts(
-            f"Future of {item.function or 'a job'}, queued in {label}", state,
+            f"Future of {item.function or 'a job'}, queued in {label}",
+            state,
             tuple(Waker("runner", "memory", tid=tid, name=f"worker of {label}") for tid in workers),
-            True if full else None, because,
-        )  # fmt: skip
+            True if full else None,
+            because,
+        )
 
     def _name(self, tid: int) -> str:
         return self._threads[tid].name or f"thread {tid}"

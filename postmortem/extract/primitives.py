@@ -62,9 +62,15 @@ class Primitives:
         self._joins: Dict[int, int] = {}  # thread → threading.Thread
         self._tid_of = {state.object: tid for tid, state in threads.items() if state.object}
         self._describe: Dict[str, Callable[[Draft, Resource], Resource]] = {
-            "condition": self._condition, "event": self._event, "semaphore": self._semaphore, "barrier": self._barrier,
-            "queue": self._queue, "future": self._future, "thread": self._thread, "import-lock": self._import_lock,
-        }  # fmt: skip
+            "condition": self._condition,
+            "event": self._event,
+            "semaphore": self._semaphore,
+            "barrier": self._barrier,
+            "queue": self._queue,
+            "future": self._future,
+            "thread": self._thread,
+            "import-lock": self._import_lock,
+        }
 
     # ------------------------------------------------------------------ waits
 
@@ -141,13 +147,23 @@ class Primitives:
         held = [w for w in blank.wakers if w.basis == "with-slot"]
         known = limit is not None and value is not None and len(held) == limit - value
         because = (
-            f"it has {limit} permits, and {len(held)} `with` statements of these threads hold the {limit - value} that are "
-            "out" if limit is not None and value is not None else "",
-        ) if known else ()  # fmt: skip
+            (
+                f"it has {limit} permits, and {len(held)} `with` statements of these threads hold the {limit - value} that are "
+                "out"
+                if limit is not None and value is not None
+                else "",
+            )
+            if known
+            else ()
+        )
         return changed(
-            blank, description=self._called(self._type(draft), draft) + state, value=value, limit=limit,
-            closed=True if known else None, because=because,
-        )  # fmt: skip
+            blank,
+            description=self._called(self._type(draft), draft) + state,
+            value=value,
+            limit=limit,
+            closed=True if known else None,
+            because=because,
+        )
 
     def _barrier(self, draft: Draft, blank: Resource) -> Resource:
         value, limit = self._integer(draft, "_count"), self._integer(draft, "_parties")
@@ -166,9 +182,11 @@ class Primitives:
         unfinished = self._integer(draft, "unfinished_tasks") if "join" in draft.functions else None
         undone = f", {_items(unfinished)} not done" if unfinished is not None else ""
         return changed(
-            blank, description=f"{self._called(self._type(draft), draft)} ({_filled(items, limit)}{undone})",
-            value=items, limit=limit,
-        )  # fmt: skip
+            blank,
+            description=f"{self._called(self._type(draft), draft)} ({_filled(items, limit)}{undone})",
+            value=items,
+            limit=limit,
+        )
 
     def _length(self, draft: Draft) -> Optional[int]:
         """Of a Queue's ``queue``, a deque or a list; of a _PySimpleQueue's ``_queue``."""
@@ -186,8 +204,9 @@ class Primitives:
         facts = self._pools.future(draft.address) if several is None else self._pools.several(several)
         name = self.name(draft.address, draft.users) if several is None and not facts.wakers else None
         what = facts.what.replace("Future", f"Future {name}", 1) if name else facts.what
-        return changed(blank, description=what, state=facts.state, wakers=facts.wakers, closed=facts.closed,
-                     because=facts.because)  # fmt: skip
+        return changed(
+            blank, description=what, state=facts.state, wakers=facts.wakers, closed=facts.closed, because=facts.because
+        )
 
     def _several(self, address: int) -> Optional[List[int]]:
         """The futures of a set, None when it is a future itself."""
@@ -213,9 +232,12 @@ class Primitives:
         module, owner, ident = self._import(draft)
         gone = ident is not None and owner is None and self._python.all_threads and not self._python.finalizing
         return changed(
-            blank, description=f"import of module {module or '?'}", owner_tid=owner,
-            owner_basis="recorded" if owner is not None else None, owner_gone=True if gone else None,
-        )  # fmt: skip
+            blank,
+            description=f"import of module {module or '?'}",
+            owner_tid=owner,
+            owner_basis="recorded" if owner is not None else None,
+            owner_gone=True if gone else None,
+        )
 
     def _import(self, draft: Draft) -> Tuple[Optional[str], Optional[int], Optional[int]]:
         """(name of the module, thread that imports it, its ident) of a _ModuleLock."""

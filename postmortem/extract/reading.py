@@ -46,8 +46,14 @@ def _replace_lost_threads(core: ElfCore, python: Optional[Python], gaps: List[Ga
     if listed and not lost:
         return
     found = f"{len(lost)} more are known from the interpreter" if lost else "so no stack can be shown"
-    gaps.append(Gap("core", core.path, f"it lists {listed or 'no'} threads, its notes are missing or cut off: {found}",
-                    "take a core that is not cut short (ulimit -c unlimited, room on the disk)"))  # fmt: skip
+    gaps.append(
+        Gap(
+            "core",
+            core.path,
+            f"it lists {listed or 'no'} threads, its notes are missing or cut off: {found}",
+            "take a core that is not cut short (ulimit -c unlimited, room on the disk)",
+        )
+    )
 
 
 def _python(core: ElfCore, gaps: List[Gap]) -> Optional[Python]:

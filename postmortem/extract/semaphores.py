@@ -198,9 +198,14 @@ class SemaphoreBook:
             owner = self._owners.get(handle)
             held = next((h for h in self._held.get(owner or 0, ()) if h.resource == self._ids.get(handle)), None)
             found[self.keys[handle]] = Claim(
-                locks[0].is_lock, state.value if state else None, sum(lock.taken for lock in locks),
-                owner, self._basis(handle), held.frame if held else None, self._lent.get(handle, ()),
-            )  # fmt: skip
+                locks[0].is_lock,
+                state.value if state else None,
+                sum(lock.taken for lock in locks),
+                owner,
+                self._basis(handle),
+                held.frame if held else None,
+                self._lent.get(handle, ()),
+            )
         return found
 
     def resources(self) -> Tuple[Resource, ...]:

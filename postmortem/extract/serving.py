@@ -24,9 +24,12 @@ _CONNECTION = "_handle"  # of Lib/multiprocessing/connection.py, _ConnectionBase
 
 
 def with_servers(
-    pid: int, resources: Sequence[Resource], threads: Sequence[Thread], frames: Mapping[int, Sequence[Frame]],
+    pid: int,
+    resources: Sequence[Resource],
+    threads: Sequence[Thread],
+    frames: Mapping[int, Sequence[Frame]],
     python: Optional[Python],
-) -> Tuple[Resource, ...]:  # fmt: skip
+) -> Tuple[Resource, ...]:
     """``resources`` in which threads stand for the process itself where there are several. ``frames``: by tid."""
     asked = [r for r in resources if r.kind in ("pipe", "socket") and r.waiters and any(w.pid == pid for w in r.wakers)]
     if not asked or len(threads) < 2:

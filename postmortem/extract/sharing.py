@@ -87,8 +87,9 @@ def _sharers(
 def _with_holders(process: Process, known: Mapping[str, Sharers]) -> Process:
     if not any(r.kind == KIND and r.key for r in process.resources):
         return process
-    resources = tuple(_completed(process.pid, r, known[r.key]) if r.kind == KIND and r.key else r
-                      for r in process.resources)  # fmt: skip
+    resources = tuple(
+        _completed(process.pid, r, known[r.key]) if r.kind == KIND and r.key else r for r in process.resources
+    )
     return changed(process, resources=resources)
 
 

@@ -39,8 +39,14 @@ def signal_handlers(
         return None
     found = handlers(python)
     if found is None:
-        gaps.append(Gap("cpython", "signal handlers", "the interpreter's table of them was not found",
-                        "take a core with every page (--core sparse)"))  # fmt: skip
+        gaps.append(
+            Gap(
+                "cpython",
+                "signal handlers",
+                "the interpreter's table of them was not found",
+                "take a core with every page (--core sparse)",
+            )
+        )
         return None
     beside = sorted(set(catches or ()) - {handler.signal for handler in found})
     if beside:  # set by C code with sigaction(2): what that does is anybody's guess

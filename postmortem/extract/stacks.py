@@ -67,12 +67,15 @@ class Stacks:
     def _make(self, frame: PyFrame) -> PythonFrame:
         python, code, place = self._python, frame.code, frame.code.location(frame.lasti)
         return PythonFrame(
-            code.filename, place.line if place else None, code.name, code.qualname,
+            code.filename,
+            place.line if place else None,
+            code.name,
+            code.qualname,
             python.frames.module(frame) if python else None,
             end_line=place.end_line if place else None,
             column=place.column if place else None,
             end_column=place.end_column if place else None,
-        )  # fmt: skip
+        )
 
     def depth(self, tid: int, depth: int) -> int:
         """Where in Thread.python a frame stands that was number ``depth`` of those read; of one that is left out, the

@@ -109,6 +109,12 @@ def _nested(states: List[ThreadState]) -> ThreadState:
     for state in running[1:]:
         chain = joined(state.chain or Chain([], None, 0), chain)
     return replace(
-        inner, ident=running[0].ident, chain=chain, frames=chain.frames, cut=chain.cut,
-        name=named.name, daemon=named.daemon, object=named.object,
-    )  # fmt: skip
+        inner,
+        ident=running[0].ident,
+        chain=chain,
+        frames=chain.frames,
+        cut=chain.cut,
+        name=named.name,
+        daemon=named.daemon,
+        object=named.object,
+    )

@@ -93,10 +93,18 @@ class TaskBook:
         wait = self.awaits.wait(state.address)
         on = wait.resource if wait is not None and wait.kind == "descriptor" else None
         return Task(
-            ids[state.address], state.name, state.state, names.get(state.loop or 0),
-            tuple(self._owner.frame(frame) for frame in state.frames), state.awaiting, on, wait,
-            self.awaits.holds(state.address), state.ready, self._moved(state),
-        )  # fmt: skip
+            ids[state.address],
+            state.name,
+            state.state,
+            names.get(state.loop or 0),
+            tuple(self._owner.frame(frame) for frame in state.frames),
+            state.awaiting,
+            on,
+            wait,
+            self.awaits.holds(state.address),
+            state.ready,
+            self._moved(state),
+        )
 
     def _moved(self, state: TaskState) -> Optional[bool]:
         before = self._owner.probe("waits")
@@ -134,9 +142,13 @@ class TaskBook:
         return self._runners.get(future)
 
     def _find_runners(
-        self, asyncio: Asyncio, states: Sequence[TaskState], loops: Sequence[LoopState], ids: Dict[int, str],
+        self,
+        asyncio: Asyncio,
+        states: Sequence[TaskState],
+        loops: Sequence[LoopState],
+        ids: Dict[int, str],
         tids: Dict[int, Optional[int]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Lib/asyncio/tasks.py, run_coroutine_threadsafe; futures.py, _chain_future: 3.8-3.15."""
         futures = asyncio.futures
         for state in states:
@@ -156,10 +168,12 @@ class TaskBook:
                 target = asyncio.functions.closure(handle.callback).get("future")
                 if target is not None and futures.kind(target) == CONCURRENT:
                     self._runners[target] = FutureFacts(
-                        "Future of a coroutine that its event loop has not begun", "pending",
-                        (Waker("runner", "memory", tid=tid),), True,
+                        "Future of a coroutine that its event loop has not begun",
+                        "pending",
+                        (Waker("runner", "memory", tid=tid),),
+                        True,
                         ("the callback that would begin the coroutine stands in the ready queue of the event loop",),
-                    )  # fmt: skip
+                    )
 
     def _of_portal(self, state: TaskState) -> Optional[int]:
         """The future that a task of an anyio portal finishes for another thread (anyio/from_thread.py, BlockingPortal:
@@ -176,9 +190,12 @@ def _coroutine_future(state: TaskState, waker: Waker) -> FutureFacts:
     frame = state.frames[-1] if state.frames else None
     what = f"coroutine {frame.code.qualname or frame.code.name}" if frame is not None else "a coroutine"
     return FutureFacts(
-        f"Future of {what}, run by {waker.name}", "pending", (waker,), True,
+        f"Future of {what}, run by {waker.name}",
+        "pending",
+        (waker,),
+        True,
         (f"{waker.name} runs the coroutine whose outcome the future is to have",),
-    )  # fmt: skip
+    )
 
 
 def _by_name(task: TaskState) -> Tuple[str, int, str]:

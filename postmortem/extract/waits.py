@@ -276,8 +276,14 @@ def _descriptor_wait(name: str, fd: int, descriptors: Optional[Descriptors], fra
         kind: WaitKind = _KINDS.get(what.kind, "other")
         peer = f" {what.local or ''} → {what.remote}" if what.remote else f" {what.local}" if what.local else ""
         limit = _socket_timeout(name, what) if kind == "socket" else 0.0
-        return Wait(kind, name, fd=fd, timeout_s=limit or None, endless=None if limit is None else not limit,
-                    detail=f"{name} on {what.kind}{peer} (descriptor {fd})")  # fmt: skip
+        return Wait(
+            kind,
+            name,
+            fd=fd,
+            timeout_s=limit or None,
+            endless=None if limit is None else not limit,
+            detail=f"{name} on {what.kind}{peer} (descriptor {fd})",
+        )
     kind = "socket" if name in _SOCKET_CALLS else _kind_by_frames(frames)
     endless = None if kind == "socket" else True  # which SO_RCVTIMEO limits
     return Wait(kind, name, fd=fd, endless=endless, detail=f"{name} on descriptor {fd}")

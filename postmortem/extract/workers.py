@@ -127,9 +127,14 @@ class WorkerBook:
         wakers = [Waker("runner", "memory", tid=tid, name=f"manager of {known.description}") for tid in known.threads]
         wakers += [Waker("reach", "memory", tid=tid, name="feeder thread of a queue") for tid in feeders]
         return FutureFacts(
-            f"Future of {function or 'a job'}, with {known.description}", "pending", tuple(wakers), True,
-            (f"it is one of {jobs} that the manager thread of {known.description} finishes when a worker has answered",),
-        )  # fmt: skip
+            f"Future of {function or 'a job'}, with {known.description}",
+            "pending",
+            tuple(wakers),
+            True,
+            (
+                f"it is one of {jobs} that the manager thread of {known.description} finishes when a worker has answered",
+            ),
+        )
 
     def pools(self) -> Tuple[Pool, ...]:
         return tuple(self._pool(number, pool) for number, pool in enumerate(self._pools(), 1))
@@ -160,9 +165,13 @@ class WorkerBook:
         left = f", {draft.awaited.left} parts of it missing" if draft.awaited.left else ""
         job = f" of job {draft.awaited.job}" if draft.awaited.job is not None else ""
         return Resource(
-            id=draft.ident, kind=KIND, description=f"the result{job} of {pool.description}{left}",
-            waiters=tuple(draft.waiters), state="pending", part_of=pool.id,
-        )  # fmt: skip
+            id=draft.ident,
+            kind=KIND,
+            description=f"the result{job} of {pool.description}{left}",
+            waiters=tuple(draft.waiters),
+            state="pending",
+            part_of=pool.id,
+        )
 
 
 def _beyond_first(pool: ProcessPool) -> Optional[int]:
@@ -238,9 +247,11 @@ def _resting(worker: Process) -> Optional[Thread]:
     depth = next((i for i, f in enumerate(frames) if _in_loop(f)), 0)
     above = frames[depth - 1] if depth else None
     # a pool may have queues of a class of its own, whose `get` is a library's: joblib's, for instance
-    rests = above is not None and above.function == "get" and (
-        above.file.endswith(_QUEUES) or (main.wait.kind in _TAKES and not is_program(above.file))
-    )  # fmt: skip
+    rests = (
+        above is not None
+        and above.function == "get"
+        and (above.file.endswith(_QUEUES) or (main.wait.kind in _TAKES and not is_program(above.file)))
+    )
     return main if rests else None
 
 
@@ -263,8 +274,12 @@ def _proof(process: Process, pool: Pool, by_pid: Mapping[int, Process]) -> Tuple
 
     A read that blocks says that its pipe is empty, and ``_handle_tasks`` waits only while its queue is.
     """
-    threads = {t.python[i].function: t for t in process.threads for i in range(len(t.python))
-               if t.tid in pool.threads and t.python[i].file.endswith(_POOL_FILES)}  # fmt: skip
+    threads = {
+        t.python[i].function: t
+        for t in process.threads
+        for i in range(len(t.python))
+        if t.tid in pool.threads and t.python[i].file.endswith(_POOL_FILES)
+    }
     tasks, results = threads.get("_handle_tasks"), threads.get("_handle_results")
     if pool.kind != POOL or tasks is None or results is None or not pool.processes:
         return ()

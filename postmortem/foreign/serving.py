@@ -27,7 +27,6 @@ _LIBC = ctypes.CDLL(None, use_errno=True)  # loaded before any fork: the loader'
 Serve = Callable[[Any], Tuple[Any, Iterable[bytes], Optional[int]]]
 
 
-
 def be_the_child(
     own: socket.socket,
     others: List[socket.socket],

@@ -46,7 +46,9 @@ _DESCRIPTOR, _JOINABLE = 0x900, (1, 2)
 _TID = 720
 
 #: What a thread waits for in native code. parked: in the interpreter's parking lot (Python/parking_lot.c), for the address.
-NativeKind = Literal["mutex", "rwlock", "condition", "semaphore", "barrier", "once", "guard", "stream", "thread", "parked"]
+NativeKind = Literal[
+    "mutex", "rwlock", "condition", "semaphore", "barrier", "once", "guard", "stream", "thread", "parked"
+]
 #: Functions that wait → what for. A compiler may have added a suffix (.constprop.0), glibc a prefix.
 _WAITERS: Tuple[Tuple[NativeKind, re.Pattern[str]], ...] = (
     ("condition", re.compile(r"_*pthread_cond_(timed|clock)?wait(64)?\b|_*cnd_(timed)?wait\b")),
@@ -195,9 +197,12 @@ class _Mutex(NamedTuple):
             return bool(call.expected & WAITERS) and self.lock & TID_MASK == call.expected & TID_MASK
         alone = not (self.previous or self.following or self.spins or self.elision)
         counted = self.recursive == bool(self.depth) and bool(self.owner) == bool(self.users)
-        return (call.expected, self.lock) == (_CONTENDED, _CONTENDED) and alone and counted and (
-            bool(self.kind & _SHARED) != call.private
-        )  # fmt: skip
+        return (
+            (call.expected, self.lock) == (_CONTENDED, _CONTENDED)
+            and alone
+            and counted
+            and (bool(self.kind & _SHARED) != call.private)
+        )
 
 
 def _mutex(memory: Memory, call: FutexCall, threads: Threads, named: Optional[str]) -> Optional[NativeWait]:

@@ -51,7 +51,7 @@ def program_files(path: str, auxv: Mapping[int, int]) -> List[MappedFile]:
         elf = Elf(path)
     except (OSError, NotElf, ValueError):
         return []
-    _kind, _machine, entry, phoff, phnum, _s, _n, _x = parse_header(elf.data[:EHDR.size])
+    _kind, _machine, entry, phoff, phnum, _s, _n, _x = parse_header(elf.data[: EHDR.size])
     bias = auxv.get(AT_PHDR, 0) - elf.first_vaddr - phoff
     same = phnum == auxv.get(AT_PHNUM) and bias + entry == auxv.get(AT_ENTRY)
     elf.close()

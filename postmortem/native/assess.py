@@ -49,7 +49,9 @@ class Ending:
         return _AGAIN if self.late else _OTHER_GDB
 
 
-def assess(found: Transcript, core: CoreFile, exe: Optional[Path], sysroot: Optional[Path], ending: Ending) -> NativeStacks:
+def assess(
+    found: Transcript, core: CoreFile, exe: Optional[Path], sysroot: Optional[Path], ending: Ending
+) -> NativeStacks:
     """Raises ToolFailed when there is not one thread."""
     if not found.stacks:
         raise _failure(found, core.path, ending)
@@ -106,8 +108,9 @@ def _wrong_executable(core: Optional[ElfCore], exe: Optional[Path], found: Trans
     if exe is None:
         if all(_sure(frames) == len(found.stacks[tid]) for tid, frames in stacks.items()):
             return None  # newer gdbs may find the program by themselves
-        return Gap("gdb", "native stacks", "the main program is not known, and gdb finds few frames without it",
-                   "pass --exe")  # fmt: skip
+        return Gap(
+            "gdb", "native stacks", "the main program is not known, and gdb finds few frames without it", "pass --exe"
+        )
     return check_executable(core, exe) if core is not None else None
 
 
@@ -117,14 +120,18 @@ def _failure(found: Transcript, core: Path, ending: Ending) -> ToolFailed:
     if found.version is None and "python" in ending.said.lower() and "not supported" in ending.said.lower():
         return ToolFailed("this gdb was built without Python, which native stacks need", REMEDY)
     if found.version is None and "libpython" in ending.said:
-        return ToolFailed(f"{ending.sentence()}, so there are no native stacks",
-                          "install the shared libpython of the Python that postmortem runs on "
-                          "(Debian: apt install libpython3-dev), or another gdb")  # fmt: skip
+        return ToolFailed(
+            f"{ending.sentence()}, so there are no native stacks",
+            "install the shared libpython of the Python that postmortem runs on "
+            "(Debian: apt install libpython3-dev), or another gdb",
+        )
     if found.stopped:
         return ToolFailed(f"no native stack of {core}: gdb stopped: {found.stopped}", _AGAIN)
     if found.version is not None and not found.announced:
-        return ToolFailed(f"gdb {found.version} finds no thread in {core}{_quoted(ending.said)}",
-                          "check that the file is a whole core of this kind of machine")  # fmt: skip
+        return ToolFailed(
+            f"gdb {found.version} finds no thread in {core}{_quoted(ending.said)}",
+            "check that the file is a whole core of this kind of machine",
+        )
     return ToolFailed(f"no native stack of {core}: {ending.sentence()}", _OTHER_GDB)
 
 

@@ -56,7 +56,9 @@ def interact(opened: Opened, more: Sequence[str], variables: Dict[str, str]) -> 
     """
     gdb = find_gdb(opened.machine)
     if gdb is None:
-        missing = "gdb is not there" if find_gdb() is None else f"the gdb that is there reads no cores of {opened.machine}"
+        missing = (
+            "gdb is not there" if find_gdb() is None else f"the gdb that is there reads no cores of {opened.machine}"
+        )
         raise ToolMissing(f"{missing}, and `postmortem debug` is nothing without it", remedy(opened.machine))
     with _signals():
         try:

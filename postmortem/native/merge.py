@@ -91,7 +91,10 @@ def _without_loops(python: Sequence[PythonCall], native: Sequence[NativeFrame]) 
     """No loop has a name here: the Python frames follow the first stretch of frames inside the interpreter, which
     is what they called; without any such frame they are older than all."""
     if len(native) >= DEEPEST:
-        return (*native, *(frame for frame, _entry in python))  # C that calls itself: the loop is beyond what was unwound
+        return (
+            *native,
+            *(frame for frame, _entry in python),
+        )  # C that calls itself: the loop is beyond what was unwound
     inside = [frame.module is not None and PYTHON_MODULE.search(frame.module) is not None for frame in native]
     at = len(native)
     if True in inside:

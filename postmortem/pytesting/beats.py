@@ -22,9 +22,7 @@ class Beats:
     """The plugin. ``limit_of(item)`` is asked when it may be another one than before. ``struck()`` is told when a phase is over
     that took too long; its report is made after that."""
 
-    def __init__(
-        self, shared: page.Page, limit_of: Callable[[Any], Limit], struck: Callable[[], None]
-    ) -> None:
+    def __init__(self, shared: page.Page, limit_of: Callable[[Any], Limit], struck: Callable[[], None]) -> None:
         now = time.monotonic  # kept here: what freezes a test's time replaces names in modules
         self._replaced = pytest.CallInfo.__dict__["from_call"]
         from_call = self._replaced.__func__

@@ -57,10 +57,15 @@ def rescue(journal: int, path: Path, found: Answer) -> str:
     header, cases = _read(journal)
     cases.append(case(found))
     began, since = header.get("began", 0.0), header.get("since", time.monotonic())
-    suite = ElementTree.Element("testsuite", {
-        "name": header.get("name", "pytest"), "time": f"{time.monotonic() - since:.3f}",
-        "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(began)), "hostname": os.uname().nodename,
-    })  # fmt: skip
+    suite = ElementTree.Element(
+        "testsuite",
+        {
+            "name": header.get("name", "pytest"),
+            "time": f"{time.monotonic() - since:.3f}",
+            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(began)),
+            "hostname": os.uname().nodename,
+        },
+    )
     suite.extend(cases)
     whole = ElementTree.Element("testsuites")
     whole.append(suite)

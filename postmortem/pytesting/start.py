@@ -45,7 +45,9 @@ class Watchdog:
         finally:
             os.close(descriptor)
         if not self._pid:
-            raise pytest.UsageError("postmortem's watchdog did not start: see above; --postmortem-timeout 0 does without")
+            raise pytest.UsageError(
+                "postmortem's watchdog did not start: see above; --postmortem-timeout 0 does without"
+            )
         #: It is no child of ours: should it end before us, its id may be another's.
         self._began = signalling.begun(self._pid)
         _let_it_trace(self._pid)

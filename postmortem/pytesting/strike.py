@@ -70,7 +70,15 @@ def find_out(told: Dict[str, Any], nodeid: str, phase: page.Phase) -> Answer:
         return Answer(nodeid, phase.kind, phase.limit, "", there, message, text, told["run"], told["worker"])
     message = answer.message(phase.kind, phase.limit, report, str(place))
     return Answer(
-        nodeid, phase.kind, phase.limit, report.get("verdict") or "", str(place), message, text, told["run"], told["worker"]
+        nodeid,
+        phase.kind,
+        phase.limit,
+        report.get("verdict") or "",
+        str(place),
+        message,
+        text,
+        told["run"],
+        told["worker"],
     )
 
 
@@ -104,7 +112,10 @@ def _examine(told: Dict[str, Any], place: Path, limit: float) -> str:
     arguments = [str(told["pid"]), str(place), repr(limit)]
     words = programs.python("postmortem.pytesting.examine", arguments, flags=("-W", "ignore"), paths=told["paths"])
     with tempfile.TemporaryFile() as said:
-        actions: List[Tuple[Any, ...]] = [(os.POSIX_SPAWN_DUP2, said.fileno(), 1), (os.POSIX_SPAWN_DUP2, said.fileno(), 2)]
+        actions: List[Tuple[Any, ...]] = [
+            (os.POSIX_SPAWN_DUP2, said.fileno(), 1),
+            (os.POSIX_SPAWN_DUP2, said.fileno(), 2),
+        ]
         pid = programs.spawn("python", words, file_actions=actions, setpgroup=0)
         until = time.monotonic() + _EXAMINATION_S
         while os.waitpid(pid, os.WNOHANG) == (0, 0):

@@ -71,7 +71,9 @@ FORMATS: Dict[str, Format] = {
     "sarif": Format("sarif", ".sarif", *_plain(".sarif"), also=(".sarif.json",), kept=False),
     "junit": Format("junit", ".xml", *_plain(".junit", runners.defused), kept=False),
     "speedscope": Format("speedscope", ".speedscope.json", *_plain(".speedscope"), kept=False),
-    "collapsed": Format("collapsed", ".collapsed", *_plain(".collapsed", runners.defused), also=(".folded",), kept=False),
+    "collapsed": Format(
+        "collapsed", ".collapsed", *_plain(".collapsed", runners.defused), also=(".folded",), kept=False
+    ),
     "github": Format("github", "", *_plain(".github", runners.inside), kept=False),
 }
 

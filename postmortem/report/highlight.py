@@ -23,7 +23,9 @@ def source_lines(evidence: Evidence, file: str, line: Optional[int], known: Opti
         return []
     around = range(line - _CONTEXT, line + _CONTEXT + 1)
     texts = {**held, line: middle}
-    return [(number, texts[number]) for number in around if number in texts and (number == line or texts[number].strip())]
+    return [
+        (number, texts[number]) for number in around if number in texts and (number == line or texts[number].strip())
+    ]
 
 
 def of_culprit(evidence: Evidence, culprit: Culprit) -> Tuple[List[Tuple[int, str]], Span]:

@@ -131,7 +131,9 @@ def _leading(evidence: Evidence, finding: Finding) -> Iterator[_Part]:
     yield _Part("What to do", [prose(finding.remedy)])
     yield _Part("Why", [prose(finding.explanation), *_causes(finding)])
     facts = [f"- {prose(fact)}" for fact in finding.evidence[:_FACTS]]
-    see = [f"- See <{link}>" if _is_plain_link(link) else f"- See {prose(link)}" for link in finding.references[:_FACTS]]
+    see = [
+        f"- See <{link}>" if _is_plain_link(link) else f"- See {prose(link)}" for link in finding.references[:_FACTS]
+    ]
     yield _Part("Evidence", ["\n".join([*_more(facts, len(finding.evidence)), *see]) or "None."])
     victims = sufferers(finding)
     if victims:

@@ -50,9 +50,7 @@ def _done(evidence: Evidence, culprit: Culprit) -> Iterator[Tuple[str, str]]:
         yield "waits here for {}", wanted.description
 
 
-def _agent(
-    process: Process, culprit: Culprit
-) -> Tuple[Tuple[HeldLock, ...], Tuple[PythonFrame, ...], Optional[str]]:
+def _agent(process: Process, culprit: Culprit) -> Tuple[Tuple[HeldLock, ...], Tuple[PythonFrame, ...], Optional[str]]:
     """What the task, or else the thread, of a culprit holds, where it stands, and what it waits for."""
     for task in process.tasks if culprit.task is not None else ():
         if culprit.task in (task.name, task.id):

@@ -176,11 +176,12 @@ class _Results:
 
     def _related(self, finding: Finding, places: Sequence[Sequence[Culprit]]) -> List[Json]:
         related = [
-            {**self._culprit(members[0]), "message": _message(self._as_well(members))}
-            for members in places[1:_PLACES]
+            {**self._culprit(members[0]), "message": _message(self._as_well(members))} for members in places[1:_PLACES]
         ]
         for victim in sufferers(finding)[: _PLACES - len(related)]:
-            label = self._label(victim.pid, victim.tid) if victim.tid is not None else wording.unnamed(None, victim.task)
+            label = (
+                self._label(victim.pid, victim.tid) if victim.tid is not None else wording.unnamed(None, victim.task)
+            )
             message = _message(f"suffers from it: {label} of process {victim.pid}")
             related.append(
                 {**self._location(victim.pid, victim.file, victim.line, victim.function), "message": message}
@@ -213,9 +214,7 @@ class _Results:
             location["physicalLocation"]["region"] = found
         return location
 
-    def _location(
-        self, pid: Optional[int], file: Optional[str], line: Optional[int], function: Optional[str]
-    ) -> Json:
+    def _location(self, pid: Optional[int], file: Optional[str], line: Optional[int], function: Optional[str]) -> Json:
         location: Json = {}
         if file is not None and paths.is_file(file):
             physical: Json = {"artifactLocation": self._artifact(pid, file)}

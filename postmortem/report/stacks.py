@@ -85,9 +85,14 @@ def _threads(page: Page, evidence: Evidence, process: Process, diagnosis: Diagno
     fold = bool(diagnosis.findings)
     stuck = graph_of(evidence).stuck
     folded = [
-        g for g in groups if fold and g.idle and not g.cited and not g.first.is_main
+        g
+        for g in groups
+        if fold
+        and g.idle
+        and not g.cited
+        and not g.first.is_main
         and not any(stuck(Agent(process.pid, t.tid)) for t in g.threads)
-    ]  # fmt: skip
+    ]
     shown = [g for g in groups if g not in folded]
     for group in shown[:_GROUPS]:
         _group(page, evidence, process, group, term)

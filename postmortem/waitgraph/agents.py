@@ -77,7 +77,9 @@ class Places:
         task, thread, process = self.task(agent), self.thread(agent), self.process(agent)
         if agent.task is not None:
             called = task.name or task.id if task is not None else agent.task
-            return called if called.lower().startswith("task") else f"task {called}"  # asyncio's own are Task-1, Task-2, …
+            return (
+                called if called.lower().startswith("task") else f"task {called}"
+            )  # asyncio's own are Task-1, Task-2, …
         if agent.tid is not None:
             return thread_label(thread) if thread is not None else f"thread {agent.tid}"
         name = program(process) if process is not None else None

@@ -17,7 +17,9 @@ IN_PROCESS: FrozenSet[ResourceKind] = frozenset((
 #: The same for waits of which no resource is known: a private futex has its waker in the same process.
 _IN_PROCESS_WAITS: FrozenSet[WaitKind] = frozenset(("lock", "rlock", "condition", "futex", "mutex", "gil"))
 #: What is held by one, and given back by nobody else.
-_HELD: FrozenSet[ResourceKind] = frozenset(("lock", "rlock", "import-lock", "async-lock", "mutex", "rwlock", "gil", "file-lock"))
+_HELD: FrozenSet[ResourceKind] = frozenset(
+    ("lock", "rlock", "import-lock", "async-lock", "mutex", "rwlock", "gil", "file-lock")
+)
 #: Roles of those who could signal it, and need not.
 _REACHES = ("reach", "callback")
 #: Up to so many wakers a waiter is left out of its own; of more all waiters share one tuple, in which it does no harm: whoever
@@ -136,8 +138,15 @@ def _loop_edge(place: Place, agent: Agent, wait: Wait) -> Edge:
         outside.append(f"{loop.ready} callbacks that are ready")
     if loop.signals:
         outside.append("a signal that it handles")
-    return Edge(agent, "runs", "an event loop with nothing to do", "event-loop", wakers=ends or (), everyone=True,
-                outside=tuple(outside))  # fmt: skip
+    return Edge(
+        agent,
+        "runs",
+        "an event loop with nothing to do",
+        "event-loop",
+        wakers=ends or (),
+        everyone=True,
+        outside=tuple(outside),
+    )
 
 
 def _watched_ends(place: Place, loop: Loop) -> Optional[Tuple[Agent, ...]]:
@@ -165,8 +174,16 @@ def _child_edge(places: Places, place: Place, agent: Agent, wait: Wait) -> Edge:
         child = Agent(wait.pid)
         known = wait.pid in places.by_pid
         outside = () if known else (f"process {wait.pid}, which was not captured",)
-        return Edge(agent, "waits for", places.label(child), "process", None, (child,) if known else (), outside=outside,
-                    endless=wait.endless)  # fmt: skip
+        return Edge(
+            agent,
+            "waits for",
+            places.label(child),
+            "process",
+            None,
+            (child,) if known else (),
+            outside=outside,
+            endless=wait.endless,
+        )
     children = tuple(Agent(pid) for pid in places.children.get(place.pid, ()))
     outside = () if children else ("a child that was not captured",)
     what = "any of its children" if len(children) != 1 else places.label(children[0])
@@ -256,11 +273,29 @@ def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Opti
     owner = _owner(place, resource)
     basis = resource.owner_basis or "recorded"
     if owner is not None:
-        return Edge(agent, verb, resource.description, resource.kind, resource.id, (owner,), basis=basis, endless=endless,
-                    because=resource.because)  # fmt: skip
+        return Edge(
+            agent,
+            verb,
+            resource.description,
+            resource.kind,
+            resource.id,
+            (owner,),
+            basis=basis,
+            endless=endless,
+            because=resource.because,
+        )
     if resource.owner_gone:
-        return Edge(agent, verb, resource.description, resource.kind, resource.id, basis=basis, endless=endless, gone=True,
-                    because=resource.because)  # fmt: skip
+        return Edge(
+            agent,
+            verb,
+            resource.description,
+            resource.kind,
+            resource.id,
+            basis=basis,
+            endless=endless,
+            gone=True,
+            because=resource.because,
+        )
     known = _wakers(place, resource)
     wakers = known.agents
     if resource.kind not in _HELD and len(wakers) <= _FEW and agent in wakers:
@@ -269,10 +304,19 @@ def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Opti
     everyone = inside and (resource.closed is not True or known.others)
     outside = () if inside or resource.closed is True else (resource.description,)
     return Edge(
-        agent, verb, resource.description, resource.kind, resource.id, wakers, everyone=everyone, outside=outside,
-        basis="inferred" if known.guessed else "memory", endless=endless, because=resource.because,
+        agent,
+        verb,
+        resource.description,
+        resource.kind,
+        resource.id,
+        wakers,
+        everyone=everyone,
+        outside=outside,
+        basis="inferred" if known.guessed else "memory",
+        endless=endless,
+        because=resource.because,
         signals=inside and resource.kind not in _HELD and known.reach,
-    )  # fmt: skip
+    )
 
 
 class _Wakers(NamedTuple):

@@ -43,9 +43,15 @@ def capture(words: List[str], **settings: object) -> subprocess.CompletedProcess
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with tempfile.TemporaryFile() as said:
         done: subprocess.CompletedProcess[bytes] = subprocess.run(
-            [sys.executable, "-m", "postmortem", "capture", "--observe", "0.1", *words], check=False, stdout=said,
-            stderr=said, stdin=subprocess.DEVNULL, timeout=DEADLINE_S, env=environment, **settings,  # type: ignore[call-overload]
-        )  # fmt: skip
+            [sys.executable, "-m", "postmortem", "capture", "--observe", "0.1", *words],
+            check=False,
+            stdout=said,
+            stderr=said,
+            stdin=subprocess.DEVNULL,
+            timeout=DEADLINE_S,
+            env=environment,
+            **settings,  # type: ignore[call-overload]
+        )
         said.seek(0)
         done.stdout, done.stderr = b"", said.read()
         return done
@@ -67,7 +73,9 @@ def libraries(count: int, folder: Path) -> List[str]:
         bundle = folder / f"bundle-{number}"
         with _vandal(originals, copies):
             mode = ("auto", "python")[number % 2]  # the second reads the libraries before anything is stopped as well
-            done = capture(["-t", "0.4", "--core", mode, "-o", str(bundle), "--", PYTHON, str(program), *map(str, copies)])
+            done = capture(
+                ["-t", "0.4", "--core", mode, "-o", str(bundle), "--", PYTHON, str(program), *map(str, copies)]
+            )
         wrong += [f"{number}: {each}" for each in _wrong_with(done, bundle, str(program))]
         shutil.rmtree(bundle, ignore_errors=True)
         _say(number, count, wrong)

@@ -101,9 +101,13 @@ def running(place: Place, program: str, *words: str, python: Sequence[str] = (PY
     app.write_text(program)
     os.chown(app, OTHER, OTHER)
     with subprocess.Popen(
-        [*python, str(app), *words], stdout=subprocess.PIPE, cwd=place.theirs, text=True, start_new_session=True,
+        [*python, str(app), *words],
+        stdout=subprocess.PIPE,
+        cwd=place.theirs,
+        text=True,
+        start_new_session=True,
         **(ids or AS_OTHER),
-    ) as process:  # fmt: skip
+    ) as process:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()

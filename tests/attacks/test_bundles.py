@@ -223,9 +223,12 @@ def test_terminated_while_an_archive_is_read_leaves_nothing(tmp_path: Path) -> N
                 member.write(bytes(1 << 20))
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         process = subprocess.Popen(
-            [sys.executable, "-m", "postmortem", "analyze", str(archive)], cwd=ROOT,
-            env=environment(TMPDIR=str(scratch)), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+            [sys.executable, "-m", "postmortem", "analyze", str(archive)],
+            cwd=ROOT,
+            env=environment(TMPDIR=str(scratch)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         wait_until(lambda: any(scratch.rglob(".1.core.part")), "it is being unpacked")
         process.send_signal(number)
         process.communicate(timeout=60)
@@ -245,9 +248,15 @@ def recorded(folder: Path) -> Path:
 
 def analyze(bundle: Path, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "postmortem", "analyze", "-f", "json", str(bundle), *words], cwd=ROOT,
-        env=environment(**changes), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "postmortem", "analyze", "-f", "json", str(bundle), *words],
+        cwd=ROOT,
+        env=environment(**changes),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 # ---------------------------------------------------------------------- children that do not come back

@@ -10,7 +10,9 @@ from . import campaign
 
 pytestmark = [
     pytest.mark.live,
-    pytest.mark.skipif(os.geteuid() != 0 or not os.access(campaign.PYTHON, os.X_OK), reason="needs root and a system's Python"),
+    pytest.mark.skipif(
+        os.geteuid() != 0 or not os.access(campaign.PYTHON, os.X_OK), reason="needs root and a system's Python"
+    ),
 ]
 
 

@@ -42,9 +42,16 @@ def bundle(place: Place) -> Path:
 def run(*words: str, cwd: Optional[Path] = None, **changes: str) -> subprocess.CompletedProcess[str]:
     """The command line, within bounds."""
     return subprocess.run(
-        [sys.executable, "-m", "postmortem", *words], env=environment(**changes), stdin=subprocess.DEVNULL, cwd=cwd or ROOT,
-        capture_output=True, text=True, errors="surrogateescape", timeout=BOUND_S, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "postmortem", *words],
+        env=environment(**changes),
+        stdin=subprocess.DEVNULL,
+        cwd=cwd or ROOT,
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        timeout=BOUND_S,
+        check=False,
+    )
 
 
 def every_command(target: Path, into: Path, statuses: Any = (0, 1), **changes: str) -> None:
@@ -62,8 +69,15 @@ def every_command(target: Path, into: Path, statuses: Any = (0, 1), **changes: s
 
 # ---------------------------------------------------------------------- what lies in a bundle
 
-MEMBERS = ["evidence.json", "manifest.json", f"raw/proc/{PID}/process.json", f"raw/pyspy/{PID}.chrometrace.json",
-           f"raw/cores/{PID}.core", f"raw/exe/{PID}", "raw/roots/1{base}/theirs/app.py"]  # fmt: skip
+MEMBERS = [
+    "evidence.json",
+    "manifest.json",
+    f"raw/proc/{PID}/process.json",
+    f"raw/pyspy/{PID}.chrometrace.json",
+    f"raw/cores/{PID}.core",
+    f"raw/exe/{PID}",
+    "raw/roots/1{base}/theirs/app.py",
+]
 
 
 def _hard(path: Path, hidden: Path) -> None:
@@ -155,14 +169,23 @@ def test_manifests_that_name_what_is_not_theirs(place: Place, bundle: Path, mani
     every_command(bundle, place.base)
 
 
-@pytest.mark.parametrize("facts", [
-    {"root": "{ours}", "kept_root": "../../ours"}, {"kept_root": "{ours}"}, {"root": 7, "kept_root": ["/"]},
-    {"cwd": "{ours}", "exe": "{hidden}", "argv": ["python", "{hidden}"]}, {"ns_pids": [1 << 80], "uid": -1, "gid": 1 << 70},
-], ids=["up", "absolute", "types", "here", "numbers"])  # fmt: skip
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"root": "{ours}", "kept_root": "../../ours"},
+        {"kept_root": "{ours}"},
+        {"root": 7, "kept_root": ["/"]},
+        {"cwd": "{ours}", "exe": "{hidden}", "argv": ["python", "{hidden}"]},
+        {"ns_pids": [1 << 80], "uid": -1, "gid": 1 << 70},
+    ],
+    ids=["up", "absolute", "types", "here", "numbers"],
+)
 def test_facts_that_name_roots_directory(place: Place, facts: Dict[str, Any]) -> None:
     """A process.json that says that its files are in root's directory, and it root's process: they are not shown."""
     text = json.dumps(facts).replace("{ours}", str(place.ours)).replace("{hidden}", str(place.hidden))
-    hostile = write_bundle(place.theirs / "bundle", "secret.py", **{"cwd": str(place.ours), "uid": 0, **json.loads(text)})
+    hostile = write_bundle(
+        place.theirs / "bundle", "secret.py", **{"cwd": str(place.ours), "uid": 0, **json.loads(text)}
+    )
     give(hostile)
     every_command(hostile, place.base)
 
@@ -185,9 +208,19 @@ def test_directories_of_a_bundle_that_are_links(place: Place) -> None:
 MANIFEST = json.dumps({"schema": "postmortem.manifest/1", "processes": [PID], "steps": []}).encode()
 
 
-def _raw_zip(name: bytes, data: bytes, *, method: int = 0, packed: Optional[bytes] = None, flags: int = 0,
-             size: Optional[int] = None, mode: int = 0, extra: bytes = b"", comment: bytes = b"",
-             offset: int = 0) -> bytes:  # fmt: skip
+def _raw_zip(
+    name: bytes,
+    data: bytes,
+    *,
+    method: int = 0,
+    packed: Optional[bytes] = None,
+    flags: int = 0,
+    size: Optional[int] = None,
+    mode: int = 0,
+    extra: bytes = b"",
+    comment: bytes = b"",
+    offset: int = 0,
+) -> bytes:
     """An archive of one entry, each field as it is wished."""
     body = data if packed is None else packed
     length = len(data) if size is None else size
@@ -299,8 +332,11 @@ def test_archives_whose_names_contradict_each_other(place: Place, entries: Dict[
 
 # ---------------------------------------------------------------------- places
 
+
 @pytest.mark.parametrize("kind", ["fifo", "hard link", "link", "dangling link", "folder", "file", "socket"])
-@pytest.mark.parametrize("words", [("analyze", "--report"), ("report", "--report"), ("report", "--strip", "-o")], ids="-".join)
+@pytest.mark.parametrize(
+    "words", [("analyze", "--report"), ("report", "--report"), ("report", "--strip", "-o")], ids="-".join
+)
 def test_a_name_in_tmp_that_another_user_took_first(place: Place, bundle: Path, kind: str, words: Any) -> None:
     """In a sticky directory the other user has made what root then names: nothing waits for a reader, nothing is given to the
     one who made it, no file of root's is overwritten."""
@@ -351,7 +387,9 @@ while True:
 @contextlib.contextmanager
 def swapping(folder: Path, *pairs: str) -> Iterator[None]:
     """The other user exchanges names in a folder, atomically and without end, until the block ends."""
-    with subprocess.Popen([PYTHON, "-c", SWAP, str(folder), *pairs], stdout=subprocess.PIPE, text=True, **AS_OTHER) as swapper:
+    with subprocess.Popen(
+        [PYTHON, "-c", SWAP, str(folder), *pairs], stdout=subprocess.PIPE, text=True, **AS_OTHER
+    ) as swapper:
         try:
             assert swapper.stdout is not None
             assert swapper.stdout.readline() == "up\n"
@@ -415,6 +453,7 @@ def test_places_that_are_exchanged_while_they_are_written(place: Place) -> None:
 
 # ---------------------------------------------------------------------- environment
 
+
 def test_a_temporary_folder_of_another_user(place: Place) -> None:
     """TMPDIR is theirs, and what is unpacked there is renamed and replaced by theirs at once: nothing is written through
     their links, nothing of theirs is believed, nothing outside is removed."""
@@ -450,8 +489,9 @@ while True:
             attacker.kill()
 
 
-@pytest.mark.parametrize("names", [("HOME",), ("XDG_CACHE_HOME",), ("XDG_CONFIG_HOME",), ("TMPDIR",), ("GDBHISTFILE",)],
-                         ids="".join)  # fmt: skip
+@pytest.mark.parametrize(
+    "names", [("HOME",), ("XDG_CACHE_HOME",), ("XDG_CONFIG_HOME",), ("TMPDIR",), ("GDBHISTFILE",)], ids="".join
+)
 def test_directories_of_the_environment_that_lead_to_root(place: Place, bundle: Path, names: Any) -> None:
     """They are another user's, hold start-up files for gdb and Python that would write among root's files, and links in the
     place of each cache: nothing of it runs, and nothing is written through them."""
@@ -473,8 +513,24 @@ def test_directories_of_the_environment_that_lead_to_root(place: Place, bundle: 
 
 
 @pytest.mark.parametrize("variable", ["POSTMORTEM_GDB", "POSTMORTEM_PYSPY"])
-@pytest.mark.parametrize("value", ["", "/dev/zero", "/proc/self/mem", "{fifo}", "{hidden}", "{theirs}", "x" * 5000, "../..", "~",
-                                   "-", "\x1b]0;x\x07", "\udcff"], ids=ascii)  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "/dev/zero",
+        "/proc/self/mem",
+        "{fifo}",
+        "{hidden}",
+        "{theirs}",
+        "x" * 5000,
+        "../..",
+        "~",
+        "-",
+        "\x1b]0;x\x07",
+        "\udcff",
+    ],
+    ids=ascii,
+)
 def test_programs_that_are_none(place: Place, bundle: Path, variable: str, value: str) -> None:
     """A FIFO, a device, a directory, a file of root's, nonsense as the program to run: a sentence, at once."""
     os.mkfifo(place.base / "fifo")
@@ -488,8 +544,27 @@ def test_programs_that_are_none(place: Place, bundle: Path, variable: str, value
 
 
 @pytest.mark.parametrize("variable", ["POSTMORTEM_MAX_UNPACKED", "POSTMORTEM_MAX_EVIDENCE"])
-@pytest.mark.parametrize("value", ["", "-1", "0", "nan", "inf", "1e400", "\u00b2", "9" * 5000, "1_0", "0x10", "1T" * 9, "\udcff",
-                                   "\x1b[2J", " 7 ", "999999999T"], ids=ascii)  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "-1",
+        "0",
+        "nan",
+        "inf",
+        "1e400",
+        "\u00b2",
+        "9" * 5000,
+        "1_0",
+        "0x10",
+        "1T" * 9,
+        "\udcff",
+        "\x1b[2J",
+        " 7 ",
+        "999999999T",
+    ],
+    ids=ascii,
+)
 def test_limits_that_are_none(place: Place, bundle: Path, variable: str, value: str) -> None:
     """A limit that is no number, too small or beyond all: a sentence with a documented status."""
     import gzip  # noqa: PLC0415 - one test
@@ -514,5 +589,13 @@ def test_a_target_that_never_ends(place: Place) -> None:
     for name in sorted(os.listdir(place.theirs)):
         for words in (("analyze",), ("report", "--strip"), ("debug", "--batch")):
             harmless(run(words[0], str(place.theirs / name), *words[1:]), (1, 2))
-    for name in ("/proc/self/fd/0", "/dev/stdin", "/proc/self/mem", "/dev/full", "/proc/1/root", "/proc/self/ns/pid", ""):
+    for name in (
+        "/proc/self/fd/0",
+        "/dev/stdin",
+        "/proc/self/mem",
+        "/dev/full",
+        "/proc/1/root",
+        "/proc/self/ns/pid",
+        "",
+    ):
         harmless(run("analyze", name), (1, 2))

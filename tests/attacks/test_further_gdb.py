@@ -58,7 +58,11 @@ def scripts_beside(place: Place, library: Path, marker: Path) -> None:
     python, plain = f"open({str(marker)!r}, 'w')\n", f"shell touch {marker}\n"
     sysroot = place.theirs / "sysroot"
     for each in (library, place.theirs / "python"):
-        for folder in (each.parent, Path(f"{sysroot}{each.parent}"), Path(f"{sysroot}/usr/share/gdb/auto-load{each.parent}")):
+        for folder in (
+            each.parent,
+            Path(f"{sysroot}{each.parent}"),
+            Path(f"{sysroot}/usr/share/gdb/auto-load{each.parent}"),
+        ):
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{each.name}-gdb.py").write_text(python)
             (folder / f"{each.name}-gdb.gdb").write_text(plain)
@@ -73,7 +77,9 @@ def initial_files(place: Place, library: Path, marker: Path) -> None:
 
 def thread_library(place: Place, library: Path, marker: Path) -> None:
     source = place.theirs / "t.c"
-    source.write_text(f'#include <fcntl.h>\n__attribute__((constructor)) void f(void) {{ open("{marker}", O_CREAT, 0600); }}\n')
+    source.write_text(
+        f'#include <fcntl.h>\n__attribute__((constructor)) void f(void) {{ open("{marker}", O_CREAT, 0600); }}\n'
+    )
     made = place.theirs / "libthread_db.so.1"
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(made), str(source)], check=True)
     for folder in ("lib", "usr/lib", "usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"):
@@ -121,7 +127,9 @@ ACTS: Dict[str, Callable[[Place, Path, Path], None]] = {
 def _run(place: Place, *words: str) -> subprocess.CompletedProcess[str]:
     known = {**environment(), "HOME": str(place.theirs), "XDG_CONFIG_HOME": str(place.theirs)}
     command = [sys.executable, "-P" if sys.version_info >= (3, 11) else "-s", "-m", "postmortem", *words]
-    return subprocess.run(command, env=known, cwd=place.theirs, capture_output=True, text=True, timeout=BOUND_S, check=False)
+    return subprocess.run(
+        command, env=known, cwd=place.theirs, capture_output=True, text=True, timeout=BOUND_S, check=False
+    )
 
 
 @pytest.mark.parametrize("act", list(ACTS.values()), ids=list(ACTS))

@@ -51,7 +51,11 @@ def place() -> Iterator[Place]:
 def unshared() -> List[str]:
     """The start of a command whose program is root, in a user and a mount namespace of its own."""
     command = ["unshare", "--user", "--map-root-user", "--mount"]
-    probe = subprocess.run([*command, "true"], capture_output=True, check=False, **AS_OTHER) if shutil.which("unshare") else None
+    probe = (
+        subprocess.run([*command, "true"], capture_output=True, check=False, **AS_OTHER)
+        if shutil.which("unshare")
+        else None
+    )
     if probe is None or probe.returncode:
         message = "no user namespaces here: sysctl kernel.unprivileged_userns_clone=1, and unshare of util-linux"
         pytest.fail(message) if os.environ.get("CI") else pytest.skip(message)
@@ -353,7 +357,9 @@ def test_something_else_at_the_path_of_a_program_and_a_library(place: Place, act
     ends, cannot be read or is another's: the capture neither hangs nor shows it."""
     python, library = place.theirs / "python", place.theirs / "libz.so.1"
     shutil.copy(os.path.realpath(PYTHON), python)
-    (source,) = [word for word in subprocess.check_output(["ldd", str(python)], text=True).split() if "/libz.so" in word]
+    (source,) = [
+        word for word in subprocess.check_output(["ldd", str(python)], text=True).split() if "/libz.so" in word
+    ]
     shutil.copy(os.path.realpath(source), library)
     for each in (python, library):
         os.chown(each, OTHER, OTHER)

@@ -76,9 +76,14 @@ class Hostile:
         config = self.folder / "config" / "gdb"
         config.mkdir(parents=True)
         for path in (
-            self.folder / ".gdbinit", self.folder / "gdbinit", self.folder / ".gdbearlyinit", config / "gdbinit",
-            config / "gdbearlyinit", self.folder / "gdb-gdb.gdb", self.folder / "program-gdb.gdb",
-        ):  # fmt: skip
+            self.folder / ".gdbinit",
+            self.folder / "gdbinit",
+            self.folder / ".gdbearlyinit",
+            config / "gdbinit",
+            config / "gdbearlyinit",
+            self.folder / "gdb-gdb.gdb",
+            self.folder / "program-gdb.gdb",
+        ):
             path.write_text(GDB.format(marks=str(self.marks), name=path.name))
         (self.folder / "program-gdb.py").write_text(MARK.format(marks=str(self.marks), name="program-gdb"))
         (self.folder / ".gdb_history").write_text("shell false\n")
@@ -118,9 +123,16 @@ class Hostile:
 
     def run(self, *words: str, status: int = 0, **changes: str) -> str:
         done = subprocess.run(
-            [str(word) for word in words], cwd=self.folder, env={**self.environment, **changes}, timeout=2 * HANG_S,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-        )  # fmt: skip
+            [str(word) for word in words],
+            cwd=self.folder,
+            env={**self.environment, **changes},
+            timeout=2 * HANG_S,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
         assert done.returncode == status, done.stdout
         return done.stdout
 
@@ -211,9 +223,15 @@ def test_a_limit_of_pytest_s(hostile: Hostile) -> None:
     site.mkdir()
     (hostile.folder / "sitecustomize.py").rename(site / "sitecustomize.py")
     out = hostile.run(
-        str(Path(sys.executable).with_name("pytest")), "-p", "no:cacheprovider", "--postmortem-timeout", "1", "tests",
-        status=1, PYTHONPATH=str(site),
-    )  # fmt: skip
+        str(Path(sys.executable).with_name("pytest")),
+        "-p",
+        "no:cacheprovider",
+        "--postmortem-timeout",
+        "1",
+        "tests",
+        status=1,
+        PYTHONPATH=str(site),
+    )
     reports = list((hostile.folder / "postmortem-bundles").glob("*/report.json"))
     assert [verdict(report) for report in reports] == ["self-deadlock"], out
     assert [line for line in hostile.ran.values() if "postmortem-timeout" not in line] == []

@@ -115,7 +115,21 @@ def test_who_gets_the_number_of_the_command_is_left_alone(tmp_path: Path) -> Non
     one is no part of the tree; what the command left behind is ended all the same."""
     namespaces.needed()
     bundle = tmp_path / "bundle"
-    words = [sys.executable, "-c", DRIVER, "-t", "1", "--observe", "0.1", "-k", "3", "--core", "none", "-o", str(bundle)]
+    words = [
+        sys.executable,
+        "-c",
+        DRIVER,
+        "-t",
+        "1",
+        "--observe",
+        "0.1",
+        "-k",
+        "3",
+        "--core",
+        "none",
+        "-o",
+        str(bundle),
+    ]
     status, said, errors = namespaces.run(TAKER, str(tmp_path), COMMAND, *words)
     assert (status, said) == (0, "status 124 bystander lives stubborn gone\n"), errors
     captured = Captured(124, "", "", bundle)

@@ -161,7 +161,9 @@ def test_a_bundle_of_another_user(open_path: Path) -> None:
     assert any("may not read it" in gap["reason"] for gap in report["gaps"])
 
 
-@pytest.mark.parametrize("rights", [None, [OTHER, OTHER], "0", {"uid": 0}, [[0], {}], [0], [0, -1], [True, True], [1 << 40, 0]])
+@pytest.mark.parametrize(
+    "rights", [None, [OTHER, OTHER], "0", {"uid": 0}, [[0], {}], [0], [0, -1], [True, True], [1 << 40, 0]]
+)
 def test_a_bundle_of_ours_with_the_rights_that_were_noted(open_path: Path, rights: Any) -> None:
     """Another user's, those of several (None), or nonsense: none of it lets root's file be read."""
     hidden = secret(open_path / "secret.py")

@@ -49,9 +49,14 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeJournal:
 def analyze(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command; it must end, refuse in sentences, and never trace back."""
     done = subprocess.run(
-        [sys.executable, "-m", "postmortem", "analyze", *words], env={**os.environ, **environment}, timeout=PATIENCE_S,
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "postmortem", "analyze", *words],
+        env={**os.environ, **environment},
+        timeout=PATIENCE_S,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert "Traceback" not in done.stderr
     assert "a defect of postmortem" not in done.stderr
     return done
@@ -102,15 +107,22 @@ def test_entries_that_systemd_coredump_wrote_are_known(journal: FakeJournal, kep
             assert stored.origin.trust == "verified", fields
 
 
-def test_a_forged_entry_is_told_as_such_and_believed_in_nothing(journal: FakeJournal, kept: Path, tmp_path: Path) -> None:
+def test_a_forged_entry_is_told_as_such_and_believed_in_nothing(
+    journal: FakeJournal, kept: Path, tmp_path: Path
+) -> None:
     """Asked for by what it claims, where nothing else fits: no unit, command, root, executable or time of its."""
     (tmp_path / "root").mkdir()
     journal.lists(
         forged(
-            7, COREDUMP_FILENAME=str(kept / "core.1"), COREDUMP_UNIT="web.service", COREDUMP_ROOT=str(tmp_path / "root"),
-            COREDUMP_HOSTNAME="bertha", COREDUMP_CMDLINE="sshd", COREDUMP_CGROUP=f"/docker/{'3f' * 32}",
+            7,
+            COREDUMP_FILENAME=str(kept / "core.1"),
+            COREDUMP_UNIT="web.service",
+            COREDUMP_ROOT=str(tmp_path / "root"),
+            COREDUMP_HOSTNAME="bertha",
+            COREDUMP_CMDLINE="sshd",
+            COREDUMP_CGROUP=f"/docker/{'3f' * 32}",
         )
-    )  # fmt: skip
+    )
     with coredumpctl.opened("web.service", Where()) as stored:
         origin = stored.origin
         assert (stored.root, stored.exe, stored.argv) == (None, None, ())
@@ -465,9 +477,13 @@ def test_an_end_in_the_middle_leaves_nothing(tmp_path: Path, room: Path, store: 
         target = tmp_path / "x.crash"
         target.write_bytes(b"ProblemType: Crash\nCoreDump: base64\n " + text + b"\n")
     ended = subprocess.Popen(
-        [sys.executable, "-c", _UNPACKS, str(target)], env={**os.environ, "TMPDIR": str(room)}, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        [sys.executable, "-c", _UNPACKS, str(target)],
+        env={**os.environ, "TMPDIR": str(room)},
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
     with ended:
         assert ended.stdout is not None
         assert "unpacking" in ended.stdout.readline()

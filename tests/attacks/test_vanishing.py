@@ -256,7 +256,12 @@ def test_a_file_that_somebody_changes_all_the_time(case: Case, which: str, misha
         for _ in range(RACES):
             words = ["-m", "postmortem", "analyze", "-f", "json", "--sysroot", str(case.root), str(case.core)]
             done = subprocess.run(
-                [sys.executable, *words], capture_output=True, text=True, timeout=HANG_S, check=False, env=variables(False)
+                [sys.executable, *words],
+                capture_output=True,
+                text=True,
+                timeout=HANG_S,
+                check=False,
+                env=variables(False),
             )
             statuses.append(done.returncode)
             assert done.returncode in (0, 1), done.stderr

@@ -106,7 +106,9 @@ class Opened:
         self.tab.set_default_timeout(30_000)
         self.complaints: List[str] = []
         self.asked: List[str] = []
-        self.tab.on("console", lambda said: self.complaints.append(said.text) if said.type in ("error", "warning") else None)
+        self.tab.on(
+            "console", lambda said: self.complaints.append(said.text) if said.type in ("error", "warning") else None
+        )
         self.tab.on("pageerror", lambda error: self.complaints.append(str(error)))
         address = path.as_uri()
         self.tab.on("request", lambda request: self.asked.append(request.url) if request.url != address else None)
@@ -122,7 +124,9 @@ class Opened:
 
     def focused(self) -> str:
         """The accessible name of what has the focus."""
-        return self.tab.evaluate("document.activeElement.getAttribute('aria-label') || document.activeElement.textContent")
+        return self.tab.evaluate(
+            "document.activeElement.getAttribute('aria-label') || document.activeElement.textContent"
+        )
 
 
 @pytest.fixture

@@ -32,8 +32,9 @@ def violations(report: Opened, axe: str, rules: Sequence[str] = ()) -> List[str]
     found = report.tab.evaluate(f"axe.run(document, {json.dumps(options)}).then(result => result.violations)")
     return [
         f"{one['id']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0].get('failureSummary', '')[:300]}"
-        for one in found if one["impact"] in ("serious", "critical")
-    ]  # fmt: skip
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -82,7 +82,7 @@ def page(runs: Mapping[str, Outcome], first: Mapping[str, Outcome], cases: Itera
         "## What is not as labelled", "",
         "| case | said | remarks |", "|---|---|---|",
         *_misses(runs), "",
-    ])  # fmt: skip
+    ])
 
 
 def _misses(runs: Mapping[str, Outcome]) -> List[str]:

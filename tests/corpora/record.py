@@ -61,7 +61,7 @@ class Outcome(NamedTuple):
             "right": self.right, "culprit": verdict and verdict.culprit, "remarks": verdict and verdict.remarks,
             "signature": self.signature, "recorded": self.recorded,
             "false_proofs": list(verdict.false_proofs) if verdict else [], "proof_due": verdict and verdict.proof_due,
-        }  # fmt: skip
+        }
 
 
 def run(case: Case, version: str, keep: bool) -> Outcome:

@@ -139,14 +139,14 @@ def _captured(case: Case, stage: Stage, outer: Path, program: List[str]) -> byte
         running = subprocess.Popen(
             program, cwd=outer / "app", env=_surroundings(stage, outer), stdin=stage.stdin,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
         time.sleep(case.timeout)
         stage.freeze()
         command += ["--pid", str(running.pid)]
     done = subprocess.run(
         command, cwd=outer / "app", env=_surroundings(stage, outer), stdin=stage.stdin, capture_output=True, text=True,
         timeout=CAPTURE_S, check=False,
-    )  # fmt: skip
+    )
     if done.returncode != (TIMED_OUT if running is None else 0):
         raise NotRecorded(f"capture ended with {done.returncode}: {done.stderr.strip()[-300:]}")
     if not (bundle / "evidence.json").exists():
@@ -166,7 +166,7 @@ def _left(case: Case, stage: Stage, outer: Path, program: List[str]) -> bytes:
     process = subprocess.Popen(
         [*unlimited, *program], cwd=app, env=_surroundings(stage, outer), stdin=stage.stdin, start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     try:
         process.wait(case.timeout)
     except subprocess.TimeoutExpired:

@@ -50,7 +50,7 @@ def test_a_quota_and_a_limit_are_written(groups: Path) -> None:
         done = subprocess.run(
             [*stage.enter, "echo", "begun"], env={**os.environ, **stage.environment}, capture_output=True, text=True,
             timeout=60, check=True,
-        )  # fmt: skip
+        )
         assert done.stdout == "begun\n"
         assert all((path / "cgroup.procs").read_text().strip().isdigit() for path in paths)
         for path in paths:

@@ -81,8 +81,14 @@ def test_a_seed_is_a_damage(clean: Clean, tmp_path: Path) -> None:
 def test_kinds_of_files_are_laid_out(tmp_path: Path) -> None:
     """What stands in place of a file is what the case says."""
     made = Input("raw", "x", {}, [])
-    for name, node in (("fifo", Node("fifo")), ("link", Node("link", b"/dev/zero")), ("sparse", Node("sparse", b"1048576")),
-                       ("folder", Node("folder")), ("socket", Node("socket")), ("plain", Node("file", b"text"))):  # fmt: skip
+    for name, node in (
+        ("fifo", Node("fifo")),
+        ("link", Node("link", b"/dev/zero")),
+        ("sparse", Node("sparse", b"1048576")),
+        ("folder", Node("folder")),
+        ("socket", Node("socket")),
+        ("plain", Node("file", b"text")),
+    ):
         made = made.with_node(f"x/{name}", node)
     inputs.lay_out(made, tmp_path)
     found = tmp_path / "x"

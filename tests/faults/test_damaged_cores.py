@@ -105,8 +105,11 @@ def analyze(core: Path) -> Dict[str, Any]:
     """The report of `postmortem analyze`, which ends with 0."""
     done = subprocess.run(
         [sys.executable, "-m", "postmortem", "analyze", str(core), "-f", "json"],
-        capture_output=True, text=True, timeout=HANG_S, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     report: Dict[str, Any] = json.loads(done.stdout)
     return report
@@ -224,7 +227,8 @@ def test_damage_goes_where_the_reader_reads(bases: Bases) -> None:
 
 
 @pytest.mark.parametrize(
-    "bug, failure", [(planted.raises, "KeyError: 'planted'"), (planted.spins, "too long"), (planted.eats, "MemoryError")]
+    "bug, failure",
+    [(planted.raises, "KeyError: 'planted'"), (planted.spins, "too long"), (planted.eats, "MemoryError")],
 )
 def test_the_harness_finds_planted_bugs(
     bug: Callable[..., None], failure: str, bases: Bases, monkeypatch: pytest.MonkeyPatch

@@ -97,11 +97,7 @@ def test_a_disk_that_fills_up_with_the_cores(tmp_path: Path, foreseen: bool) -> 
     """What was written before stays and is read, the report is shown, the tree is ended."""
     small = tmp_path / "small"
     small.mkdir()
-    driver = (
-        ""
-        if foreseen
-        else "from postmortem.foreign.held import Folder\nFolder.free = 1 << 40\n"
-    )
+    driver = "" if foreseen else "from postmortem.foreign.held import Folder\nFolder.free = 1 << 40\n"
     driver += "import sys; from postmortem.__main__ import capture; sys.exit(capture(sys.argv[1:]))"
     with mounted(f"mount -t tmpfs -o size=20m none {small}") as where:
         seen = where.seen(small / "bundle")
@@ -120,8 +116,12 @@ def test_a_disk_that_fills_up_with_the_cores(tmp_path: Path, foreseen: bool) -> 
         ]
         process = subprocess.Popen(
             where.inside([*words, "--", sys.executable, "-c", LARGE]),
-            env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         done = finished(process, seen)
         assert_ended(done)
         failed = [step for step in done.manifest["steps"] if not step["ok"]]
@@ -176,9 +176,23 @@ def test_a_read_only_folder(tmp_path: Path) -> None:
     with mounted(f"mount --bind {folder} {folder}; mount -o remount,ro,bind {folder}") as where:
         refused = capture(folder / "bundle", WAITS, where=where)
         words = [
-            "sh", "-c", f'cd {folder}; exec "$@"', "sh", sys.executable, "-m", "postmortem", "capture", "-t", "1",
-            "--observe", "0.2", "--", sys.executable, "-c", WAITS,
-        ]  # fmt: skip
+            "sh",
+            "-c",
+            f'cd {folder}; exec "$@"',
+            "sh",
+            sys.executable,
+            "-m",
+            "postmortem",
+            "capture",
+            "-t",
+            "1",
+            "--observe",
+            "0.2",
+            "--",
+            sys.executable,
+            "-c",
+            WAITS,
+        ]
         environ = environment(TMPDIR=str(temporary))
         process = subprocess.Popen(
             where.inside(words), env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -272,9 +286,27 @@ resource.prlimit(os.getppid(), resource.RLIMIT_NPROC, (1, 1))
 time.sleep(600)
 """
     words = [
-        "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", python, "-m", "postmortem", "capture",
-        "-t", "1", "--observe", "0.2", "-o", str(tmp_path / "bundle"), "--", python, "-c", code,
-    ]  # fmt: skip
+        "setpriv",
+        "--reuid",
+        "65534",
+        "--regid",
+        "65534",
+        "--clear-groups",
+        python,
+        "-m",
+        "postmortem",
+        "capture",
+        "-t",
+        "1",
+        "--observe",
+        "0.2",
+        "-o",
+        str(tmp_path / "bundle"),
+        "--",
+        python,
+        "-c",
+        code,
+    ]
     process = subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     done = finished(process, tmp_path / "bundle")
     assert_ended(done)
@@ -291,13 +323,34 @@ def test_closed_streams(tmp_path: Path, closed: str) -> None:
     code = "import os, time; open('fds', 'w').write(repr(sorted(os.listdir('/proc/self/fd')))); time.sleep(600)"
     script = f'exec "$@" {closed}'
     words = [
-        "sh", "-c", script, "sh", sys.executable, "-m", "postmortem", "capture", "-t", "1", "--observe", "0.2", "-o",
-        "bundle", "--", sys.executable, "-c", code,
-    ]  # fmt: skip
+        "sh",
+        "-c",
+        script,
+        "sh",
+        sys.executable,
+        "-m",
+        "postmortem",
+        "capture",
+        "-t",
+        "1",
+        "--observe",
+        "0.2",
+        "-o",
+        "bundle",
+        "--",
+        sys.executable,
+        "-c",
+        code,
+    ]
     process = subprocess.Popen(
-        words, cwd=tmp_path, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        words,
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-    )  # fmt: skip
+    )
     done = finished(process, tmp_path / "bundle")
     assert done.status == 124, done.stderr
     assert "Traceback" not in done.stderr

@@ -35,11 +35,31 @@ def machine(scratch: Path) -> List[str]:
     (root / "init").chmod(0o755)
     run(["sh", "-c", "find . | cpio -o -H newc --quiet | gzip -1 > ../initrd"], cwd=root)
     return [
-        "qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a72", "-smp", "2", "-m", "1500", "-nic", "none",
-        "-kernel", str(next((boot / "boot").glob("vmlinuz-*"))), "-initrd", str(scratch / "initrd"),
-        "-append", "console=ttyAMA0 quiet rdinit=/init", "-serial", f"file:{scratch / 'console'}",
-        "-display", "none", "-monitor", "none", "-no-reboot",
-    ]  # fmt: skip
+        "qemu-system-aarch64",
+        "-M",
+        "virt",
+        "-cpu",
+        "cortex-a72",
+        "-smp",
+        "2",
+        "-m",
+        "1500",
+        "-nic",
+        "none",
+        "-kernel",
+        str(next((boot / "boot").glob("vmlinuz-*"))),
+        "-initrd",
+        str(scratch / "initrd"),
+        "-append",
+        "console=ttyAMA0 quiet rdinit=/init",
+        "-serial",
+        f"file:{scratch / 'console'}",
+        "-display",
+        "none",
+        "-monitor",
+        "none",
+        "-no-reboot",
+    ]
 
 
 def printed(console: str) -> bytes:

@@ -1,4 +1,5 @@
 """Eight threads of which two wait for each other: what is read of a core of aarch64, each of them in another system call."""
+
 import os
 import select
 import socket
@@ -64,8 +65,10 @@ def for_notice():
         condition.wait(3600)
 
 
-threads = [threading.Thread(target=target, name=target.__name__, daemon=True)
-           for target in (transfer, audit, nap, from_pipe, from_socket, on_events, for_child, for_notice)]
+threads = [
+    threading.Thread(target=target, name=target.__name__, daemon=True)
+    for target in (transfer, audit, nap, from_pipe, from_socket, on_events, for_child, for_notice)
+]
 for thread in threads:
     thread.start()
 asleep.wait()

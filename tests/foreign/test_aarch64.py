@@ -80,8 +80,9 @@ def test_the_deadlock_is_proven_without_a_file_of_that_machine() -> None:
     assert report["verdict"] == "lock-order-deadlock"
     assert report["findings"][0]["confidence"] == "proven"
     found = threads(report)
-    assert sorted(found) == sorted(["MainThread", "transfer", "audit", "nap", "from_pipe", "from_socket", "on_events",
-                                    "for_child", "for_notice"])  # fmt: skip
+    assert sorted(found) == sorted(
+        ["MainThread", "transfer", "audit", "nap", "from_pipe", "from_socket", "on_events", "for_child", "for_notice"]
+    )
     for name in set(found) - {"MainThread"}:
         assert name in [frame["function"] for frame in found[name]["python"]], name
     locks = {r["description"]: r for r in report["processes"][0]["resources"] if r["kind"] == "lock"}
@@ -89,8 +90,13 @@ def test_the_deadlock_is_proven_without_a_file_of_that_machine() -> None:
     assert locks["Lock second"]["owner_tid"] == found["audit"]["tid"]
     assert {lock["owner_basis"] for lock in (locks["Lock first"], locks["Lock second"])} == {"with-slot"}
     assert found["nap"]["wait"] is None
-    assert any(f"thread {found['nap']['tid']}" in gap["subject"] and "--sysroot" in gap["remedy"] for gap in report["gaps"])
-    assert any("not of the core's machine" in gap["reason"] for gap in report["gaps"]) or not Path("/usr/bin/python3.11").exists()
+    assert any(
+        f"thread {found['nap']['tid']}" in gap["subject"] and "--sysroot" in gap["remedy"] for gap in report["gaps"]
+    )
+    assert (
+        any("not of the core's machine" in gap["reason"] for gap in report["gaps"])
+        or not Path("/usr/bin/python3.11").exists()
+    )
 
 
 def test_each_thread_waits_in_its_own_system_call(core: Path, sysroot: Path) -> None:

@@ -78,8 +78,11 @@ def take_core(gdb, tmp_path_factory):
         (folder / "program.py").write_text(f"{_PROLOGUE}{body}\ncount = {len(functions)}\n{calls}{_EPILOGUE}")
         with subprocess.Popen(
             [python, str(folder / "program.py")],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "MALLOC_ARENA_MAX": "1"},
-        ) as process:  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "MALLOC_ARENA_MAX": "1"},
+        ) as process:
             try:
                 words = process.stdout.readline().split()
                 assert words[:1] == ["ready"], "the program did not start"
@@ -87,9 +90,22 @@ def take_core(gdb, tmp_path_factory):
                 exe = Path(os.readlink(f"/proc/{process.pid}/exe"))
                 core = folder / "core"
                 said = subprocess.run(
-                    [str(gdb), "-nx", "-batch", "-iex", "set auto-solib-add off", "-p", str(process.pid),
-                     "-ex", f"generate-core-file {core}"], check=False, capture_output=True, text=True, timeout=120,
-                )  # fmt: skip
+                    [
+                        str(gdb),
+                        "-nx",
+                        "-batch",
+                        "-iex",
+                        "set auto-solib-add off",
+                        "-p",
+                        str(process.pid),
+                        "-ex",
+                        f"generate-core-file {core}",
+                    ],
+                    check=False,
+                    capture_output=True,
+                    text=True,
+                    timeout=120,
+                )
                 assert core.exists(), f"gdb took no core: {said.stderr[-500:]}"
                 return Taken(core, exe, {"main": process.pid, **tids})
             finally:

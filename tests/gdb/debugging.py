@@ -110,9 +110,13 @@ def take(python: Any, folder: Path) -> Core:
 def debug(target: Any, *words: str, status: int = 0) -> str:
     """The output of `postmortem debug TARGET WORDS --batch`."""
     done = subprocess.run(
-        [sys.executable, "-m", "postmortem", "debug", str(target), *words, "--batch"], capture_output=True, text=True,
-        timeout=HANG_S * 2, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        [sys.executable, "-m", "postmortem", "debug", str(target), *words, "--batch"],
+        capture_output=True,
+        text=True,
+        timeout=HANG_S * 2,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     assert "defect of postmortem" not in done.stdout + done.stderr

@@ -113,10 +113,26 @@ def test_who_waits_for_whom_without_a_diagnosis(own, gdb):
     sentence that says how to get the diagnosis."""
     script = places.shipped("gdb") / "postmortem.py"
     done = subprocess.run(
-        [str(gdb), "-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off", sys.executable,
-         str(own.path), "-ex", f"source {script}", "-ex", "pm-why"],
-        capture_output=True, text=True, check=False, timeout=HANG_S,
-    )  # fmt: skip
+        [
+            str(gdb),
+            "-nx",
+            "-batch",
+            "-iex",
+            "set auto-load off",
+            "-iex",
+            "set debuginfod enabled off",
+            sys.executable,
+            str(own.path),
+            "-ex",
+            f"source {script}",
+            "-ex",
+            "pm-why",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_S,
+    )
     assert "Who waits for whom" in done.stdout, done.stderr
     assert "waits for no other thread" in done.stdout
     assert "started by hand" in done.stderr
@@ -148,10 +164,26 @@ def test_a_live_circle_is_told(gdb, tmp_path):
     script = places.shipped("gdb") / "postmortem.py"
     with Program(sys.executable, CIRCLE, tmp_path) as running:
         done = subprocess.run(
-            [str(gdb), "-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off",
-             "-p", str(running.pid), "-x", str(script), "-ex", "pm-why"],
-            capture_output=True, text=True, check=False, timeout=HANG_S,
-        )  # fmt: skip
+            [
+                str(gdb),
+                "-nx",
+                "-batch",
+                "-iex",
+                "set auto-load off",
+                "-iex",
+                "set debuginfod enabled off",
+                "-p",
+                str(running.pid),
+                "-x",
+                str(script),
+                "-ex",
+                "pm-why",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=HANG_S,
+        )
     lines = done.stdout.partition("Who waits for whom\n")[2].splitlines()
     assert lines[0].startswith(f"  MainThread ({running.pid})"), done.stdout + done.stderr
     assert lines[1].startswith("    → joins first (")
@@ -197,9 +229,13 @@ def test_the_gil_is_as_nobody_wants_it(core):
 def test_why_is_the_report(own):
     """pm-why: the text that analyze prints, made while gdb starts; also of a whole bundle."""
     analyzed = subprocess.run(
-        [sys.executable, "-m", "postmortem", "analyze", str(own.path)], capture_output=True, text=True, check=True,
-        timeout=HANG_S * 2, env={**os.environ, "COLUMNS": "80"},
-    ).stdout  # fmt: skip
+        [sys.executable, "-m", "postmortem", "analyze", str(own.path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANG_S * 2,
+        env={**os.environ, "COLUMNS": "80"},
+    ).stdout
     shown = commands(own.path, "pm-why")["pm-why"]
     signature = re.search(r"Signature \S+", analyzed)[0]
     assert signature in shown

@@ -58,9 +58,13 @@ def test_gdb_has_the_core_that_was_opened(own, tmp_path):
     core = tmp_path / "core"
     shutil.copyfile(own.path, core)
     done = subprocess.run(
-        [sys.executable, "-c", ATTACHED, str(core), os.path.realpath(sys.executable)], capture_output=True, text=True,
-        timeout=HANG_S, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        [sys.executable, "-c", ATTACHED, str(core), os.path.realpath(sys.executable)],
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
     assert done.returncode == 0, done.stderr
     assert "the holder" in done.stdout, done.stdout + done.stderr
 
@@ -79,9 +83,13 @@ def test_gdb_has_the_core_that_was_opened(own, tmp_path):
 def test_errors_and_help_are_sentences(own, words, sentence):
     """What is asked wrongly is told in one sentence; each command has a usage."""
     done = subprocess.run(
-        [sys.executable, "-m", "postmortem", "debug", str(own.path), "-ex", words, "--batch"], capture_output=True,
-        text=True, timeout=HANG_S, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        [sys.executable, "-m", "postmortem", "debug", str(own.path), "-ex", words, "--batch"],
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
     assert sentence in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
 
@@ -99,8 +107,11 @@ def test_in_any_gdb_by_hand(own, gdb):
     assert "there is no core and no process" in empty.stderr
     done = subprocess.run(
         [*words, sys.executable, str(own.path), "-ex", f"source {script}", "-ex", "pm-threads", "-ex", "pm-why"],
-        capture_output=True, text=True, check=False, timeout=HANG_S,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_S,
+    )
     assert "the holder" in done.stdout
     assert "started by hand" in done.stderr
 
@@ -116,10 +127,26 @@ def test_a_live_process_is_followed(gdb, tmp_path):
     script = places.shipped("gdb") / "postmortem.py"
     with Program(sys.executable, program, tmp_path) as running:
         session = subprocess.Popen(
-            [str(gdb), "-nx", "-q", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off",
-             "-iex", "set pagination off", "-p", str(running.pid), "-x", str(script)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )  # fmt: skip
+            [
+                str(gdb),
+                "-nx",
+                "-q",
+                "-iex",
+                "set auto-load off",
+                "-iex",
+                "set debuginfod enabled off",
+                "-iex",
+                "set pagination off",
+                "-p",
+                str(running.pid),
+                "-x",
+                str(script),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         try:
 
             def ask(*lines: str) -> str:
@@ -148,9 +175,14 @@ def test_a_persons_session(own):
     """Through a terminal: gdb starts, says what is there, answers, colours, and quit ends it with status 0."""
     leader, follower = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "postmortem", "debug", str(own.path)], stdin=follower, stdout=follower, stderr=follower,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "200"}, start_new_session=True, close_fds=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "postmortem", "debug", str(own.path)],
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
+        start_new_session=True,
+        close_fds=True,
+    )
     os.close(follower)
     said = b""
 
@@ -182,9 +214,12 @@ def test_a_persons_session(own):
 def test_without_gdb_it_says_what_to_install(own, tmp_path):
     """No gdb: one sentence and status 1."""
     done = subprocess.run(
-        [sys.executable, "-m", "postmortem", "debug", str(own.path), "--batch"], capture_output=True, text=True,
-        env={**os.environ, "POSTMORTEM_GDB": str(tmp_path / "none")}, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "postmortem", "debug", str(own.path), "--batch"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "POSTMORTEM_GDB": str(tmp_path / "none")},
+        check=False,
+    )
     assert done.returncode == 1
     assert "gdb is not there" in done.stderr
     assert "apt install gdb" in done.stderr
@@ -197,10 +232,27 @@ def test_a_wheel_has_the_commands_too(own, gdb, tmp_path):
     inside = tmp_path / "site" / "postmortem" / "_shipped" / "gdb"
     shutil.copytree(str(places.shipped("gdb")), str(inside))
     done = subprocess.run(
-        [str(gdb), "-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off", sys.executable,
-         str(own.path), "-x", str(inside / "postmortem.py"), "-ex", "pm-threads",
-         "-ex", "python import postmortem.memory; print(postmortem.memory.__file__)"],
-        capture_output=True, text=True, check=False, timeout=HANG_S,
-    )  # fmt: skip
+        [
+            str(gdb),
+            "-nx",
+            "-batch",
+            "-iex",
+            "set auto-load off",
+            "-iex",
+            "set debuginfod enabled off",
+            sys.executable,
+            str(own.path),
+            "-x",
+            str(inside / "postmortem.py"),
+            "-ex",
+            "pm-threads",
+            "-ex",
+            "python import postmortem.memory; print(postmortem.memory.__file__)",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_S,
+    )
     assert "the holder" in done.stdout, done.stderr
     assert str(tmp_path / "site") in done.stdout.splitlines()[-1]

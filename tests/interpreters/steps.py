@@ -33,10 +33,17 @@ def run(
     environment = {**os.environ, "LC_ALL": "C.UTF-8", **(env or {})}
     try:
         done = subprocess.run(
-            list(command), cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT if log else subprocess.PIPE, text=True, errors="replace",
-            timeout=DEADLINE_S, check=False,
-        )  # fmt: skip
+            list(command),
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if log else subprocess.PIPE,
+            text=True,
+            errors="replace",
+            timeout=DEADLINE_S,
+            check=False,
+        )
     except FileNotFoundError:
         raise Unavailable(f"{name} is not installed") from None
     except subprocess.TimeoutExpired:

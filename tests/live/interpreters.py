@@ -104,9 +104,14 @@ class Program:
         self.path = folder / "program.py"
         self.path.write_text(source)
         self.process = subprocess.Popen(
-            [os.fspath(python), str(self.path), *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, **(env or {})}, start_new_session=True, cwd=cwd,
-        )  # fmt: skip
+            [os.fspath(python), str(self.path), *args],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(env or {})},
+            start_new_session=True,
+            cwd=cwd,
+        )
         self.lines: List[str] = []
 
     @property

@@ -46,9 +46,16 @@ def run(folder: Path, *words: str, ini: str = "", files: Optional[Dict[str, str]
         (folder / name).write_text(textwrap.dedent(source))
     command = [sys.executable, "-m", "pytest", "--junitxml", "results.xml", "-p", "no:cacheprovider", *words]
     done = subprocess.run(
-        command, cwd=folder, env=environment(), input=typed, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, timeout=4 * HANG_S, check=False,
-    )  # fmt: skip
+        command,
+        cwd=folder,
+        env=environment(),
+        input=typed,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=4 * HANG_S,
+        check=False,
+    )
     return Ran(done.returncode, done.stdout, folder)
 
 

@@ -218,9 +218,20 @@ async def main():
     for coroutine in (shut_task, shut_async_event, open_registered, open_timer, open_reader, open_other):
         asyncio.ensure_future(coroutine())  # noqa: RUF006 - only asyncio's lists know of them
     targets = (
-        shut_condition, shut_event, shut_closure, shut_simple, open_global, open_generator, open_namespace, open_weak,
-        open_callback, open_traceback, open_foreign, open_atexit, open_cached,
-    )  # fmt: skip
+        shut_condition,
+        shut_event,
+        shut_closure,
+        shut_simple,
+        open_global,
+        open_generator,
+        open_namespace,
+        open_weak,
+        open_callback,
+        open_traceback,
+        open_foreign,
+        open_atexit,
+        open_cached,
+    )
     for target in targets:
         threading.Thread(target=target, name=target.__name__, daemon=True).start()
     threading.Thread(target=shut_argument, args=(queue.Queue(),), name="shut_argument", daemon=True).start()

@@ -82,15 +82,23 @@ def shorter(text: str) -> str:
 
 def environment(**changes: str) -> Dict[str, str]:
     """postmortem on PATH, as the document has it, and nothing of the CI that runs this."""
-    ours = {key: value for key, value in os.environ.items() if not key.startswith(("GITHUB_", "POSTMORTEM_DIR", "PYTHON"))}
+    ours = {
+        key: value for key, value in os.environ.items() if not key.startswith(("GITHUB_", "POSTMORTEM_DIR", "PYTHON"))
+    }
     return {**ours, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", **changes}
 
 
 def shell(folder: Path, script: str, timeout: float = HANG_S, **changes: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["sh", "-eu", "-c", script], cwd=folder, env=environment(**changes), stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=timeout, check=False,
-    )  # fmt: skip
+        ["sh", "-eu", "-c", script],
+        cwd=folder,
+        env=environment(**changes),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
 
 
 def bundles(folder: Path) -> List[Path]:
@@ -109,8 +117,10 @@ def words_of(script: str) -> List[List[str]]:
     found = []
     for text in re.findall(r"postmortem capture ([^|;&\n]*)", script.replace("\\\n", " ")):
         words = shlex.split(text if text.count("'") % 2 == 0 else text.rstrip("' "))
-        numbers = ["1" if word.startswith("$") and before in ("--pid", "-t") else word
-                   for before, word in zip(["", *words], words)]  # fmt: skip
+        numbers = [
+            "1" if word.startswith("$") and before in ("--pid", "-t") else word
+            for before, word in zip(["", *words], words)
+        ]
         options.parse(numbers)
         found.append(words)
     return found

@@ -164,8 +164,10 @@ def check_locks_of_tasks(objects):
     held._owner_task = objects  # any object
     found = [Primitives(objects).at(id(one)) for one in (asyncio.Lock(), free, held)]
     assert [(p.kind, p.locked, p.owner, p.library) for p in found] == [
-        ("lock", False, None, "asyncio"), ("lock", False, None, "anyio"), ("lock", True, id(objects), "anyio"),
-    ]  # fmt: skip
+        ("lock", False, None, "asyncio"),
+        ("lock", False, None, "anyio"),
+        ("lock", True, id(objects), "anyio"),
+    ]
     assert Primitives(objects).at(id(other)) is None
     info = type("TaskInfo", (), {"__slots__": ("_name", "id", "coro")})()
     info.id, info.coro = id(objects), objects
@@ -174,8 +176,10 @@ def check_locks_of_tasks(objects):
     before._waiters, taken._waiters, taken._owner_task = [], [], info
     found = [Primitives(objects).at(id(one)) for one in (before, taken, older())]
     assert [p and (p.locked, p.owner, p.owner_runs) for p in found] == [
-        (False, None, None), (True, id(objects), id(objects)), None,
-    ]  # fmt: skip
+        (False, None, None),
+        (True, id(objects), id(objects)),
+        None,
+    ]
 
 
 def check_locks_in_python(python):

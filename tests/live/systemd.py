@@ -81,7 +81,17 @@ def set_up() -> Path:
 def _downloaded(folder: Path) -> List[Path]:
     """What apt would install, with the machine's package lists, else with fresh ones."""
     options = ["-o", f"Dir::Cache::archives={folder}/archives", "-o", "APT::Sandbox::User=", "-o", "Debug::NoLocking=1"]
-    words = ["apt-get", "-y", "-q", "--no-install-recommends", "--download-only", "--reinstall", *options, "install", *_PACKAGES]
+    words = [
+        "apt-get",
+        "-y",
+        "-q",
+        "--no-install-recommends",
+        "--download-only",
+        "--reinstall",
+        *options,
+        "install",
+        *_PACKAGES,
+    ]
     (folder / "archives/partial").mkdir(parents=True)
     try:
         _run(words)
@@ -146,7 +156,9 @@ class Systemd:
         """Starts one, and returns when its socket is there."""
         command = self.inside(["env", self._libraries, *words])
         with (self._folder / f"{Path(words[0]).name}.log").open("wb") as log:
-            started = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            started = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
         until = time.monotonic() + _WAIT_S
         while not self.seen(socket).exists():
             if started.poll() is not None or time.monotonic() > until:
@@ -163,23 +175,32 @@ class Systemd:
         path = f"/system.slice/{unit}" if unit else "/"
         group.write_text(f"1:name=systemd:{path}\n0::{path}\n")
         feed.write_text(
-            f'set -e\nmount --bind {group} /proc/$1/cgroup\n{self._libraries} '
-            f'{self.program("systemd-coredump")} $1 0 0 {number} $(date +%s) 18446744073709551615 ada < $2\n'
+            f"set -e\nmount --bind {group} /proc/$1/cgroup\n{self._libraries} "
+            f"{self.program('systemd-coredump')} $1 0 0 {number} $(date +%s) 18446744073709551615 ada < $2\n"
             "umount /proc/$1/cgroup\n"
-        )  # fmt: skip
+        )
         core = self._folder / "the.core"
         shell = " ".join(self.inside(["sh", str(feed), "$PM_PID", str(core)]))
         take = [
-            "run", f"gcore {core}", "python import os; os.environ['PM_PID'] = str(gdb.selected_inferior().pid)",
-            f"shell {shell} || echo REFUSED", "python print('PID', gdb.selected_inferior().pid)", "kill",
-        ]  # fmt: skip
+            "run",
+            f"gcore {core}",
+            "python import os; os.environ['PM_PID'] = str(gdb.selected_inferior().pid)",
+            f"shell {shell} || echo REFUSED",
+            "python print('PID', gdb.selected_inferior().pid)",
+            "kill",
+        ]
         words = [str(find_gdb()), "-nx", "-q", "-batch"]
         for command in take:
             words += ["-ex", command]
         done = subprocess.run(
-            [*words, "--args", python, str(program)], cwd=program.parent, capture_output=True, text=True, timeout=60,
-            check=False, env={**os.environ, "MALLOC_ARENA_MAX": "1"},  # gcore writes what others only reserve
-        )  # fmt: skip
+            [*words, "--args", python, str(program)],
+            cwd=program.parent,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env={**os.environ, "MALLOC_ARENA_MAX": "1"},  # gcore writes what others only reserve
+        )
         core.unlink()
         pids = [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("PID ")]
         assert pids and "REFUSED" not in done.stdout, done.stdout + done.stderr

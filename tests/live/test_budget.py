@@ -52,9 +52,13 @@ def _capture(bundle: Path, children: int, *words: str) -> float:
     ]
     began = time.monotonic()
     done = subprocess.run(
-        [*command, sys.executable, "-c", FORKS, str(children)], env=environment(), stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL, timeout=HANG_S, check=False,
-    )  # fmt: skip
+        [*command, sys.executable, "-c", FORKS, str(children)],
+        env=environment(),
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        timeout=HANG_S,
+        check=False,
+    )
     assert done.returncode == 124, done.stderr
     return time.monotonic() - began - 1.5
 

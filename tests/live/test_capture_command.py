@@ -275,9 +275,7 @@ def test_signals_are_passed_on_once(tmp_path: Path, number: signal.Signals) -> N
 def test_an_interrupt_reaches_a_command_of_a_background_job(tmp_path: Path) -> None:
     """A shell without job control starts `cmd &` with INT ignored; the command must not inherit that."""
     script = f'"{sys.executable}" -c "$1" -t 60 -- sleep 600 & echo $!; wait $!; echo status $?'
-    shell = subprocess.Popen(
-        ["sh", "-c", script, "sh", DRIVER], stdout=subprocess.PIPE, text=True, env=environment()
-    )  # fmt: skip
+    shell = subprocess.Popen(["sh", "-c", script, "sh", DRIVER], stdout=subprocess.PIPE, text=True, env=environment())
     assert shell.stdout is not None
     pid = int(shell.stdout.readline())
     _wait_for_child(pid)

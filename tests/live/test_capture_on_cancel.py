@@ -59,9 +59,7 @@ def test_the_signal_comes_to_the_command_after_the_capture(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("options", "number"), [(["--on-cancel", "capture"], signal.SIGUSR1), ([], signal.SIGTERM)], ids=["USR1", "default"]
 )
-def test_other_signals_and_the_default_pass_on(
-    tmp_path: Path, options: List[str], number: signal.Signals
-) -> None:
+def test_other_signals_and_the_default_pass_on(tmp_path: Path, options: List[str], number: signal.Signals) -> None:
     """USR1 asks for no end; without the option neither does TERM ask for a capture."""
     bundle = tmp_path / "bundle"
     words = ["-t", "600", *options, "-o", str(bundle), "--", sys.executable, "-c", DEAF, "SIGUSR1", "SIGTERM"]

@@ -190,8 +190,12 @@ def test_names_that_are_no_unicode(tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"
     process = subprocess.Popen(
         [*words, b"-t", b"0.5", b"--observe", b"0.1", b"-o", os.fsencode(bundle), b"--", odd, b"600"],
-        env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="backslashreplace",
-    )  # fmt: skip
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="backslashreplace",
+    )
     done = finished(process, bundle)
     assert done.status == 124
     assert done.raw(f"proc/{done.root}/process.json")["argv"][0].endswith('/caf\\xe9\n"x')

@@ -300,9 +300,17 @@ def test_a_command_that_is_left_outlives_postmortem(tmp_path: Path) -> None:
     said = tmp_path / "said"  # no pipe: whoever reads one waits for the command, too, to close it
     with said.open("w") as stream:
         done = capture(
-            tmp_path, "--on-timeout", "leave", "--", "sh", "-c", script,
-            stdout=subprocess.DEVNULL, stderr=stream, start_new_session=True,
-        )  # fmt: skip
+            tmp_path,
+            "--on-timeout",
+            "leave",
+            "--",
+            "sh",
+            "-c",
+            script,
+            stdout=subprocess.DEVNULL,
+            stderr=stream,
+            start_new_session=True,
+        )
     assert done.status == 124
     assert f"sh goes on as process {done.root}" in said.read_text()
     assert "diagnosed" in said.read_text()

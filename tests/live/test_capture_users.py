@@ -44,9 +44,14 @@ def as_nobody(folder: Path, *words: str, before: Sequence[str] = ()) -> Captured
     command = [*before, *NOBODY, PYTHON, "-B", "-c", DRIVER, *options]
     settings = {"PYTHONPATH": str(folder / "lib"), "HOME": str(folder)}
     process = subprocess.Popen(
-        command, env={**os.environ, **settings}, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        command,
+        env={**os.environ, **settings},
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     return finished(process, bundle)
 
 

@@ -68,7 +68,9 @@ class Terminal:
         while text not in self.seen:
             assert time.monotonic() < until, f"no {text!r} in {self.seen!r}"
             if select.select([self.fd], [], [], 0.2)[0]:
-                self.seen += re.sub(r"\x1b\[[0-9;?<>=]*[a-zA-Z]|\x1b[()][A-Z0-9]|[\x07\r]", "", os.read(self.fd, 65536).decode())
+                self.seen += re.sub(
+                    r"\x1b\[[0-9;?<>=]*[a-zA-Z]|\x1b[()][A-Z0-9]|[\x07\r]", "", os.read(self.fd, 65536).decode()
+                )
 
     def completes(self, typed: str, shown: str) -> None:
         """``typed`` and TAB show ``shown``; the line is given up then."""
@@ -125,8 +127,13 @@ def test_fish_completes(tmp_path: Path) -> None:
     lines = "".join(f"echo (complete -C '{typed}'); " for typed in CASES)
     done = subprocess.run(
         ["fish", "--no-config", "-c", f"postmortem completion fish | source; {lines}"],
-        cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     offered = done.stdout.splitlines()
     for line, shown in zip(offered, CASES.values()):
         assert line.startswith(shown.split()[-1]), (offered, done.stderr)

@@ -103,7 +103,12 @@ def test_a_deadlock_in_a_service(kept: Kept) -> None:
     origin, process = found["origin"], found["processes"][0]
     assert found["verdict"] == "lock-order-deadlock"
     assert (found["trigger"]["kind"], found["trigger"]["signal"]) == ("core", "SIGABRT")
-    assert (origin["store"], origin["pid"], origin["unit"], origin["others"]) == ("systemd", kept.locked, "tide.service", 0)
+    assert (origin["store"], origin["pid"], origin["unit"], origin["others"]) == (
+        "systemd",
+        kept.locked,
+        "tide.service",
+        0,
+    )
     assert (origin["hostname"], origin["container"]) == ("ada", None)
     assert origin["core"].endswith(".zst")
     assert process["pid"] == kept.locked
@@ -231,12 +236,24 @@ def test_a_forged_entry(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     analysed as unverified, with nothing of what it claims."""
     core = core_of_in(kept, kept.locked)
     claims = {
-        "MESSAGE_ID": "fc2e22bc6ee647b6b90729ab34a250b1", "PRIORITY": "2", "MESSAGE": "Process 31337 (bank) dumped core.",
-        "COREDUMP_PID": "31337", "COREDUMP_UID": "0", "COREDUMP_GID": "0", "COREDUMP_COMM": "bank", "COREDUMP_EXE": kept.python,
-        "COREDUMP_UNIT": "tide.service", "COREDUMP_SIGNAL": "11", "COREDUMP_TIMESTAMP": "1700000000000000",
-        "COREDUMP_CMDLINE": "bank --transfer", "COREDUMP_ROOT": "/tmp", "COREDUMP_FILENAME": core,
-        "_UID": "0", "_EXE": "/usr/lib/systemd/systemd-coredump", "_SYSTEMD_UNIT": "systemd-coredump@1.service",
-    }  # fmt: skip
+        "MESSAGE_ID": "fc2e22bc6ee647b6b90729ab34a250b1",
+        "PRIORITY": "2",
+        "MESSAGE": "Process 31337 (bank) dumped core.",
+        "COREDUMP_PID": "31337",
+        "COREDUMP_UID": "0",
+        "COREDUMP_GID": "0",
+        "COREDUMP_COMM": "bank",
+        "COREDUMP_EXE": kept.python,
+        "COREDUMP_UNIT": "tide.service",
+        "COREDUMP_SIGNAL": "11",
+        "COREDUMP_TIMESTAMP": "1700000000000000",
+        "COREDUMP_CMDLINE": "bank --transfer",
+        "COREDUMP_ROOT": "/tmp",
+        "COREDUMP_FILENAME": core,
+        "_UID": "0",
+        "_EXE": "/usr/lib/systemd/systemd-coredump",
+        "_SYSTEMD_UNIT": "systemd-coredump@1.service",
+    }
     forge(kept, claims, tmp_path)
     assert "31337" in kept.systemd.run(["coredumpctl", "list", "--no-legend", "--no-pager"]).stdout
     monkeypatch.setenv("PATH", kept.systemd.path)

@@ -51,9 +51,13 @@ class Taken(NamedTuple):
 
 def analyze(*words: Any, status: int = 0, **env: str) -> Dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-m", "postmortem", "analyze", "-f", "json", *map(str, words)], capture_output=True, text=True,
-        timeout=HANG_S * 2, check=False, env={**os.environ, **env},
-    )  # fmt: skip
+        [sys.executable, "-m", "postmortem", "analyze", "-f", "json", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=HANG_S * 2,
+        check=False,
+        env={**os.environ, **env},
+    )
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr
     report: Dict[str, Any] = json.loads(done.stdout) if status == 0 else {"stderr": done.stderr}

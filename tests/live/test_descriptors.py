@@ -89,8 +89,13 @@ if __name__ == "__main__":
 def capture(program: Program, folder: Path) -> Dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-m", "postmortem", "capture", "--pid", str(program.pid), "-o", "bundle"],
-        cwd=str(folder), capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        cwd=str(folder),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
     assert done.returncode == 0, done.stderr
     loaded: Dict[str, Any] = json.loads((folder / "bundle" / "report.json").read_text())
     return loaded

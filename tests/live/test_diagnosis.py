@@ -44,12 +44,19 @@ for t in tellers: t.join()
 def postmortem(*words: str, cwd: Path, env: Optional[Dict[str, str]] = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "postmortem", *words],
-        cwd=str(cwd), env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        timeout=120, check=False,
-    )  # fmt: skip
+        cwd=str(cwd),
+        env={**os.environ, **(env or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
-def capture(folder: Path, source: str, python: str = sys.executable, seconds: str = "1.5", **env: str) -> Dict[str, Any]:
+def capture(
+    folder: Path, source: str, python: str = sys.executable, seconds: str = "1.5", **env: str
+) -> Dict[str, Any]:
     """The report.json of a program that a capture ended."""
     (folder / "program.py").write_text(source)
     done = postmortem("capture", "-t", seconds, "-o", "bundle", "--", python, "program.py", cwd=folder, env=env)

@@ -52,9 +52,14 @@ def library() -> Iterator[Path]:
 def examined(library: Path, before: Sequence[str] = (), python: str = PYTHON) -> Dict[str, Line]:
     environment = {**os.environ, "PYTHONPATH": str(library), "HOME": str(library)}
     done = subprocess.run(
-        [*before, python, "-B", "-c", EXAMINE], cwd=library, env=environment, capture_output=True, text=True,
-        timeout=HANG_S, check=False,
-    )  # fmt: skip
+        [*before, python, "-B", "-c", EXAMINE],
+        cwd=library,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     return {name: Line(mark, found, remedy) for mark, name, found, remedy in rows}

@@ -121,7 +121,9 @@ def test_what_grows_and_what_is_kept(python: Any, tmp_path: Path) -> None:
             return
         (kept,) = only(known).kept_exceptions
         assert (kept.type, kept.variable) == ("ValueError", "rows in load")
-        assert 40 <= kept.count <= 44 and kept.frames == 2 * kept.count  # tracebacks that nobody has any more count along
+        assert (
+            40 <= kept.count <= 44 and kept.frames == 2 * kept.count
+        )  # tracebacks that nobody has any more count along
         assert kept.place is not None and (kept.place.function, kept.place.line) == ("load", program.line_of("raises"))
         assert kept.bytes is not None and kept.bytes > 40 * 20_000 * 8 * 0.9
         assert "Store.failures" in kept.keepers

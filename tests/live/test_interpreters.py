@@ -56,9 +56,12 @@ def test_it_is_what_the_table_says(python: Interpreter, tmp_path: Path) -> None:
     """Version and build are right; it starts itself and the machine's own programs, which need their own libc."""
     done = subprocess.run([python, "-c", SELF], cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True, timeout=60)
     assert json.loads(done.stdout) == {
-        "version": list(python.version), "free_threaded": python.free_threaded, "debug": python.debug,
-        "child": True, "other": "other\n",
-    }  # fmt: skip
+        "version": list(python.version),
+        "free_threaded": python.free_threaded,
+        "debug": python.debug,
+        "child": True,
+        "other": "other\n",
+    }
 
 
 def test_its_processes_are_ordinary(python: Interpreter, tmp_path: Path) -> None:
@@ -83,10 +86,24 @@ def test_gdb_opens_its_cores(python: Interpreter, tmp_path: Path) -> None:
         done = finished(start(*options), bundle)
         assert done.status == 0, done.stderr
     shown = subprocess.run(
-        [str(found), "-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off",
-         os.path.realpath(python), str(done.core(program.pid)), "-ex", "thread apply all bt"],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
+        [
+            str(found),
+            "-nx",
+            "-batch",
+            "-iex",
+            "set auto-load off",
+            "-iex",
+            "set debuginfod enabled off",
+            os.path.realpath(python),
+            str(done.core(program.pid)),
+            "-ex",
+            "thread apply all bt",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     assert "may not match" not in shown.stderr
     stacks = [stack.strip().splitlines() for stack in shown.stdout.split("\nThread ")[1:]]
     assert len(stacks) == 3, shown.stdout

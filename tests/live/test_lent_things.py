@@ -64,15 +64,21 @@ def test_as_many_things_as_the_pool_lends(python: str, tmp_path: Path) -> None:
     with Program(python, POOLS, tmp_path) as program:
         done = subprocess.run(
             [sys.executable, "-m", "postmortem", "capture", "--pid", str(program.pid), "-o", "bundle"],
-            cwd=str(tmp_path), capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            cwd=str(tmp_path),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
         assert done.returncode == 0, done.stderr
         line = program.line_of("wants another")
     report: Dict[str, Any] = json.loads((tmp_path / "bundle" / "report.json").read_text())
     lent = {
         r["description"]: sum(w["role"] == "holder" for w in r["wakers"])
-        for r in report["processes"][0]["resources"] if r["kind"] == "condition"
-    }  # fmt: skip
+        for r in report["processes"][0]["resources"]
+        if r["kind"] == "condition"
+    }
     assert sorted(lent.values()) == [0, 2]
     exhausted = [f for f in report["findings"] if f["pattern"] == "pool-exhausted"]
     assert [f["confidence"] for f in exhausted] == ["likely"]

@@ -51,7 +51,9 @@ pivot_root . old
 cd /
 exec "$@"
 """
-_LEFT_OUT = shutil.ignore_patterns("test", "site-packages", "__pycache__", "config-*", "idlelib", "ensurepip", "lib2to3", "*.a")
+_LEFT_OUT = shutil.ignore_patterns(
+    "test", "site-packages", "__pycache__", "config-*", "idlelib", "ensurepip", "lib2to3", "*.a"
+)
 
 
 class Root(NamedTuple):
@@ -64,7 +66,18 @@ class Root(NamedTuple):
 
     def command(self, how: str) -> List[str]:
         unshare = ["unshare", "--pid", "--mount", "--user", "--map-root-user", "--fork", "--kill-child"]
-        return [*unshare, "sh", "-c", ENTER, "sh", str(self.path), how, str(self.home), str(self.python), str(self.program)]
+        return [
+            *unshare,
+            "sh",
+            "-c",
+            ENTER,
+            "sh",
+            str(self.path),
+            how,
+            str(self.home),
+            str(self.python),
+            str(self.program),
+        ]
 
 
 @pytest.fixture(scope="module")

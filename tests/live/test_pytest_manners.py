@@ -74,7 +74,10 @@ def test_a_session_in_a_test(tmp_path: Path) -> None:
         time.sleep(3600)
     """
     ran = run(tmp_path, "--postmortem-timeout", "60", files={"test_it.py": source})
-    assert {name: outcome(case) for name, case in ran.cases.items()} == {"test_outer": "passed", "test_next": "failure"}, ran.out
+    assert {name: outcome(case) for name, case in ran.cases.items()} == {
+        "test_outer": "passed",
+        "test_next": "failure",
+    }, ran.out
     assert ran.verdict("test_next") == "sleeping"
 
 
@@ -100,7 +103,10 @@ def test_a_test_that_is_run_again(tmp_path: Path) -> None:
         time.sleep(3600 if len(ATTEMPTS) == 3 else 0.6)
     """
     ran = run(tmp_path, "--postmortem-timeout", "1", files={"conftest.py": again, "test_it.py": source})
-    assert {name: outcome(case) for name, case in ran.cases.items()} == {"test_first": "passed", "test_third_hangs": "failure"}
+    assert {name: outcome(case) for name, case in ran.cases.items()} == {
+        "test_first": "passed",
+        "test_third_hangs": "failure",
+    }
     assert ran.bundles == ["test_it-test_third_hangs-call"]
 
 

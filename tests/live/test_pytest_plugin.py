@@ -98,9 +98,12 @@ def test_five_hangs_among_two_hundred_tests(tmp_path: Path) -> None:
     hung = {name: outcome(case) for name, case in cases.items() if outcome(case) != "passed"}
     (at_exit,) = [name for name in hung if name.startswith("exit of gw")]
     assert hung == {
-        "test_native": "failure", "test_lock_cycle": "failure", "test_blocked_loop": "failure",
-        "test_teardown": "error", at_exit: "error",
-    }, ran.out  # fmt: skip
+        "test_native": "failure",
+        "test_lock_cycle": "failure",
+        "test_blocked_loop": "failure",
+        "test_teardown": "error",
+        at_exit: "error",
+    }, ran.out
     assert ran.verdict("test_lock_cycle") == "lock-order-deadlock"
     assert "lock-order-deadlock, proven" in ran.out  # our own handler of a signal is none that could help
     assert ran.verdict("test_blocked_loop") == "blocking-call-in-coroutine"
@@ -155,9 +158,13 @@ def test_what_cannot_be_interrupted_ends_pytest_and_keeps_the_results(tmp_path: 
     ran = run(tmp_path, "--postmortem-timeout", LIMIT, files={"test_it.py": marker, "conftest.py": conftest})
     found = {name: outcome(case) for name, case in ran.cases.items()}
     assert found == {
-        "test_first": "passed", "test_skipped": "skipped", "test_unittest": "failure", "test_anyio": "failure",
-        "test_elsewhere": "passed", "test_native": "failure",
-    }, ran.out  # fmt: skip
+        "test_first": "passed",
+        "test_skipped": "skipped",
+        "test_unittest": "failure",
+        "test_anyio": "failure",
+        "test_elsewhere": "passed",
+        "test_native": "failure",
+    }, ran.out
     assert ran.status == -9, ran.out
     assert "test_native cannot be interrupted" in ran.out
     assert "in keep_the_gil" in ran.out
@@ -180,8 +187,9 @@ def test_the_exit_of_the_interpreter(tmp_path: Path) -> None:
     assert "1 passed" in ran.out
     assert "the interpreter's exit took longer than 1 s: shutdown-join" in ran.out
     assert {name: outcome(case) for name, case in ran.cases.items()} == {
-        "test_leaves_a_thread": "passed", "exit of the process": "error"
-    }  # fmt: skip
+        "test_leaves_a_thread": "passed",
+        "exit of the process": "error",
+    }
     assert ran.verdict("exit of the process") == "shutdown-join"
 
 
@@ -212,8 +220,10 @@ def test_collection_setup_and_the_whole_item(tmp_path: Path) -> None:
     """
     ran = run(tmp_path, files={"test_marked.py": marked})
     assert {name: outcome(case) for name, case in ran.cases.items()} == {
-        "test_in_all": "failure", "test_each": "passed", "test_body_alone": "passed"
-    }, ran.out  # fmt: skip
+        "test_in_all": "failure",
+        "test_each": "passed",
+        "test_body_alone": "passed",
+    }, ran.out
     ini = "postmortem_timeout = 60\npostmortem_collection_timeout = 1\n"
     ran = run(tmp_path, "--continue-on-collection-errors", "-k", "each", ini=ini, files={"test_import.py": hangs})
     assert "ERROR test_import.py" in ran.out, ran.out

@@ -81,9 +81,14 @@ def test_stacks_equal_current_frames(python: str, tmp_path: Path) -> None:
 def test_own_objects(python: str, tmp_path: Path) -> None:
     """An interpreter that reads itself finds the strings, numbers, containers, attributes and lines that it has."""
     done = subprocess.run(
-        [python, str(ROOT / "tests" / "live" / "self_check.py")], cwd=str(tmp_path), capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120, check=False,
-    )  # fmt: skip
+        [python, str(ROOT / "tests" / "live" / "self_check.py")],
+        cwd=str(tmp_path),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=120,
+        check=False,
+    )
     assert (done.stdout, done.returncode) == ("ok\n", 0), done.stderr
 
 
@@ -146,11 +151,14 @@ def test_locks_held_by_with(python: str, tmp_path: Path) -> None:
         locks = Locks(reader.frames)
         threads = {t.name: t for t in reader.interpreters[0].threads}
         found = {
-            name: [(held.lock.kind, held.line, locks.name(held.lock.address, [frame]))
-                   for frame in thread.frames for held in locks.held(frame)
-                   if held.lock.locked and frame.code.filename.endswith("program.py")]
+            name: [
+                (held.lock.kind, held.line, locks.name(held.lock.address, [frame]))
+                for frame in thread.frames
+                for held in locks.held(frame)
+                if held.lock.locked and frame.code.filename.endswith("program.py")
+            ]
             for name, thread in threads.items()
-        }  # fmt: skip
+        }
         line = program.line_of
         assert found["nested"] == [("lock", line("plain"), "plain"), ("lock", line("other"), "taken")] or found[
             "nested"

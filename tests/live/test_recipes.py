@@ -95,18 +95,27 @@ def test_the_action_runs_the_plain_recipe(tmp_path: Path) -> None:
     """Its steps but the installation and the upload, run as GitHub runs them: bash, and the inputs in the environment."""
     steps = {step["name"]: step for step in yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]}
     settings = environment(
-        RUNNER_TEMP=str(tmp_path / "temp"), GITHUB_ACTION="look", GITHUB_ACTION_PATH=str(ROOT), POSTMORTEM_TIMEOUT="1",
-        POSTMORTEM_OPTIONS="", POSTMORTEM_RUN="python -m unittest", GITHUB_OUTPUT=str(tmp_path / "outputs"),
-    )  # fmt: skip
+        RUNNER_TEMP=str(tmp_path / "temp"),
+        GITHUB_ACTION="look",
+        GITHUB_ACTION_PATH=str(ROOT),
+        POSTMORTEM_TIMEOUT="1",
+        POSTMORTEM_OPTIONS="",
+        POSTMORTEM_RUN="python -m unittest",
+        GITHUB_OUTPUT=str(tmp_path / "outputs"),
+    )
     lay_out(tmp_path, "unittest")
     (tmp_path / "temp").mkdir()
     statuses = [
         subprocess.run(
-            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", steps[name]["run"]], cwd=tmp_path, env=settings,
-            capture_output=True, timeout=HANG_S, check=False,
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", steps[name]["run"]],
+            cwd=tmp_path,
+            env=settings,
+            capture_output=True,
+            timeout=HANG_S,
+            check=False,
         ).returncode
         for name in ("Run", "Collect")
-    ]  # fmt: skip
+    ]
     assert statuses == [124, 0]
     assert (tmp_path / "outputs").read_text() == f"publish={tmp_path}/temp/postmortem-look/publish\n"
     upload = steps["Upload"]["with"]["path"]

@@ -51,11 +51,13 @@ def test_what_gitlab_publishes(tmp_path: Path) -> None:
     """The template's own commands, on a bundle: its artifact has no memory either, and JUnit has the hang."""
     template = yaml.safe_load((ROOT / "ci" / "gitlab.yml").read_text())[".postmortem"]
     settings = {"POSTMORTEM_BUNDLE": str(tmp_path / ".postmortem"), "POSTMORTEM_PUBLISH": str(tmp_path / "postmortem")}
-    words = "postmortem capture -t 1 -k 0.5 --on-cancel capture -o \"$POSTMORTEM_BUNDLE\" -- "
+    words = 'postmortem capture -t 1 -k 0.5 --on-cancel capture -o "$POSTMORTEM_BUNDLE" -- '
     shell(tmp_path, f"{words}{sys.executable} {hung(tmp_path)}", **settings)
     done = shell(tmp_path, "\n".join(template["after_script"]), **settings)
     assert done.returncode == 0, done.stderr
-    uploaded = {name: data for path in template["artifacts"]["paths"] for name, data in published(tmp_path / path).items()}
+    uploaded = {
+        name: data for path in template["artifacts"]["paths"] for name, data in published(tmp_path / path).items()
+    }
     assert {"report.txt", "report.xml", "bundle.zip"} <= set(uploaded)
     assert [name for name, data in uploaded.items() if "raw" in name or SECRET.encode() in data] == []
 

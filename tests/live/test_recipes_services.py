@@ -35,9 +35,15 @@ def serving(folder: Path, script: str, **changes: str) -> Iterator[subprocess.Po
     """A block of commands that goes on; its whole group is ended."""
     with (folder / "log").open("w") as log:
         started = subprocess.Popen(
-            ["sh", "-eu", "-c", script], cwd=folder, env=environment(**changes), stdin=subprocess.DEVNULL,
-            stdout=log, stderr=log, text=True, start_new_session=True,
-        )  # fmt: skip
+            ["sh", "-eu", "-c", script],
+            cwd=folder,
+            env=environment(**changes),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+        )
         try:
             yield started
         finally:

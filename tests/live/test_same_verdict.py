@@ -62,7 +62,9 @@ def test_the_verdict_is_the_same(case: Case, tmp_path: Path) -> None:
     case.copy_to(home)
     source = (home / "program.py").read_text("utf-8")
     with Program(sys.executable, source, home, cwd=home) as program:
-        done = postmortem("capture", "--pid", str(program.pid), "--observe", "0.5", "-o", str(tmp_path / "bundle"), cwd=home)
+        done = postmortem(
+            "capture", "--pid", str(program.pid), "--observe", "0.5", "-o", str(tmp_path / "bundle"), cwd=home
+        )
         assert done.returncode == 0, done.stderr
         captured = told(json.loads((tmp_path / "bundle" / "report.json").read_text("utf-8")))
         assert captured[0] in case.verdict

@@ -40,8 +40,9 @@ def _captured(program: Program, folder: Path, name: str) -> Tuple[str, Dict[str,
     assert done.returncode == 0, done.stderr
     found = report(folder / name)
     threads = {t["name"]: t["wait"] for p in found["processes"] for t in p["threads"]}
-    return found["signature"], {n: tuple(w.get(k) for k in ("kind", "syscall", "resource", "fd", "endless"))
-                                for n, w in threads.items()}  # fmt: skip
+    return found["signature"], {
+        n: tuple(w.get(k) for k in ("kind", "syscall", "resource", "fd", "endless")) for n, w in threads.items()
+    }
 
 
 @pytest.mark.parametrize("python", kinds())

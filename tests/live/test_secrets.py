@@ -21,10 +21,21 @@ pytestmark = pytest.mark.live
 PLANTED = {
     place: f"5ecr3t{place}"
     for place in (
-        "option", "pair", "url", "header", "child", "shell", "inline", "environment", "local", "attribute", "literal", "message",
+        "option",
+        "pair",
+        "url",
+        "header",
+        "child",
+        "shell",
+        "inline",
+        "environment",
+        "local",
+        "attribute",
+        "literal",
+        "message",
         "task",
     )
-}  # fmt: skip
+}
 
 PROGRAM = """
 import asyncio, os, subprocess, sys, threading
@@ -69,14 +80,30 @@ def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     folder = tmp_path_factory.mktemp("secrets")
     (folder / "program.py").write_text(planted(PROGRAM))
     words = (
-        "--token", PLANTED["option"], f"API_KEY={PLANTED['pair']}", f"postgres://ann:{PLANTED['url']}@host/db",
-        "-H", f"Authorization: Bearer {PLANTED['header']}",
-    )  # fmt: skip
+        "--token",
+        PLANTED["option"],
+        f"API_KEY={PLANTED['pair']}",
+        f"postgres://ann:{PLANTED['url']}@host/db",
+        "-H",
+        f"Authorization: Bearer {PLANTED['header']}",
+    )
     secret = PLANTED["environment"]
     done = postmortem(
-        "capture", "-t", "1.5", "--observe", "0.3", *request.param, "-o", "bundle", "--",
-        sys.executable, "program.py", *words, cwd=folder, env={"APP_TOKEN": secret, "DB_PASSWORD": secret},
-    )  # fmt: skip
+        "capture",
+        "-t",
+        "1.5",
+        "--observe",
+        "0.3",
+        *request.param,
+        "-o",
+        "bundle",
+        "--",
+        sys.executable,
+        "program.py",
+        *words,
+        cwd=folder,
+        env={"APP_TOKEN": secret, "DB_PASSWORD": secret},
+    )
     assert done.returncode == 124, done.stderr
     return folder, done.stderr, bool(request.param)
 

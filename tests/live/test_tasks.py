@@ -206,8 +206,13 @@ def read(program: Program) -> Found:
         book.read()
         process.pools.beside = book.runner
         runner = next(filter(None, map(book.runner, _futures(python))), None)
-        return Found(book, {t.name or "?": t for t in book.tasks}, {r.id: r for r in book.resources()}, runner,
-                     cancels(python, book.frames))  # fmt: skip
+        return Found(
+            book,
+            {t.name or "?": t for t in book.tasks},
+            {r.id: r for r in book.resources()},
+            runner,
+            cancels(python, book.frames),
+        )
 
 
 def _futures(python: Python) -> Iterator[int]:

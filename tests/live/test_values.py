@@ -22,9 +22,14 @@ def test_own_values(python: str, tmp_path: Path) -> None:
     """An interpreter that describes its own values finds what it has: numbers, texts, containers, instances, locks,
     code; bounded, without ends to cycles, and without what names call a secret."""
     done = subprocess.run(
-        [os.fspath(python), str(ROOT / "tests" / "live" / "values_check.py")], cwd=str(tmp_path), capture_output=True,
-        text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120, check=False,
-    )  # fmt: skip
+        [os.fspath(python), str(ROOT / "tests" / "live" / "values_check.py")],
+        cwd=str(tmp_path),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=120,
+        check=False,
+    )
     assert (done.stdout, done.returncode) == ("ok\n", 0), done.stderr
 
 

@@ -89,8 +89,17 @@ def test_holders_wherever_a_with_stands(python: Union[str, os.PathLike[str]], tm
                 held = [one.line for one in locks.held(frame) if one.lock.locked]
                 if held and frame.code.filename.endswith("program.py"):
                     found[frame.function] = held
-        expected = {name: [program.line_of(name)] for name in (
-            "in_finally", "in_except", "raised_finally", "left", "argument_in_cell", "within_return", "long_body",
-        )}  # fmt: skip
+        expected = {
+            name: [program.line_of(name)]
+            for name in (
+                "in_finally",
+                "in_except",
+                "raised_finally",
+                "left",
+                "argument_in_cell",
+                "within_return",
+                "long_body",
+            )
+        }
         second = program.line_of("several_lines")
         assert found == {**expected, "several_lines": [second - 1, second]}

@@ -37,9 +37,13 @@ def test_import_loads_nothing_else() -> None:
         "postmortem.analyze; print('postmortem.pipeline' in sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-S", "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60,
+        [sys.executable, "-S", "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
         check=False,
-    )  # fmt: skip
+    )
     assert done.stdout.splitlines()[:2] == ["['__future__', 'postmortem']", "False"], done.stderr
 
 
@@ -91,9 +95,13 @@ def test_the_documentations_example_runs(tmp_path: Path) -> None:
     written(tmp_path / "postmortem-pytest-20250101T020304Z-4711", thrash())
     done = subprocess.run(
         [sys.executable, "-c", code],
-        cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
         check=False,
-    )  # fmt: skip
+    )
     assert (done.stdout, done.stderr) == (output, "")
     for name in ("verdict", "signature", "findings", "processes", "gaps", "evidence", "diagnosis", "render", "as_json"):
         assert hasattr(postmortem.Report, name) and f"`{name}" in page

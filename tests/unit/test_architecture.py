@@ -143,7 +143,9 @@ def _signals(module: Module) -> List[str]:
     broken = []
     for node in ast.walk(module.tree):
         if isinstance(node, ast.ImportFrom) and node.module in SENDERS and module.name not in MAY_SIGNAL_BY_NUMBER:
-            broken += [f"{module.name} imports {node.module}.{a.name}" for a in node.names if a.name in BY_NUMBER | {"*"}]
+            broken += [
+                f"{module.name} imports {node.module}.{a.name}" for a in node.names if a.name in BY_NUMBER | {"*"}
+            ]
         elif isinstance(node, ast.Attribute):
             if isinstance(node.value, ast.Name) and node.value.id in SENDERS:
                 if node.attr in BY_NUMBER and module.name not in MAY_SIGNAL_BY_NUMBER:
@@ -167,7 +169,10 @@ def _standard(name: str) -> bool:
 
 def _reaches(found: Mapping[str, Module], part: str, forbidden: str) -> List[str]:
     todo = [name for name in found if name.split(".")[0] == part]
-    seen = {*todo, ""}  # the package itself imports its public names only when they are asked for: tests/unit/test_api.py
+    seen = {
+        *todo,
+        "",
+    }  # the package itself imports its public names only when they are asked for: tests/unit/test_api.py
     while todo:
         name = todo.pop()
         for target in sorted(found[name].ours):

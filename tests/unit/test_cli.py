@@ -86,7 +86,9 @@ def test_where_the_journal_is(pipeline, capsys) -> None:
     assert cli.main(["analyze", "--since", "-2h", "-D", "/j", "coredumpctl:thrash"]) == 1
     assert pipeline.asked[0][1]["where"] == Where(Path("/j"), "-2h")
     assert cli.main(["analyze", "--since", "-2h", "thrash"]) == 2
-    assert capsys.readouterr().err.endswith("--since is about cores in the journal, and no target is; coredumpctl:last, say\n")
+    assert capsys.readouterr().err.endswith(
+        "--since is about cores in the journal, and no target is; coredumpctl:last, say\n"
+    )
 
 
 def test_wrong_usage_that_only_the_analysis_finds(pipeline, capsys, monkeypatch) -> None:

@@ -34,16 +34,24 @@ def test_it_writes_what_is_missing_and_removes_what_is_old(tmp_path: Path) -> No
 def rendered(*command: str, page: Path) -> str:
     """The page as it is read; fails when there is a warning."""
     if shutil.which(command[0]) is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{command[0]} is not installed: apt-get install {command[0]}")
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(
+            f"{command[0]} is not installed: apt-get install {command[0]}"
+        )
     done = subprocess.run(
-        [*command, str(page)], env={**os.environ, "LC_ALL": "C.UTF-8", "GROFF_NO_SGR": "1"},
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        [*command, str(page)],
+        env={**os.environ, "LC_ALL": "C.UTF-8", "GROFF_NO_SGR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
-@pytest.mark.parametrize("reader", [("groff", "-man", "-Tutf8", "-ww"), ("mandoc", "-Tutf8", "-Wwarning")], ids=lambda r: r[0])
+@pytest.mark.parametrize(
+    "reader", [("groff", "-man", "-Tutf8", "-ww"), ("mandoc", "-Tutf8", "-Wwarning")], ids=lambda r: r[0]
+)
 def test_readers_are_content_and_every_option_is_there(reader: tuple[str, ...]) -> None:
     """No warning; each flag of each command starts a line, each command and each help's first words are found."""
     texts: Dict[str, str] = {}

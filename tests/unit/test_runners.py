@@ -35,10 +35,24 @@ def test_orders_are_seen_by_the_check(order: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "a::b", "std::mutex::lock", "##", "## heading", "#[derive]", "-- x", "---x", "a --- b", "1 + 2", "~/x", "__init__",
-        "section_started", "travis_folder", "    ~~~~^^^", "test_it.py::test_x",
+        "",
+        "a::b",
+        "std::mutex::lock",
+        "##",
+        "## heading",
+        "#[derive]",
+        "-- x",
+        "---x",
+        "a --- b",
+        "1 + 2",
+        "~/x",
+        "__init__",
+        "section_started",
+        "travis_folder",
+        "    ~~~~^^^",
+        "test_it.py::test_x",
     ],
-)  # fmt: skip
+)
 def test_what_nobody_obeys_stays(text: str) -> None:
     """Names of C++, paths, headings, marks under a source line."""
     assert runners.defused(text) == text
@@ -53,15 +67,21 @@ def test_all_that_prints_goes_through_it(order: str) -> None:
             "verdict": "x",
             "findings": [
                 {
-                    "pattern": "x", "confidence": "likely", "summary": text, "remedy": text,
+                    "pattern": "x",
+                    "confidence": "likely",
+                    "summary": text,
+                    "remedy": text,
                     "culprits": [{"file": text, "line": 3, "function": text, "source": text}],
                 }
             ],
-        }  # fmt: skip
+        }
         printed = [
-            clean(text), "\n".join(wrap(f"x {text}", 4)), escaped(text), answer.message("call", 1.0, report, text),
+            clean(text),
+            "\n".join(wrap(f"x {text}", 4)),
+            escaped(text),
+            answer.message("call", 1.0, report, text),
             answer.failed("call", 1.0, text),
-        ]  # fmt: skip
+        ]
         for one in printed:
             assert obeyed(one) == []
             assert all(ch.isprintable() or ch == "\n" for ch in one)

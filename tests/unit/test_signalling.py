@@ -67,7 +67,9 @@ def test_what_has_ended_is_said_to_be_gone(way: str, child: subprocess.Popen[byt
     assert signalling.begun(child.pid) is None
 
 
-def test_who_ends_after_it_was_looked_at(way: str, child: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_ends_after_it_was_looked_at(
+    way: str, child: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Between the comparison and the signal: nothing is raised, and what had a pidfd is signalled through that alone."""
     sent: List[Tuple[int, int]] = []
     monkeypatch.setattr(os, "kill", lambda pid, number: sent.append((pid, number)))

@@ -60,7 +60,9 @@ def test_a_crash_is_told_by_its_signal(number: signal.Signals) -> None:
 
 def test_the_kernels_kill_may_be_for_want_of_memory() -> None:
     """KILL is nobody's but the OOM killer's, as a rule."""
-    assert run(lambda: os.kill(os.getpid(), signal.SIGKILL)).reason == "was ended by SIGKILL, perhaps for want of memory"
+    assert (
+        run(lambda: os.kill(os.getpid(), signal.SIGKILL)).reason == "was ended by SIGKILL, perhaps for want of memory"
+    )
 
 
 def test_an_exception_is_a_status() -> None:
@@ -130,9 +132,14 @@ def analyze(folder: Path, *names: str) -> subprocess.CompletedProcess[str]:
         (folder / name / "raw").mkdir(parents=True)
         (folder / name / "manifest.json").write_text('{"schema": "postmortem.manifest/1"}')
     return subprocess.run(
-        [sys.executable, "-c", DRIVER, *names], capture_output=True, text=True, cwd=folder, timeout=120, check=False,
+        [sys.executable, "-c", DRIVER, *names],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=120,
+        check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    )
 
 
 def test_a_target_that_ends_the_reader_is_one_sentence(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_seconds_are_such_as_clocks_show() -> None:
         (lambda ps: ps[0]["resources"][1].update(id="lock-1"), "it has resource lock-1 of process 1 twice"),
         (lambda ps: ps[0]["tasks"][1].update(id="task-1"), "it has task task-1 of process 1 twice"),
     ],
-)  # fmt: skip
+)
 def test_ids_name_one_thing(change: Callable[[List[Plain]], None], sentence: str) -> None:
     """Everything that looks something up by its id would otherwise see either of two."""
     value = plain()
@@ -90,9 +90,11 @@ def test_what_is_nested_too_deeply_is_refused() -> None:
 def test_counts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of bytes, processes, threads and references, each with its own sentence."""
     for name, sentence in (
-        ("MOST_BYTES", "larger than"), ("MOST_PROCESSES", "2 processes, more than 1"),
-        ("MOST_AGENTS", "2 threads, more than 1"), ("MOST_REFERENCES", "name 2 threads and tasks, more than 1"),
-    ):  # fmt: skip
+        ("MOST_BYTES", "larger than"),
+        ("MOST_PROCESSES", "2 processes, more than 1"),
+        ("MOST_AGENTS", "2 threads, more than 1"),
+        ("MOST_REFERENCES", "name 2 threads and tasks, more than 1"),
+    ):
         with monkeypatch.context() as patch:
             patch.setattr(usable, name, 1)
             value = plain()
@@ -103,7 +105,9 @@ def test_counts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_another_schema_is_named() -> None:
     """An older or newer version's evidence is told apart from a damaged one."""
     value = {**plain(), "schema": "postmortem.evidence/7"}
-    with pytest.raises(ValueError, match=r"written as 'postmortem.evidence/7', this version reads postmortem.evidence/1"):
+    with pytest.raises(
+        ValueError, match=r"written as 'postmortem.evidence/7', this version reads postmortem.evidence/1"
+    ):
         decode(json.dumps(value).encode())
 
 

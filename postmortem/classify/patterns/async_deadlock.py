@@ -109,9 +109,11 @@ def _link(view: View, edge: Edge, after: Edge) -> Tuple[str, List[Culprit]]:
     lines: List[Tuple[Agent, PythonFrame]] = [(edge.waiter, frame)] if frame else []
     if held:
         lines.append((after.waiter, held.frame))
-    verb = f"{edge.verb} {edge.what}, held by {who}{since} ({known_from(edge.basis)})" if edge.verb == "wants" else (
-        f"{edge.verb} {edge.what}" + (f", which only {who} could end" if edge.resource else "")
-    )  # fmt: skip
+    verb = (
+        f"{edge.verb} {edge.what}, held by {who}{since} ({known_from(edge.basis)})"
+        if edge.verb == "wants"
+        else (f"{edge.verb} {edge.what}" + (f", which only {who} could end" if edge.resource else ""))
+    )
     facts = "; ".join(edge.because)
     text = f"{view.graph.label(edge.waiter)}{at} {verb}" + (f": {facts}" if facts else "")
     return text, [view.culprit_of(agent, f) for agent, f in lines]

@@ -79,7 +79,7 @@ def _answer(view: View, process: Process, thread: Thread) -> Answer:
 
 def _why_not(
     view: View, process: Process, thread: Thread, loop: Optional[Loop], kept: Optional[PythonFrame]
-) -> Optional[str]:  # fmt: skip
+) -> Optional[str]:
     if loop is not None and loop.turned:
         return f"the loop of {label(thread)} turned during the window: its callbacks come back"
     if loop is not None and loop.turned is False and loop.callback_lasts_s is None:
@@ -117,7 +117,9 @@ def _match(view: View, process: Process, thread: Thread, here: PythonFrame, same
     call = thread.calling
     if call is not None and call.lasts_s is not None:
         facts.append(f"it is in the same call of {call.function} since {call.lasts_s:.1f} s and more")
-    facts += _kept(loop, waiting) if not alone else ["the loop has nothing else to do: it keeps nobody waiting but itself"]
+    facts += (
+        _kept(loop, waiting) if not alone else ["the loop has nothing else to do: it keeps nobody waiting but itself"]
+    )
     sure = lasts or _sleeps_long(thread) or (same is not None and not busy)
     return Match(
         confidence="likely" if sure and not alone else "possible",

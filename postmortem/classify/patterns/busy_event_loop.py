@@ -66,9 +66,14 @@ def _polling(view: View, process: Process, found: List[Poller]) -> Answer:
     cpu, wanted = view.cpu(process), view.demand(process)
     places = [(p, f) for p in found[:3] for f in view.loops_around([p.frame])]
     culprits = tuple(view.culprit(process, f, _thread(threads, p), p.tasks[0].name) for p, f in places)
-    facts = [f"{plural(len(p.tasks), 'task')} suspended in sleep(0), awaited at {knowledge.short(p.frame)}" for p in found[:3]]
+    facts = [
+        f"{plural(len(p.tasks), 'task')} suspended in sleep(0), awaited at {knowledge.short(p.frame)}"
+        for p in found[:3]
+    ]
     summary = f"{poller.who} {do(poller.number, 'poll')} at {place}: sleep(0) gives the loop a turn, but does not wait"
-    remedy = f"At {poller.frame.file}:{poller.frame.line}, wait for what is polled instead of asking again after sleep(0)."
+    remedy = (
+        f"At {poller.frame.file}:{poller.frame.line}, wait for what is polled instead of asking again after sleep(0)."
+    )
     if cpu is None or wanted is None:
         facts.append("one moment only: without an observation window it is not known whether the loop spins")
         return Match("possible", summary, tuple(facts), culprits, remedy=remedy, pid=process.pid)
@@ -76,7 +81,9 @@ def _polling(view: View, process: Process, found: List[Poller]) -> Answer:
         return No(f"a task awaits sleep(0) at {place}, but the process uses only {cpu:.0%} of a core")
     share = spin_share(view, threads, poller.frame)
     if share is not None and share < MIN_SPIN:
-        return No(f"a task yields with sleep(0) at {place}, but {1 - share:.0%} of the loop's samples are in other work")
+        return No(
+            f"a task yields with sleep(0) at {place}, but {1 - share:.0%} of the loop's samples are in other work"
+        )
     facts.append(f"{cpu:.2f} cores of CPU used over {view.window or 0:.1f} s")
     if share is not None:
         facts.append(f"in {share:.0%} of the loop threads' samples the loop only turned")

@@ -99,8 +99,11 @@ def _match(view: View, process: Process, thread: Thread, looks: Looks) -> Match:
     if frame is not None:
         lines = (view.culprit(process, frame, thread),)
     at = f" at {short(frame)}" if frame is not None else ""
-    call = thread.wait.syscall if thread.wait is not None else max(
-        thread.counters.syscalls if thread.counters else {"a call": 1}, key=lambda n: _count(thread, n))
+    call = (
+        thread.wait.syscall
+        if thread.wait is not None
+        else max(thread.counters.syscalls if thread.counters else {"a call": 1}, key=lambda n: _count(thread, n))
+    )
     long, each = _long(view, thread, looks)
     sure = long and (view.matters(process, thread) or bool(agents)) and bool(lines)
     channels = sorted(thread.counters.wchan if thread.counters else (), key=lambda n: -_count(thread, n))
@@ -110,7 +113,7 @@ def _match(view: View, process: Process, thread: Thread, looks: Looks) -> Match:
         each,
         *_moved(process),
         *(f"{view.graph.label(agent)} of process {agent.pid} waits for it" for agent in agents[:4]),
-    ]  # fmt: skip
+    ]
     if thread.wait is not None and thread.wait.detail:
         facts.insert(1, thread.wait.detail)
     return Match(
@@ -142,5 +145,10 @@ def _long(view: View, thread: Thread, looks: Looks) -> Tuple[bool, str]:
 def _moved(process: Process) -> List[str]:
     io = process.io or {}
     moved = [io[key] for key in ("read_bytes", "write_bytes", "rchar", "wchar") if key in io]
-    return [] if not moved else ["the process read and wrote nothing meanwhile"] if not any(moved) else [
-        f"the process moved {max(moved) / 1e6:.1f} MB meanwhile"]
+    return (
+        []
+        if not moved
+        else ["the process read and wrote nothing meanwhile"]
+        if not any(moved)
+        else [f"the process moved {max(moved) / 1e6:.1f} MB meanwhile"]
+    )

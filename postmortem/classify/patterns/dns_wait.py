@@ -107,7 +107,10 @@ def _match(view: View, process: Process, thread: Thread) -> Match:
     sure = view.window is not None and (view.matters(process, thread) or bool(full) or _awaited(view, process, behind))
     called = thread.calling.function if thread.calling is not None else "getaddrinfo"
     lasts = thread.calling.lasts_s if thread.calling is not None else None
-    facts = [f"{label(thread)} is in {called}{at}" + (f", the same call for {lasts:.1f} s at least" if lasts else ""), *full]
+    facts = [
+        f"{label(thread)} is in {called}{at}" + (f", the same call for {lasts:.1f} s at least" if lasts else ""),
+        *full,
+    ]
     facts += [f"it waits for an answer on {resource.description}"] if resource is not None else []
     facts += [f"{view.graph.label(agent)} waits for it" for agent in behind[:4]]
     if view.window is None:
@@ -122,7 +125,7 @@ def _match(view: View, process: Process, thread: Thread) -> Match:
         culprits=lines,
         victims=victims(view, behind),
         pid=process.pid,
-    )  # fmt: skip
+    )
 
 
 def _server(resource: Optional[Resource]) -> str:
@@ -135,7 +138,9 @@ def _full(view: View, process: Process, thread: Thread) -> List[str]:
     for pool in process.pools:
         workers = [t for t in process.threads if t.tid in pool.threads]
         if thread in workers and all(map(resolves, workers)) and pool.queued:
-            return [f"all {len(workers)} workers of {pool.description} resolve names, and {pool.queued} jobs wait for one"]
+            return [
+                f"all {len(workers)} workers of {pool.description} resolve names, and {pool.queued} jobs wait for one"
+            ]
     return []
 
 

@@ -113,8 +113,14 @@ def _work(view: View, thread: Thread) -> Tuple[float, List[PythonFrame]]:
 
 
 def _match(
-    view: View, process: Process, loop: Loop, thread: Thread, tasks: List[Task], inside: float, places: List[PythonFrame]
-) -> Match:  # fmt: skip
+    view: View,
+    process: Process,
+    loop: Loop,
+    thread: Thread,
+    tasks: List[Task],
+    inside: float,
+    places: List[PythonFrame],
+) -> Match:
     ready, turn, late = _queued(loop), _turn_s(loop), loop.next_timer_s
     at = f", most of them at {short(places[0])}" if places else ""
     facts = [f"{plural(ready, 'callback')} stand in the ready queue of the loop of {label(thread)}"]
@@ -122,8 +128,10 @@ def _match(
         facts.append(f"{plural(len(tasks), 'task')} {'waits' if len(tasks) == 1 else 'wait'} for nothing but a turn")
     facts.append(f"the loop's thread was at work in {inside:.0%} of the samples over {view.window or 0:.1f} s")
     if turn is not None and (loop.turn_done or 0) >= FEW:
-        facts.append(f"{loop.turn_done} of the {loop.turn_callbacks} callbacks of the present turn took {loop.turn_s:.3f} s: "
-                     f"the whole turn takes about {turn:.2g} s, and whoever becomes ready now waits for that long")  # fmt: skip
+        facts.append(
+            f"{loop.turn_done} of the {loop.turn_callbacks} callbacks of the present turn took {loop.turn_s:.3f} s: "
+            f"the whole turn takes about {turn:.2g} s, and whoever becomes ready now waits for that long"
+        )
     if late is not None and late < 0:
         facts.append(f"its first timer is {-late:.2f} s late")
     facts.append("a semaphore would not help: whoever it lets through goes to the end of the same queue")

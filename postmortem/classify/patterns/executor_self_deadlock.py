@@ -88,8 +88,13 @@ def _match(view: View, process: Process, pools: List[Pool], links: List[Link]) -
         facts.append(f"and {plural(len(links) - _SHOWN, 'other worker')} wait likewise")
     rest = [agent for agent in agents if agent not in {link.worker for link in links}]
     facts += view.graph.reasons(*rest) if rest else ()
-    places = [(frame, agent) for link in links for agent in (link.worker, *link.via)
-              for frame in [own_frame(view.graph.places.stack(agent))] if frame is not None]  # fmt: skip
+    places = [
+        (frame, agent)
+        for link in links
+        for agent in (link.worker, *link.via)
+        for frame in [own_frame(view.graph.places.stack(agent))]
+        if frame is not None
+    ]
     first = {frame: agent for frame, agent in reversed(places)}
     behind = view.graph.behind(frozenset(agents))
     return Match(

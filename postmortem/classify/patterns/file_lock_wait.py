@@ -89,7 +89,11 @@ def _judge(view: View, waiter: Waiter) -> Answer:
     if stuck == "proven":
         facts += [text for text in view.graph.reasons(waiter.agent) if text not in facts]
     holders = [view.by_pid[w.pid] for w in lock.wakers if w.pid in view.by_pid] or ([owner] if owner else [])
-    beside = {agent.pid for agent in view.graph.behind(frozenset((waiter.agent, Agent(process.pid)))) if agent.tid == agent.pid}
+    beside = {
+        agent.pid
+        for agent in view.graph.behind(frozenset((waiter.agent, Agent(process.pid))))
+        if agent.tid == agent.pid
+    }
     holders = [h for h in holders if h.pid not in beside]  # whose main thread waits for this one, whatever others do
     works = any(h is not process and any(view.moves(t) or not view.rests(t) for t in h.threads) for h in holders)
     # who asks now and then, alone or beside others that work, and has it himself, may just as well hold it where he sleeps

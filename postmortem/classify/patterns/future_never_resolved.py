@@ -56,8 +56,10 @@ def match(view: View) -> Iterator[Answer]:
         if waiting and one_thing and not circles(view, process):
             yield _match(view, process, waiting)
         elif parked:
-            yield No(f"{view.graph.label(parked[0].agent)} of process {process.pid} is parked for ever, on purpose: "
-                     "nobody waits for it, and its loop goes on with other things")  # fmt: skip
+            yield No(
+                f"{view.graph.label(parked[0].agent)} of process {process.pid} is parked for ever, on purpose: "
+                "nobody waits for it, and its loop goes on with other things"
+            )
 
 
 def _match(view: View, process: Process, waiting: List[StuckTask]) -> Match:
@@ -69,8 +71,10 @@ def _match(view: View, process: Process, waiting: List[StuckTask]) -> Match:
     more = f"; {plural(others, 'other task')} {do(others, 'wait')} likewise" if others else ""
     facts = list(view.graph.reasons(*(t.agent for t in waiting[:8])))
     if behind:
-        facts.append(f"{plural(len(behind), 'other')} {do(len(behind), 'wait')} behind: "
-                     + ", ".join(view.graph.label(agent) for agent in behind[:4]))  # fmt: skip
+        facts.append(
+            f"{plural(len(behind), 'other')} {do(len(behind), 'wait')} behind: "
+            + ", ".join(view.graph.label(agent) for agent in behind[:4])
+        )
     return Match(
         confidence=first.confidence,
         summary=f"{view.graph.label(first.agent)} awaits {first.edge.what}{at}, and nobody is left who could end that{more}",

@@ -104,7 +104,12 @@ def _stays(view: View, holder: Thread) -> bool:
 
 
 def _match(
-    view: View, process: Process, holder: Thread, frames: Tuple[NativeFrame, ...], waiting: List[Thread], how: Confidence
+    view: View,
+    process: Process,
+    holder: Thread,
+    frames: Tuple[NativeFrame, ...],
+    waiting: List[Thread],
+    how: Confidence,
 ) -> Match:
     entered = native.entered_at(holder, next((f.module for f in frames[-1:] if native.is_program(f)), None))
     inner, outer = (native.where(frames[0]), native.where(frames[-1])) if frames else (_call(holder), _call(holder))

@@ -50,7 +50,9 @@ PATTERN = Pattern(
 _LOCKS: FrozenSet[ResourceKind] = frozenset(
     ("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock", "mutex", "rwlock", "thread")
 )
-_PYTHON: FrozenSet[ResourceKind] = frozenset(("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock"))
+_PYTHON: FrozenSet[ResourceKind] = frozenset(
+    ("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock")
+)
 _NAMED = 6
 _LOOP_REMEDY = (
     "Let go of the lock before waiting for work of the event loop, and never block the loop's own thread on a lock that is held "
@@ -115,9 +117,11 @@ def _link(view: View, edge: Edge, after: Edge) -> Tuple[str, List[Culprit]]:
         return f"{graph.label(edge.waiter)}{at} waits for the end of {graph.label(after.waiter)}", found
     since = f", taken at {short(held.frame)}" if held else ""
     who = graph.label(after.waiter)
-    wants = f"{edge.verb} {edge.what}, held by {who}{since}" if edge.verb == "wants" else (
-        f"{edge.verb} {edge.what}, which only {who} could end{since}"
-    )  # fmt: skip
+    wants = (
+        f"{edge.verb} {edge.what}, held by {who}{since}"
+        if edge.verb == "wants"
+        else (f"{edge.verb} {edge.what}, which only {who} could end{since}")
+    )
     return f"{graph.label(edge.waiter)}{at} {wants} ({known_from(edge.basis)})", found
 
 
@@ -127,7 +131,7 @@ def _remedy(view: View, cycle: Cycle) -> Optional[str]:
     looping = (
         edge.kind == "future" and after.waiter.tid in view.graph.places.by_pid[after.waiter.pid].loop_of
         for edge, after in zip(cycle.edges, following)
-    )  # fmt: skip
+    )
     return _LOOP_REMEDY if any(looping) else None
 
 

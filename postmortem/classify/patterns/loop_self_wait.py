@@ -100,23 +100,33 @@ def _judge(view: View, process: Process, loop: Loop, thread: Thread, resource: O
     endless = thread.wait is not None and thread.wait.endless is True
     if cycle is not None:
         facts = view.graph.reasons(*cycle.agents)
-        yield _match(view, process, thread, cycle.edges[cycle.agents.index(agent)].what, facts, view.graph.proves(cycle))
+        yield _match(
+            view, process, thread, cycle.edges[cycle.agents.index(agent)].what, facts, view.graph.proves(cycle)
+        )
     elif resource is not None and resource.closed and any(w.tid == thread.tid for w in resource.wakers):
-        facts = (f"{label(thread)} waits for {resource.description}", *resource.because,
-                 f"{label(thread)} is the thread of that event loop, so its ready queue stands still")  # fmt: skip
+        facts = (
+            f"{label(thread)} waits for {resource.description}",
+            *resource.because,
+            f"{label(thread)} is the thread of that event loop, so its ready queue stands still",
+        )
         yield _match(view, process, thread, resource.description, facts, endless)
     elif view.graph.stuck(agent) and _has_work(process, loop):
         awaited = _signalled(view, agent)
         if awaited is not None:
-            facts = (*view.graph.reasons(agent), f"{loop.ready or 0} callbacks are ready on its event loop, and it has "
-                     f"{sum(t.loop == loop.id and t.state == 'pending' for t in process.tasks)} tasks that wait")  # fmt: skip
+            facts = (
+                *view.graph.reasons(agent),
+                f"{loop.ready or 0} callbacks are ready on its event loop, and it has "
+                f"{sum(t.loop == loop.id and t.state == 'pending' for t in process.tasks)} tasks that wait",
+            )
             yield _match(view, process, thread, awaited.description, facts, False)
 
 
 def _signalled(view: View, agent: Agent) -> Optional[Resource]:
     """What code of the loop might signal: for the thread itself, or for those for whom it waits, in turn."""
     places = view.graph.places
-    found = (places.resource(edge.waiter.pid, edge.resource) for edge in view.graph.chain(agent).edges if not edge.outside)
+    found = (
+        places.resource(edge.waiter.pid, edge.resource) for edge in view.graph.chain(agent).edges if not edge.outside
+    )
     return next((r for r in found if r is not None and r.kind in _SIGNALLED and not r.closed), None)
 
 

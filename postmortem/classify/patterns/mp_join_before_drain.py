@@ -108,8 +108,14 @@ def _match(view: View, process: Process, thread: Thread, child: Process, feeder:
     pipe = _pipe(feeder)
     proven = graph.stuck(agent) == "proven"
     behind = feeder.writer is not feeder.thread
-    turn = (f"{label(feeder.thread)} of process {child.pid} waits for its turn to write, which process "
-            f"{feeder.process.pid} has",) if behind else ()  # fmt: skip
+    turn = (
+        (
+            f"{label(feeder.thread)} of process {child.pid} waits for its turn to write, which process "
+            f"{feeder.process.pid} has",
+        )
+        if behind
+        else ()
+    )
     return Match(
         confidence="proven" if proven else "likely",
         summary=(

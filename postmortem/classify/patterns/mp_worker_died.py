@@ -82,8 +82,10 @@ def _pool(view: View, process: Process, pool: Pool) -> Iterator[Answer]:
     waiters += [(t, r) for t in process.threads for r in [_awaits(process, pool, t)] if r is not None]
     busy = [pid for pid in pool.processes if pid not in pool.idle]
     if busy or not pool.processes:
-        yield No(f"{pool.description} has {plural(pool.pending or 0, 'result')} to come, and "
-                 f"{plural(len(busy), 'worker')} that {do(len(busy), 'work')}")  # fmt: skip
+        yield No(
+            f"{pool.description} has {plural(pool.pending or 0, 'result')} to come, and "
+            f"{plural(len(busy), 'worker')} that {do(len(busy), 'work')}"
+        )
         return
     if any(lost_lock(view, pid) for pid in pool.processes):
         yield No(f"the workers of {pool.description} wait for a lock that is lost: see semaphore-orphan")
@@ -103,7 +105,12 @@ def _polls(view: View, process: Process, pool: Pool) -> Iterator[Tuple[Thread, O
     """Who sleeps again and again while a result is still to come that never will: it looks whether that is there."""
     lost = next((r for r in process.resources if r.part_of == pool.id and r.closed and not r.wakers), None)
     for thread in process.threads if lost is not None else ():
-        if thread.wait is not None and thread.wait.kind == "sleep" and view.moves(thread) and view.matters(process, thread):
+        if (
+            thread.wait is not None
+            and thread.wait.kind == "sleep"
+            and view.moves(thread)
+            and view.matters(process, thread)
+        ):
             yield thread, lost
 
 

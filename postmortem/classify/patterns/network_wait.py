@@ -37,6 +37,7 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/socket.html#socket.socket.settimeout",),
 )
 
+
 def match(view: View) -> Iterator[Answer]:
     talking = caught(view)
     for process in view.processes:

@@ -117,7 +117,9 @@ def _match(view: View, process: Process, resource: Resource, waiters: List[Threa
     if not culprits and wants is not None:
         culprits = [view.culprit(process, wants, waiters[0])]
     opener = next(iter(resource.released_at), None)
-    open_ended = opener is not None and any(view.graph.stuck(Agent(process.pid, t.tid)) is None for t in process.threads)
+    open_ended = opener is not None and any(
+        view.graph.stuck(Agent(process.pid, t.tid)) is None for t in process.threads
+    )
     if opener is not None:
         facts.append(f"{short(opener)} gives it back without having taken it: perhaps it is a gate that others open")
     where = f", taken at {short(taken[0])} and never given back" if len(taken) == 1 and not open_ended else ""

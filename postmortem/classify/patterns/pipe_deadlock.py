@@ -131,12 +131,18 @@ def _match(view: View, writer: Waiter, back: Waiter) -> Match:
     facts = [f"{writer.who} is in {writer.call} on {pipe.description}{full}", *pipe.because]
     if stuck == "proven":
         facts += view.graph.reasons(writer.agent)
-    facts += [] if stuck == "proven" else [f"{back.who}{at} waits for {back.resource.description}, without a time limit"]
+    facts += (
+        [] if stuck == "proven" else [f"{back.who}{at} waits for {back.resource.description}, without a time limit"]
+    )
     if back.task is not None:
         facts.append("its event loop does not watch that pipe: it stops reading when nobody takes what it has read")
     elif stuck != "proven" and len(back.process.threads) > 1:
-        facts.append(f"none of the {len(back.process.threads) - 1} other threads of {program(back.process)} reads it now")
-    others = [t for t in back.process.threads if t is not back.thread and t.python and view.moves(t)]  # may read it later
+        facts.append(
+            f"none of the {len(back.process.threads) - 1} other threads of {program(back.process)} reads it now"
+        )
+    others = [
+        t for t in back.process.threads if t is not back.thread and t.python and view.moves(t)
+    ]  # may read it later
     what = "its full pipe" if pipe.kind != "terminal" else "what it has written to its terminal"
     own, both = back is writer, back.task is None and writes(back) and back is not writer
     summary = f"{back.who} waits{at} for {program(writer.process)}, which cannot go on before that process reads {what}"

@@ -57,9 +57,7 @@ def match(view: View) -> Iterator[Answer]:
             if any((pipe.key or "").startswith("fifo:") for pipe in ends):
                 yield No(f"{waiter.who} reads a FIFO, which anybody may open to send something")
             elif ends and not view.idle(waiter.thread) and all(pipe.wakers for pipe in ends):
-                yield next(filter(None, (_healthy(view, waiter, p) for p in ends)), None) or _match(
-                    view, waiter, ends
-                )
+                yield next(filter(None, (_healthy(view, waiter, p) for p in ends)), None) or _match(view, waiter, ends)
 
 
 def _others(view: View, waiter: Waiter, pipe: Resource) -> Tuple[Holder, ...]:
@@ -74,7 +72,9 @@ def _healthy(view: View, waiter: Waiter, pipe: Resource) -> Optional[No]:
     feeding = next((other for other in others if _may_write(view, waiter.process, pipe, other)), None)
     if feeding is not None:
         return No(f"{waiter.who} reads a pipe that {feeding.name} may still write to")
-    held = [view.by_pid[other.pid] for other in others if other.pid in view.by_pid and not pipes.left_behind(view, other)]
+    held = [
+        view.by_pid[other.pid] for other in others if other.pid in view.by_pid and not pipes.left_behind(view, other)
+    ]
     if any(view.moves(thread) for process in held for thread in process.threads):
         return No(f"{waiter.who} reads a pipe of which another holder is at work")
     return None

@@ -67,7 +67,9 @@ def match(view: View) -> Iterator[Answer]:
             if not computes:
                 continue
             if _stands(thread, turn):
-                yield No(f"{label(thread)} is deep in {turn.frames[0].function}, and works there without recursing further")
+                yield No(
+                    f"{label(thread)} is deep in {turn.frames[0].function}, and works there without recursing further"
+                )
                 continue
             stays = _stays(view, thread, turn)
             if stays < MAY_STAY:

@@ -127,11 +127,14 @@ def _match(view: View, waiters: List[_Waiter]) -> Match:
             f"process that is no more has not given back{more}"
         ),
         evidence=(
-            *(f"{label(w.thread)} of process {w.process.pid} waits for {w.resource.description}"
-              f"{' without a time limit' if w.thread.wait and w.thread.wait.endless else ''}" for w in waiters[:5]),
+            *(
+                f"{label(w.thread)} of process {w.process.pid} waits for {w.resource.description}"
+                f"{' without a time limit' if w.thread.wait and w.thread.wait.endless else ''}"
+                for w in waiters[:5]
+            ),
             *first.resource.because,
         ),
         culprits=tuple(dict.fromkeys(view.culprit(p, f, t) for p, t, f in places or _customers(view, waiters))),
         victims=tuple(view.victim(w.process, w.thread) for w in waiters),
         pid=first.process.pid,
-    )  # fmt: skip
+    )

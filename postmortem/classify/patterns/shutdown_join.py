@@ -142,7 +142,12 @@ def _doing(thread: Thread) -> str:
     if detail is not None and thread.wait.syscall and detail.startswith(thread.wait.syscall):
         return f"is in {detail}"
     return detail or {
-        "lock": "waits for a lock", "rlock": "waits for a lock", "condition": "waits to be notified",
-        "sleep": "sleeps", "socket": "waits for the network", "event-loop": "runs an idle event loop",
-        "pipe": "waits for a pipe", "gil": "wants the GIL",
-    }.get(thread.wait.kind, f"is in {thread.wait.syscall}")  # fmt: skip
+        "lock": "waits for a lock",
+        "rlock": "waits for a lock",
+        "condition": "waits to be notified",
+        "sleep": "sleeps",
+        "socket": "waits for the network",
+        "event-loop": "runs an idle event loop",
+        "pipe": "waits for a pipe",
+        "gil": "wants the GIL",
+    }.get(thread.wait.kind, f"is in {thread.wait.syscall}")

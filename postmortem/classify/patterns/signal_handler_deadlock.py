@@ -53,6 +53,8 @@ def _match(view: View, found: Reentry, handler: PythonFrame) -> Match:
             f"a signal came, and {short(handler)} began to run on top of it",
             f"it waits for the same lock at {short(again)}" if again else "it waits for the same lock",
         ),
-        culprits=tuple(dict.fromkeys(view.culprit(found.process, f, thread) for f in (again, handler, held.frame) if f)),
+        culprits=tuple(
+            dict.fromkeys(view.culprit(found.process, f, thread) for f in (again, handler, held.frame) if f)
+        ),
         pid=found.process.pid,
     )

@@ -108,9 +108,7 @@ def _is_machinery(frame: PythonFrame) -> bool:
     return _imports(frame.file)
 
 
-def _match(
-    view: View, process: Process, main: Thread, seen: Counter[Import], share: float, modules: Set[str]
-) -> Match:  # fmt: skip
+def _match(view: View, process: Process, main: Thread, seen: Counter[Import], share: float, modules: Set[str]) -> Match:
     lines = _lines(seen)
     top = lines[0][0]
     total = sum(seen.values())

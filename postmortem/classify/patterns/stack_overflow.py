@@ -109,7 +109,7 @@ def _match(view: View, found: Crashed, said: bool) -> Match:
         culprits=tuple(dict.fromkeys((*_recursing(view, found, turn), *lines(view, found)))),
         remedy=None if turn or (found.crash.native_depth or 0) > MANY else _NO_TURN,
         pid=found.process.pid,
-    )  # fmt: skip
+    )
 
 
 def _size(found: Crashed) -> str:

@@ -41,8 +41,13 @@ _UNKNOWN = Resource("stdin", "file", "stdin; what that was, only a capture of th
 #: The state of a pipe whose only writers read a terminal themselves.
 _WRITER_ASKS = "writer reads a terminal"
 _QUESTION = re.compile(r"\b(input|getpass|raw_input|prompt|confirm|breakpoint)\s*\(")
-_ASKS = (("/pdb.py", "cmdloop"), ("/pdb.py", "_cmdloop"), ("/cmd.py", "cmdloop"), ("/getpass.py", "unix_getpass"),
-         ("/code.py", "interact"))  # fmt: skip
+_ASKS = (
+    ("/pdb.py", "cmdloop"),
+    ("/pdb.py", "_cmdloop"),
+    ("/cmd.py", "cmdloop"),
+    ("/getpass.py", "unix_getpass"),
+    ("/code.py", "interact"),
+)
 
 _TALKS = (("/code.py", "interact"), ("/cmd.py", "cmdloop"))
 
@@ -58,7 +63,9 @@ def match(view: View) -> Iterator[Answer]:
             waits = stdin.kind == "terminal" and behind(view, process)  # who waits for it types nothing
             sends = bool(senders & {process.pid, *ancestors(view, process)}) and not waits
             asked = sends and _asks(view, waiter, own_frame(waiter.frames))
-            if sends and not (asked and (view.graph.stuck(waiter.agent) or all(_only_reads(view, pid) for pid in senders))):
+            if sends and not (
+                asked and (view.graph.stuck(waiter.agent) or all(_only_reads(view, pid) for pid in senders))
+            ):
                 yield No(f"{waiter.who} reads what another process of the tree sends: {stdin.description}")
             elif stdin.kind == "pipe" and own_frame(waiter.frames) is None and not _writers_ask(view, stdin):
                 yield No(f"{waiter.who} reads a pipe, as such programs do: {stdin.description}")

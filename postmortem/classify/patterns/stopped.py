@@ -87,9 +87,14 @@ def _looks(process: Process) -> Looks:
 
 
 def _match(
-    view: View, process: Process, others: List[Process], looks: Looks, agents: List[Agent],
-    lines: Tuple[Culprit, ...], who: List[str],
-) -> Match:  # fmt: skip
+    view: View,
+    process: Process,
+    others: List[Process],
+    looks: Looks,
+    agents: List[Agent],
+    lines: Tuple[Culprit, ...],
+    who: List[str],
+) -> Match:
     whole = looks.found == looks.all
     rhythm = not whole and looks.share >= OFTEN
     sure = (whole and matters(view, process, agents)) or rhythm
@@ -99,9 +104,11 @@ def _match(
     cpu = view.cpu(process)
     facts = [
         f"{looks}{over} found {named(process)} stopped" + (f"; it used {cpu:.1%} of a core" if cpu is not None else ""),
-        *signal_told(process), *who, *stands_at(process),
+        *signal_told(process),
+        *who,
+        *stands_at(process),
         *(f"{view.graph.label(agent)} of process {agent.pid} waits for it" for agent in agents[:4]),
-    ]  # fmt: skip
+    ]
     if others:
         facts.append(f"so are those below it: {', '.join(map(named, others[:6]))}{' …' if len(others) > 6 else ''}")
     if whole and not sure:
@@ -127,7 +134,11 @@ def _remedy(process: Process, lines: Tuple[Culprit, ...]) -> Optional[str]:
     if process.tracer:
         return f"Let process {process.tracer} continue it or detach: it traces PID {process.pid}."
     if process.stopped_by in TERMINAL:
-        return f"Bring PID {process.pid} to the foreground (fg), or start it with `< /dev/null` and its output in a file."
+        return (
+            f"Bring PID {process.pid} to the foreground (fg), or start it with `< /dev/null` and its output in a file."
+        )
     places = ", ".join(f"{line.file.rsplit('/', 1)[-1]}:{line.line}" for line in lines[:3])
-    then = f", and see {places}: is SIGCONT sent on every way out of there?" if places else ", and look at who stops it."
+    then = (
+        f", and see {places}: is SIGCONT sent on every way out of there?" if places else ", and look at who stops it."
+    )
     return f"`kill -CONT {process.pid}` lets it go on{then}"

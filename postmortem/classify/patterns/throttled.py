@@ -97,7 +97,9 @@ def _match(view: View, several: List[Tuple[Process, ControlGroup, float, float]]
         facts.append("that is not where most of the time goes: it is slowed down, not held up")
     frames = [(p, t, f) for p, _g, _got, _w in several[:4] for t, f in _hot(view, p)]
     places = ", ".join(list(dict.fromkeys(short(f) for _p, _t, f in frames))[:3])
-    places_of = {(at.file, at.line): (p, t, at) for p, t, f in reversed(frames) for at in reversed(view.loops_around([f]))}
+    places_of = {
+        (at.file, at.line): (p, t, at) for p, t, f in reversed(frames) for at in reversed(view.loops_around([f]))
+    }
     culprits = [view.culprit(p, at, t) for p, t, at in reversed(list(places_of.values()))]
     return Match(
         confidence="likely" if sure else "possible",
@@ -146,5 +148,3 @@ def _remedy(process: Process, group: ControlGroup) -> Optional[str]:
         f"Raise the quota of {group.path} ({group.cpu_quota:g} CPUs{cpus}): docker --cpus, resources.limits.cpu, CPUQuota=; or "
         "start no more threads and workers than it has CPUs, and allow the work the time that it needs."
     )
-
-

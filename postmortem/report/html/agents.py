@@ -85,8 +85,15 @@ class Agents:
         string = self._tables.string
         kind = thread.wait.kind if thread.wait is not None else None
         doing = wording.doing(thread, self._lens(agent, thread, process), self._term)
-        return (0, self._process[agent.pid], self._tables.stack(thread.stack, thread.left_out), string(thread.state),
-                _GIL.index(thread.gil) if thread.gil in _GIL else 0, string(kind), string(doing))  # fmt: skip
+        return (
+            0,
+            self._process[agent.pid],
+            self._tables.stack(thread.stack, thread.left_out),
+            string(thread.state),
+            _GIL.index(thread.gil) if thread.gil in _GIL else 0,
+            string(kind),
+            string(doing),
+        )
 
     def _task(self, agent: Agent, task: Task) -> Shape:
         string = self._tables.string
@@ -202,7 +209,9 @@ def _culprits(graph: WaitGraph, findings: Sequence[Finding]) -> Iterator[Agent]:
         for pid in dict.fromkeys(pid for pid, _name in sorted(named)):
             place = graph.places.by_pid.get(pid)
             for task in place.tasks.values() if place is not None else ():
-                if {(pid, task.name), (pid, task.id)} & named and any((f.file, f.line, f.function) in places for f in task.stack):
+                if {(pid, task.name), (pid, task.id)} & named and any(
+                    (f.file, f.line, f.function) in places for f in task.stack
+                ):
                     yield Agent(pid, task=task.id)
 
 

@@ -36,7 +36,9 @@ def scripts() -> Tuple[Markup, str]:
     elements: List[str] = []
     hashes: List[str] = []
     for path in folders:
-        text = path.read_text("utf-8").replace("\x01", "\\x01")  # in strings of dagre: no report holds control characters
+        text = path.read_text("utf-8").replace(
+            "\x01", "\\x01"
+        )  # in strings of dagre: no report holds control characters
         assert "</script" not in text.lower(), f"{path.name} cannot stand in a page"
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
         elements.append(f"<script>{text}</script>")

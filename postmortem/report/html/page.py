@@ -12,9 +12,18 @@ from .markup import Markup, el, join, name
 
 Result = Tuple[str, Evidence, Diagnosis]
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; script-src {}"
-_PARTS = (("lines", "Lines"), ("evidence", "Evidence"), ("picture", "Who waits"), ("agents", "Threads"), ("timeline", "Time"),
-          ("flame", "Flame graph"), ("gaps", "Gaps"))  # fmt: skip
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; script-src {}"
+)
+_PARTS = (
+    ("lines", "Lines"),
+    ("evidence", "Evidence"),
+    ("picture", "Who waits"),
+    ("agents", "Threads"),
+    ("timeline", "Time"),
+    ("flame", "Flame graph"),
+    ("gaps", "Gaps"),
+)
 
 
 def render(evidence: Evidence, diagnosis: Diagnosis) -> str:
@@ -37,7 +46,9 @@ def render_many(results: Sequence[Result]) -> str:
 
 def _title(evidence: Evidence, diagnosis: Diagnosis) -> str:
     command = stacks.command(evidence.processes[0]) if evidence.processes else ""
-    return f"{diagnosis.verdict or 'nothing recognised'}: {command[:80]}" if command else diagnosis.verdict or "postmortem"
+    return (
+        f"{diagnosis.verdict or 'nothing recognised'}: {command[:80]}" if command else diagnosis.verdict or "postmortem"
+    )
 
 
 def _answer(diagnosis: Diagnosis) -> Markup:
@@ -60,8 +71,10 @@ def _report(evidence: Evidence, diagnosis: Diagnosis, number: int, target: Optio
         verdict.limits(evidence, diagnosis, number),
         verdict.closing(evidence, diagnosis),
         Markup(f'<script type="application/json" class="data">{data.embedded(found)}</script>'),
-        class_="report", id=f"report-{number}", data_number=number,
-    )  # fmt: skip
+        class_="report",
+        id=f"report-{number}",
+        data_number=number,
+    )
 
 
 def _contents(number: int, diagnosis: Diagnosis) -> Markup:
@@ -75,33 +88,57 @@ def _contents(number: int, diagnosis: Diagnosis) -> Markup:
 
 def _explorers(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
     """What scripts fill; without them only the way in words is shown, and said what is missing."""
-    said = "The picture, the threads, time and the flame graph need JavaScript; the text and JSON reports have all of it."
+    said = (
+        "The picture, the threads, time and the flame graph need JavaScript; the text and JSON reports have all of it."
+    )
     needs = el("noscript", el("p", said, class_="notice"))
     section = verdict.section
-    return join((
-        section(number, "picture", "Who waits for whom", verdict.chain(evidence, diagnosis), needs,
-                hint="An arrow leads from who waits to who could end the wait."),
-        section(number, "agents", "Threads, tasks and processes",
-                hint="A task is a coroutine that an event loop runs. Those with the same stack stand together."),
-        section(number, "timeline", "What each thread was at",
-                hint="Over the observation window: the time before the capture during which postmortem only watched."),
-        section(number, "flame", "Flame graph",
+    return join(
+        (
+            section(
+                number,
+                "picture",
+                "Who waits for whom",
+                verdict.chain(evidence, diagnosis),
+                needs,
+                hint="An arrow leads from who waits to who could end the wait.",
+            ),
+            section(
+                number,
+                "agents",
+                "Threads, tasks and processes",
+                hint="A task is a coroutine that an event loop runs. Those with the same stack stand together.",
+            ),
+            section(
+                number,
+                "timeline",
+                "What each thread was at",
+                hint="Over the observation window: the time before the capture during which postmortem only watched.",
+            ),
+            section(
+                number,
+                "flame",
+                "Flame graph",
                 hint="Stacks laid on each other: the wider a frame, the more often it was seen. The outermost call is at "
-                "the top; a frame stands below the one that called it."),
-    ))  # fmt: skip
+                "the top; a frame stands below the one that called it.",
+            ),
+        )
+    )
 
 
 def _document(title: str, *body: Markup) -> str:
     elements, hashes = assets.scripts()
-    head = join((
-        el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=_POLICY.format(hashes)),
-        el("meta", name_="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", name_="color-scheme", content="light dark"),
-        el("meta", name_="referrer", content="no-referrer"),
-        el("title", title),
-        assets.styles(),
-    ))  # fmt: skip
+    head = join(
+        (
+            el("meta", charset="utf-8"),
+            el("meta", http_equiv="Content-Security-Policy", content=_POLICY.format(hashes)),
+            el("meta", name_="viewport", content="width=device-width, initial-scale=1"),
+            el("meta", name_="color-scheme", content="light dark"),
+            el("meta", name_="referrer", content="no-referrer"),
+            el("title", title),
+            assets.styles(),
+        )
+    )
     bar = el("div", el("span", "postmortem", class_="brand"), el("div", class_="controls"), class_="bar")
     page = el("main", *body, id="top")
     rest = f"{assets.licenses()}\n{elements}"

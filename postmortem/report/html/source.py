@@ -72,4 +72,11 @@ def listing(lines: Sequence[Tuple[int, str]], marked: int, span: Span) -> Markup
         under = marks(raw.rstrip("\r\n"), span, shown) if here else ""
         if under.strip():
             rows.append(el("span", el("span", " " * digits, class_="number"), under, _END, class_="line marks"))
-    return el("pre", el("code", *rows), class_="source", tabindex="0", aria_label=f"source around line {marked}", role="region")
+    return el(
+        "pre",
+        el("code", *rows),
+        class_="source",
+        tabindex="0",
+        aria_label=f"source around line {marked}",
+        role="region",
+    )

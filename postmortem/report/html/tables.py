@@ -79,7 +79,13 @@ class Tables:
         if isinstance(frame, PythonFrame):
             key = (frame.file, frame.line, frame.qualname or frame.function)
         else:
-            key = (frame.function, frame.module, frame.file, frame.line, frame.address if frame.function is None else None)
+            key = (
+                frame.function,
+                frame.module,
+                frame.file,
+                frame.line,
+                frame.address if frame.function is None else None,
+            )
         known = self._frame.get(key)
         if known is None:
             known = self._frame[key] = len(self.frames)
@@ -107,7 +113,12 @@ class Tables:
         assert not isinstance(frame, PythonFrame)
         function = frame.function or f"{frame.address:#x}"
         where = wording.short_path(frame.file) if frame.file else (frame.module or "").rsplit("/", 1)[-1]
-        row: FrameRow = [NATIVE, self.string(function), self.string(where), frame.line if frame.line is not None else -1]
+        row: FrameRow = [
+            NATIVE,
+            self.string(function),
+            self.string(where),
+            frame.line if frame.line is not None else -1,
+        ]
         if frame.module and frame.module != where:
             row.append(self.string(frame.module))
         return row

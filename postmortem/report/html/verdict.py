@@ -39,7 +39,11 @@ def head(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
         "header",
         _eyebrow(finding),
         _headline(finding.summary),
-        el("p", f"{finding.confidence[:_CHIP]}: {wording.CONFIDENCES.get(finding.confidence, 'unknown')}.", class_="sure"),
+        el(
+            "p",
+            f"{finding.confidence[:_CHIP]}: {wording.CONFIDENCES.get(finding.confidence, 'unknown')}.",
+            class_="sure",
+        ),
         words(finding.summary),
         *_held_up(evidence),
         _about(evidence),
@@ -62,8 +66,13 @@ def _headline(summary: str) -> Markup:
 def _eyebrow(finding: Finding) -> Markup:
     pattern = el("code", name(finding.pattern), class_="pattern")
     sure = finding.confidence if finding.confidence in wording.CONFIDENCES else "possible"
-    return el("p", el("span", "Verdict", class_="label"), pattern, el("span", finding.confidence[:_CHIP], class_=f"chip {sure}"),
-              class_="eyebrow")  # fmt: skip
+    return el(
+        "p",
+        el("span", "Verdict", class_="label"),
+        pattern,
+        el("span", finding.confidence[:_CHIP], class_=f"chip {sure}"),
+        class_="eyebrow",
+    )
 
 
 def words(said: str, before: str = "") -> Optional[Markup]:
@@ -113,15 +122,19 @@ def answer(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
     if finding.because_of:
         because = el("p", "Caused by ", el("code", name(", ".join(finding.because_of))), ", below.")
     explained = words(f"{finding.remedy} {finding.explanation}", finding.summary)
-    left = join((
-        section(number, "lines", "Where to change the code", *lines) if lines else None,
-        _facts(finding, number),
-    ))  # fmt: skip
-    right = join((
-        section(number, "remedy", "What to do", block("p", finding.remedy, "remedy")),
-        section(number, "why", "Why", block("p", finding.explanation), because, explained),
-        *_crashed(evidence, number),
-    ))  # fmt: skip
+    left = join(
+        (
+            section(number, "lines", "Where to change the code", *lines) if lines else None,
+            _facts(finding, number),
+        )
+    )
+    right = join(
+        (
+            section(number, "remedy", "What to do", block("p", finding.remedy, "remedy")),
+            section(number, "why", "Why", block("p", finding.explanation), because, explained),
+            *_crashed(evidence, number),
+        )
+    )
     return join((el("div", left, class_="column"), el("div", right, class_="column")))
 
 
@@ -144,18 +157,24 @@ def _place(evidence: Evidence, members: List[Culprit]) -> Markup:
     first = members[0]
     number = "" if first.line is None else f":{first.line}"
     short = wording.short_path(first.file)
-    where = join((
-        el("span", name(f"{short}{number}"), class_="file", title=f"{first.file}{number}"),
-        el("span", " in ", el("code", name(first.function)), class_="in"),
-    ))  # fmt: skip
+    where = join(
+        (
+            el("span", name(f"{short}{number}"), class_="file", title=f"{first.file}{number}"),
+            el("span", " in ", el("code", name(first.function)), class_="in"),
+        )
+    )
     lines, span = highlight.of_culprit(evidence, first)
-    code = source.listing(lines, first.line or 0, span) if lines else el("p", "The source was not at hand.", class_="hint")
+    code = (
+        source.listing(lines, first.line or 0, span) if lines else el("p", "The source was not at hand.", class_="hint")
+    )
     whole = el("p", name(f"{first.file}{number}"), class_="path") if short != first.file else None
     doing = roles.of(evidence, members)
     caption = el(
-        "figcaption", where, el("span", name(who(members)), class_="doers"),
+        "figcaption",
+        where,
+        el("span", name(who(members)), class_="doers"),
         el("span", name(doing), class_="doing") if doing else None,
-    )  # fmt: skip
+    )
     return el("figure", caption, code, whole, class_="place")
 
 
@@ -178,7 +197,9 @@ def _facts(finding: Finding, number: int) -> Markup:
     if len(finding.evidence) > _FACTS:
         items.append(el("li", prose(wording.more(len(finding.evidence) - _FACTS))))
     references = [el("li", link(address)) for address in finding.references]
-    return section(number, "evidence", "What that rests on", _folded(items, _FEW), _list(references, "See also", "references"))
+    return section(
+        number, "evidence", "What that rests on", _folded(items, _FEW), _list(references, "See also", "references")
+    )
 
 
 def beside(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
@@ -186,11 +207,16 @@ def beside(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
     if not diagnosis.findings:
         return Markup("")
     suffering = sufferers(diagnosis.findings[0])
-    return join((
-        section(number, "victims", "Who suffers from it", _list(_victims(evidence, suffering))) if suffering else None,
-        section(number, "others", "Also found", *(_other(evidence, one) for one in diagnosis.findings[1:]))
-        if diagnosis.findings[1:] else None,
-    ))  # fmt: skip
+    return join(
+        (
+            section(number, "victims", "Who suffers from it", _list(_victims(evidence, suffering)))
+            if suffering
+            else None,
+            section(number, "others", "Also found", *(_other(evidence, one) for one in diagnosis.findings[1:]))
+            if diagnosis.findings[1:]
+            else None,
+        )
+    )
 
 
 def _list(items: Iterable[Markup], title: Optional[str] = None, class_: Optional[str] = None) -> Optional[Markup]:
@@ -225,11 +251,13 @@ def _other(evidence: Evidence, finding: Finding) -> Markup:
         "details",
         el("summary", _eyebrow_inline(finding), " ", name(finding.summary)),
         *places(evidence, finding.culprits),
-        el("h3", "What to do"), block("p", finding.remedy),
-        el("h3", "Why"), block("p", finding.explanation),
+        el("h3", "What to do"),
+        block("p", finding.remedy),
+        el("h3", "Why"),
+        block("p", finding.explanation),
         _list((block("li", fact) for fact in finding.evidence[:_FACTS]), "What that rests on"),
         class_="other",
-    )  # fmt: skip
+    )
 
 
 def _eyebrow_inline(finding: Finding) -> Markup:
@@ -269,13 +297,23 @@ def limits(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
     if len(gaps) > _GAPS:
         gaps = [*gaps[:_GAPS], el("li", prose(wording.more(len(gaps) - _GAPS)))]
     quiet = el("p", "Everything that was looked for could be read.")
-    return join((
-        section(number, "ruled", "Ruled out", _list(negatives), hint="What looks alike, and why it is not that.")
-        if ruled else None,
-        section(number, "undecided", "Could not be decided", _list(undecided),
-                hint="Patterns for which evidence was missing.") if undecided else None,
-        section(number, "gaps", "What could not be read", _list(gaps) or quiet),
-    ))  # fmt: skip
+    return join(
+        (
+            section(number, "ruled", "Ruled out", _list(negatives), hint="What looks alike, and why it is not that.")
+            if ruled
+            else None,
+            section(
+                number,
+                "undecided",
+                "Could not be decided",
+                _list(undecided),
+                hint="Patterns for which evidence was missing.",
+            )
+            if undecided
+            else None,
+            section(number, "gaps", "What could not be read", _list(gaps) or quiet),
+        )
+    )
 
 
 def _negative(pattern: str, because: Sequence[str]) -> Markup:
@@ -294,7 +332,9 @@ def _gap(members: Sequence[Gap]) -> Markup:
 
 def closing(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
     """Where this comes from, and how to find the same hang elsewhere."""
-    signature = el("p", "Signature ", el("code", name(diagnosis.signature)), ": the same hang has the same one elsewhere.")
+    signature = el(
+        "p", "Signature ", el("code", name(diagnosis.signature)), ": the same hang has the same one elsewhere."
+    )
     version = f"postmortem {evidence.tool_version}. " if evidence.tool_version else ""
     said = f"{version}{origins.why(evidence)} {wording.took(evidence.timings)}"
     return el("footer", signature, el("p", name(said)), class_="closing")

@@ -49,7 +49,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, help="the first case's seed (0)")
     parser.add_argument("--python", action="append", help="an interpreter's id, see `make interpreters ARGS=--list`")
     parser.add_argument("--kind", choices=(*KINDS, "both"), default="both", help="who wrote the cores: own or kernel")
-    parser.add_argument("--bundles", action="store_true", help="no cores but bundles, archives, crash reports, journals")
+    parser.add_argument(
+        "--bundles", action="store_true", help="no cores but bundles, archives, crash reports, journals"
+    )
     parser.add_argument("--coverage", type=Path, metavar="DIR", help="with --bundles: leave coverage's data there")
     parser.add_argument("--gdb", action="store_true", help="with native stacks: seconds a case")
     parser.add_argument(

@@ -60,9 +60,13 @@ def _started(python: str, folder: Path) -> subprocess.Popen[str]:
     script = folder / "target.py"
     shutil.copy(str(TARGET), str(script))
     process = subprocess.Popen(
-        [python, str(script)], cwd=str(folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        [python, str(script)],
+        cwd=str(folder),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
         env={**os.environ, "MALLOC_ARENA_MAX": "1"},
-    )  # fmt: skip
+    )
     assert process.stdout is not None
     resource.prlimit(process.pid, resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)
     said = process.stdout.readline().strip()

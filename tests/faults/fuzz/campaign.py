@@ -102,8 +102,13 @@ def keep(done: Done, ready: Optional[Prepared] = None) -> Path:
     ready = ready or prepared(case.base)
     damage = flips.flipped(ready, case.seed) if case.run == "flips" else ready.mutator.damage(case.seed)
     path = folder / f"{case.base.python}-{case.base.kind}-{case.seed}.json"
-    told = {"core": str(case.base.core), "python": case.base.python, "kind": case.base.kind,
-            "locals": case.run != "flips" and case.seed % 3 == 0, **damage.to_json()}  # fmt: skip
+    told = {
+        "core": str(case.base.core),
+        "python": case.base.python,
+        "kind": case.base.kind,
+        "locals": case.run != "flips" and case.seed % 3 == 0,
+        **damage.to_json(),
+    }
     path.write_text(json.dumps(told))
     return path
 

@@ -200,8 +200,12 @@ class Mutator:
         return patches, f"{len(patches)}"
 
     def truncate(self, rng: random.Random, so_far: Damage) -> Tuple[List[Tuple[int, bytes]], str]:
-        ends = (rng.randrange(self._map.size), rng.randrange(self._map.headers + 1), rng.choice(self._map.loads).offset,
-                rng.choice(self._slots(rng)[1]).offset + rng.randrange(16))  # fmt: skip
+        ends = (
+            rng.randrange(self._map.size),
+            rng.randrange(self._map.headers + 1),
+            rng.choice(self._map.loads).offset,
+            rng.choice(self._slots(rng)[1]).offset + rng.randrange(16),
+        )
         so_far.end = min(rng.choice(ends), self._map.size if so_far.end is None else so_far.end)
         return [], f"at {so_far.end}"
 

@@ -28,7 +28,11 @@ def main(words: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("--only", choices=("postmortem", "target", "job"), help="who is killed (all)")
     options = parser.parse_args(words)
     bad = 0
-    kinds: Dict[str, Callable[[Path, int, int], Iterator[Outcome]]] = {"postmortem": captures, "target": targets, "job": jobs}
+    kinds: Dict[str, Callable[[Path, int, int], Iterator[Outcome]]] = {
+        "postmortem": captures,
+        "target": targets,
+        "job": jobs,
+    }
     for kind, trials in kinds.items():
         if options.only in (None, kind):
             with tempfile.TemporaryDirectory(prefix="kills-") as folder:

@@ -150,20 +150,35 @@ CANCELLED = ("process", "group", "shell")
 _GRACE_S = 10.0
 
 
-def cancel_job(folder: Path, whom: str, mode: str, after_s: float, deadline_s: float, threads: int, heap_mb: int) -> Outcome:
+def cancel_job(
+    folder: Path, whom: str, mode: str, after_s: float, deadline_s: float, threads: int, heap_mb: int
+) -> Outcome:
     """As a runner does: TERM ``after_s`` after the command is up (the ``deadline_s`` of which may have struck by then), and
     KILL ten seconds later to whoever is left. ``traced``: KILL was needed."""
     bundle = folder / "bundle"
     beats = folder / "beats"
     beats.write_bytes(bytes(4096))
     options = ["-t", str(deadline_s), "-k", "2", "--on-cancel", "capture", "--core", mode, "-o", str(bundle)]
-    program = [sys.executable, str(Path(__file__).with_name("target.py")), str(beats), str(threads), str(heap_mb), "deaf"]
+    program = [
+        sys.executable,
+        str(Path(__file__).with_name("target.py")),
+        str(beats),
+        str(threads),
+        str(heap_mb),
+        "deaf",
+    ]
     words = postmortem("capture", *options, "--", *program)
     if whom == "shell":
         words = ["sh", "-c", '"$@"; exit $?', "sh", *words]
     with open(folder / "said", "w+") as said:
-        job = subprocess.Popen(words, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said,
-                               start_new_session=True)  # fmt: skip
+        job = subprocess.Popen(
+            words,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            start_new_session=True,
+        )
         assert job.stdout is not None
         job.stdout.readline()
         time.sleep(after_s)

@@ -256,10 +256,17 @@ STAT = "{pid} (x) S {ppid} 1 1 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 {start} 0 0
 def test_who_may_not_be_read_and_could_have_inherited(tmp_path: Path) -> None:
     """A young stranger counts when it was adopted by an ancestor of the tree, not when somebody else started it."""
     table = {  # pid: (parent, began, kernel thread?)
-        1: (0, 0, 0), 50: (1, 5, 0), 100: (50, 90, 0), 60: (1, 6, 0),
-        200: (50, 120, 0), 201: (60, 120, 0), 202: (201, 130, 0), 203: (60, 10, 0), 204: (2, 120, 0x200000),
+        1: (0, 0, 0),
+        50: (1, 5, 0),
+        100: (50, 90, 0),
+        60: (1, 6, 0),
+        200: (50, 120, 0),
+        201: (60, 120, 0),
+        202: (201, 130, 0),
+        203: (60, 10, 0),
+        204: (2, 120, 0x200000),
         205: (100, 140, 0),
-    }  # fmt: skip
+    }
     holders = Holders({"pipe:[1]"}, {100}, 100, str(tmp_path))
     for pid, (ppid, start, flags) in table.items():
         (tmp_path / str(pid)).mkdir()

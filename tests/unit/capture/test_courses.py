@@ -19,9 +19,12 @@ def test_only_changes_are_written() -> None:
     course.gone(0.6)
     course.gone(0.7)
     assert course.as_json() == [
-        [0.0, "S", "futex", 0x1000], [0.2, "S", "futex", 0x2000], [0.4, "R", "running", 0],
-        [0.5, "S", None, 0], [0.6, None, None, 0],
-    ]  # fmt: skip
+        [0.0, "S", "futex", 0x1000],
+        [0.2, "S", "futex", 0x2000],
+        [0.4, "R", "running", 0],
+        [0.5, "S", None, 0],
+        [0.6, None, None, 0],
+    ]
 
 
 def test_a_long_window_is_bounded() -> None:

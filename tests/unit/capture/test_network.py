@@ -32,8 +32,12 @@ def test_only_wanted_inodes_are_kept_and_damage_is_passed_over(tmp_path: Path) -
     found = network.find_sockets(str(tmp_path), {"12", "21", "22"})
     assert set(found) == {"12", "21", "22"}
     assert found["12"] == {
-        "proto": "tcp", "local": "127.0.0.1:8080", "remote": "127.0.0.1:49153",
-        "state": "ESTABLISHED", "rx_queue": 9, "tx_queue": 7,
-    }  # fmt: skip
+        "proto": "tcp",
+        "local": "127.0.0.1:8080",
+        "remote": "127.0.0.1:49153",
+        "state": "ESTABLISHED",
+        "rx_queue": 9,
+        "tx_queue": 7,
+    }
     assert (found["21"]["path"], found["21"]["state"]) == ("/run/a b.sock", "LISTEN")
     assert (found["22"]["path"], found["22"]["state"]) == (None, "ESTABLISHED")

@@ -85,9 +85,7 @@ def test_pages_that_do_not_exist_are_never_asked_for(one: Mapping) -> None:
     """Reading a hole of shared memory makes a page there. What was not read is a hole, and no zeros."""
     result = planned(one, resident=[(2, 3)])
     assert result.copies == pages((2, 3))
-    assert [(s.start, s.end, s.stored) for s in result.segments] == [
-        (*pages((0, 2))[0], 0), (*pages((2, 8))[0], PAGE)
-    ]  # fmt: skip
+    assert [(s.start, s.end, s.stored) for s in result.segments] == [(*pages((0, 2))[0], 0), (*pages((2, 8))[0], PAGE)]
 
 
 @pytest.mark.parametrize("perms", ["---p", "--xp"])

@@ -44,7 +44,12 @@ def in_pages(found: Optional[Sequence[Range]]) -> List[Range]:
         pytest.param(mapping(100, name=b"[heap]"), [(0, 100)], [], [], [], id="the heap is private memory"),
         pytest.param(mapping(9, "rw-p", b"/x.so", 7, offset=4), [(2, 4)], [8], [(0, 9)], [], id="data of libraries"),
         pytest.param(
-            mapping(900, "rw-p", b"/x.bin", 7, offset=4), [(2, 4)], [8], [(2, 4), (8, 9)], [], id="written pages of files"
+            mapping(900, "rw-p", b"/x.bin", 7, offset=4),
+            [(2, 4)],
+            [8],
+            [(2, 4), (8, 9)],
+            [],
+            id="written pages of files",
         ),
         pytest.param(
             mapping(9, "r-xp", b"/x.so", 7), [], [3, 4], [(0, 1), (3, 5)], [], id="of a file what was asked for"
@@ -132,8 +137,10 @@ def test_only_files_are_named_where_nothing_is_stored() -> None:
     device = mapping(5, "rw-s", b"/dev/mem", 7, at=30)
     found = segments([one, other, device], ranges((2, 4), (7, 8), (20, 21)))
     assert [((s.start - START) // PAGE, (s.end - START) // PAGE, s.stored // PAGE, s.flags) for s in found] == [
-        (2, 4, 2, 6), (7, 8, 1, 6), (20, 25, 1, 5),
-    ]  # fmt: skip
+        (2, 4, 2, 6),
+        (7, 8, 1, 6),
+        (20, 25, 1, 5),
+    ]
 
 
 def test_around_a_page_are_the_written_ones() -> None:

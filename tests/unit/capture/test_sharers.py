@@ -32,8 +32,10 @@ def test_others_that_map_it_are_named(tmp_path: Path) -> None:
     proc(tmp_path, 20, MINE[0].replace("sem.abc (deleted)", "sem.mp-1"))
     proc(tmp_path, 30, MINE[0].replace(" 77 ", " 78 "))
     assert sharers_json(10, {10: MINE}, str(tmp_path)) == {
-        "beyond": {"00:1b:77": [20]}, "unread": 0, "not_looked_at": 0,
-    }  # fmt: skip
+        "beyond": {"00:1b:77": [20]},
+        "unread": 0,
+        "not_looked_at": 0,
+    }
 
 
 def test_a_tree_without_semaphores_needs_no_look(tmp_path: Path) -> None:

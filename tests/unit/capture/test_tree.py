@@ -148,7 +148,9 @@ def test_a_group_that_got_the_number_of_ours_is_not_ours(machine: Machine) -> No
     machine.write(11, 50, pgid=11, sid=11)
     machine.start(20, 1, pgid=10, sid=10)
     assert pids_after(found) == [11]
-    machine.start(10, 1, pgid=10, sid=10, began=10)  # not even one that began at the same time, when ours was waited for
+    machine.start(
+        10, 1, pgid=10, sid=10, began=10
+    )  # not even one that began at the same time, when ours was waited for
     assert pids_after(found) == [11]
 
 

@@ -43,7 +43,9 @@ def test_no_rhythm_is_seen_in_one_phase_alone(monkeypatch: pytest.MonkeyPatch, p
     """What a timer stops and continues at the very pace of the looks, or a multiple, is found in both states."""
     clock, step = Clock(monkeypatch), 3.0 / window._LOOKS
     phases: List[bool] = []
-    monkeypatch.setattr(window.ProcessWatch, "look", lambda _watch: phases.append(clock.now / (period * step) % 1 < 0.5))
+    monkeypatch.setattr(
+        window.ProcessWatch, "look", lambda _watch: phases.append(clock.now / (period * step) % 1 < 0.5)
+    )
     window.Window([US], 3.0).observe(clock.pause)
     assert 0.3 < sum(phases) / len(phases) < 0.7
 

@@ -74,9 +74,13 @@ def process(threads: Sequence[Thread], **known: Any) -> Process:
     gil = known.pop("gil", Gil(True, None, 0.005))
     argv, python = known.pop("argv", ("python", "service.py")), known.pop("python", PythonInfo("3.12.1"))
     return Process(
-        pid=known.pop("pid", 1), argv=argv, python=python,
-        interpreters=(Interpreter(0, gil),), threads=tuple(threads), **known,
-    )  # fmt: skip
+        pid=known.pop("pid", 1),
+        argv=argv,
+        python=python,
+        interpreters=(Interpreter(0, gil),),
+        threads=tuple(threads),
+        **known,
+    )
 
 
 def evidence(

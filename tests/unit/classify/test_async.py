@@ -44,8 +44,17 @@ def resting(
     tasks: Sequence[Task], resources: Sequence[Resource] = (), wait: Wait = RESTS, scheduled: int = 0, **known: Any
 ) -> Evidence:
     """One thread that runs the loop of these tasks, and rests in its selector."""
-    loop = Loop("loop-1", 1, ready=0, scheduled=scheduled, readers=1, watched=known.pop("watched", 0), signals=(),
-                main_task=known.pop("main", "main"), sockets=known.pop("sockets", ()))  # fmt: skip
+    loop = Loop(
+        "loop-1",
+        1,
+        ready=0,
+        scheduled=scheduled,
+        readers=1,
+        watched=known.pop("watched", 0),
+        signals=(),
+        main_task=known.pop("main", "main"),
+        sockets=known.pop("sockets", ()),
+    )
     main = thread(1, stack("selectors.select", "asyncio.base_events._run_once"), wait=wait, counters=counters())
     known.setdefault("signal_handlers", ())
     known.setdefault("cancels", ())
@@ -66,20 +75,34 @@ def queue(ident: str, *reached_by: str, closed: Optional[bool] = None) -> Resour
 def future(
     description: str = "Future Rpc.replies['a']", closed: Optional[bool] = True, named: Optional[bool] = True
 ) -> Resource:
-    return Resource("future-1", "async-future", description, closed=closed, because=("nobody refers to it",), named=named)
+    return Resource(
+        "future-1", "async-future", description, closed=closed, because=("nobody refers to it",), named=named
+    )
 
 
 def test_a_circle_of_locks() -> None:
     """Each task holds the lock that the other wants: a proof, even while the loop does other things. To change: where
     they wait and where they took it."""
-    locks = [Resource(f"lock-{n}", "async-lock", f"asyncio.Lock {n}", owner_task=o, owner_basis="with-slot", locked=True)
-             for n, o in ((1, "a"), (2, "b"))]  # fmt: skip
+    locks = [
+        Resource(f"lock-{n}", "async-lock", f"asyncio.Lock {n}", owner_task=o, owner_basis="with-slot", locked=True)
+        for n, o in ((1, "a"), (2, "b"))
+    ]
     both = [
-        task("a", "asyncio.locks.acquire", "move", wait=awaits("lock-2", "lock"),
-             holds=(HeldLock("lock-1", frame("move", 20), 1, "with-slot"),)),
-        task("b", "asyncio.locks.acquire", "back", wait=awaits("lock-1", "lock"),
-             holds=(HeldLock("lock-2", frame("back", 30), 1, "with-slot"),)),
-    ]  # fmt: skip
+        task(
+            "a",
+            "asyncio.locks.acquire",
+            "move",
+            wait=awaits("lock-2", "lock"),
+            holds=(HeldLock("lock-1", frame("move", 20), 1, "with-slot"),),
+        ),
+        task(
+            "b",
+            "asyncio.locks.acquire",
+            "back",
+            wait=awaits("lock-1", "lock"),
+            holds=(HeldLock("lock-2", frame("back", 30), 1, "with-slot"),),
+        ),
+    ]
     known = ticking(both, locks)
     assert found(known)["async-deadlock"] == "proven" and classify(known).verdict == "async-deadlock"
     assert lines(known) == [2, 30, 2, 20]
@@ -143,10 +166,16 @@ def test_signal_handlers_that_are_unknown_leave_another_reading() -> None:
     assert found(resting(*conversation(), signal_handlers=None)) == {"async-deadlock": "possible"}
 
 
-@pytest.mark.parametrize("named, functions, verdict", [
-    (True, ("call", "main"), "proven"), (True, ("main",), "possible"), (False, ("main",), None),
-    (False, ("call", "main"), None), (None, ("call", "main"), "proven"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "named, functions, verdict",
+    [
+        (True, ("call", "main"), "proven"),
+        (True, ("main",), "possible"),
+        (False, ("main",), None),
+        (False, ("call", "main"), None),
+        (None, ("call", "main"), "proven"),
+    ],
+)
 def test_a_main_task_that_is_parked_beside_others(
     named: Optional[bool], functions: Sequence[str], verdict: Optional[str]
 ) -> None:
@@ -159,8 +188,12 @@ def test_a_main_task_that_is_parked_beside_others(
 def test_a_server_may_wait_for_ever() -> None:
     """Whatever its main task awaits, while it listens."""
     listens = Resource("socket-1", "socket", "socket", listening=True)
-    known = resting([task("main", "call", "main", wait=TaskWait("future", "future-1", endless=True))],
-                    [future(), listens], watched=1, sockets=("socket-1",))  # fmt: skip
+    known = resting(
+        [task("main", "call", "main", wait=TaskWait("future", "future-1", endless=True))],
+        [future(), listens],
+        watched=1,
+        sockets=("socket-1",),
+    )
     assert found(known) == {}
 
 
@@ -186,8 +219,16 @@ def test_a_future_that_somebody_may_know() -> None:
 @pytest.mark.parametrize("closed, confidence", [(None, "likely"), (True, "proven")])
 def test_an_asyncio_lock_that_was_never_given_back(closed: Optional[bool], confidence: str) -> None:
     """No task is left that holds it: a proof when nobody else can get at it, else likely. To change: where it is taken."""
-    lock = Resource("lock-1", "async-lock", "asyncio.Lock Store._lock", locked=True, because=("all tasks were read",),
-                    closed=closed, taken_at=(frame("bump", 70),), waiting_tasks=("main",))  # fmt: skip
+    lock = Resource(
+        "lock-1",
+        "async-lock",
+        "asyncio.Lock Store._lock",
+        locked=True,
+        because=("all tasks were read",),
+        closed=closed,
+        taken_at=(frame("bump", 70),),
+        waiting_tasks=("main",),
+    )
     known = ticking([task("main", "asyncio.locks.acquire", "bump", "main", wait=awaits("lock-1", "lock"))], [lock])
     assert classify(known).verdict == "orphaned-lock" and found(known)["orphaned-lock"] == confidence
     assert lines(known) == [70]
@@ -238,8 +279,16 @@ def test_a_loop_that_waits_for_another_one_that_waits_for_itself() -> None:
         2, stack("threading.wait", "concurrent.futures._base.result", "answer"), wait=waits, counters=counters()
     )
     work = Task("work", "work", "running", "loop-2", stack("work"))
-    own = Resource("future-2", "future", "Future of a coroutine", None, None, (2,),
-                   wakers=(Waker("runner", "memory", tid=2),), closed=True)  # fmt: skip
+    own = Resource(
+        "future-2",
+        "future",
+        "Future of a coroutine",
+        None,
+        None,
+        (2,),
+        wakers=(Waker("runner", "memory", tid=2),),
+        closed=True,
+    )
     loops = [running("loop-1", 1, ready=1), running("loop-2", 2, ready=1)]
     first = blocked((Waker("runner", "memory", task="work"),), loops, tasks=(work,), others=(other,))
     known = evidence(replace(first, resources=(*first.resources, own)))
@@ -249,8 +298,16 @@ def test_a_loop_that_waits_for_another_one_that_waits_for_itself() -> None:
 
 def test_a_lock_that_records_a_task_that_has_ended() -> None:
     """anyio's Lock says who holds it: nobody who is there, so it is lost, and no circle of those who queue for it."""
-    lost = Resource("lock-1", "async-lock", "anyio.Lock Pump.lock", owner_gone=True, owner_basis="recorded", locked=True,
-                    waiting_tasks=("a", "b"), because=("it records a task that has ended",))  # fmt: skip
+    lost = Resource(
+        "lock-1",
+        "async-lock",
+        "anyio.Lock Pump.lock",
+        owner_gone=True,
+        owner_basis="recorded",
+        locked=True,
+        waiting_tasks=("a", "b"),
+        because=("it records a task that has ended",),
+    )
     known = resting([task(n, "anyio.acquire", "water", wait=awaits("lock-1", "lock")) for n in ("a", "b")], [lost])
     assert classify(known).verdict == "orphaned-lock" and found(known)["orphaned-lock"] == "proven"
     assert "async-deadlock" not in found(known) and lines(known) == [2]
@@ -267,10 +324,15 @@ def shared(*asks: Tuple[str, str]) -> Evidence:
     """Tasks that each await the future that a callback of another one is to set: (task, that other one)."""
     tasks = [task(n, "cached", f"load_{n}", wait=awaits(f"future-{n}", "future")) for n, _of in asks]
     resources = [
-        Resource(f"future-{n}", "async-future", f"Future {n}", waiting_tasks=(n,),
-                 wakers=(Waker("callback", "memory", task=of or None), Waker("reach", "memory", name="global CACHE")))
+        Resource(
+            f"future-{n}",
+            "async-future",
+            f"Future {n}",
+            waiting_tasks=(n,),
+            wakers=(Waker("callback", "memory", task=of or None), Waker("reach", "memory", name="global CACHE")),
+        )
         for n, of in asks
-    ]  # fmt: skip
+    ]
     return resting(tasks, resources)
 
 
@@ -289,10 +351,20 @@ def test_a_row_of_shared_results_is_no_circle() -> None:
 
 def asking(*sockets: Resource, endless: bool = True, watches: Tuple[str, ...] = ("socket-1",)) -> Evidence:
     """The thread of a loop in recv, and what that loop watches."""
-    answer = Resource("socket-9", "socket", "socket 127.0.0.1:5000 → 127.0.0.1:80", waiters=(1,), local="127.0.0.1:5000",
-                      remote="127.0.0.1:80")  # fmt: skip
+    answer = Resource(
+        "socket-9",
+        "socket",
+        "socket 127.0.0.1:5000 → 127.0.0.1:80",
+        waiters=(1,),
+        local="127.0.0.1:5000",
+        remote="127.0.0.1:80",
+    )
     wait = Wait("socket", "recvfrom", "socket-9", endless=endless, timeout_s=None if endless else 5.0)
-    called = (*stack("socket.readinto"), frame("owner", 28), *stack("asyncio.events._run", "asyncio.base_events._run_once"))
+    called = (
+        *stack("socket.readinto"),
+        frame("owner", 28),
+        *stack("asyncio.events._run", "asyncio.base_events._run_once"),
+    )
     main = thread(1, called, wait=wait, counters=counters())
     loop = replace(running("loop-1", 1), sockets=watches, watched=len(watches))
     return evidence(process([main], loops=(loop,), resources=(answer, *sockets), signal_handlers=(), cancels=()))

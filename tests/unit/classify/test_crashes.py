@@ -50,8 +50,9 @@ def crashed(frames: Tuple[Frame, ...] = CALLED, *others: Thread, **known: Any) -
     crash = Crash(known.pop("signal", signal.SIGSEGV), tid=1, frame=known.pop("frame", 0), **known)
     return evidence(
         process([thread(1, frames, **main), *others], crash=crash, fatal_signal=crash.signal, **about),
-        window=None, kind="core",
-    )  # fmt: skip
+        window=None,
+        kind="core",
+    )
 
 
 def fault(frames: Tuple[Frame, ...] = (c("scale", UNITS, 40), *CALLED), **known: Any) -> Evidence:
@@ -84,8 +85,10 @@ def test_a_fault_says_what_failed_and_who_called_it() -> None:
     assert any("`mov (%rdi),%rax`" in fact for fact in found.evidence)
     assert any("not who made it" in fact for fact in found.evidence)
     assert [(culprit.file, culprit.line) for culprit in found.culprits] == [
-        ("/app/service.py", 7), ("/app/service.py", 20), ("/src/units.c", 40),
-    ]  # fmt: skip
+        ("/app/service.py", 7),
+        ("/app/service.py", 20),
+        ("/src/units.c", 40),
+    ]
     assert "NULL" in found.remedy
 
 
@@ -127,8 +130,9 @@ def test_a_crash_stands_before_what_the_core_seems_to_wait_for() -> None:
     main = fault((c("scale", UNITS),)).processes[0]
     known = evidence(
         changed(main, threads=(*main.threads, thread(2, CALLED, wait=waits)), resources=(peer,)),
-        window=None, kind="core",
-    )  # fmt: skip
+        window=None,
+        kind="core",
+    )
     assert verdict(known) == "native-crash" and not first(known).culprits
     locked = two_locks()
     crash = Crash(signal.SIGSEGV, code_name="SEGV_MAPERR", address=0, tid=locked.threads[0].tid)
@@ -148,9 +152,15 @@ def test_a_stack_that_came_to_its_end() -> None:
     inner, outer = frame("inner", 24), frame("full", 21)
     stack = (c("repr", PYTHON), *(inner, outer) * 60, *CALLED)
     known = fault(
-        stack, stack="guard", stack_used=8 << 20, stack_limit=8 << 20, address=0x7FFC00000FF8, native_depth=500,
-        native_whole=False, thread_recursion=Recursion(123, 60, (inner, outer)),
-    )  # fmt: skip
+        stack,
+        stack="guard",
+        stack_used=8 << 20,
+        stack_limit=8 << 20,
+        address=0x7FFC00000FF8,
+        native_depth=500,
+        native_whole=False,
+        thread_recursion=Recursion(123, 60, (inner, outer)),
+    )
     found = first(known)
     assert (found.pattern, found.confidence) == ("stack-overflow", "proven")
     assert "full → inner" in found.summary and "8 MB" in found.summary and "60 times" in found.summary
@@ -176,12 +186,15 @@ def test_an_address_inside_the_stack_is_no_overflow() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        "double free or corruption (fasttop)", "free(): invalid pointer", "corrupted size vs. prev_size",
-        "malloc(): unaligned tcache chunk detected", "munmap_chunk(): invalid pointer",
+        "double free or corruption (fasttop)",
+        "free(): invalid pointer",
+        "corrupted size vs. prev_size",
+        "malloc(): unaligned tcache chunk detected",
+        "munmap_chunk(): invalid pointer",
         "Fatal glibc error: malloc assertion failure in sysmalloc: (old_top == initial_top (av))",
         "python: malloc.c:2617: sysmalloc: Assertion `(old_top == initial_top (av))' failed.",
     ],
-)  # fmt: skip
+)
 def test_the_allocator_said_so(message: str) -> None:
     """glibc's words are a proof that its heap is damaged, and none of where that was done."""
     found = first(aborted(message=message))
@@ -194,8 +207,10 @@ def test_the_debug_allocator_speaks_through_a_fatal_error() -> None:
     told = {"python_error": "bad trailing pad byte", "python_error_function": "_PyMem_DebugRawFree"}
     heap, fatal = classify(aborted(c("fatal_error", PYTHON), **told)).findings[:2]
     assert (heap.pattern, fatal.pattern, fatal.because_of) == (
-        "heap-corruption", "fatal-python-error", ("heap-corruption",),
-    )  # fmt: skip
+        "heap-corruption",
+        "fatal-python-error",
+        ("heap-corruption",),
+    )
     assert "behind a block" in heap.summary
 
 
@@ -205,16 +220,19 @@ def test_the_debug_allocator_speaks_through_a_fatal_error() -> None:
 def test_other_checks_of_the_c_library(message: str) -> None:
     """No allocator: native code that failed its own check."""
     assert (first(aborted(message=message)).pattern, first(aborted(message=message)).confidence) == (
-        "native-crash", "likely",
-    )  # fmt: skip
+        "native-crash",
+        "likely",
+    )
 
 
 def test_the_interpreter_gave_up() -> None:
     """Its message in words, the rule that was broken, and whether the thread had the GIL."""
     told = {
         "python_error": "the function must be called with the GIL held, but the GIL is released",
-        "python_error_function": "PyThreadState_Get", "python_error_basis": "recorded", "holds_gil": False,
-    }  # fmt: skip
+        "python_error_function": "PyThreadState_Get",
+        "python_error_basis": "recorded",
+        "holds_gil": False,
+    }
     found = first(aborted(c("_Py_FatalErrorFunc", PYTHON), c("PyThreadState_Get", PYTHON), **told))
     assert (found.pattern, found.confidence, found.culprits[0].line) == ("fatal-python-error", "proven", 7)
     assert "did not hold the GIL" in found.summary and "PyDLL" in found.remedy

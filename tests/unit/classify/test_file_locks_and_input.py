@@ -12,8 +12,15 @@ from .test_pipes import CHILD, OTHER, PARENT, child, daemon, of, pipe, waits
 
 
 def lock_wait(owner: Optional[int], holder: Optional[Process] = None, **more: Any) -> Evidence:
-    lock = Resource("file-lock-1", "file-lock", "lock on /tmp/a.lock", owner_pid=owner, owner_basis="recorded",
-                    because=("the kernel's table of locks",), **more)  # fmt: skip
+    lock = Resource(
+        "file-lock-1",
+        "file-lock",
+        "lock on /tmp/a.lock",
+        owner_pid=owner,
+        owner_basis="recorded",
+        because=("the kernel's table of locks",),
+        **more,
+    )
     waiter = of(PARENT, (waits(lock, "flock", PARENT, "take"),), (lock,))
     return evidence(waiter, *([holder] if holder else []))
 
@@ -39,7 +46,9 @@ def test_a_lock_whose_holder_works() -> None:
 def asks(holder: Process, endless: bool = False, **lock: Any) -> Evidence:
     """The child asks for a lock every 50 ms, and has only just been asleep again."""
     known = Resource("file-lock-1", "file-lock", "lock on /tmp/a.lock", owner_basis="recorded", closed=True, **lock)
-    wait = Wait("file", "nanosleep", "file-lock-1", endless=endless, polls_s=0.05, detail="asks every 0.05 s for a lock")
+    wait = Wait(
+        "file", "nanosleep", "file-lock-1", endless=endless, polls_s=0.05, detail="asks every 0.05 s for a lock"
+    )
     main = thread(CHILD, stack("take"), wait=wait, counters=counters(switches=20), is_main=True)
     return evidence(of(CHILD, (main,), (known,), signal_handlers=(), catches=()), holder)
 
@@ -99,8 +108,13 @@ def test_a_terminal_where_nobody_types() -> None:
 def test_a_question_of_a_child_that_came_as_text() -> None:
     """What `-c` names is the source of its line."""
     given = pipe("pipe:[5]", PARENT, ((PARENT, 0, "r"), (900, 1, "w")))
-    asks = thread(PARENT, (frame("<module>", 1, file="<string>"),), is_main=True, counters=counters(),
-                  wait=Wait("pipe", "read", resource=given.id, endless=True, fd=0))  # fmt: skip
+    asks = thread(
+        PARENT,
+        (frame("<module>", 1, file="<string>"),),
+        is_main=True,
+        counters=counters(),
+        wait=Wait("pipe", "read", resource=given.id, endless=True, fd=0),
+    )
     assert (
         found(evidence(of(PARENT, (asks,), (given,), argv=("python3", "-c", "input('go? ')"))))["stdin-wait"]
         == "likely"
@@ -120,10 +134,23 @@ def test_a_task_that_reads_the_terminal() -> None:
     """Through its loop: the same wait, at the task's line; no peer on the network."""
     terminal = Resource("terminal-1", "terminal", "stdin, the terminal /dev/pts/0", ends=(End(PARENT, 0, "rw"),))
     frames = (*stack("asyncio.streams._wait_for_data", "asyncio.streams.readline"), frame("talk", 7))
-    task = Task("task-1", "talk", "pending", "loop-1", frames, "Future", "terminal-1",
-                TaskWait("descriptor", "terminal-1", endless=True))  # fmt: skip
-    idle = thread(PARENT, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=True), counters=counters(),
-                  is_main=True)  # fmt: skip
+    task = Task(
+        "task-1",
+        "talk",
+        "pending",
+        "loop-1",
+        frames,
+        "Future",
+        "terminal-1",
+        TaskWait("descriptor", "terminal-1", endless=True),
+    )
+    idle = thread(
+        PARENT,
+        stack("selectors.select"),
+        wait=Wait("event-loop", "epoll_wait", endless=True),
+        counters=counters(),
+        is_main=True,
+    )
     loop = Loop("loop-1", PARENT, ready=0, scheduled=0, watched=1, descriptors=("terminal-1",))
     diagnosis = classify(evidence(of(PARENT, (idle,), (terminal,), tasks=(task,), loops=(loop,))))
     assert [(f.pattern, [c.line for c in f.culprits]) for f in diagnosis.findings] == [("stdin-wait", [7])]
@@ -157,8 +184,9 @@ def test_a_question_to_a_parent_that_waits_for_the_child() -> None:
 
     def told(calling: str) -> Any:
         call = Calling(calling)
-        asks = of(CHILD, (waits(given, "read", CHILD, "agree", fd=0, calling=call),), (given,), signal_handlers=(),
-                  catches=())  # fmt: skip
+        asks = of(
+            CHILD, (waits(given, "read", CHILD, "agree", fd=0, calling=call),), (given,), signal_handlers=(), catches=()
+        )
         return classify(evidence(parent, asks))
 
     first = told("input").findings[0]

@@ -30,16 +30,22 @@ from .make import (
 def polling(count: int, handoffs: float, switches: int, cpu: float, delay: float = 0.0, waiting: int = 3) -> Process:
     loops = stack("selectors.select", "asyncio.base_events._run_once", "asyncio.base_events.run_forever")
     threads = [
-        thread(n + 2, loops, counters=counters(cpu / count, switches // count, delay / count),
-               gil="waits" if n < waiting else "detached", samples=samples((50, loops)))
+        thread(
+            n + 2,
+            loops,
+            counters=counters(cpu / count, switches // count, delay / count),
+            gil="waits" if n < waiting else "detached",
+            samples=samples((50, loops)),
+        )
         for n in range(count)
-    ]  # fmt: skip
+    ]
     main = thread(1, [frame("call", 5), frame("main", 6)], gil="waits", counters=counters(0.01, 100))
     return process(
-        [main, *threads], gil=Gil(True, 2, 0.005, int(handoffs), handoffs),
+        [main, *threads],
+        gil=Gil(True, 2, 0.005, int(handoffs), handoffs),
         loops=tuple(loop(f"loop-{n}", n + 2) for n in range(count)),
         tasks=tuple(poller(f"task-{n}", f"loop-{n}") for n in range(count)),
-    )  # fmt: skip
+    )
 
 
 def test_thrash_is_rooted_in_the_polling_line() -> None:
@@ -95,8 +101,10 @@ def computing(count: int, handoffs: float) -> Process:
         )
         for n in range(count)
     ]
-    return process([thread(1, stack("threading.join", "main"), counters=counters()), *threads],
-                   gil=Gil(True, 2, 0.005, int(handoffs), handoffs))  # fmt: skip
+    return process(
+        [thread(1, stack("threading.join", "main"), counters=counters()), *threads],
+        gil=Gil(True, 2, 0.005, int(handoffs), handoffs),
+    )
 
 
 def test_contention_keeps_the_pace_of_the_timer() -> None:
@@ -140,10 +148,15 @@ def herd(count: int = 4, notify: str = "notify_all", switches: int = 30_000) -> 
     waits = (*stack("threading.wait"), frame("pass_on", 16), frame("run", 30))
     wakes = (*stack("threading.notify", f"threading.{notify}"), frame("pass_on", 19), frame("run", 30))
     threads = [
-        thread(n + 2, waits, counters=counters(0.9 / count, switches), samples=samples((40, waits), (2, wakes)),
-               wait=Wait("condition", "futex", "c", endless=True))
+        thread(
+            n + 2,
+            waits,
+            counters=counters(0.9 / count, switches),
+            samples=samples((40, waits), (2, wakes)),
+            wait=Wait("condition", "futex", "c", endless=True),
+        )
         for n in range(count)
-    ]  # fmt: skip
+    ]
     turns = Resource("c", "condition", "Condition Turns.changed", waiters=tuple(t.tid for t in threads))
     main = thread(1, [frame("main", 45)], wait=Wait("lock", "futex", endless=True), joins=2, counters=counters())
     return evidence(process([main, *threads], gil=Gil(False, None, 0.005, 100_000, 100_000.0), resources=(turns,)))
@@ -177,7 +190,9 @@ def test_who_queues_for_the_gil_with_nothing_to_compute_tells_contention() -> No
     """Runnable threads may want a CPU only; one that is found waiting for the GIL that one of them holds decides it, and is
     the victim."""
     made = crowded(0.2, 0.7, 1)
-    serves = changed(thread(1, [frame("answer", 31)], gil="waits", counters=counters(0.007, 1100, delay=0.5)), is_main=True)
+    serves = changed(
+        thread(1, [frame("answer", 31)], gil="waits", counters=counters(0.007, 1100, delay=0.5)), is_main=True
+    )
     report = classify(evidence(changed(made, threads=(serves, *made.threads[1:]))))
     assert report.verdict == "gil-contention" and [v.tid for v in report.findings[0].victims] == [1]
     assert "gil-contention" not in found(evidence(crowded(0.2, 0.7, 1)))
@@ -186,15 +201,21 @@ def test_who_queues_for_the_gil_with_nothing_to_compute_tells_contention() -> No
 def test_threads_behind_a_lock_do_not_fight_for_the_gil() -> None:
     """Each computes in turn, while it has the lock of the program."""
     made = computing(4, 150)
-    behind = tuple(changed(t, wait=Wait("rlock", "futex", "rlock-1", endless=True)) if t.tid > 2 else t for t in made.threads)
+    behind = tuple(
+        changed(t, wait=Wait("rlock", "futex", "rlock-1", endless=True)) if t.tid > 2 else t for t in made.threads
+    )
     assert "gil-contention" not in found(evidence(changed(made, threads=behind)))
 
 
 def test_where_the_results_of_a_pool_are_collected_is_named_too() -> None:
     """There the threads are chosen; and callers are those of the samples, not of the moment."""
     made = computing(2, 150)
-    main = thread(1, (*stack("threading.wait", "concurrent.futures._base.result"), frame("build", 29)),
-                  wait=Wait("condition", "futex", "future-1", endless=True), counters=counters())  # fmt: skip
+    main = thread(
+        1,
+        (*stack("threading.wait", "concurrent.futures._base.result"), frame("build", 29)),
+        wait=Wait("condition", "futex", "future-1", endless=True),
+        counters=counters(),
+    )
     runner = Waker("runner", "memory", tid=2)
     result = Resource("future-1", "future", "Future of crunch", waiters=(1,), wakers=(runner,), closed=True)
     elsewhere = tuple(changed(t, stack=(frame("offer", 11),)) for t in made.threads[1:])

@@ -32,8 +32,11 @@ def one_loop(frames: Tuple[PythonFrame, ...], cpu: float, *tasks: Task, ready: i
 
 
 TURNING = stack("selectors.select", "asyncio.base_events._run_once", "asyncio.base_events.run_forever")
-COMPUTING = (frame("crunch", 8), frame("batch", 9), *stack("asyncio.events._run", "asyncio.base_events._run_once",
-                                                         "asyncio.base_events.run_forever"))  # fmt: skip
+COMPUTING = (
+    frame("crunch", 8),
+    frame("batch", 9),
+    *stack("asyncio.events._run", "asyncio.base_events._run_once", "asyncio.base_events.run_forever"),
+)
 
 
 def test_a_lone_polling_loop_is_busy() -> None:
@@ -89,8 +92,11 @@ def computing_coroutine(**known: Any) -> Evidence:
     own = (frame("take_due", 16), frame("run", 35), frame("main", 47))
     frames = (*own, *stack("asyncio.events._run", "asyncio.base_events._run_once"))
     main = thread(1, frames, gil="holds", counters=counters(0.99), samples=samples((25, frames), (25, frames[1:])))
-    loop = Loop("loop-1", 1, **{"ready": 0, "scheduled": 1, "turned": False, "callback_lasts_s": 1.1, "next_timer_s": -2.2,
-                                **known})  # fmt: skip
+    loop = Loop(
+        "loop-1",
+        1,
+        **{"ready": 0, "scheduled": 1, "turned": False, "callback_lasts_s": 1.1, "next_timer_s": -2.2, **known},
+    )
     step = Task("task-1", "reader", "running", "loop-1", (frame("run", 35), frame("main", 47)))
     return evidence(process([main], loops=(loop,), tasks=(step, Task("task-2", "beat", "pending", "loop-1"))))
 

@@ -73,7 +73,11 @@ def test_a_queue_that_this_thread_fills() -> None:
     backlog = Backlog("q", "asyncio.Queue", "rows", 900, 0, 100, 1.0, filled_at=(frame("fetch", 12),))
     one = thread(1, STEP)
     assert loopsteps.fills(process([one], backlogs=(backlog,)), one) == "rows"
-    for other in (changed(backlog, limit=1000), changed(backlog, growth=0), changed(backlog, filled_at=(frame("fetch", 13),))):
+    for other in (
+        changed(backlog, limit=1000),
+        changed(backlog, growth=0),
+        changed(backlog, filled_at=(frame("fetch", 13),)),
+    ):
         assert loopsteps.fills(process([one], backlogs=(other,)), one) is None
 
 

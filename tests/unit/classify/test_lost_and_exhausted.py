@@ -30,8 +30,15 @@ def whole(threads: Sequence[Thread], *resources: Resource, **known: Any) -> Any:
 
 def lost(**known: Any) -> Resource:
     """A plain lock that nobody holds, as far as stacks and sources say."""
-    plain = Resource("lock-1", "lock", "Lock Catalogue.lock", waiters=(1, 2), locked=True,
-                     because=("every stack was read",), taken_at=(frame("merge", 28),))  # fmt: skip
+    plain = Resource(
+        "lock-1",
+        "lock",
+        "Lock Catalogue.lock",
+        waiters=(1, 2),
+        locked=True,
+        because=("every stack was read",),
+        taken_at=(frame("merge", 28),),
+    )
     return replace(plain, **known)
 
 
@@ -52,7 +59,9 @@ def test_a_wrapper_that_only_takes_it_is_not_all_to_blame() -> None:
     inner = (*stack("threading.acquire"), wrapper, manager, *stack("contextlib.__enter__"))
     stacked = (*inner, frame("move", 26), frame("main", 66))
     wants = thread(1, stacked, wait=Wait("rlock", "futex", "rlock-1", endless=True))
-    gone = Resource("rlock-1", "rlock", "RLock StrictLock._lock", waiters=(1,), locked=True, owner_gone=True, taken_at=(wrapper,))
+    gone = Resource(
+        "rlock-1", "rlock", "RLock StrictLock._lock", waiters=(1,), locked=True, owner_gone=True, taken_at=(wrapper,)
+    )
     assert lines(whole([wants, runs(2)], gone)) == [79, 55, 26]
 
 
@@ -95,21 +104,39 @@ def test_the_holder_of_a_forked_process_may_live_in_its_parent() -> None:
 
 def future(ident: str, waiter: int, *workers: int, closed: Optional[bool] = True) -> Resource:
     wakers = tuple(Waker("runner", "memory", tid=tid) for tid in workers)
-    return Resource(ident, "future", "Future of measure", waiters=(waiter,), wakers=wakers, closed=closed,
-                    state="pending", because=("it is in the queue",))  # fmt: skip
+    return Resource(
+        ident,
+        "future",
+        "Future of measure",
+        waiters=(waiter,),
+        wakers=wakers,
+        closed=closed,
+        state="pending",
+        because=("it is in the queue",),
+    )
 
 
 def pool(*threads: int, idle: Tuple[int, ...] = ()) -> Pool:
-    return Pool("executor-1", "ThreadPoolExecutor", "ThreadPoolExecutor size (2 of 2 workers)", limit=2,
-                threads=threads, idle=idle, queued=3)  # fmt: skip
+    return Pool(
+        "executor-1",
+        "ThreadPoolExecutor",
+        "ThreadPoolExecutor size (2 of 2 workers)",
+        limit=2,
+        threads=threads,
+        idle=idle,
+        queued=3,
+    )
 
 
 def test_workers_that_wait_for_their_own_queue_are_proof() -> None:
     """Although another thread runs: only workers take jobs from the queue."""
     known = whole(
         [waits(1, "f-1", 70), waits(2, "f-2", 31), waits(3, "f-3", 31), runs(4)],
-        future("f-1", 1, 2), future("f-2", 2, 2, 3), future("f-3", 3, 2, 3), pools=(pool(2, 3),),
-    )  # fmt: skip
+        future("f-1", 1, 2),
+        future("f-2", 2, 2, 3),
+        future("f-3", 3, 2, 3),
+        pools=(pool(2, 3),),
+    )
     assert (verdict(known), found(known)["executor-self-deadlock"]) == ("executor-self-deadlock", "proven")
     assert lines(known) == [31]
 
@@ -118,8 +145,10 @@ def test_a_worker_who_waits_for_another_worker_is_part_of_it() -> None:
     """One runs the job of the other, and waits for what is queued."""
     known = whole(
         [runs(1), waits(2, "f-2", 31), waits(3, "f-3", 31)],
-        future("f-2", 2, 3), future("f-3", 3, 2, 3), pools=(pool(2, 3),),
-    )  # fmt: skip
+        future("f-2", 2, 3),
+        future("f-3", 3, 2, 3),
+        pools=(pool(2, 3),),
+    )
     assert found(known)["executor-self-deadlock"] == "proven"
 
 
@@ -136,8 +165,11 @@ def test_two_pools_that_wait_for_each_other_are_proof() -> None:
     render, fetch = pool(2), replace(pool(3), id="executor-2", description="ThreadPoolExecutor fetch (1 of 1 workers)")
     known = whole(
         [waits(1, "f-1", 70), waits(2, "f-2", 31), waits(3, "f-3", 41)],
-        future("f-1", 1, 2), future("f-2", 2, 3), future("f-3", 3, 2), pools=(render, fetch),
-    )  # fmt: skip
+        future("f-1", 1, 2),
+        future("f-2", 2, 3),
+        future("f-3", 3, 2),
+        pools=(render, fetch),
+    )
     assert (verdict(known), found(known)["executor-self-deadlock"]) == ("executor-self-deadlock", "proven")
     assert lines(known) == [31, 41]
 
@@ -151,8 +183,15 @@ def test_a_pool_that_waits_for_another_one_that_works_is_none() -> None:
 
 def test_a_worker_may_wait_for_its_queue_through_a_coroutine() -> None:
     """It waits for a coroutine that has handed its work to the same pool."""
-    through = Resource("f-2", "future", "Future of save", waiters=(2,), wakers=(Waker("runner", "memory", task="task-1"),),
-                       closed=True, state="pending")  # fmt: skip
+    through = Resource(
+        "f-2",
+        "future",
+        "Future of save",
+        waiters=(2,),
+        wakers=(Waker("runner", "memory", task="task-1"),),
+        closed=True,
+        state="pending",
+    )
     job = replace(future("f-3", 0, 2), kind="async-future", waiters=(), waiting_tasks=("task-1",))
     save = Task(
         "task-1", "save", "pending", "loop-1", (frame("save", 51),), wait=TaskWait("thread", "f-3", endless=True)
@@ -191,9 +230,15 @@ def test_an_import_at_work_is_only_slow() -> None:
 def permits(value: int = 0, closed: Optional[bool] = True, basis: str = "with-slot") -> Resource:
     wakers = tuple(Waker("holder", basis, tid=tid, frame=frame("place", 20 + tid)) for tid in (2, 3))
     return Resource(
-        "semaphore-1", "semaphore", "BoundedSemaphore Pool.slots (0 of 2 permits left)", waiters=(2, 3, 4),
-        wakers=wakers, closed=closed, value=value, limit=2,
-    )  # fmt: skip
+        "semaphore-1",
+        "semaphore",
+        "BoundedSemaphore Pool.slots (0 of 2 permits left)",
+        waiters=(2, 3, 4),
+        wakers=wakers,
+        closed=closed,
+        value=value,
+        limit=2,
+    )
 
 
 STARVING = [runs(1), *(waits(tid, "semaphore-1", 50, "semaphore") for tid in (2, 3, 4))]

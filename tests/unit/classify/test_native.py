@@ -62,8 +62,11 @@ def test_a_mutex_and_the_gil_in_two_orders() -> None:
     first = findings[0]
     assert (first.pattern, first.confidence) == ("native-lock-gil-inversion", "proven")
     assert [(c.tid, c.file.rsplit("/", 1)[-1], c.line) for c in first.culprits] == [
-        (3, "service.py", 7), (3, "_units.cpp", 20), (2, "service.py", 7), (2, "_units.cpp", 13),
-    ]  # fmt: skip
+        (3, "service.py", 7),
+        (3, "_units.cpp", 20),
+        (2, "service.py", 7),
+        (2, "_units.cpp", 13),
+    ]
     assert [v.tid for v in first.victims] == [1]
     assert "gil-held-by-native" in [f.pattern for f in findings[1:]]
 
@@ -105,14 +108,22 @@ def test_two_mutexes_of_native_code_make_a_circle_too() -> None:
 
 
 def keeping(
-    *native_frames: NativeFrame, handoffs: Optional[int] = 0, cpu: float = 1.0, waiting: int = 2,
-    wait: Optional[Wait] = None, sampled: int = 7,
-) -> Process:  # fmt: skip
+    *native_frames: NativeFrame,
+    handoffs: Optional[int] = 0,
+    cpu: float = 1.0,
+    waiting: int = 2,
+    wait: Optional[Wait] = None,
+    sampled: int = 7,
+) -> Process:
     """Thread 2 holds the GIL, at line 7 of job; the others want it."""
     holder = thread(
-        2, (*native_frames, LOOP, frame("job", 7)), gil="holds", wait=wait, counters=counters(cpu),
+        2,
+        (*native_frames, LOOP, frame("job", 7)),
+        gil="holds",
+        wait=wait,
+        counters=counters(cpu),
         samples=samples((30, (frame("job", sampled),))),
-    )  # fmt: skip
+    )
     others = [
         thread(n, (*TAKES_GIL, *stack("beat")), gil="waits", wait=WANTS, counters=counters(0.0, 200))
         for n in range(3, 3 + waiting)
@@ -120,8 +131,9 @@ def keeping(
     rate = None if handoffs is None else float(handoffs)
     return process(
         [thread(1, stack("threading.join"), counters=counters()), holder, *others],
-        gil=Gil(True, 2, 0.005, handoffs, rate), resources=(gil(2, *range(3, 3 + waiting)),) if waiting else (),
-    )  # fmt: skip
+        gil=Gil(True, 2, 0.005, handoffs, rate),
+        resources=(gil(2, *range(3, 3 + waiting)),) if waiting else (),
+    )
 
 
 def strength(one: Process) -> Optional[str]:

@@ -32,9 +32,18 @@ def pipe(
     mine = ends[0][2]
     wakers = [Waker("end", "kernel", pid=p, name=f"descriptor {fd}") for p, fd, mode in ends if mode != mine]
     return Resource(
-        f"{key}-{mine}", "pipe", f"pipe {key}", wakers=tuple(dict.fromkeys(wakers)), closed=closed, key=key, value=65536,
-        limit=65536, ends=tuple(End(p, fd, mode, p < 900) for p, fd, mode in ends), waiters=(pid,), **more,
-    )  # fmt: skip
+        f"{key}-{mine}",
+        "pipe",
+        f"pipe {key}",
+        wakers=tuple(dict.fromkeys(wakers)),
+        closed=closed,
+        key=key,
+        value=65536,
+        limit=65536,
+        ends=tuple(End(p, fd, mode, p < 900) for p, fd, mode in ends),
+        waiters=(pid,),
+        **more,
+    )
 
 
 def child(pid: int) -> Resource:
@@ -76,24 +85,38 @@ def test_the_reader_of_a_full_pipe_waits_for_the_writer() -> None:
 
 def test_a_terminal_that_its_emulator_does_not_read() -> None:
     """Likely: others might have its other end. What the parent has not got may be a question, too, but it is not read."""
-    full = Resource("terminal-1", "terminal", "stdout, the terminal", wakers=(Waker("end", "kernel", pid=PARENT),),
-                    ends=(End(CHILD, 1, "rw"), End(PARENT, 5, "rw")))  # fmt: skip
+    full = Resource(
+        "terminal-1",
+        "terminal",
+        "stdout, the terminal",
+        wakers=(Waker("end", "kernel", pid=PARENT),),
+        ends=(End(CHILD, 1, "rw"), End(PARENT, 5, "rw")),
+    )
     writes = of(CHILD, (waits(full, "write", CHILD, "report", fd=1),), (full,))
     diagnosis = classify(evidence(waiting_parent(), writes))
     first = diagnosis.findings[0]
     assert (first.pattern, first.confidence, first.culprits[0].function) == ("pipe-deadlock", "likely", "fetch")
     assert "written to its terminal" in first.summary
-    stranger = of(CHILD, (waits(changed(full, wakers=()), "write", CHILD, "report", fd=1),), (changed(full, wakers=()),))
+    stranger = of(
+        CHILD, (waits(changed(full, wakers=()), "write", CHILD, "report", fd=1),), (changed(full, wakers=()),)
+    )
     assert "pipe-deadlock" not in found(evidence(waiting_parent(), stranger))
 
 
 def test_a_question_on_a_terminal_that_the_parent_has() -> None:
     """A parent that waits for the child types nothing; one that goes on may."""
-    asked = Resource("terminal-1", "terminal", "stdin, the terminal", wakers=(Waker("end", "kernel", pid=PARENT),),
-                     ends=(End(CHILD, 0, "rw"), End(PARENT, 5, "rw")))  # fmt: skip
+    asked = Resource(
+        "terminal-1",
+        "terminal",
+        "stdin, the terminal",
+        wakers=(Waker("end", "kernel", pid=PARENT),),
+        ends=(End(CHILD, 0, "rw"), End(PARENT, 5, "rw")),
+    )
     asks = of(CHILD, (waits(asked, "read", CHILD, "ask", fd=0),), (asked,))
     assert found(evidence(waiting_parent(), asks))["stdin-wait"] == "likely"
-    expects = of(PARENT, (thread(PARENT, stack("expect"), wait=Wait("other", "poll", endless=False), is_main=True),), ())
+    expects = of(
+        PARENT, (thread(PARENT, stack("expect"), wait=Wait("other", "poll", endless=False), is_main=True),), ()
+    )
     assert "stdin-wait" not in found(evidence(expects, asks))
 
 
@@ -150,8 +173,13 @@ def test_a_task_that_waits_for_a_child_whose_output_nobody_takes() -> None:
     end = pipe(FULL, PARENT, ((PARENT, 5, "r"), (CHILD, 1, "w")))
     frames = (*stack("asyncio.base_subprocess._wait", "asyncio.subprocess.wait"), frame("convert", 7))
     task = Task("task-1", "convert", "pending", "loop-1", frames, "Future")
-    idle = thread(PARENT, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=True), counters=counters(),
-                  is_main=True)  # fmt: skip
+    idle = thread(
+        PARENT,
+        stack("selectors.select"),
+        wait=Wait("event-loop", "epoll_wait", endless=True),
+        counters=counters(),
+        is_main=True,
+    )
 
     def told(*watched: str) -> Evidence:
         loop = Loop("loop-1", PARENT, ready=0, scheduled=0, descriptors=watched)
@@ -187,8 +215,16 @@ def test_one_side_of_a_pair_of_sockets_that_its_reader_has_inherited() -> None:
 
     def told(**names: Any) -> Evidence:
         ends = (End(CHILD, 4, "rw"), End(CHILD, 3, "rw"))
-        pair = Resource("socket-1", "socket", "socket", wakers=(Waker("end", "kernel", pid=CHILD, name="descriptor 3"),),
-                        closed=True, ends=ends, peer_in_tree=True, **names)  # fmt: skip
+        pair = Resource(
+            "socket-1",
+            "socket",
+            "socket",
+            wakers=(Waker("end", "kernel", pid=CHILD, name="descriptor 3"),),
+            closed=True,
+            ends=ends,
+            peer_in_tree=True,
+            **names,
+        )
         return evidence(
             waiting_parent(), of(CHILD, (waits(pair, "read", CHILD, "collect", fd=4),), (pair,), signal_handlers=())
         )
@@ -236,8 +272,13 @@ def test_an_idle_worker_is_fed_by_its_parent() -> None:
 
 
 def daemon(ppid: int, switches: int = 0) -> Process:
-    asleep = thread(OTHER, stack("nap"), wait=Wait("sleep", "clock_nanosleep", 600.0, endless=False),
-                    counters=counters(switches=switches), is_main=True)  # fmt: skip
+    asleep = thread(
+        OTHER,
+        stack("nap"),
+        wait=Wait("sleep", "clock_nanosleep", 600.0, endless=False),
+        counters=counters(switches=switches),
+        is_main=True,
+    )
     return of(OTHER, (asleep,), (), ppid=ppid)
 
 
@@ -258,8 +299,14 @@ def test_a_server_that_was_left_behind() -> None:
     polls = Wait("socket", "poll", "socket-1", timeout_s=0.5, endless=False)
     frames = tuple(frame("read", 3, file="/venv/lib/python3.12/site-packages/invoke/runners.py") for _ in range(1))
     reads = thread(7, frames, wait=Wait("pipe", "read", end.id, endless=True, fd=5), counters=counters())
-    joins = thread(PARENT, stack("preview"), joins=7, is_main=True, counters=counters(),
-                   wait=Wait("lock", "futex", "thread-7", endless=True))  # fmt: skip
+    joins = thread(
+        PARENT,
+        stack("preview"),
+        joins=7,
+        is_main=True,
+        counters=counters(),
+        wait=Wait("lock", "futex", "thread-7", endless=True),
+    )
     joined = Resource("thread-7", "thread", "thread T-7", owner_tid=7, owner_basis="recorded", waiters=(PARENT,))
 
     def told(ppid: int) -> Any:

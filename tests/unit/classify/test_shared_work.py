@@ -73,8 +73,15 @@ def test_a_pools_own_lock_is_blamed_on_who_uses_the_pool() -> None:
 def test_who_reads_what_the_one_behind_a_lost_lock_would_write() -> None:
     """The lock is the root: the pipe is open because its writer waits."""
     ends = (End(1, 3, "r"), End(1, 4, "w"))
-    pipe = Resource("pipe-1", "pipe", "pipe", wakers=(Waker("end", "kernel", 1, 1, name="descriptor 4"),), closed=True,
-                    ends=ends, key="pipe:[1]")  # fmt: skip
+    pipe = Resource(
+        "pipe-1",
+        "pipe",
+        "pipe",
+        wakers=(Waker("end", "kernel", 1, 1, name="descriptor 4"),),
+        closed=True,
+        ends=ends,
+        key="pipe:[1]",
+    )
     lost = Resource("s-1", "shared-semaphore", "lock", key="k", waiters=(1,), locked=True, owner_gone=True)
     puts = thread(1, [frame("put", 3)], wait=Wait("semaphore", "futex", resource="s-1", endless=True))
     reads = thread(2, [frame("write", 7)], wait=Wait("pipe", "read", resource="pipe-1", endless=True, fd=3))
@@ -201,8 +208,14 @@ def test_a_lock_taken_after_the_fork_is_the_childs_own_matter() -> None:
 @pytest.mark.parametrize(("holder", "said"), [(1, "proven"), (3, None)])
 def test_items_of_a_queue_that_nobody_will_call_done(holder: int, said: Any) -> None:
     """JoinableQueue.join of a queue that only this process has is stuck; while another one has it, that may be at work."""
-    queue = Resource("s-1", "shared-semaphore", "JoinableQueue jobs (its notification)", waiters=(1,), closed=True,
-                     wakers=(Waker("reach", "memory", pid=holder),))  # fmt: skip
+    queue = Resource(
+        "s-1",
+        "shared-semaphore",
+        "JoinableQueue jobs (its notification)",
+        waiters=(1,),
+        closed=True,
+        wakers=(Waker("reach", "memory", pid=holder),),
+    )
     frames = (*stack("multiprocessing.synchronize.wait", "multiprocessing.queues.join"), frame("main", 7))
     wait = Wait("semaphore", "futex", resource="s-1", endless=True)
     joins = process([thread(1, frames, wait=wait)], resources=(queue,), signal_handlers=(), catches=(), cancels=())
@@ -212,8 +225,15 @@ def test_items_of_a_queue_that_nobody_will_call_done(holder: int, said: Any) -> 
 
 def pool(closed: Any = True, idle: Tuple[int, ...] = (2, 3), replaced: int = 1, endless: bool = True) -> Evidence:
     known = Pool("p-1", "multiprocessing.Pool", "multiprocessing.Pool b", 2, (), (2, 3), (), idle, replaced, pending=1)
-    result = Resource("r-1", "pool-result", "the result of job 5", waiters=(1,), part_of="p-1", closed=closed,
-                      because=("all rest",) if closed else ())  # fmt: skip
+    result = Resource(
+        "r-1",
+        "pool-result",
+        "the result of job 5",
+        waiters=(1,),
+        part_of="p-1",
+        closed=closed,
+        because=("all rest",) if closed else (),
+    )
     frames = (*stack("threading.wait", "multiprocessing.pool.wait", "multiprocessing.pool.get"), frame("build", 40))
     main: Thread = thread(1, frames, wait=Wait("condition", "futex", resource="r-1", endless=endless))
     workers = [process([thread(pid, is_main=True)], pid=pid, ppid=1, age_s=9.0 - pid) for pid in (2, 3)]
@@ -233,8 +253,11 @@ def test_who_looks_again_and_again_for_a_result_that_never_comes(closed: Any, sw
     """A main thread that sleeps in between: likely when the result is known to be nowhere, else nothing is said."""
     known = pool(closed)
     first = known.processes[0]
-    sleeps = changed(first.threads[0], wait=Wait("sleep", "nanosleep", timeout_s=0.01, endless=False),
-                     counters=counters(switches=switches))  # fmt: skip
+    sleeps = changed(
+        first.threads[0],
+        wait=Wait("sleep", "nanosleep", timeout_s=0.01, endless=False),
+        counters=counters(switches=switches),
+    )
     polls = changed(known, processes=(changed(first, threads=(sleeps,)), *known.processes[1:]))
     assert found(polls).get("mp-worker-died") == said
 
@@ -258,8 +281,11 @@ def test_what_a_dead_worker_needs(known: Any, confidence: Any) -> None:
 
 def drain(behind: bool = False, reads: bool = False, joins: str = "join") -> Evidence:
     """The parent joins process 2, whose feeder thread writes, or waits for its turn behind that of process 3."""
-    main = thread(1, (*stack(f"multiprocessing.process.{joins}"), frame("main", 13)),
-                  wait=Wait("process", "wait4", "proc", pid=2, endless=True))  # fmt: skip
+    main = thread(
+        1,
+        (*stack(f"multiprocessing.process.{joins}"), frame("main", 13)),
+        wait=Wait("process", "wait4", "proc", pid=2, endless=True),
+    )
     child_of = Resource("proc", "process", "child 2", wakers=(Waker("runner", "kernel", 2),), closed=True)
     readers = tuple(Waker("end", "kernel", pid) for pid in (1, 2, 3))
     pipe = Resource("pipe", "pipe", "pipe to process 1", wakers=readers, closed=True, value=62000, limit=65536)

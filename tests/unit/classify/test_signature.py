@@ -54,11 +54,16 @@ def test_what_differs_from_run_to_run_does_not_count(same: Tuple[Culprit, ...]) 
 def test_what_makes_another_cause_counts() -> None:
     """Function, file, package, pattern, and one place more."""
     every = [
-        of(culprit()), of(culprit(function="g")), of(culprit(), culprit(function="g")), of(culprit("/app/other.py")),
-        of(culprit(), pattern="self-deadlock"), of(culprit("/v/lib/python3.9/site-packages/one/pool.py")),
-        of(culprit("/v/lib/python3.9/site-packages/two/pool.py")), of(culprit("/app/one/__init__.py")),
+        of(culprit()),
+        of(culprit(function="g")),
+        of(culprit(), culprit(function="g")),
+        of(culprit("/app/other.py")),
+        of(culprit(), pattern="self-deadlock"),
+        of(culprit("/v/lib/python3.9/site-packages/one/pool.py")),
+        of(culprit("/v/lib/python3.9/site-packages/two/pool.py")),
+        of(culprit("/app/one/__init__.py")),
         of(culprit("/app/two/__init__.py")),
-    ]  # fmt: skip
+    ]
     assert len(set(every)) == len(every)
 
 
@@ -159,7 +164,9 @@ def test_the_unrecognised_goes_by_what_stays() -> None:
     """The functions that stay on the stack over the window; what is called below differs from sample to sample."""
     seen = samples((3, stack("parse", "read", "main")), (2, stack("store", "read", "main")))
     moving = evidence(process([thread(1, stack("parse", "read", "main"), samples=seen)]))
-    other = samples((1, stack("parse", "read", "main")), (4, stack("store", "index", "read", "main")), (1, stack("main")))
+    other = samples(
+        (1, stack("parse", "read", "main")), (4, stack("store", "index", "read", "main")), (1, stack("main"))
+    )
     again = evidence(process([thread(1, stack("store", "index", "read", "main"), samples=(*seen, *other))]))
     resting = evidence(process([thread(1, stack("read", "main"))]))
     elsewhere = evidence(process([thread(1, stack("write", "main"))]))

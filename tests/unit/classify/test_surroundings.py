@@ -77,8 +77,9 @@ def test_stopped_again_and_again() -> None:
     """By turns, for most of the time: the kernel never shows it for long, but the looks add up."""
     supervisor = process(
         [thread(1, stack("limit"), wait=Wait("sleep", "clock_nanosleep", timeout_s=0.1), counters=counted({"S": 16}))],
-        pid=1, stops=(frame("limit", 4),),
-    )  # fmt: skip
+        pid=1,
+        stops=(frame("limit", 4),),
+    )
     known = evidence(supervisor, child({"T": 13, "S": 3}))
     assert (verdict(known), found(known)["stopped"], lines(known)) == ("stopped", "likely", [4])
     assert found(evidence(supervisor, child({"T": 2, "S": 14})))["stopped"] == "possible"
@@ -117,9 +118,7 @@ def test_its_terminal_stopped_it() -> None:
 
 def test_many_are_one_finding() -> None:
     """A supervisor with three children, one of which is stopped throughout: told once, the surest first."""
-    several = [
-        changed(child({"T": 16 - n, "S": n} if n else {"T": 16}), pid=10 + n) for n in range(3)
-    ]
+    several = [changed(child({"T": 16 - n, "S": n} if n else {"T": 16}), pid=10 + n) for n in range(3)]
     top = parent(Wait("sleep", "clock_nanosleep"), stops=(frame("limit", 4),))
     only = [f for f in classify(evidence(top, *several)).findings if f.pattern == "stopped"]
     assert [f.confidence for f in only] == ["proven"]
@@ -175,7 +174,9 @@ def test_one_that_ran_in_the_window_was_frozen_during_it() -> None:
 
 def limited(throttled: float, cpu: float, delay: float, quota: float = 0.1) -> Evidence:
     group = ControlGroup("/app", cpu_quota=quota, throttled=throttled, throttled_s=0.8)
-    return evidence(process([thread(1, stack("price", "main"), counters=counted({"R": 16}, {}, {}, cpu, delay))], cgroup=group))
+    return evidence(
+        process([thread(1, stack("price", "main"), counters=counted({"R": 16}, {}, {}, cpu, delay))], cgroup=group)
+    )
 
 
 def test_the_quota_is_used_up() -> None:
@@ -208,7 +209,11 @@ def test_many_workers_share_a_quota() -> None:
     """None of ten wants a fifth of a core by itself; together they do, and are one finding."""
     group = ControlGroup("/app", cpu_quota=0.3, throttled=1.0)
     several = [
-        process([thread(n, stack("tile"), counters=counted({"R": 16}, cpu=0.01, delay=0.14), is_main=True)], pid=n, cgroup=group)
+        process(
+            [thread(n, stack("tile"), counters=counted({"R": 16}, cpu=0.01, delay=0.14), is_main=True)],
+            pid=n,
+            cgroup=group,
+        )
         for n in range(1, 11)
     ]
     assert [f.pattern for f in classify(evidence(*several)).findings if f.confidence == "likely"] == ["throttled"]
@@ -223,9 +228,13 @@ def test_a_core_does_not_tell() -> None:
 # ---------------------------------------------------------------------- memory-pressure
 
 
-def pressed(refaulted: Optional[int], used: int = 98, states: Optional[Dict[str, int]] = None, faults: int = 140) -> Evidence:
+def pressed(
+    refaulted: Optional[int], used: int = 98, states: Optional[Dict[str, int]] = None, faults: int = 140
+) -> Evidence:
     group = ControlGroup("/app", memory_limit=100 << 20, memory_used=used << 20, refaulted=refaulted)
-    looks = counted(states or {"D": 9, "R": 7}, {"none": 9, "running": 7}, {"folio_wait_bit_common": 9}, 0.2, 0, 140, faults)
+    looks = counted(
+        states or {"D": 9, "R": 7}, {"none": 9, "running": 7}, {"folio_wait_bit_common": 9}, 0.2, 0, 140, faults
+    )
     return evidence(process([thread(1, stack("look", "main"), counters=looks)], cgroup=group))
 
 
@@ -353,21 +362,44 @@ def test_a_lone_core_is_one_moment() -> None:
 
 def filled(queued: int, listening: Tuple[int, ...] = ()) -> Process:
     """Two workers of asyncio's default executor resolve names; a task waits for each."""
-    where = ("socket.getaddrinfo", "concurrent.futures.thread.run", "concurrent.futures.thread._worker", "threading.run")
+    where = (
+        "socket.getaddrinfo",
+        "concurrent.futures.thread.run",
+        "concurrent.futures.thread._worker",
+        "threading.run",
+    )
     workers: List[Thread] = [resolver(tid, *where) for tid in (2, 3)]
-    main = thread(1, stack("selectors.select", "asyncio.base_events._run_once", "asyncio.base_events.run_forever"),
-                  wait=Wait("event-loop", "epoll_wait", endless=True), counters=counted({"S": 16}))  # fmt: skip
+    main = thread(
+        1,
+        stack("selectors.select", "asyncio.base_events._run_once", "asyncio.base_events.run_forever"),
+        wait=Wait("event-loop", "epoll_wait", endless=True),
+        counters=counted({"S": 16}),
+    )
     tasks = [
-        Task(f"task-{n}", f"Task-{n}", "pending", "loop-1", (*stack("asyncio.base_events.getaddrinfo"), frame("fetch", 7)),
-             "Future", wait=TaskWait("thread", f"async-future-{n}", endless=True)) for n in (2, 3)
-    ]  # fmt: skip
+        Task(
+            f"task-{n}",
+            f"Task-{n}",
+            "pending",
+            "loop-1",
+            (*stack("asyncio.base_events.getaddrinfo"), frame("fetch", 7)),
+            "Future",
+            wait=TaskWait("thread", f"async-future-{n}", endless=True),
+        )
+        for n in (2, 3)
+    ]
     futures = [
         Resource(f"async-future-{n}", "async-future", "Future", wakers=(Waker("runner", "memory", tid=n),), closed=True)
         for n in (2, 3)
     ]
     pool = Pool("executor-1", "ThreadPoolExecutor", "ThreadPoolExecutor x", 2, (2, 3), queued=queued)
-    return process([main, *workers], tasks=tuple(tasks), resources=(SERVER, *futures), pools=(pool,), listening=listening,
-                   loops=(Loop("loop-1", 1, ready=0, scheduled=0),))  # fmt: skip
+    return process(
+        [main, *workers],
+        tasks=tuple(tasks),
+        resources=(SERVER, *futures),
+        pools=(pool,),
+        listening=listening,
+        loops=(Loop("loop-1", 1, ready=0, scheduled=0),),
+    )
 
 
 def test_an_executor_full_of_look_ups() -> None:

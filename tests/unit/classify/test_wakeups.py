@@ -55,8 +55,11 @@ def test_somebody_who_was_woken_over_the_window_gets_work() -> None:
 
 def test_idle_workers_alone_are_healthy() -> None:
     """An executor's workers that nobody can reach wait where idle ones do; main, that does something else, is not hung."""
-    idle = thread(2, stack("threading.wait", "concurrent.futures.thread._worker", "threading.run"),
-                  wait=Wait("condition", "futex", "q", endless=True))  # fmt: skip
+    idle = thread(
+        2,
+        stack("threading.wait", "concurrent.futures.thread._worker", "threading.run"),
+        wait=Wait("condition", "futex", "q", endless=True),
+    )
     main = thread(1, (frame("crunch"),))
     known = whole([main, idle], resources=(Resource("q", "queue", "the queue of jobs", closed=True),))
     assert "missed-wakeup" not in found(known)
@@ -87,6 +90,7 @@ def test_who_parks_beside_others_is_worth_a_look_only() -> None:
     closed = Resource("q", "event", "Event stop (not set)", closed=True)
     known = whole([waits(1, "q", 20, "threading.wait"), thread(2, (frame("serve"),))], resources=(closed,))
     assert found(known) == {"missed-wakeup": "possible"}
+
 
 def asleep(seconds: float) -> Any:
     """Two threads wait for a queue to which only main refers, who sleeps and is joined by nobody; a third joins them."""
@@ -121,7 +125,11 @@ def test_who_waits_while_others_want_its_import_missed_nothing() -> None:
 
 def test_a_callback_that_a_blocked_loop_would_run_may_be_the_signal() -> None:
     """Main runs an event loop and joins a worker, the worker waits for an item: the loop's own thread stands in the way."""
-    runs = (*stack("threading.join"), frame("leave", 40), *stack("asyncio.events._run", "asyncio.base_events._run_once"))
+    runs = (
+        *stack("threading.join"),
+        frame("leave", 40),
+        *stack("asyncio.events._run", "asyncio.base_events._run_once"),
+    )
     main = thread(1, runs, wait=Wait("lock", "futex", endless=True), joins=2)
     loops = (Loop("loop-1", 1, ready=2, scheduled=0, watched=0, signals=()),)
     known = whole([main, waits(2, "q", 30, *GET)], loops=loops, cancels=())

@@ -27,22 +27,37 @@ _SLICE, _SERVICE = "system-systemd\\x2dcoredump.slice", "systemd-coredump@3-4711
 def forged(pid: int, **fields: Union[bytes, str, int]) -> Fields:
     """The same message, written by a user's own program."""
     theirs: Fields = {
-        "_EXE": "/usr/bin/python3.11", "_COMM": "python3", "_SYSTEMD_CGROUP": "/user.slice/user-1001.slice/session-7.scope",
-        "_SYSTEMD_UNIT": "session-7.scope", "_SYSTEMD_SLICE": "user-1001.slice", "_UID": 1001,
-    }  # fmt: skip
+        "_EXE": "/usr/bin/python3.11",
+        "_COMM": "python3",
+        "_SYSTEMD_CGROUP": "/user.slice/user-1001.slice/session-7.scope",
+        "_SYSTEMD_UNIT": "session-7.scope",
+        "_SYSTEMD_SLICE": "user-1001.slice",
+        "_UID": 1001,
+    }
     return crashed(pid, **{**theirs, **fields})
 
 
 def crashed(pid: int, **fields: Union[bytes, str, int]) -> Fields:
     """An entry as systemd-coredump writes it, with what journald adds to it."""
     made: Fields = {
-        "__CURSOR": f"s=1;i={pid}", "__REALTIME_TIMESTAMP": 1_700_000_000_000_000, "COREDUMP_PID": pid,
-        "COREDUMP_COMM": "python3", "COREDUMP_EXE": "/usr/bin/python3.11", "COREDUMP_SIGNAL": 11,
-        "COREDUMP_TIMESTAMP": 1_700_000_000_000_000 + pid * 1_000_000, "COREDUMP_CMDLINE": "python3 tide.py",
-        "COREDUMP_UID": 1000, "_HOSTNAME": "ada", "_TRANSPORT": "journal", "_UID": 1000, "_COMM": "systemd-coredum",
-        "_EXE": "/usr/lib/systemd/systemd-coredump", "_SYSTEMD_CGROUP": f"/system.slice/{_SLICE}/{_SERVICE}",
-        "_SYSTEMD_UNIT": _SERVICE, "_SYSTEMD_SLICE": _SLICE,
-    }  # fmt: skip
+        "__CURSOR": f"s=1;i={pid}",
+        "__REALTIME_TIMESTAMP": 1_700_000_000_000_000,
+        "COREDUMP_PID": pid,
+        "COREDUMP_COMM": "python3",
+        "COREDUMP_EXE": "/usr/bin/python3.11",
+        "COREDUMP_SIGNAL": 11,
+        "COREDUMP_TIMESTAMP": 1_700_000_000_000_000 + pid * 1_000_000,
+        "COREDUMP_CMDLINE": "python3 tide.py",
+        "COREDUMP_UID": 1000,
+        "_HOSTNAME": "ada",
+        "_TRANSPORT": "journal",
+        "_UID": 1000,
+        "_COMM": "systemd-coredum",
+        "_EXE": "/usr/lib/systemd/systemd-coredump",
+        "_SYSTEMD_CGROUP": f"/system.slice/{_SLICE}/{_SERVICE}",
+        "_SYSTEMD_UNIT": _SERVICE,
+        "_SYSTEMD_SLICE": _SLICE,
+    }
     made.update(fields)
     return {name: value for name, value in made.items() if value != ""}
 

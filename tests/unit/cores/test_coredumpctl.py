@@ -98,20 +98,34 @@ def test_what_is_known_of_it(fake: FakeJournal, core: Path) -> None:
     """Everything that systemd noted and that helps, in the evidence's words."""
     fake.lists(
         crashed(
-            7, COREDUMP_FILENAME=str(core), COREDUMP_UNIT="user@1000.service", COREDUMP_USER_UNIT="tide.service",
-            COREDUMP_CMDLINE="python3 -c 'import os; os.abort()'", COREDUMP_HOSTNAME="bertha", COREDUMP_SIGNAL=6,
+            7,
+            COREDUMP_FILENAME=str(core),
+            COREDUMP_UNIT="user@1000.service",
+            COREDUMP_USER_UNIT="tide.service",
+            COREDUMP_CMDLINE="python3 -c 'import os; os.abort()'",
+            COREDUMP_HOSTNAME="bertha",
+            COREDUMP_SIGNAL=6,
         ),
         crashed(6),
-    )  # fmt: skip
+    )
     with coredumpctl.opened("python3", Where()) as stored:
         assert stored.path.samefile(core)
         assert stored.named == str(core)
         assert stored.argv == ("python3", "-c", "import os; os.abort()")
         assert (stored.exe, stored.root, stored.gaps) == ("/usr/bin/python3.11", None, ())
         assert stored.origin == Origin(
-            "systemd", str(core), 7, "python3", "SIGABRT", 1_700_000_007.0, "tide.service", "bertha", None, 1,
+            "systemd",
+            str(core),
+            7,
+            "python3",
+            "SIGABRT",
+            1_700_000_007.0,
+            "tide.service",
+            "bertha",
+            None,
+            1,
             "verified",
-        )  # fmt: skip
+        )
 
 
 def test_a_core_inside_the_journal(fake: FakeJournal) -> None:
@@ -159,16 +173,23 @@ def test_a_core_that_was_removed(fake: FakeJournal, tmp_path: Path, core: Path) 
     with pytest.raises(CoreGone) as raised, coredumpctl.opened("last", Where()):
         pass
     said = raised.value.sentence()
-    assert said.startswith(f"the core of PID 7 (python3, SIGSEGV, 2023-11-14 22:13:27 UTC) is gone: {gone} was removed; ")
+    assert said.startswith(
+        f"the core of PID 7 (python3, SIGSEGV, 2023-11-14 22:13:27 UTC) is gone: {gone} was removed; "
+    )
     assert "MaxUse" in said
     assert said.endswith("; coredumpctl:6 is older and still there")
     assert raised.value.known[0] == "command line: python3 tide.py"
-    assert raised.value.known[-3:-1] == ("Stack trace of thread 7:", "#0  0x00007ffff789eeec abort (libc.so.6 + 0x8aeec)")
+    assert raised.value.known[-3:-1] == (
+        "Stack trace of thread 7:",
+        "#0  0x00007ffff789eeec abort (libc.so.6 + 0x8aeec)",
+    )
 
 
 def test_a_command_line_that_the_journal_kept_is_masked(fake: FakeJournal, tmp_path: Path) -> None:
     """The journal has it as it was typed; what is told of a core that is no more has no password."""
-    fake.lists(crashed(7, COREDUMP_FILENAME=str(tmp_path / "gone"), COREDUMP_CMDLINE="python3 tide.py --password hunter2"))
+    fake.lists(
+        crashed(7, COREDUMP_FILENAME=str(tmp_path / "gone"), COREDUMP_CMDLINE="python3 tide.py --password hunter2")
+    )
     with pytest.raises(CoreGone) as raised, coredumpctl.opened("last", Where()):
         pass
     assert raised.value.known[0] == "command line: python3 tide.py --password <redacted>"
@@ -225,9 +246,7 @@ def test_a_root_of_its_own(fake: FakeJournal, core: Path, tmp_path: Path) -> Non
             assert stored.root.samefile(root) if stored.root else not root.exists()
 
 
-def test_a_core_copied_beside_the_journal(
-    fake: FakeJournal, core: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_core_copied_beside_the_journal(fake: FakeJournal, core: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """-D with both in one directory: the name alone counts."""
     monkeypatch.setattr(coredumpctl, "FOLDER", str(core.parent / "elsewhere"))
     fake.lists(crashed(7, COREDUMP_FILENAME=f"{coredumpctl.FOLDER}/{core.name}"))

@@ -116,9 +116,16 @@ def problem(folder: Path, **items: str) -> Path:
     place = folder / "ccpp-2026-01-31-12:00:00-4711"
     place.mkdir()
     given: Dict[str, str] = {
-        "type": "CCpp", "analyzer": "abrt-ccpp", "time": "1700000000", "pid": "4711", "executable": "/usr/bin/python3.11",
-        "cmdline": "python3 tide.py", "reason": "python3.11 killed by SIGABRT", "hostname": "ada", "environ": "TOKEN=hunter2",
-    }  # fmt: skip
+        "type": "CCpp",
+        "analyzer": "abrt-ccpp",
+        "time": "1700000000",
+        "pid": "4711",
+        "executable": "/usr/bin/python3.11",
+        "cmdline": "python3 tide.py",
+        "reason": "python3.11 killed by SIGABRT",
+        "hostname": "ada",
+        "environ": "TOKEN=hunter2",
+    }
     for name, text in {**given, **items}.items():
         (place / name).write_text(text + "\n")
     return place
@@ -165,7 +172,13 @@ def test_a_problem_without_a_core(tmp_path: Path, kind: str, sentence: str) -> N
 def test_a_directory_with_cores(tmp_path: Path) -> None:
     """The newest that is a core by its content, how many others there are; nothing else counts."""
     for number, (name, data) in enumerate(
-        [("core.1", CORE), ("core.2.gz", gzip.compress(CORE)), ("core.3", CORE), ("core.py", b"x"), ("libcore.so", b"\x7fELF")]
+        [
+            ("core.1", CORE),
+            ("core.2.gz", gzip.compress(CORE)),
+            ("core.3", CORE),
+            ("core.py", b"x"),
+            ("libcore.so", b"\x7fELF"),
+        ]
     ):
         (tmp_path / name).write_bytes(data)
         os.utime(str(tmp_path / name), (1_700_000_000 + number,) * 2)
@@ -193,7 +206,9 @@ def test_a_directory_of_somebody_else(tmp_path: Path, monkeypatch: pytest.Monkey
         with monkeypatch.context() as patched:
             patched.setattr(held.Folder, name, refuse)
             (tmp_path / "core.1").write_bytes(CORE)
-            with pytest.raises(PermissionRefused, match=r"(may not|may) be read by this user") as raised, opened(tmp_path):
+            with pytest.raises(PermissionRefused, match=r"(may not|may) be read by this user") as raised, opened(
+                tmp_path
+            ):
                 pass
             assert raised.value.next
 

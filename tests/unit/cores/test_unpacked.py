@@ -253,9 +253,12 @@ def test_no_end_leaves_a_file(number, tmp_path, folder):
         "    print(plain.size, flush=True); time.sleep(600)\n"
     )
     child = subprocess.Popen(
-        [sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        [sys.executable, "-c", program, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
         env={**os.environ, "TMPDIR": str(folder)},
-    )  # fmt: skip
+    )
     assert int(child.stdout.readline()) == len(DATA)
     child.send_signal(number)
     child.wait(60)

@@ -21,9 +21,13 @@ class Frame:
     """Of a function, with its variables and its module's."""
 
     def __init__(
-        self, function: str, variables: Optional[Dict[str, int]] = None, namespace: int = 0, file: str = "/app/service.py",
+        self,
+        function: str,
+        variables: Optional[Dict[str, int]] = None,
+        namespace: int = 0,
+        file: str = "/app/service.py",
         code: int = 0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.code = Code(file, function, code)
         self.function = function
         self.variables = variables or {}

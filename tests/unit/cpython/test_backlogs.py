@@ -63,7 +63,13 @@ def test_a_container_beside_a_bound_is_a_queue(heap: Queues, parts: Tuple[str, s
     made = heap.make("Queue", **{parts[0]: items, parts[1]: number(heap, bound)})
     other = heap.make("Basket", **{parts[0]: heap.make("dict", [])})
     (queue,) = found(heap, Frame("main", {"jobs": made, "basket": other}))
-    assert (queue.address, queue.name, queue.kind, queue.container, queue.limit) == (made, "jobs", "Queue", items, bound)
+    assert (queue.address, queue.name, queue.kind, queue.container, queue.limit) == (
+        made,
+        "jobs",
+        "Queue",
+        items,
+        bound,
+    )
     objects: Any = heap
     assert length(objects, queue) == 3
 

@@ -17,8 +17,14 @@ from postmortem.cpython.referrers import Reference, References
 LOCK, DEQUE, QUEUE, REGISTRY, MODULE, TASK, OTHER = range(0x1000, 0x8000, 0x1000)
 WAITER = ThreadState(1, 0, 1, 11, None, name="waiter")
 STRANGER = ThreadState(2, 0, 2, 12, None, name="stranger")
-NAMES = {LOCK: "_thread.lock", DEQUE: "collections.deque", QUEUE: "Queue", REGISTRY: "dict", TASK: "_asyncio.Task",
-         OTHER: "_asyncio.Task"}  # fmt: skip
+NAMES = {
+    LOCK: "_thread.lock",
+    DEQUE: "collections.deque",
+    QUEUE: "Queue",
+    REGISTRY: "dict",
+    TASK: "_asyncio.Task",
+    OTHER: "_asyncio.Task",
+}
 
 
 class Objects:

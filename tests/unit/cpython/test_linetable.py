@@ -39,16 +39,30 @@ def test_ranges_that_are_empty_only_move_the_line() -> None:
 
 def test_locations_with_and_without_columns() -> None:
     """3.11 on: short form, one line form, no columns, long form, none: lines and columns of each."""
-    table = bytes([
-        0x80 | 1 << 3 | 0, 0x23,  # short: columns 8 + 2 to 8 + 2 + 3
-        0x80 | 11 << 3 | 1, 4, 9,  # one line on, columns 4 to 9, two units
-        0x80 | 13 << 3 | 0, 6,  # no columns, three lines on
-        0x80 | 14 << 3 | 0, 3, 1, 5, 7,  # long: a line back, ends a line later, columns 4 to 6
-        0x80 | 15 << 3 | 0,
-    ])  # fmt: skip
+    table = bytes(
+        [
+            0x80 | 1 << 3 | 0,
+            0x23,  # short: columns 8 + 2 to 8 + 2 + 3
+            0x80 | 11 << 3 | 1,
+            4,
+            9,  # one line on, columns 4 to 9, two units
+            0x80 | 13 << 3 | 0,
+            6,  # no columns, three lines on
+            0x80 | 14 << 3 | 0,
+            3,
+            1,
+            5,
+            7,  # long: a line back, ends a line later, columns 4 to 6
+            0x80 | 15 << 3 | 0,
+        ]
+    )
     assert [tuple(place) for place in FORMATS["locations"](table, 10, 0)] == [
-        (2, 10, 10, 10, 13), (6, 11, 11, 4, 9), (8, 14, 14, None, None), (10, 13, 14, 4, 6), (12, None, None, None, None),
-    ]  # fmt: skip
+        (2, 10, 10, 10, 13),
+        (6, 11, 11, 4, 9),
+        (8, 14, 14, None, None),
+        (10, 13, 14, 4, 6),
+        (12, None, None, None, None),
+    ]
 
 
 @pytest.mark.parametrize("kind", sorted(FORMATS))

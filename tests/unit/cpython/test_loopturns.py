@@ -74,7 +74,12 @@ def test_a_loop_that_waits_is_in_none(stack: List[Place]) -> None:
 
 def test_the_innermost_loop_counts() -> None:
     """Of a loop within a loop: whether the inner one runs something."""
-    nested = [Place("select", "/lib/selectors.py"), Place("_run_once", BASE), Place("_run", EVENTS), Place("_run_once", BASE)]
+    nested = [
+        Place("select", "/lib/selectors.py"),
+        Place("_run_once", BASE),
+        Place("_run", EVENTS),
+        Place("_run_once", BASE),
+    ]
     assert read(nested, ALL) is None
 
 

@@ -132,9 +132,11 @@ def test_the_same_call_has_the_same_key(stack: Stack) -> None:
     """The frame, its instruction and what was given: another argument, or another instruction, is another call."""
     function, one, two = stack.function("dumps", stack.module("json")), stack.make("str", "a"), stack.make("str", "b")
     keys = [
-        called(stack, function, one, used=2), called(stack, function, one, used=2), called(stack, function, two, used=2),
+        called(stack, function, one, used=2),
+        called(stack, function, one, used=2),
+        called(stack, function, two, used=2),
         called(stack, function, one, used=2, lasti=12),
-    ]  # fmt: skip
+    ]
     first, again, other, later = (call.key if call else None for call in keys)
     assert first == again
     assert len({first, other, later}) == 3

@@ -10,7 +10,9 @@ from postmortem.cpython.locks import Locks, LockState
 CONDITION, WAITER = 0x1000, 0x2000
 
 
-def told(locked: bool, listed: Optional[Set[int]], waiter: int = WAITER, file: str = "/lib/threading.py") -> Optional[bool]:
+def told(
+    locked: bool, listed: Optional[Set[int]], waiter: int = WAITER, file: str = "/lib/threading.py"
+) -> Optional[bool]:
     """Of a thread in the `wait` of a file, with its lock and the condition's list."""
     local = {"self": CONDITION, "waiter": waiter}
 

@@ -18,8 +18,16 @@ TYPE, LIST_TYPE, NAMES, QUEUE, LIST, ITEMS = 0x10000, 0x11000, 0x12000, 0x20000,
 def target(version: Tuple[int, int], size: int, name: bytes = b"_queue.SimpleQueue") -> Tuple[Segments, Objects]:
     """A SimpleQueue of so many bytes, a list, and room for items."""
     layout = LAYOUTS[version]
-    memory = Segments({TYPE: b"\0" * 4096, LIST_TYPE: b"\0" * 4096, QUEUE: b"\0" * 128, LIST: b"\0" * 128,
-                       ITEMS: b"\0" * 128, NAMES: b"\0" * 64})  # fmt: skip
+    memory = Segments(
+        {
+            TYPE: b"\0" * 4096,
+            LIST_TYPE: b"\0" * 4096,
+            QUEUE: b"\0" * 128,
+            LIST: b"\0" * 128,
+            ITEMS: b"\0" * 128,
+            NAMES: b"\0" * 64,
+        }
+    )
     memory.put(NAMES, name + b"\0list\0")
     for type_, at, flags, basicsize in (
         (TYPE, NAMES, 0, size),

@@ -63,10 +63,23 @@ def test_a_known_version_gives_no_warning() -> None:
 def test_a_free_threaded_build_has_a_larger_header() -> None:
     """All that is not published lies as much further back as the header that is."""
     memory = table(
-        (3, 15, 0), 1, object__size=32, object__type=24, tuple__size=48, tuple__ob_size=32, list__size=56,
-        list__ob_size=32, bytes__size=56, bytes__ob_size=32, long__size=48, float__size=40, dict__size=64, str__size=80,
-        frame__tlbc_index=72, frame__owner=78,
-    )  # fmt: skip
+        (3, 15, 0),
+        1,
+        object__size=32,
+        object__type=24,
+        tuple__size=48,
+        tuple__ob_size=32,
+        list__size=56,
+        list__ob_size=32,
+        bytes__size=56,
+        bytes__ob_size=32,
+        long__size=48,
+        float__size=40,
+        dict__size=64,
+        str__size=80,
+        frame__tlbc_index=72,
+        frame__owner=78,
+    )
     account = describe(memory, RUNTIME)
     assert account is not None and account.free_threaded
     assert (account.layout.ob_extra, account.layout.ob_type, account.layout.ob_size) == (16, 24, 32)

@@ -42,8 +42,25 @@ def test_names_of_secrets(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["author", "monkey", "keyboard", "x", "bypass", "passenger", "spin", "side", "number", "user", "KeyError",
-     "token_file", "--key-path", "passfile", "tokenizer", "max_new_tokens"]
+    "name",
+    [
+        "author",
+        "monkey",
+        "keyboard",
+        "x",
+        "bypass",
+        "passenger",
+        "spin",
+        "side",
+        "number",
+        "user",
+        "KeyError",
+        "token_file",
+        "--key-path",
+        "passfile",
+        "tokenizer",
+        "max_new_tokens",
+    ],
 )
 def test_names_of_other_things(name: str) -> None:
     """A part of a word is no sign."""

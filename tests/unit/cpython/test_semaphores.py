@@ -27,8 +27,15 @@ class Core(Segments):
 
 
 def core(count: int = 1, kind: int = 1, limit: int = 1, name: int = TEXT) -> Core:
-    memory = Core({TYPE: b"\0" * 2048, NAME: b"_multiprocessing.SemLock\0" + b"\0" * 100, OBJECT: b"\0" * 0x100,
-                   SEMAPHORE: b"\0" * 32, TEXT: b"/mp-0a1b\0" + b"\0" * 100})  # fmt: skip
+    memory = Core(
+        {
+            TYPE: b"\0" * 2048,
+            NAME: b"_multiprocessing.SemLock\0" + b"\0" * 100,
+            OBJECT: b"\0" * 0x100,
+            SEMAPHORE: b"\0" * 32,
+            TEXT: b"/mp-0a1b\0" + b"\0" * 100,
+        }
+    )
     memory.put_words(TYPE + LAYOUT.ob_type, TYPE)
     memory.put_words(TYPE + LAYOUT.tp_name, NAME)
     memory.put_words(TYPE + LAYOUT.tp_basicsize, 56)

@@ -77,7 +77,10 @@ def test_what_is_found_in_time_is_kept() -> None:
     """Where some places will do, the end of the time is no failure: each word has its answer, though it be an empty one."""
     word = 0x7F1234567890
     memory = Segments({BASE: struct.pack("<Q", word) * 512})
-    assert search(memory, 4096).places_in_time([word, word + 8]) == {word: list(range(BASE, BASE + 4096, 8)), word + 8: []}
+    assert search(memory, 4096).places_in_time([word, word + 8]) == {
+        word: list(range(BASE, BASE + 4096, 8)),
+        word + 8: [],
+    }
     assert search(memory, 4096, seconds=-1).places_in_time([word]) == {word: []}
     assert search(memory, 4096, seconds=-1).some(word, 5) == []
 

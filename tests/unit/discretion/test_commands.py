@@ -43,7 +43,7 @@ HIDDEN = "<redacted>"
         "redis-cli -a {}",
         "smbclient -U ann%{} share",
         "openssl rsa -passin pass:{}",
-        "prog '{{\"password\": \"{}\"}}'",
+        'prog \'{{"password": "{}"}}\'',
         "sh -c 'PGPASSWORD={} psql'",
         "bash -ec 'cd /; mysql -p{} db'",
         "sh -c \"curl -H 'X-Api-Key: {}' url\"",

@@ -60,7 +60,10 @@ def test_a_name_may_stand_on_the_line_before() -> None:
     """As formatters break long lines; in the lines of evidence, too, which are not all of the file's."""
     assert masked_lines(["password = (", '    "hunter2"']) == ["password = (", '    "*******"']
     kept = {"a.py": {3: "password = (", 4: '    "hunter2"', 9: '    "plain"'}, "b.py": {1: "run()"}}
-    assert masked_sources(kept) == {"a.py": {3: "password = (", 4: '    "*******"', 9: '    "plain"'}, "b.py": {1: "run()"}}
+    assert masked_sources(kept) == {
+        "a.py": {3: "password = (", 4: '    "*******"', 9: '    "plain"'},
+        "b.py": {1: "run()"},
+    }
     assert masked_sources({"b.py": {1: "run()"}}) == {"b.py": {1: "run()"}}
 
 

@@ -114,7 +114,11 @@ def test_where_it_is_made_filled_and_emptied(queues: List[Tuple[Queue, int]]) ->
     threads = {41: SimpleNamespace(address=0x10, frames=[])}
     tasks = {"task-1": SimpleNamespace(address=0x20, frames=[])}
     (found,) = told({}, threads, tasks)
-    assert [[one.line for one in where] for where in (found.made_at, found.filled_at, found.emptied_at)] == [[4], [6], [8]]
+    assert [[one.line for one in where] for where in (found.made_at, found.filled_at, found.emptied_at)] == [
+        [4],
+        [6],
+        [8],
+    ]
     assert [(user.tid, user.task) for user in found.users] == [(41, None), (None, "task-1")]
 
 

@@ -20,9 +20,7 @@ from tests.bundles import evidence_of
         ("(unreachable)/w", "repo", None, None),
     ],
 )
-def test_where_the_command_ran(
-    tmp_path: Path, cwd: Any, noted: Any, known: Optional[str], root: Optional[str]
-) -> None:
+def test_where_the_command_ran(tmp_path: Path, cwd: Any, noted: Any, known: Optional[str], root: Optional[str]) -> None:
     """Only what is an absolute name of a folder that is there; damaged files say nothing."""
     facts = tmp_path / "raw" / "proc" / "7" / "process.json"
     facts.parent.mkdir(parents=True)

@@ -26,7 +26,9 @@ def told(carried: List[int], file: str = "/v/site-packages/cache.py", state: str
     futures = SimpleNamespace(callbacks=callbacks, kind=kinds.get)
     functions = SimpleNamespace(code=lambda _c: SimpleNamespace(filename=file), carried=lambda _c: carried)
     asyncio: Any = SimpleNamespace(futures=futures, functions=functions)
-    states: Any = [SimpleNamespace(address=at, name=name, state=state) for at, name in ((FIRST, "load"), (SECOND, None))]
+    states: Any = [
+        SimpleNamespace(address=at, name=name, state=state) for at, name in ((FIRST, "load"), (SECOND, None))
+    ]
     known: List[TaskState] = states
     return called_back(asyncio, known, {FIRST: "task-1", SECOND: "task-2"})
 

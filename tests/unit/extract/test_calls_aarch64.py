@@ -47,7 +47,9 @@ def test_a_thread_that_runs_code_is_in_no_call() -> None:
 def test_a_futex_that_has_just_returned_is_over() -> None:
     """Behind svc, with a result that is no word to wait on."""
     assert made(_registers(98, CODE + 8, 0, WAIT_BITSET), _memory(NOP + SVC + NOP)) is None
-    assert made(_registers(98, CODE + 8, WORD, WAIT_BITSET), _memory(NOP + SVC + NOP)) is not None  # as qemu-user has it
+    assert (
+        made(_registers(98, CODE + 8, WORD, WAIT_BITSET), _memory(NOP + SVC + NOP)) is not None
+    )  # as qemu-user has it
 
 
 def test_without_the_code_only_a_futex_is_told() -> None:
@@ -74,8 +76,16 @@ def test_a_restarted_call_is_what_it_was_before() -> None:
 
 def test_the_numbers_are_the_machines_own() -> None:
     """Those from 424 on are the same everywhere."""
-    for number, name in ((98, "futex"), (101, "nanosleep"), (115, "clock_nanosleep"), (260, "wait4"), (73, "ppoll"),
-                         (243, "recvmmsg"), (291, "statx"), (434, "pidfd_open")):  # fmt: skip
+    for number, name in (
+        (98, "futex"),
+        (101, "nanosleep"),
+        (115, "clock_nanosleep"),
+        (260, "wait4"),
+        (73, "ppoll"),
+        (243, "recvmmsg"),
+        (291, "statx"),
+        (434, "pidfd_open"),
+    ):
         assert syscalls.name(number, "aarch64") == name
     assert syscalls.name(250, "aarch64") == "syscall_250"
     assert (syscalls.name(98), syscalls.name(98, "riscv64")) == ("getrusage", "syscall_98")

@@ -59,10 +59,23 @@ def test_a_fault(tmp_path: Path) -> None:
     """Signal, code, address, instruction, access, file: and where in the merged stack it is."""
     found, gaps = read(core(tmp_path, fault(11, 1, 8)), seen(places=[place(rdi=8)]))
     assert found == Crash(
-        11, 1, "SEGV_MAPERR", 8, "recorded", tid=77, pc=CODE, instruction="mov (%rdi),%rax", access="read",
-        module="/usr/bin/python3", function="f", frame=1, handler=False, stack_used=0x1000, native_depth=1,
+        11,
+        1,
+        "SEGV_MAPERR",
+        8,
+        "recorded",
+        tid=77,
+        pc=CODE,
+        instruction="mov (%rdi),%rax",
+        access="read",
+        module="/usr/bin/python3",
+        function="f",
+        frame=1,
+        handler=False,
+        stack_used=0x1000,
+        native_depth=1,
         native_whole=True,
-    )  # fmt: skip
+    )
     assert gaps == []
 
 
@@ -153,8 +166,13 @@ ABORT = (CrashFrame(1, "raise", SP), CrashFrame(2, "__GI_abort", SP + 0x20))
 
 
 def fatal(*, said: Tuple[Said, ...] = ()) -> NativeStacks:
-    frames = (*ABORT, CrashFrame(3, None, SP + 0x40), CrashFrame(4, "_Py_FatalErrorFunc", SP + 0x80),
-              CrashFrame(5, "PyThreadState_Get", SP + 0xA0), CrashFrame(6, "ffi_call", SP + 0xB0))  # fmt: skip
+    frames = (
+        *ABORT,
+        CrashFrame(3, None, SP + 0x40),
+        CrashFrame(4, "_Py_FatalErrorFunc", SP + 0x80),
+        CrashFrame(5, "PyThreadState_Get", SP + 0xA0),
+        CrashFrame(6, "ffi_call", SP + 0xB0),
+    )
     return seen(*frames, places=[place()], said=said)
 
 
@@ -299,9 +317,11 @@ def test_whether_the_thread_held_the_gil(
 ) -> None:
     """By the interpreter's own record; without one, or where there is no such lock, it is not known."""
     process = Process(
-        77, threads=(Thread(77, gil=state),), interpreters=(Interpreter(0, gil),),
+        77,
+        threads=(Thread(77, gil=state),),
+        interpreters=(Interpreter(0, gil),),
         python=PythonInfo("3.13.0", free_threaded=free),
-    )  # fmt: skip
+    )
     found = with_crash(process, core(tmp_path, fault(11, 1, 8)), None, [])
     assert found.crash is not None and found.crash.holds_gil is held
 
@@ -331,8 +351,10 @@ def test_damage_is_unknown_not_an_error(tmp_path: Path, seed: int) -> None:
         bytes(chance.choices(range(256), k=32)) if seed % 2 else b"",
     )
     number = chance.choice([11, 6, 7, 8])
-    frames = [CrashFrame(any_number(), chance.choice(["abort", "fatal_error", None]), any_number(), chance.random() < 0.3)
-              for _ in range(chance.randrange(8))]  # fmt: skip
+    frames = [
+        CrashFrame(any_number(), chance.choice(["abort", "fatal_error", None]), any_number(), chance.random() < 0.3)
+        for _ in range(chance.randrange(8))
+    ]
     hit = [CrashPlace(chance.randrange(9), "mov (%rdi),%rax", MOV.hex(), regs) for _ in range(3)]
     image = core(tmp_path, fault(number, chance.choice([1, 0x80, -6]), any_number()), number, memory, **regs)
     read(image, NativeStacks(crash=CrashLine(77, False, tuple(frames), tuple(hit))))

@@ -12,8 +12,14 @@ from postmortem.extract.endpoints import DescriptorBook
 from postmortem.extract.waits import SystemCall, polled
 from postmortem.memory import Segments
 
-NOBODY_ELSE = {"ends": {}, "processes": {}, "looked_at": 40, "not_looked_at": 0, "unread": {"younger": 0, "older": 3},
-               "all_visible": True}  # fmt: skip
+NOBODY_ELSE = {
+    "ends": {},
+    "processes": {},
+    "looked_at": 40,
+    "not_looked_at": 0,
+    "unread": {"younger": 0, "older": 3},
+    "all_visible": True,
+}
 PARENT, CHILD = 10, 11
 
 
@@ -284,7 +290,9 @@ def test_a_database_is_locked_at_places_of_its_own() -> None:
 def test_who_has_the_other_end_of_a_terminal() -> None:
     """A process of the tree, as with pexpect; any other terminal's other end is a stranger's."""
     special = {str(PARENT): {"5": {"kind": "pty", "index": 3}, "6": {"kind": "pty", "index": 4}}}
-    made = book(tree({"special": special}, parent={"5": "/dev/ptmx"}, child={"1": "/dev/pts/3", "2": "/dev/pts/7"}), CHILD)
+    made = book(
+        tree({"special": special}, parent={"5": "/dev/ptmx"}, child={"1": "/dev/pts/3", "2": "/dev/pts/7"}), CHILD
+    )
     made.note(1, 11)
     made.note(2, 11)
     ours, other = made.resources()

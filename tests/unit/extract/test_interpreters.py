@@ -58,7 +58,15 @@ def test_the_windows_counts_are_the_main_interpreters() -> None:
 
 @pytest.mark.parametrize(
     "probe",
-    [None, [], "x", {}, {"seconds": None, "looks": 3}, {"seconds": "1", "switches": "many"}, {"seconds": 0, "switches": 5}],
+    [
+        None,
+        [],
+        "x",
+        {},
+        {"seconds": None, "looks": 3},
+        {"seconds": "1", "switches": "many"},
+        {"seconds": 0, "switches": 5},
+    ],
 )
 def test_a_damaged_probe_is_no_probe(probe: Any) -> None:
     """A bundle of another version, or cut short: unknown, never zero."""

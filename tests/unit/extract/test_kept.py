@@ -66,7 +66,11 @@ class Target(Heap):
         )
 
     def exception(
-        self, size: int = 1 << 20, kind: str = "ValueError", frames: Tuple[Frame, ...] = (RUN, LOAD), cyclic: bool = False
+        self,
+        size: int = 1 << 20,
+        kind: str = "ValueError",
+        frames: Tuple[Frame, ...] = (RUN, LOAD),
+        cyclic: bool = False,
     ) -> int:
         address = self.make(kind)
         lines: Any = [(frame, 4 + n) for n, frame in enumerate(frames)]
@@ -95,7 +99,13 @@ def test_exceptions_of_one_place_are_one(target: Target) -> None:
         target.exception()
     target.exception(kind="OSError")
     many, one = target.groups({})
-    assert (many.type, many.count, many.frames, many.bytes, many.variable) == ("ValueError", 3, 6, 3 << 20, "rows in load")
+    assert (many.type, many.count, many.frames, many.bytes, many.variable) == (
+        "ValueError",
+        3,
+        6,
+        3 << 20,
+        "rows in load",
+    )
     assert (one.type, one.count) == ("OSError", 1)
     assert many.place is not None and many.caught is not None
     assert (many.place.function, many.place.line, many.caught.function, many.caught.line) == ("load", 5, "run", 4)

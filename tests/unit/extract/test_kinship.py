@@ -109,7 +109,10 @@ def test_a_parent_that_had_no_other_thread_left_none_behind(tmp_path: Path, know
 def test_a_core_that_is_gone_says_nothing(tmp_path: Path) -> None:
     """No exception: unknown."""
     traces = {1: Trace(b"same", {FORKER: 10, OTHER: 11}), 2: Trace(b"same", {FORKER: 20})}
-    assert with_kinship([Process(1), Process(2, 1)], traces, lambda _pid: ElfCore(str(tmp_path / "none")))[1].forked is None
+    assert (
+        with_kinship([Process(1), Process(2, 1)], traces, lambda _pid: ElfCore(str(tmp_path / "none")))[1].forked
+        is None
+    )
 
 
 def test_where_two_processes_come_from(tmp_path: Path) -> None:
@@ -201,7 +204,9 @@ def test_control_blocks_are_found_wherever_they_lie(tmp_path: Path) -> None:
 
 def test_a_thread_in_a_pid_namespace_is_not_left_behind(tmp_path: Path) -> None:
     """Its block has the number by which it knows itself, 7; we know it as 4711."""
-    image = ElfCore(str(core(tmp_path / "core", note(1, prstatus(4711, fs_base=BLOCKS)), [(BLOCKS, block(BLOCKS, 7), 4096)])))
+    image = ElfCore(
+        str(core(tmp_path / "core", note(1, prstatus(4711, fs_base=BLOCKS)), [(BLOCKS, block(BLOCKS, 7), 4096)]))
+    )
     assert own_tids(image) == {4711, 7}
     assert abandoned(image, (4711,)) == (BLOCKS,)
     assert abandoned(image, own_tids(image)) == ()

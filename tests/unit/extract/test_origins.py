@@ -41,9 +41,13 @@ def test_gaps_are_about_what_the_user_named() -> None:
     """No path of ours; what systemd cut is told once, with its remedy."""
     ours = Gap("core", "coredumpctl:last", "cut short by systemd: it was larger than ProcessSizeMax")
     found = Evidence(
-        Trigger("core"), (),
-        (Gap("core", str(PATH), "the file ends before its segments do: it was cut short"), Gap("gdb", "x", f"{PATH}: bad")),
-    )  # fmt: skip
+        Trigger("core"),
+        (),
+        (
+            Gap("core", str(PATH), "the file ends before its segments do: it was cut short"),
+            Gap("gdb", "x", f"{PATH}: bad"),
+        ),
+    )
     assert with_origin(found, stored(ours)).gaps == (ours, Gap("gdb", "x", "coredumpctl:last: bad"))
     assert [gap.subject for gap in with_origin(found, stored()).gaps] == ["coredumpctl:last", "x"]
 

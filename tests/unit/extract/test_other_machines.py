@@ -87,7 +87,9 @@ def test_without_a_known_width_or_order_it_is_damage(tmp_path: Path) -> None:
         data = bytearray(made(62))
         data[at] = 9
         path.write_bytes(data)
-        with pytest.raises(NotACore, match=r"is not a core file: not 64-bit little-endian but .*(neither|of no byte order)"):
+        with pytest.raises(
+            NotACore, match=r"is not a core file: not 64-bit little-endian but .*(neither|of no byte order)"
+        ):
             cores.from_core(path)
 
 

@@ -26,9 +26,14 @@ class Answering(Reaches):
         self, answers: Dict[str, Reach], gaps: List[Gap], free_threaded: bool = False, whole: bool = False
     ) -> None:
         python: Any = SimpleNamespace(
-            runtime=SimpleNamespace(free_threaded=free_threaded), objects=None, interpreters=[],
-            memory=SimpleNamespace(files=[]), module_value=None, layout=LAYOUTS[3, 12], on_musl=False,
-        )  # fmt: skip
+            runtime=SimpleNamespace(free_threaded=free_threaded),
+            objects=None,
+            interpreters=[],
+            memory=SimpleNamespace(files=[]),
+            module_value=None,
+            layout=LAYOUTS[3, 12],
+            on_musl=False,
+        )
         core: Any = SimpleNamespace(written=[], is_whole=whole)
         books = Books({"queue-1": 0x1000}, {}, {12: STRANGER})
         super().__init__(python, core, books, lambda frame: frame, gaps)  # type: ignore[arg-type, return-value]
@@ -41,9 +46,13 @@ class Answering(Reaches):
 
 
 def settled(
-    reach: Optional[Reach], resource: Resource = QUEUE, thread: Thread = WAITING, free_threaded: bool = False,
-    whole: bool = False, others: Sequence[Thread] = (),
-) -> Any:  # fmt: skip
+    reach: Optional[Reach],
+    resource: Resource = QUEUE,
+    thread: Thread = WAITING,
+    free_threaded: bool = False,
+    whole: bool = False,
+    others: Sequence[Thread] = (),
+) -> Any:
     gaps: List[Gap] = []
     reaches = Answering({"queue-1": reach} if reach else {}, gaps, free_threaded, whole)
     (found,) = reaches.settle([resource], [thread, *others], [])

@@ -9,8 +9,15 @@ from postmortem.extract.serving import with_servers
 
 PID = 10
 ENDS = (End(PID, 4, "rw"), End(PID, 5, "rw"))
-PAIR = Resource("socket-1", "socket", "socket", ends=ENDS, waiters=(PID,), closed=True,
-                wakers=(Waker("end", "kernel", pid=PID, name="descriptor 5"),))  # fmt: skip
+PAIR = Resource(
+    "socket-1",
+    "socket",
+    "socket",
+    ends=ENDS,
+    waiters=(PID,),
+    closed=True,
+    wakers=(Waker("end", "kernel", pid=PID, name="descriptor 5"),),
+)
 
 
 def thread(tid: int, fd: Optional[int], resource: Optional[str] = None) -> Thread:
@@ -35,6 +42,12 @@ def test_any_other_thread_may_answer() -> None:
 
 def test_ends_of_other_processes_stay() -> None:
     """Only this one's own is split among its threads."""
-    shared = Resource("pipe-1", "pipe", "pipe", ends=(End(PID, 4, "r"), End(20, 5, "w")), waiters=(PID,),
-                      wakers=(Waker("end", "kernel", pid=20),))  # fmt: skip
+    shared = Resource(
+        "pipe-1",
+        "pipe",
+        "pipe",
+        ends=(End(PID, 4, "r"), End(20, 5, "w")),
+        waiters=(PID,),
+        wakers=(Waker("end", "kernel", pid=20),),
+    )
     assert with_servers(PID, [shared], [thread(PID, 4, "pipe-1"), thread(11, None)], {}, None) == (shared,)

@@ -115,7 +115,9 @@ def test_each_value_of_each_file_may_be_anything(tmp_path: Path, name: str) -> N
             evidence.decode(evidence.encode(found))
 
 
-@pytest.mark.parametrize("data", [b"\0", b"[" * 100_000, b'{"threads": {"7": NaN}}', b'{"a": ' + b"1" * 500 + b"}", b"\xff"])
+@pytest.mark.parametrize(
+    "data", [b"\0", b"[" * 100_000, b'{"threads": {"7": NaN}}', b'{"a": ' + b"1" * 500 + b"}", b"\xff"]
+)
 def test_what_is_no_json_is_missing(tmp_path: Path, data: bytes) -> None:
     """Neither an error nor a value."""
     (tmp_path / "x.json").write_bytes(data)
@@ -129,7 +131,9 @@ def test_numbers_that_names_and_texts_hold() -> None:
     """Decimal ASCII digits alone; a PID is positive and fits into an int."""
     assert [digits(each) for each in ("0", "12", "²", "\u0663", "-1", "", " 1", "9" * 30)] == [0, 12] + [None] * 6
     assert [pid_of(each) for each in ("1", "0", "2147483648", "²", "1.core")] == [1, None, None, None, None]
-    assert [number(each) for each in (1, 2.5, True, "1", float("inf"), float("nan"), 10**400)] == [1.0, 2.5] + [None] * 5
+    assert [number(each) for each in (1, 2.5, True, "1", float("inf"), float("nan"), 10**400)] == [1.0, 2.5] + [
+        None
+    ] * 5
     assert [integer(each) for each in (1, 2.5, True, 1 << 63, 1e300)] == [1, 2, None, None, None]
 
 

@@ -19,8 +19,11 @@ def refused(pid: int) -> Dict[str, Any]:
 def test_a_core_by_the_kernel_makes_up_for_ours() -> None:
     """The refusal is no shortcoming of a process whose core the kernel wrote; where that failed too, both are."""
     steps = [
-        refused(1), refused(2), step("kernel-core", "process 1"), step("kernel-core", "process 2", "no file"),
-    ]  # fmt: skip
+        refused(1),
+        refused(2),
+        step("kernel-core", "process 1"),
+        step("kernel-core", "process 2", "no file"),
+    ]
     assert [(gap.source, gap.subject) for gap in step_gaps({"steps": steps})] == [
         ("core", "process 2"),
         ("kernel-core", "process 2"),

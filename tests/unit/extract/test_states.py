@@ -20,9 +20,15 @@ class Fake:
 def state(interpreter: int, frames: int, cut: Optional[str] = None) -> ThreadState:
     made: List[Frame] = [Fake(address=n) for n in range(frames)]  # type: ignore[misc]
     return ThreadState(
-        address=0x1000 * (interpreter + 1), ident=0x7000, native_id=7, attached=None, interpreter=interpreter,
-        frames=made, cut=cut, chain=Chain(made, cut, frames),
-    )  # fmt: skip
+        address=0x1000 * (interpreter + 1),
+        ident=0x7000,
+        native_id=7,
+        attached=None,
+        interpreter=interpreter,
+        frames=made,
+        cut=cut,
+        chain=Chain(made, cut, frames),
+    )
 
 
 def test_a_caller_whose_stack_is_lost_is_a_gap() -> None:
@@ -56,6 +62,7 @@ def test_threads_that_could_not_be_stopped() -> None:
 
 def test_threads_without_a_state_have_an_ident_too() -> None:
     """A thread of C's is between two calls into Python: what it has locked records its thread pointer."""
-    core: Any = Fake(threads=[CoreThread(7, 0, {"fs_base": 0x7000}), CoreThread(8, 0, {"fs_base": 0x8000}),
-                              CoreThread(9, 0, {})])  # fmt: skip
+    core: Any = Fake(
+        threads=[CoreThread(7, 0, {"fs_base": 0x7000}), CoreThread(8, 0, {"fs_base": 0x8000}), CoreThread(9, 0, {})]
+    )
     assert idents(core, {7: state(0, 1)}) == {0x7000: 7, 0x8000: 8}

@@ -55,9 +55,16 @@ def test_version_2_throttled_by_a_group_above(tmp_path: Path) -> None:
         },
     )
     assert found == ControlGroup(
-        path="/app.slice/web", frozen=False, cpu_quota=0.5, throttled=0.75, throttled_s=1.5, memory_limit=4096,
-        memory_used=4000, oom_kills=1, stalls={"memory some": 0.5, "memory full": 0.25},
-    )  # fmt: skip
+        path="/app.slice/web",
+        frozen=False,
+        cpu_quota=0.5,
+        throttled=0.75,
+        throttled_s=1.5,
+        memory_limit=4096,
+        memory_used=4000,
+        oom_kills=1,
+        stalls={"memory some": 0.5, "memory full": 0.25},
+    )
 
 
 def test_version_1_frozen_and_throttled(tmp_path: Path) -> None:
@@ -138,12 +145,16 @@ def test_the_machine_over_the_window(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "{", "[]", "[" * 5000, '{"machine": 5, "cgroups": 5, "processes": {"7": 3}}',
+        "",
+        "{",
+        "[]",
+        "[" * 5000,
+        '{"machine": 5, "cgroups": 5, "processes": {"7": 3}}',
         '{"machine": {"after": {"stat": "cpu x", "loadavg": "?", "meminfo": "a b c\\nMemTotal: 1"}}}',
         '{"seconds": "x", "processes": {"7": {"": "/a"}}, "cgroups": {"": {"/a": {"before": [], "after": {"cpu.max": 7}}}}}',
         '{"seconds": 0, "processes": {"7": {"": "/a"}}, "cgroups": {"": {"/a": {"after": {"cpu.max": "1 0"}}}}}',
     ],
-)  # fmt: skip
+)
 def test_damaged_files_say_nothing(tmp_path: Path, text: str) -> None:
     """A bundle may be cut short, or written by an enemy: unknown, never an error."""
     (tmp_path / "m.json").write_text(text)
@@ -159,9 +170,13 @@ def test_what_was_pushed_out_and_read_again(tmp_path: Path) -> None:
     found = group(
         tmp_path,
         {"memory": "/job"},
-        {"memory": {"/job": ends({"memory.stat": old.format(5)}, {"memory.stat": old.format(8)}),
-                    "/": ends({"memory.stat": old.format(5)}, {"memory.stat": old.format(900)})}},
-    )  # fmt: skip
+        {
+            "memory": {
+                "/job": ends({"memory.stat": old.format(5)}, {"memory.stat": old.format(8)}),
+                "/": ends({"memory.stat": old.format(5)}, {"memory.stat": old.format(900)}),
+            }
+        },
+    )
     assert found is not None and found.refaulted == 3 * 4096
     for rows in ("workingset_refault {0}", "workingset_refault_anon {0}\nworkingset_refault_file {0}"):
         stat = ends({"memory.stat": rows.format(1)}, {"memory.stat": rows.format(3)})
@@ -180,7 +195,12 @@ def test_above_high_a_group_is_made_to_wait(tmp_path: Path) -> None:
 
 def test_numbers_that_no_kernel_writes(tmp_path: Path) -> None:
     """Digits of other scripts, and more than evidence may hold, are unknown; what stands beside them is not."""
-    files = {"cpu.max": "9223372036854775807 1", "memory.max": "\u0663", "memory.current": "4096", "cpu.stat": "nr_periods ²"}
+    files = {
+        "cpu.max": "9223372036854775807 1",
+        "memory.max": "\u0663",
+        "memory.current": "4096",
+        "cpu.stat": "nr_periods ²",
+    }
     found = group(tmp_path, {"": "/a"}, {"": {"/a": ends(files)}})
     assert found is not None
     assert (found.cpu_quota, found.memory_limit, found.memory_used, found.throttled) == (None, None, 4096, None)

@@ -35,8 +35,12 @@ def test_the_holder_of_the_gil_is_seen_between_the_looks() -> None:
     """Its changes are looked at more often than /proc; who held it goes on with what /proc said."""
     held = [[100.2, STATE], [100.25, 0xF00D], [100.4, STATE], [100.6, 0]]
     assert told([[0.0, "S", "futex", GIL]], held) == [
-        (0.0, 0.2, "waits"), (0.2, 0.25, "holds"), (0.25, 0.4, "waits"), (0.4, 0.6, "holds"), (0.6, 1.0, "waits"),
-    ]  # fmt: skip
+        (0.0, 0.2, "waits"),
+        (0.2, 0.25, "holds"),
+        (0.25, 0.4, "waits"),
+        (0.4, 0.6, "holds"),
+        (0.6, 1.0, "waits"),
+    ]
 
 
 def test_what_the_kernel_does_not_tell_is_unknown() -> None:

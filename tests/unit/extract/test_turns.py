@@ -29,7 +29,13 @@ def probe(seen: Optional[Dict[str, Any]] = None) -> Dict[str, object]:
 def test_a_turn_of_before_the_window() -> None:
     """The loop has not turned; the callback is the same by its handle, or because it is the only one."""
     told = with_turn(LOOP, state(turn()), probe({"16": [90.0, 0x77]}))
-    assert (told.turn_s, told.turn_callbacks, told.turn_done, told.turned, told.callback_lasts_s) == (10.0, 5, 2, False, 2.0)
+    assert (told.turn_s, told.turn_callbacks, told.turn_done, told.turned, told.callback_lasts_s) == (
+        10.0,
+        5,
+        2,
+        False,
+        2.0,
+    )
     only = with_turn(LOOP, state(turn(callbacks=1)), probe({}))
     assert only.callback_lasts_s == 2.0
 

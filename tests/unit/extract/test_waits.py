@@ -77,9 +77,13 @@ def test_accepted_and_listening_sockets() -> None:
 
 @pytest.mark.parametrize(
     ("call", "timeout", "endless"),
-    [(("epoll_wait", 4, 0, 9, (1 << 32) - 1), None, True), (("epoll_wait", 4, 0, 9, 2500), 2.5, False),
-     (("epoll_wait", 4, 0, 9, 0), 0.0, False), (("pselect6", 5, 0, 0, 0, 0), None, True)],
-)  # fmt: skip
+    [
+        (("epoll_wait", 4, 0, 9, (1 << 32) - 1), None, True),
+        (("epoll_wait", 4, 0, 9, 2500), 2.5, False),
+        (("epoll_wait", 4, 0, 9, 0), 0.0, False),
+        (("pselect6", 5, 0, 0, 0, 0), None, True),
+    ],
+)
 def test_selects_and_their_timeouts(call: Tuple[str, int], timeout: Optional[float], endless: bool) -> None:
     """Minus one and a null pointer mean for ever."""
     found = wait(*call)
@@ -118,9 +122,12 @@ def test_futexes() -> None:
     for kind, endless in (("gil", True), ("lock", False)):
         facts = waits.FutexFacts(kind, None, None)
         known = waits.describe(
-            waits.SystemCall("futex", (0x5000, 0x189, 0, 0x1000, 0, 0)), MEMORY, None,
-            lambda word, facts=facts: facts if word == 0x5000 else None, (),  # type: ignore[misc]
-        )  # fmt: skip
+            waits.SystemCall("futex", (0x5000, 0x189, 0, 0x1000, 0, 0)),
+            MEMORY,
+            None,
+            lambda word, facts=facts: facts if word == 0x5000 else None,
+            (),  # type: ignore[misc]
+        )
         assert (known.kind, known.endless) == (kind, endless)
 
 
@@ -135,11 +142,15 @@ def test_a_restarted_call_is_what_it_was_before() -> None:
 
 @pytest.mark.parametrize(
     ("code", "name"),
-    [(b"\xb8\x07\0\0\0\x0f\x05", "poll"),
-     (b"\xb8\xca\0\0\0\x48\x89\xd7\x45\x31\xc9\x0f\x05", "futex"),
-     (b"\xb8\xca\0\0\0\x90\xb8\xe6\0\0\0\x0f\x05", "clock_nanosleep"),
-     (b"\xb8\0\0\0\0\x0f\x05", None), (b"\xb8\x07\0\0\0\x90\x90", None), (b"\xb8\x07\0\0\x0f\x05", None)],
-)  # fmt: skip
+    [
+        (b"\xb8\x07\0\0\0\x0f\x05", "poll"),
+        (b"\xb8\xca\0\0\0\x48\x89\xd7\x45\x31\xc9\x0f\x05", "futex"),
+        (b"\xb8\xca\0\0\0\x90\xb8\xe6\0\0\0\x0f\x05", "clock_nanosleep"),
+        (b"\xb8\0\0\0\0\x0f\x05", None),
+        (b"\xb8\x07\0\0\0\x90\x90", None),
+        (b"\xb8\x07\0\0\x0f\x05", None),
+    ],
+)
 @pytest.mark.parametrize("room", [0, 64])
 def test_the_code_tells_which_call_is_restarted(code: bytes, name: Optional[str], room: int) -> None:
     """A process that was stopped once shows restart_syscall: the number that is loaded before ``syscall`` is the

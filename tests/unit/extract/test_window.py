@@ -19,10 +19,15 @@ def event(kind: str, name: str, seconds: float, line: int = 0, tid: int = 9) -> 
 def test_samples_are_stacks_with_their_share_of_time(tmp_path: Path) -> None:
     """A trace of changes becomes distinct stacks, weighed by how long each lasted, the main track's name as its tid."""
     events: List[Dict[str, Any]] = [
-        event("B", "thread (42): Main: the one", 0.0), event("B", "<module>", 0.0, 1), event("B", "A.run", 0.0, 5),
-        event("E", "A.run", 0.6, 5), event("B", "A.run", 0.6, 6), event("E", "A.run", 1.0, 6),
-        event("E", "<module>", 1.0, 1), event("E", "thread (42): Main: the one", 1.0),
-    ]  # fmt: skip
+        event("B", "thread (42): Main: the one", 0.0),
+        event("B", "<module>", 0.0, 1),
+        event("B", "A.run", 0.0, 5),
+        event("E", "A.run", 0.6, 5),
+        event("B", "A.run", 0.6, 6),
+        event("E", "A.run", 1.0, 6),
+        event("E", "<module>", 1.0, 1),
+        event("E", "thread (42): Main: the one", 1.0),
+    ]
     path = tmp_path / "trace.json"
     path.write_text(json.dumps(events))
     samples = samples_of(path, rate=50)[42]
@@ -99,6 +104,4 @@ def test_only_python_sources_are_quoted(tmp_path: Path) -> None:
     frames = tuple(PythonFrame(name, 2, "f") for name in names)
     with files_here() as files:
         found = read_sources([Process(1, threads=(Thread(1, stack=frames),))], lambda _pid: files).lines
-    assert found == {
-        str(source): {1: "one", 2: "two", 3: "three"}
-    }
+    assert found == {str(source): {1: "one", 2: "two", 3: "three"}}

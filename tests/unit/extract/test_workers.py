@@ -117,9 +117,13 @@ def test_a_worker_whose_queue_is_of_a_class_of_its_own() -> None:
 
 def test_the_copy_of_multiprocessing_that_pathos_uses() -> None:
     """Its pools are told of as those of the original."""
-    stack = tuple(changed(f, file=f.file.replace("multiprocessing", "site-packages/multiprocess")) for f in
-                  frames("queues.get", "pool.worker", "process.run"))  # fmt: skip
-    assert is_idle(Process(2, 1, threads=(Thread(2, wait=Wait("pipe", "read", endless=True), stack=stack, is_main=True),)))
+    stack = tuple(
+        changed(f, file=f.file.replace("multiprocessing", "site-packages/multiprocess"))
+        for f in frames("queues.get", "pool.worker", "process.run")
+    )
+    assert is_idle(
+        Process(2, 1, threads=(Thread(2, wait=Wait("pipe", "read", endless=True), stack=stack, is_main=True),))
+    )
 
 
 def test_results_that_only_a_join_waits_for_are_known_too() -> None:

@@ -11,9 +11,22 @@ from postmortem.foreign.numbers import decimal, is_decimal
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("0", 0), ("007", 7), ("18446744073709551615", (1 << 64) - 1), ("18446744073709551616", None), ("²", None), ("٣", None),
-     ("", None), ("-1", None), ("+1", None), ("1_0", None), (" 1", None), ("1\n", None), ("1" * 5000, None)],
-)  # fmt: skip
+    [
+        ("0", 0),
+        ("007", 7),
+        ("18446744073709551615", (1 << 64) - 1),
+        ("18446744073709551616", None),
+        ("²", None),
+        ("٣", None),
+        ("", None),
+        ("-1", None),
+        ("+1", None),
+        ("1_0", None),
+        (" 1", None),
+        ("1\n", None),
+        ("1" * 5000, None),
+    ],
+)
 def test_only_ascii_digits_are_a_number(text: str, expected: Optional[int]) -> None:
     """Neither superscripts nor other scripts' digits nor what `int` takes beside them; nothing beyond 64 bits."""
     assert decimal(text) == expected

@@ -29,9 +29,13 @@ def rwlock(
 
 
 def found(
-    memory: bytes, operation: int, expected: int, offset: int = 0, threads: Threads = THREADS,
+    memory: bytes,
+    operation: int,
+    expected: int,
+    offset: int = 0,
+    threads: Threads = THREADS,
     functions: Sequence[Optional[str]] = (),
-) -> Optional[NativeWait]:  # fmt: skip
+) -> Optional[NativeWait]:
     """Of an object that has nothing but zeros around it."""
     call = FutexCall(AT + offset, operation, expected)
     return awaited(Segments({AT - 64: bytes(64) + memory + bytes(64)}), call, threads, functions)

@@ -224,8 +224,14 @@ def test_a_deleted_file_is_taken_by_build_id_alone(tmp_path: Path, in_core: byte
 
 def test_files_that_are_no_programs_are_known(tmp_path: Path) -> None:
     """A table of data that is mapped, deleted or not, is none; a library is, by its first page or its right to be executed."""
-    mapped = note(0x46494C45, files((0x4000, 0x6000, 0, "/data (deleted)"), (0x7000, 0x8000, 0, "/lib.so"),
-                                    (0x9000, 0xA000, 4096, "/left-out.so")))  # fmt: skip
+    mapped = note(
+        0x46494C45,
+        files(
+            (0x4000, 0x6000, 0, "/data (deleted)"),
+            (0x7000, 0x8000, 0, "/lib.so"),
+            (0x9000, 0xA000, 4096, "/left-out.so"),
+        ),
+    )
     path = core(
         tmp_path / "core", mapped, [(0x4000, b"rows", 0x2000), (0x7000, b"\x7fELF", 0x1000), (0x9000, b"", 0x1000)]
     )

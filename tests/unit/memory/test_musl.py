@@ -74,7 +74,9 @@ def test_the_stack_of_a_thread_is_believed_when_it_adds_up() -> None:
     base, top = 0x2000, 0x7F00
     memory.put_words(SECOND + 72, base, 0x7000, top, top - base - 0x1000, 0x1000)
     assert stack_of(memory, SECOND) == Stack(base, base + 0x1000, top)
-    memory.put_words(SECOND + 72, base, 0x1000, top, top - base - 0x1000, 0x1000)  # a mapping that does not reach so far
+    memory.put_words(
+        SECOND + 72, base, 0x1000, top, top - base - 0x1000, 0x1000
+    )  # a mapping that does not reach so far
     assert stack_of(memory, SECOND) is None
     memory.put_words(SECOND + 72, 0, 0, 0, 0, 0)
     assert stack_of(memory, SECOND) is None

@@ -78,15 +78,17 @@ def test_a_stop_that_is_an_error_is_named_and_a_natural_end_is_not(run):
 def test_names_may_be_anything(run):
     """A name that is no UTF-8 counts as none; a huge one is cut; a signal frame gets gdb's own words."""
     _head, line, _end = run(
-        Gdb({
-            11: chain(
-                Frame(1, UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad")),
-                Frame(2, "x" * 100_000),
-                Frame(3, None, kind=Gdb.SIGTRAMP_FRAME),
-                Frame(4, "a\nb\ud800"),
-            )
-        })
-    )  # fmt: skip
+        Gdb(
+            {
+                11: chain(
+                    Frame(1, UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad")),
+                    Frame(2, "x" * 100_000),
+                    Frame(3, None, kind=Gdb.SIGTRAMP_FRAME),
+                    Frame(4, "a\nb\ud800"),
+                )
+            }
+        )
+    )
     assert names(line)[0] is None
     assert len(names(line)[1]) < 2_000
     assert names(line)[2:] == ["<signal handler called>", "a\nb\ud800"]

@@ -73,15 +73,24 @@ def test_left_over_python_frames_go_to_the_outer_end():
     calls = [(python("inner"), True), (python("middle"), True), (python("outer"), True)]
     natives = [native("read"), native("_PyEval_EvalFrameDefault")]
     assert merge(calls, natives) == (
-        natives[0], python("inner"), natives[1], python("middle"), python("outer"),
-    )  # fmt: skip
+        natives[0],
+        python("inner"),
+        natives[1],
+        python("middle"),
+        python("outer"),
+    )
 
 
 def test_a_loop_without_a_frame_is_the_innermost_one():
     """When both stacks are whole and a loop is left over, its frame is not there yet, or no longer: not the oldest's."""
     calls = [(python("caller"), True)]
-    natives = [native("sem_wait"), native("_PyEval_EvalFrameDefault"), native("slot_tp_finalize"),
-               native("_PyEval_EvalFrameDefault"), native("main")]  # fmt: skip
+    natives = [
+        native("sem_wait"),
+        native("_PyEval_EvalFrameDefault"),
+        native("slot_tp_finalize"),
+        native("_PyEval_EvalFrameDefault"),
+        native("main"),
+    ]
     assert merge(calls, natives) == (*natives[:3], python("caller"), *natives[3:])
 
 
@@ -90,8 +99,13 @@ def test_an_empty_loop_in_the_middle_is_counted():
     calls = [(python("__del__"), 2), (python("caller"), 1)]
     natives = [native("_PyEval_EvalFrameDefault", address=i) for i in range(3)] + [native("main")]
     assert merge(calls, natives) == (
-        python("__del__"), natives[0], natives[1], python("caller"), natives[2], natives[3],
-    )  # fmt: skip
+        python("__del__"),
+        natives[0],
+        natives[1],
+        python("caller"),
+        natives[2],
+        natives[3],
+    )
 
 
 def test_a_wrapper_is_no_loop():
@@ -115,8 +129,11 @@ def test_similar_names_are_no_loops():
 def test_without_symbols_python_follows_the_frames_inside_the_interpreter():
     """Stripped of every name, the interpreter's own frames still say what the Python frames called."""
     natives = [
-        native("futex_wait", "/lib/libc.so.6"), native(None), native(None), native("start_thread", "/lib/libc.so.6"),
-    ]  # fmt: skip
+        native("futex_wait", "/lib/libc.so.6"),
+        native(None),
+        native(None),
+        native("start_thread", "/lib/libc.so.6"),
+    ]
     assert merge([(python("f"), True)], natives) == (*natives[:3], python("f"), natives[3])
 
 

@@ -419,7 +419,12 @@ def test_a_gdb_that_cannot_be_killed_is_left_behind(gdb, core, tmp_path):
     gdb(KEPT.format(fifo=str(fifo), HANG=HANG))
     try:
         done = subprocess.run(
-            [sys.executable, "-c", LEAVES, str(core)], capture_output=True, text=True, timeout=HANG, check=False, cwd=ROOT
+            [sys.executable, "-c", LEAVES, str(core)],
+            capture_output=True,
+            text=True,
+            timeout=HANG,
+            check=False,
+            cwd=ROOT,
         )
     finally:
         os.close(os.open(fifo, os.O_RDWR | os.O_NONBLOCK))

@@ -50,7 +50,13 @@ def test_the_journal_outlives_its_writer(tmp_path: Path) -> None:
     assert "3 finished before it" in said
     (suite,) = ElementTree.parse(tmp_path / "made" / "r.xml").getroot()
     assert [case.get("name") for case in suite] == ["one", "two\nlines", "three", "test_c[1]"]
-    assert [suite.get(key) for key in ("name", "tests", "failures", "errors", "skipped")] == ["shop", "4", "1", "0", "1"]
+    assert [suite.get(key) for key in ("name", "tests", "failures", "errors", "skipped")] == [
+        "shop",
+        "4",
+        "1",
+        "0",
+        "1",
+    ]
 
 
 def test_a_case_is_named_as_pytest_names_it() -> None:

@@ -32,38 +32,64 @@ def crowd(threads: int = 2000, tasks: int = 20_000) -> Tuple[ev.Evidence, fi.Dia
         for n in range(threads)
     )
     loop_thread = ev.Thread(
-        999, "MainThread", "S", "detached", ev.Wait("event-loop", "epoll_wait", endless=True), is_main=True,
+        999,
+        "MainThread",
+        "S",
+        "detached",
+        ev.Wait("event-loop", "epoll_wait", endless=True),
+        is_main=True,
         stack=(frame("select", 468, "/usr/lib/python3.12/selectors.py"), frame("<module>", 44)),
-    )  # fmt: skip
+    )
     waiting_tasks = tuple(
         ev.Task(
-            f"task-{n}", f"Task-{n}", "pending", "loop-1", (frame("pass_on", 27), frame("run", 24)), "Lock.acquire",
+            f"task-{n}",
+            f"Task-{n}",
+            "pending",
+            "loop-1",
+            (frame("pass_on", 27), frame("run", 24)),
+            "Lock.acquire",
             wait=ev.TaskWait("lock", f"async-lock-{(n + 1) % tasks}", endless=True),
             holds=(ev.HeldLock(f"async-lock-{n}", frame("run", 22), 1, "with-slot"),),
         )
         for n in range(tasks)
-    )  # fmt: skip
+    )
     locks = tuple(
         ev.Resource(f"lock-{n}", "lock", f"Lock Worker.mine #{n}", 1000 + n, "with-slot", (1000 + (n - 1) % threads,))
         for n in range(threads)
     )
     loops = tuple(
-        ev.Resource(f"async-lock-{n}", "async-lock", f"asyncio.Lock Job.mine #{n}", owner_task=f"task-{n}",
-                    owner_basis="with-slot", waiting_tasks=(f"task-{(n - 1) % tasks}",))
+        ev.Resource(
+            f"async-lock-{n}",
+            "async-lock",
+            f"asyncio.Lock Job.mine #{n}",
+            owner_task=f"task-{n}",
+            owner_basis="with-slot",
+            waiting_tasks=(f"task-{(n - 1) % tasks}",),
+        )
         for n in range(tasks)
-    )  # fmt: skip
+    )
     process = ev.Process(
-        999, argv=("python", "crowd.py"), python=ev.PythonInfo("3.12.1"), threads=(loop_thread, *waiting),
-        tasks=waiting_tasks, resources=(*locks, *loops), interpreters=(ev.Interpreter(0, ev.Gil(False)),),
+        999,
+        argv=("python", "crowd.py"),
+        python=ev.PythonInfo("3.12.1"),
+        threads=(loop_thread, *waiting),
+        tasks=waiting_tasks,
+        resources=(*locks, *loops),
+        interpreters=(ev.Interpreter(0, ev.Gil(False)),),
         loops=(ev.Loop("loop-1", 999, ready=0, scheduled=0, watched=0),),
-    )  # fmt: skip
+    )
     lines = {12: "        with self.mine:", 14: "            self.pass_on()", 17: "        with self.other:"}
     evidence = ev.Evidence(ev.Trigger("timeout", 2.0), (process,), sources={PROGRAM: lines}, window_s=1.0)
     culprits = tuple(fi.Culprit(999, 1000 + n, None, PROGRAM, 17, "pass_on", lines[17]) for n in range(threads))
     finding = fi.Finding(
-        "lock-order-deadlock", "proven", f"{threads} threads wait for each other in a circle", "None goes on.",
-        "Take the locks in the same order everywhere.", culprits=culprits, evidence=("each link was read",),
-    )  # fmt: skip
+        "lock-order-deadlock",
+        "proven",
+        f"{threads} threads wait for each other in a circle",
+        "None goes on.",
+        "Take the locks in the same order everywhere.",
+        culprits=culprits,
+        evidence=("each link was read",),
+    )
     return evidence, fi.Diagnosis("lock-order-deadlock", "lock-order-deadlock-1-crowd", (finding,))
 
 
@@ -80,24 +106,40 @@ def thrashing() -> Tuple[ev.Evidence, fi.Diagnosis]:
     turns = ("holds", "waits", "waits")
     busy = tuple(
         ev.Thread(
-            11 + n, f"worker-{n}", "S", "waits" if n else "holds", ev.Wait("gil", "futex") if n else None,
+            11 + n,
+            f"worker-{n}",
+            "S",
+            "waits" if n else "holds",
+            ev.Wait("gil", "futex") if n else None,
             stack=(frame("crunch", 30 + n), frame("run", 9)),
-            samples=(ev.Sample(60, 0.0, 0.9, (frame("crunch", 30), frame("run", 9))),
-                     ev.Sample(40, 0.1, 1.0, (frame("run", 9),))),
+            samples=(
+                ev.Sample(60, 0.0, 0.9, (frame("crunch", 30), frame("run", 9))),
+                ev.Sample(40, 0.1, 1.0, (frame("run", 9),)),
+            ),
             timeline=tuple(ev.Stretch(k / 100, (k + 1) / 100, turns[(k + n) % 3]) for k in range(100)),
             is_main=n == 0,
         )
         for n in range(3)
-    )  # fmt: skip
+    )
     asleep = ev.Thread(
-        20, "sleeper", "S", "detached", ev.Wait("sleep", "clock_nanosleep"), stack=(frame("nap", 50),),
+        20,
+        "sleeper",
+        "S",
+        "detached",
+        ev.Wait("sleep", "clock_nanosleep"),
+        stack=(frame("nap", 50),),
         timeline=(ev.Stretch(0.0, 0.7, "blocked"), ev.Stretch(0.7, 0.8, "unknown"), ev.Stretch(0.8, 1.0, "runs")),
-    )  # fmt: skip
+    )
     process = ev.Process(
-        11, argv=("python", "busy.py"), python=ev.PythonInfo("3.12.1"), threads=(*busy, asleep),
+        11,
+        argv=("python", "busy.py"),
+        python=ev.PythonInfo("3.12.1"),
+        threads=(*busy, asleep),
         interpreters=(ev.Interpreter(0, ev.Gil(True, 11, 0.005, 900, 900.0)),),
-    )  # fmt: skip
+    )
     evidence = ev.Evidence(ev.Trigger("timeout", 2.0), (process,), window_s=1.0)
     culprit = fi.Culprit(11, 12, None, PROGRAM, 30, "crunch")
-    finding = fi.Finding("gil-thrash", "likely", "3 threads hand the GIL to and fro", "Because.", "Do not.", culprits=(culprit,))
+    finding = fi.Finding(
+        "gil-thrash", "likely", "3 threads hand the GIL to and fro", "Because.", "Do not.", culprits=(culprit,)
+    )
     return evidence, fi.Diagnosis("gil-thrash", "gil-thrash-1-x", (finding,))

@@ -132,7 +132,7 @@ def sleeper() -> Tuple[ev.Evidence, fi.Diagnosis]:
 BAD = "a\x1b[2J\nVerdict: all fine\r\u202egnp\u2028\udc80::error::x##[error]"
 #: What a page might obey.
 BAD_IN_HTML = (
-    f"""</script><script>window.hacked=1</script><img src=x onerror=window.hacked=2>" onfocus="window.hacked=3 {BAD}<!--"""
+    f'</script><script>window.hacked=1</script><img src=x onerror=window.hacked=2>" onfocus="window.hacked=3 {BAD}<!--'
 )
 
 _EVIL = "http://evil.example/x"
@@ -204,9 +204,17 @@ def hostile(bad: str = BAD) -> Tuple[ev.Evidence, fi.Diagnosis]:
         checkout=bad,
     )
     finding = fi.Finding(
-        bad, "likely", bad, bad, bad, (bad,), (bad,), (fi.Culprit(1, 1, bad, bad, 3, bad, bad, 3, 0, 1),),
-        (fi.Victim(1, 1, bad, 3, bad), fi.Victim(1, None, bad, 3, bad, bad)), (f"::error::{bad}", bad),
-    )  # fmt: skip
+        bad,
+        "likely",
+        bad,
+        bad,
+        bad,
+        (bad,),
+        (bad,),
+        (fi.Culprit(1, 1, bad, bad, 3, bad, bad, 3, 0, 1),),
+        (fi.Victim(1, 1, bad, 3, bad), fi.Victim(1, None, bad, 3, bad, bad)),
+        (f"::error::{bad}", bad),
+    )
     diagnosis = fi.Diagnosis(bad, bad, (finding, finding), (fi.Abstained(bad, (bad,)),), (fi.RuledOut(bad, bad),))
     return evidence, diagnosis
 
@@ -215,13 +223,22 @@ def detailed() -> Tuple[ev.Evidence, fi.Diagnosis]:
     """One thread of everything that is known of a single thread: columns, locals, exceptions, a deep recursion."""
     turn = (py("parse_item", 20), py("parse_list", 30))
     inner = ev.replace(
-        py("parse_item", 20), end_line=20, column=20, end_column=24,
+        py("parse_item", 20),
+        end_line=20,
+        column=20,
+        end_column=24,
         locals=(ev.Local("depth", "int", "7"), ev.Local("api_key", "str", "<redacted>")),
-    )  # fmt: skip
+    )
     frames = (inner, *turn[1:], *turn * 199)
     outer = (*turn * 49, py("main", 5), py("<module>", 9))
     thread = ev.Thread(
-        1, "MainThread", "S", "detached", ev.Wait("lock", "futex", endless=True), stack=(*frames, *outer), is_main=True,
+        1,
+        "MainThread",
+        "S",
+        "detached",
+        ev.Wait("lock", "futex", endless=True),
+        stack=(*frames, *outer),
+        is_main=True,
         exceptions=(
             ev.ThreadException("raised", "KeyError"),
             ev.ThreadException("handled", "app.ParseError", "/app/work.py", 44, "fails", "bad \x1b[2J item"),
@@ -229,11 +246,14 @@ def detailed() -> Tuple[ev.Evidence, fi.Diagnosis]:
         gc=True,
         recursion=ev.Recursion(100_002, 50_000, turn),
         left_out=ev.LeftOut(400, 99_502),
-    )  # fmt: skip
+    )
     process = ev.Process(
-        1, argv=("python", "deep.py"), python=ev.PythonInfo("3.12.1"), threads=(thread,),
+        1,
+        argv=("python", "deep.py"),
+        python=ev.PythonInfo("3.12.1"),
+        threads=(thread,),
         interpreters=(ev.Interpreter(0, collecting=True),),
-    )  # fmt: skip
+    )
     sources = {"/app/work.py": {20: "        found[key] = f(x) + g(y)"}}
     evidence = ev.Evidence(ev.Trigger("core"), (process,), sources=sources)
     culprit = fi.Culprit(1, 1, None, "/app/work.py", 20, "parse_item", sources["/app/work.py"][20], 20, 21, 25)

@@ -31,9 +31,17 @@ def said(crash: Optional[ev.Crash], ended: int = 11) -> List[str]:
 def test_a_fault_says_what_was_done_to_which_address_and_where() -> None:
     """Signal, code, thread; then the function, its file, the instruction."""
     crash = ev.Crash(
-        11, 1, "SEGV_MAPERR", 8, tid=7, pc=0x4010, access="read", instruction="mov (%rdi),%rax",
-        module="/usr/lib/libc.so.6", function="strlen",
-    )  # fmt: skip
+        11,
+        1,
+        "SEGV_MAPERR",
+        8,
+        tid=7,
+        pc=0x4010,
+        access="read",
+        instruction="mov (%rdi),%rax",
+        module="/usr/lib/libc.so.6",
+        function="strlen",
+    )
     assert said(crash) == [
         'Crash: SIGSEGV (SEGV_MAPERR) in thread 7 "MainThread": it read from address 0x8, where nothing is mapped.',
         "At strlen of libc.so.6: mov (%rdi),%rax",
@@ -60,8 +68,13 @@ def test_other_signals(crash: ev.Crash, words: str) -> None:
 
 def test_what_was_said_before_is_quoted() -> None:
     """The C library's and Python's message, and how the latter is known; a long one is cut."""
-    crash = ev.Crash(6, message="free(): invalid pointer", python_error="no GIL" + "!" * 900,
-                     python_error_function="PyThing", python_error_basis="inferred")  # fmt: skip
+    crash = ev.Crash(
+        6,
+        message="free(): invalid pointer",
+        python_error="no GIL" + "!" * 900,
+        python_error_function="PyThing",
+        python_error_basis="inferred",
+    )
     c_library, python = said(crash)[1:]
     assert c_library == 'The C library said: "free(): invalid pointer".'
     assert python.startswith('Python said: "Fatal Python error: PyThing: no GIL!!!')

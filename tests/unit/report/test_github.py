@@ -41,16 +41,22 @@ def test_an_annotation_stands_at_the_line() -> None:
     ((command, properties, message),) = read(github.render(evidence, diagnosis))
     assert command == "error"
     assert properties == {
-        "file": "a,b:c%.py", "line": "7", "endLine": "7", "col": "5", "endColumn": "9",
+        "file": "a,b:c%.py",
+        "line": "7",
+        "endLine": "7",
+        "col": "5",
+        "endColumn": "9",
         "title": "postmortem: sleeping, proven",
-    }  # fmt: skip
+    }
     assert message == "100 % sure, really: yes\nIn f, process 1, thread 1.\nWhat to do: Do: this, or that"
 
 
 def test_the_command_follows_from_the_confidence() -> None:
     """Only what is proven is an error; what is only possible is a notice."""
     evidence = ev.Evidence(ev.Trigger("pid"), (ev.Process(1),))
-    kinds = [read(github.render(evidence, blame("/a.py", 1, confidence=c)))[0][0] for c in ("proven", "likely", "possible")]
+    kinds = [
+        read(github.render(evidence, blame("/a.py", 1, confidence=c)))[0][0] for c in ("proven", "likely", "possible")
+    ]
     assert kinds == ["error", "warning", "notice"]
 
 

@@ -68,11 +68,27 @@ def test_the_answer_comes_before_everything_else() -> None:
     """Verdict and confidence, lines, remedy, reason, then what can be explored, then the limits; all without a script."""
     text = parsed(thrash()).text
     order = [
-        "gil-thrash", "likely", "61 threads hand the GIL to and fro", "Where to change the code", "starlette/testclient.py:153",
-        "await anyio.sleep(0)", "What to do", "Wait on the queue instead", "WhyEach poll gives the GIL up",
-        "Who waits for whom", "Threads, tasks and processes", "What each thread was at", "Flame graphStacks laid", "Also found",
-        "busy-event-loop", "Ruled out", "Could not be decided", "What could not be read", "pip install py-spy", "Signature",
-    ]  # fmt: skip
+        "gil-thrash",
+        "likely",
+        "61 threads hand the GIL to and fro",
+        "Where to change the code",
+        "starlette/testclient.py:153",
+        "await anyio.sleep(0)",
+        "What to do",
+        "Wait on the queue instead",
+        "WhyEach poll gives the GIL up",
+        "Who waits for whom",
+        "Threads, tasks and processes",
+        "What each thread was at",
+        "Flame graphStacks laid",
+        "Also found",
+        "busy-event-loop",
+        "Ruled out",
+        "Could not be decided",
+        "What could not be read",
+        "pip install py-spy",
+        "Signature",
+    ]
     at = 0
     for part in order:
         assert part in text[at:], part
@@ -155,7 +171,9 @@ def test_ten_thousand_characters_are_cut_and_at_hand() -> None:
     evidence, _diagnosis = sleeper()
     thread = ev.replace(evidence.processes[0].threads[0], name=whole)
     evidence = ev.replace(evidence, processes=(ev.replace(evidence.processes[0], threads=(thread,)),))
-    finding = fi.Finding("sleeping", "likely", whole, "e", "r", culprits=(fi.Culprit(7, 7, None, whole, 1, whole, whole),))
+    finding = fi.Finding(
+        "sleeping", "likely", whole, "e", "r", culprits=(fi.Culprit(7, 7, None, whole, 1, whole, whole),)
+    )
     found = parsed((evidence, fi.Diagnosis("sleeping", "s", (finding,))))
     heading = re.search(r"<h1.*?</h1>", page.render(evidence, fi.Diagnosis("sleeping", "s", (finding,))))
     assert heading is not None

@@ -50,8 +50,10 @@ def test_alike_ones_are_one_box() -> None:
 
 def test_what_causes_the_verdict_is_a_cause() -> None:
     """And what causes that; findings beside it are not, though what they name is cited."""
-    one, two, three, four = (fi.Finding(name, "likely", "s", "e", "r", because_of=why) for name, why in (
-        ("a", ("b",)), ("b", ("c", "a", "gone")), ("c", ()), ("d", ("a",))))  # fmt: skip
+    one, two, three, four = (
+        fi.Finding(name, "likely", "s", "e", "r", because_of=why)
+        for name, why in (("a", ("b",)), ("b", ("c", "a", "gone")), ("c", ()), ("d", ("a",)))
+    )
     assert causes(fi.Diagnosis("a", "s", (one, four, three, two))) == [one, two, three]
     assert causes(fi.Diagnosis(None, "s")) == []
 
@@ -72,7 +74,9 @@ def test_without_a_finding_the_main_threads_stand_there() -> None:
 def test_those_who_wait_for_the_gil_lead_to_its_holder() -> None:
     """The graph counts them not as waiters, a person does."""
     holder = ev.Thread(1, "holder", "R", "holds", stack=(py("work"),), is_main=True)
-    rest = tuple(ev.Thread(n, f"w{n}", "S", "waits", ev.Wait("gil", "futex"), stack=(py("wait"),)) for n in range(2, 12))
+    rest = tuple(
+        ev.Thread(n, f"w{n}", "S", "waits", ev.Wait("gil", "futex"), stack=(py("wait"),)) for n in range(2, 12)
+    )
     process = ev.Process(1, threads=(holder, *rest), interpreters=(ev.Interpreter(0, ev.Gil(True, 1)),))
     evidence = ev.Evidence(ev.Trigger("pid"), (process,))
     found = shown((evidence, fi.Diagnosis(None, "s")))

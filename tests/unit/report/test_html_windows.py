@@ -27,7 +27,9 @@ def lanes(*threads: Sequence[Tuple[float, float, str]]) -> Sequence[str]:
 
 def test_a_lane_is_what_and_how_long() -> None:
     """In order; an unknown beginning is unknown; neighbours that are the same are one."""
-    assert lanes([(0.1, 0.5, "blocked"), (0.5, 0.52, "waits"), (0.52, 0.6, "waits"), (0.6, 1.0, "holds")]) == ["u100b400w100h400"]
+    assert lanes([(0.1, 0.5, "blocked"), (0.5, 0.52, "waits"), (0.52, 0.6, "waits"), (0.6, 1.0, "holds")]) == [
+        "u100b400w100h400"
+    ]
 
 
 def test_a_word_that_is_not_known_is_unknown() -> None:

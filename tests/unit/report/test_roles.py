@@ -23,8 +23,13 @@ LOCKS = tuple(Resource(name, "lock", f"Lock {name}", None, None) for name in ("j
 
 
 def known() -> Evidence:
-    waiter = Thread(7, "payer", wait=Wait("lock", "futex", "accounts"), stack=(INNER,),
-                    holds=(HeldLock("journal", OUTER, 0, "with-slot"),))  # fmt: skip
+    waiter = Thread(
+        7,
+        "payer",
+        wait=Wait("lock", "futex", "accounts"),
+        stack=(INNER,),
+        holds=(HeldLock("journal", OUTER, 0, "with-slot"),),
+    )
     task = Task("t1", "Task-1", "pending", "loop-1", (INNER,), "Lock", wait=TaskWait("lock", "accounts"))
     return Evidence(Trigger("core"), (Process(1, threads=(waiter,), resources=LOCKS, tasks=(task,)),))
 
@@ -54,7 +59,10 @@ def test_nothing_is_said_of_other_lines() -> None:
 
 def test_a_part_of_many_is_no_lock() -> None:
     """Of a queue of connections or a semaphore one is taken, and an import has begun: none of them is held as a lock is."""
-    kinds = {"semaphore": "Takes something out of Lock journal here, and has it still.", "import-lock": "Begins the Lock journal"}
+    kinds = {
+        "semaphore": "Takes something out of Lock journal here, and has it still.",
+        "import-lock": "Begins the Lock journal",
+    }
     for kind, words in kinds.items():
         process = known().processes[0]
         changed = replace(process, resources=(Resource("journal", kind, "Lock journal"),))

@@ -23,7 +23,11 @@ def run(evidence: ev.Evidence, diagnosis: fi.Diagnosis) -> Dict[str, Any]:
 
 
 def blamed(
-    file: str = FILE, source: Optional[str] = None, checkout: Optional[str] = None, cwd: Optional[str] = None, **place: Any
+    file: str = FILE,
+    source: Optional[str] = None,
+    checkout: Optional[str] = None,
+    cwd: Optional[str] = None,
+    **place: Any,
 ) -> Dict[str, Any]:
     """The location of the only result, for one culprit at line 7."""
     thread = ev.Thread(1, stack=(py("f", 7, file),))

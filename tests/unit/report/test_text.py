@@ -223,9 +223,12 @@ def _worker(pid: int, line: int = 5) -> ev.Process:
     stack = (native("sem_wait"), py("get", line))
     waits = ev.Wait(kind="pipe", syscall="read", resource=f"pipe-{pid}")
     return ev.Process(
-        pid, ppid=1, argv=("python", f"pipe_handle={pid}"), python=ev.PythonInfo("3.12.1"),
+        pid,
+        ppid=1,
+        argv=("python", f"pipe_handle={pid}"),
+        python=ev.PythonInfo("3.12.1"),
         threads=(ev.Thread(pid, stack=stack, wait=waits, is_main=True),),
-    )  # fmt: skip
+    )
 
 
 def test_five_hundred_processes_that_do_the_same_are_one_paragraph() -> None:
@@ -237,8 +240,10 @@ def test_five_hundred_processes_that_do_the_same_are_one_paragraph() -> None:
     )
     assert len(report.splitlines()) < 60
     assert [line.split(":")[0] for line in report.splitlines() if line.startswith("Process")][-3:] == [
-        "Process 1", "Process 100 and 498 more like it", "Process 400"
-    ]  # fmt: skip
+        "Process 1",
+        "Process 100 and 498 more like it",
+        "Process 400",
+    ]
     assert "1 thread each, children of 1" in flat(report)
 
 

@@ -28,7 +28,6 @@ def check(name: str, text: str) -> None:
     _CHECKS.get(name, lambda text: None)(text)
 
 
-
 @functools.lru_cache(maxsize=None)
 def schema(name: str) -> Any:
     """A validator for report.json or one of the published schemas."""

@@ -22,7 +22,16 @@ def crowd(count: int, runs: bool = False) -> Evidence:
     threads += [Thread(count + 1, state="R")] * runs
     return Evidence(
         Trigger("timeout"),
-        (Process(1, python=PythonInfo("3.12.1"), threads=tuple(threads), resources=(queue,), signal_handlers=(), catches=()),),
+        (
+            Process(
+                1,
+                python=PythonInfo("3.12.1"),
+                threads=tuple(threads),
+                resources=(queue,),
+                signal_handlers=(),
+                catches=(),
+            ),
+        ),
     )
 
 
@@ -92,7 +101,9 @@ def locked(count: int) -> Evidence:
     everybody = tuple(range(1, count + 1))
     waits = [Wait("lock", resource=f"lock-{tid}", endless=True) for tid in everybody]
     threads = tuple(Thread(tid, state="S", wait=wait) for tid, wait in zip(everybody, waits))
-    locks = tuple(Resource(f"lock-{tid}", "file-lock", "Lock", owner_tid=tid % count + 1, waiters=everybody) for tid in everybody)
+    locks = tuple(
+        Resource(f"lock-{tid}", "file-lock", "Lock", owner_tid=tid % count + 1, waiters=everybody) for tid in everybody
+    )
     return Evidence(Trigger("timeout"), (Process(1, python=PythonInfo("3.12.1"), threads=threads, resources=locks),))
 
 

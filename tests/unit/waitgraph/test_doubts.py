@@ -20,9 +20,14 @@ def circle(**known: Any) -> WaitGraph:
 
 @pytest.mark.parametrize(
     ("signals", "proven"),
-    [((), True), ((signal.SIGALRM,), False), ((signal.SIGUSR1,), False), ((signal.SIGTERM, signal.SIGINT), True),
-     ((signal.SIGCHLD,), True)],
-)  # fmt: skip
+    [
+        ((), True),
+        ((signal.SIGALRM,), False),
+        ((signal.SIGUSR1,), False),
+        ((signal.SIGTERM, signal.SIGINT), True),
+        ((signal.SIGCHLD,), True),
+    ],
+)
 def test_a_handler_may_get_the_main_thread_out_of_a_circle(signals: Tuple[int, ...], proven: bool) -> None:
     """An alarm may raise; requests to end are no way to go on, and without children none of them ends."""
     made = circle(signal_handlers=tuple(map(SignalHandler, signals)))

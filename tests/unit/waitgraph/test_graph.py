@@ -103,8 +103,11 @@ def test_a_thread_that_woke_over_the_window_gets_signalled() -> None:
 
 def test_a_lock_whose_holder_is_gone_has_a_root() -> None:
     """The waiter is the root: nobody else is to blame for him."""
-    made = graph(process([waiting(100, "r"), waiting(101, "s"), running(102)],
-                         [lock("r", None, owner_gone=True), lock("s", 100)]))  # fmt: skip
+    made = graph(
+        process(
+            [waiting(100, "r"), waiting(101, "s"), running(102)], [lock("r", None, owner_gone=True), lock("s", 100)]
+        )
+    )
     assert made.stuck(T(101)) == "proven"
     assert made.roots() == (T(100),)
     chain = made.chain(T(101))
@@ -157,8 +160,14 @@ def test_gather_needs_all_and_wait_any_one() -> None:
 
     def made(any_: bool) -> object:
         several = task("3", TaskWait("tasks", tasks=("1", "2"), any=any_, endless=True))
-        return graph(process([waiting(100, kind="event-loop")], locks, loops=(idle_loop(100, scheduled=1),),
-                             tasks=(stuck, free, several))).stuck(t("3"))  # fmt: skip
+        return graph(
+            process(
+                [waiting(100, kind="event-loop")],
+                locks,
+                loops=(idle_loop(100, scheduled=1),),
+                tasks=(stuck, free, several),
+            )
+        ).stuck(t("3"))
 
     assert made(False) == "proven"
     assert made(True) is None
@@ -181,8 +190,14 @@ def test_a_child_is_as_stuck_as_all_its_threads() -> None:
 
 def test_a_full_pipe_between_parent_and_child_is_stuck() -> None:
     """The parent waits for the child, the child writes to a pipe that only the parent could read."""
-    pipe = Resource("pipe-1", "pipe", "pipe to process 100", wakers=(Waker("end", "kernel", pid=100),), closed=True,
-                    ends=(End(100, 3, "r"), End(200, 1, "w")))  # fmt: skip
+    pipe = Resource(
+        "pipe-1",
+        "pipe",
+        "pipe to process 100",
+        wakers=(Waker("end", "kernel", pid=100),),
+        closed=True,
+        ends=(End(100, 3, "r"), End(200, 1, "w")),
+    )
     parent = process([waiting(100, kind="process", wait={"pid": 200})])
     child = process(
         [waiting(200, "pipe-1", "pipe")],
@@ -213,8 +228,12 @@ def test_who_waits_behind_a_cycle_is_found() -> None:
 
 def test_a_chain_says_how_it_ends() -> None:
     """In a circle, with somebody who runs, with a peer, with nobody."""
-    resources = [lock("a", 101), lock("b", 102), Resource("s", "socket", "socket to 10.0.0.1:80"),
-                 Resource("f", "future", "a Future", closed=True)]  # fmt: skip
+    resources = [
+        lock("a", 101),
+        lock("b", 102),
+        Resource("s", "socket", "socket to 10.0.0.1:80"),
+        Resource("f", "future", "a Future", closed=True),
+    ]
     threads = [
         waiting(100, "a"),
         waiting(101, "b"),
@@ -268,8 +287,12 @@ def test_a_loop_that_watches_a_stuck_child_is_stuck() -> None:
     out = Resource("out", "pipe", "output of the child", wakers=(Waker("end", "kernel", pid=200),), closed=True)
     future = Resource("f", "async-future", "a Future of communicate")
     waits = (task("1", TaskWait("future", "f", endless=True)),)
-    parent = process([waiting(100, kind="event-loop")], [future, out], tasks=waits,
-                     loops=(idle_loop(100, watched=1, descriptors=("out",)),))  # fmt: skip
+    parent = process(
+        [waiting(100, kind="event-loop")],
+        [future, out],
+        tasks=waits,
+        loops=(idle_loop(100, watched=1, descriptors=("out",)),),
+    )
     full = Resource("err", "pipe", "errors of the child", wakers=(Waker("end", "kernel", pid=100),), closed=True)
     child = process([waiting(200, "err", "pipe")], [full], pid=200, ppid=100)
     assert graph(parent, child).stuck(t("1")) == "proven"

@@ -47,16 +47,43 @@ def written(entries: List[Entry], end: Tuple[int, int, int, int] = (0, 0, 0, 0))
     for one in entries:
         starts.append(starts[one.shared] if 0 <= one.shared < len(starts) else len(out))
         if starts[-1] == len(out):
-            out += _LOCAL.pack(b"PK\3\4", 20, one.flags, one.method, 0, 33, one.crc, one.stored, one.size, len(one.name), 0)
+            out += _LOCAL.pack(
+                b"PK\3\4", 20, one.flags, one.method, 0, 33, one.crc, one.stored, one.size, len(one.name), 0
+            )
             out += one.name + one.packed
     directory = len(out)
     for one, start in zip(entries, starts):
-        out += _CENTRAL.pack(b"PK\1\2", 0x314, 20, one.flags, one.method, 0, 33, one.crc, one.stored, one.size,
-                             len(one.name), 0, 0, 0, 0, one.mode << 16, start)  # fmt: skip
+        out += _CENTRAL.pack(
+            b"PK\1\2",
+            0x314,
+            20,
+            one.flags,
+            one.method,
+            0,
+            33,
+            one.crc,
+            one.stored,
+            one.size,
+            len(one.name),
+            0,
+            0,
+            0,
+            0,
+            one.mode << 16,
+            start,
+        )
         out += one.name
     count = min(len(entries), 0xFFFF)
-    out += _END.pack(b"PK\5\6", 0, 0, (count + end[0]) & 0xFFFF, (count + end[1]) & 0xFFFF,
-                     (len(out) - directory + end[2]) & 0xFFFFFFFF, (directory + end[3]) & 0xFFFFFFFF, 0)  # fmt: skip
+    out += _END.pack(
+        b"PK\5\6",
+        0,
+        0,
+        (count + end[0]) & 0xFFFF,
+        (count + end[1]) & 0xFFFF,
+        (len(out) - directory + end[2]) & 0xFFFFFFFF,
+        (directory + end[3]) & 0xFFFFFFFF,
+        0,
+    )
     return bytes(out)
 
 
@@ -106,7 +133,9 @@ _COUNTS, _SIZES = (0, 0, 1, -1, 1000, 0xFFFF), (0, 0, 1, -1, 46, 1 << 31)
 
 def _many(at: int, rng: random.Random) -> List[Entry]:
     shared = rng.choice((-1, 0))
-    return [Entry(b"%d/raw/%d" % (at, n), b"", 0, 0, 0, 0, shared=shared) for n in range(rng.choice((100, 25_000, 70_000)))]
+    return [
+        Entry(b"%d/raw/%d" % (at, n), b"", 0, 0, 0, 0, shared=shared) for n in range(rng.choice((100, 25_000, 70_000)))
+    ]
 
 
 def _flipped(one: Entry, rng: random.Random) -> Entry:
@@ -118,9 +147,25 @@ def _flipped(one: Entry, rng: random.Random) -> Entry:
 
 def _names(name: bytes) -> Tuple[bytes, ...]:
     return (
-        b"../" + name, b"/" + name, b"a/../../" + name, name + b"/", b"", b".", b"..", b"/", b"\\..\\" + name, name + b"\0x",
-        b"x/" * 2000 + name, b"y" * 300, b"C:" + name, b"./" + name, b"\xff\xfe", name + b"/x", b"//etc/passwd", b"raw",
-    )  # fmt: skip
+        b"../" + name,
+        b"/" + name,
+        b"a/../../" + name,
+        name + b"/",
+        b"",
+        b".",
+        b"..",
+        b"/",
+        b"\\..\\" + name,
+        name + b"\0x",
+        b"x/" * 2000 + name,
+        b"y" * 300,
+        b"C:" + name,
+        b"./" + name,
+        b"\xff\xfe",
+        name + b"/x",
+        b"//etc/passwd",
+        b"raw",
+    )
 
 
 @lru_cache(maxsize=1)

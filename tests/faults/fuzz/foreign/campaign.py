@@ -80,9 +80,13 @@ def campaign(count: int, first: int, jobs: int, coverage: Optional[Path]) -> int
             _show(done, keep(damaged(clean, done.seed), done.seed), failures[place] == 1)
     for place, number in failures.most_common():
         print(f"{number:5} failures: {place}")
-    print(f"\n{count} cases in {time.monotonic() - began:.0f} s ({', '.join(f'{n} {kind}' for kind, n in kinds.most_common())})")
+    print(
+        f"\n{count} cases in {time.monotonic() - began:.0f} s ({', '.join(f'{n} {kind}' for kind, n in kinds.most_common())})"
+    )
     print(f"{sum(failures.values())} failures; {refused} refused in one sentence by some command")
-    print(f"slowest command: {slowest[0]:.2f} s (seed {slowest[1]}); largest: {largest[0] >> 20} MB (seed {largest[1]})")
+    print(
+        f"slowest command: {slowest[0]:.2f} s (seed {slowest[1]}); largest: {largest[0] >> 20} MB (seed {largest[1]})"
+    )
     return 1 if failures else 0
 
 
@@ -96,7 +100,9 @@ def _place(failure: str) -> str:
 def _show(done: Done, path: Path, whole: bool) -> None:
     found = done.failure
     assert found is not None
-    print(f"\nseed {done.seed}, {done.kind}, {found.command}, {found.seconds:.2f} s, {found.memory >> 20} MB: kept in {path}")
+    print(
+        f"\nseed {done.seed}, {done.kind}, {found.command}, {found.seconds:.2f} s, {found.memory >> 20} MB: kept in {path}"
+    )
     print("  " + "; ".join(done.said)[:300], flush=True)
     if whole:
         print("  " + str(found.failure).strip().replace("\n", "\n  ")[-3000:], flush=True)

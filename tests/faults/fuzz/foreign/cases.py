@@ -188,7 +188,9 @@ def _no_json(name: str) -> NoReturn:
 # ---------------------------------------------------------------------- the child
 
 
-def _child(words: List[str], place: Path, streams: Dict[str, Path], limits: Limits, coverage: Optional[Path]) -> NoReturn:
+def _child(
+    words: List[str], place: Path, streams: Dict[str, Path], limits: Limits, coverage: Optional[Path]
+) -> NoReturn:
     os.setsid()
     code, failed = 99, ""
     try:
@@ -218,10 +220,15 @@ def _redirect(place: Path, streams: Dict[str, Path]) -> None:
         os.close(descriptor)
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
-    os.environ.update({
-        "POSTMORTEM_DEBUG": "1", "POSTMORTEM_GDB": "/nonexistent/gdb", "TMPDIR": str(place / "tmp"), "HOME": str(place / "home"),
-        "PATH": f"{place / 'bin'}:{os.environ['PATH']}",
-    })  # fmt: skip
+    os.environ.update(
+        {
+            "POSTMORTEM_DEBUG": "1",
+            "POSTMORTEM_GDB": "/nonexistent/gdb",
+            "TMPDIR": str(place / "tmp"),
+            "HOME": str(place / "home"),
+            "PATH": f"{place / 'bin'}:{os.environ['PATH']}",
+        }
+    )
     tempfile.tempdir = None
 
 
@@ -245,7 +252,9 @@ def _measured(coverage: Optional[Path]) -> Iterator[None]:
         yield
         return
     library: Any = import_module("coverage")
-    measuring = library.Coverage(data_file=str(coverage / ".coverage"), data_suffix=True, branch=True, source_pkgs=["postmortem"])
+    measuring = library.Coverage(
+        data_file=str(coverage / ".coverage"), data_suffix=True, branch=True, source_pkgs=["postmortem"]
+    )
     measuring.start()
     try:
         yield

@@ -43,9 +43,13 @@ def captured(folder: Optional[Path] = None) -> Path:
             shutil.copy(str(PROGRAM), str(script))
             words = ["capture", "-t", "1", "--observe", "0.5", "-o", str(bundle), "--", sys.executable, str(script)]
             done = subprocess.run(
-                [sys.executable, "-m", "postmortem", *words], cwd=scratch, capture_output=True, text=True, timeout=HANG_S,
+                [sys.executable, "-m", "postmortem", *words],
+                cwd=scratch,
+                capture_output=True,
+                text=True,
+                timeout=HANG_S,
                 check=False,
-            )  # fmt: skip
+            )
             if done.returncode != 124 or not (bundle / "evidence.json").is_file():
                 raise NotTaken(f"the capture ended with {done.returncode}: {done.stderr.strip()}")
             bundle.rename(place)
@@ -102,11 +106,19 @@ class Clean:
 
     def _abrt(self, number: int) -> Input:
         items = {
-            "analyzer": b"CCpp", "type": b"CCpp", "reason": b"python3 killed by SIGSEGV", "time": b"1769860800", "pid": b"7",
-            "rootdir": b"/nowhere", "global_pid": b"4711", "executable": b"/usr/bin/python3.11",
+            "analyzer": b"CCpp",
+            "type": b"CCpp",
+            "reason": b"python3 killed by SIGSEGV",
+            "time": b"1769860800",
+            "pid": b"7",
+            "rootdir": b"/nowhere",
+            "global_pid": b"4711",
+            "executable": b"/usr/bin/python3.11",
             "cmdline": b"python3 /srv/tide.py",
-            "hostname": b"ada", "container_id": b"0123456789abcdef", "uid": b"1000",
-        }  # fmt: skip
+            "hostname": b"ada",
+            "container_id": b"0123456789abcdef",
+            "uid": b"1000",
+        }
         made = Input("abrt", "ccpp", {}, [])
         for name, data in items.items():
             made = made.with_file(f"ccpp/{name}", data)
@@ -148,8 +160,10 @@ def small_core() -> bytes:
 def _packers() -> List[Tuple[str, Callable[[bytes], bytes]]]:
     """Suffix → what packs so; plain, and what this machine has programs or libraries for."""
     found: List[Tuple[str, Callable[[bytes], bytes]]] = [
-        (".gz", lambda data: gzip.compress(data, mtime=0)), (".xz", lzma.compress), ("", lambda data: data),
-    ]  # fmt: skip
+        (".gz", lambda data: gzip.compress(data, mtime=0)),
+        (".xz", lzma.compress),
+        ("", lambda data: data),
+    ]
     for suffix, tool in ((".zst", "zstd"), (".lz4", "lz4")):
         packed = _by_library(tool) or _by_tool(tool)
         if packed is not None:
@@ -179,5 +193,3 @@ def _by_tool(tool: str) -> Optional[Callable[[bytes], bytes]]:
 
 def zip_files(given: Input) -> Dict[str, bytes]:
     return {name: node.data for name, node in given.nodes.items() if node.kind == "file"}
-
-

@@ -10,7 +10,17 @@ from .clean import Clean, zip_files
 from .inputs import Input
 
 #: Kind of input → how likely.
-KINDS = {"evidence": 34, "raw": 22, "whole": 6, "cores": 4, "zip": 12, "apport": 6, "abrt": 5, "journal": 6, "compressed": 5}
+KINDS = {
+    "evidence": 34,
+    "raw": 22,
+    "whole": 6,
+    "cores": 4,
+    "zip": 12,
+    "apport": 6,
+    "abrt": 5,
+    "journal": 6,
+    "compressed": 5,
+}
 
 #: What the fake journalctl prints: no file that postmortem opens.
 _PRINTED = ("journal", "journal-core")
@@ -63,7 +73,9 @@ def _replaced(given: Input, name: str, rng: random.Random) -> Input:
 
 def _weighed(files: List[str], kind: str) -> List[str]:
     """What says most is damaged most."""
-    heavy = ("evidence.json",) if kind in ("evidence", "whole") else ("process.json", "window.json", ".chrometrace.json")
+    heavy = (
+        ("evidence.json",) if kind in ("evidence", "whole") else ("process.json", "window.json", ".chrometrace.json")
+    )
     return [*files, *(name for name in files for _ in range(5) if name.endswith(heavy))]
 
 

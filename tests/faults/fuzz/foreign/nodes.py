@@ -20,7 +20,9 @@ _NAMES = (
 
 def damaged(given: Input, name: str, rng: random.Random) -> Tuple[Input, str]:
     """Puts something else in place of the file ``name``."""
-    kind = rng.choice(("fifo", "folder", "socket", "link", "link", "link", "device", "sparse", "gone", "denied", "another"))
+    kind = rng.choice(
+        ("fifo", "folder", "socket", "link", "link", "link", "device", "sparse", "gone", "denied", "another")
+    )
     if kind == "gone":
         return given.without(name), f"{name} gone"
     if kind == "another":

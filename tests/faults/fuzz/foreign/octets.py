@@ -5,7 +5,18 @@ from __future__ import annotations
 import random
 from typing import Tuple
 
-_EXTREMES = (b"", b"\0", b"\xff", b"\xff" * 8, b"\0" * 8, b"\x7f\xff\xff\xff", b"\n", b"\r\n", b"\xed\xa0\x80", b"\xef\xbb\xbf")
+_EXTREMES = (
+    b"",
+    b"\0",
+    b"\xff",
+    b"\xff" * 8,
+    b"\0" * 8,
+    b"\x7f\xff\xff\xff",
+    b"\n",
+    b"\r\n",
+    b"\xed\xa0\x80",
+    b"\xef\xbb\xbf",
+)
 
 
 def damaged(data: bytes, rng: random.Random) -> Tuple[bytes, str]:
@@ -31,6 +42,8 @@ def damaged(data: bytes, rng: random.Random) -> Tuple[bytes, str]:
         times = rng.choice((2, 1000))
         return data[:at] + data[at:end] * times + data[end:], f"{end - at} bytes {times} times at {at}"
     if way == 7:
-        return rng.choice((b"", b"\0" * 100, b" " * (1 << 20), data * 3, b"null", b"[]", b"{}", b"\"\xff\"")), "another content"
+        return rng.choice(
+            (b"", b"\0" * 100, b" " * (1 << 20), data * 3, b"null", b"[]", b"{}", b'"\xff"')
+        ), "another content"
     encoding = rng.choice(("utf-16", "utf-32"))
     return data.decode("utf-8", "replace").encode(encoding), encoding

@@ -45,7 +45,21 @@ INTEGERS = (
     "-1", "0", "1", "2", "7", "255", "65536", "2147483647", "4294967296", "9223372036854775807", "9223372036854775808",
     "18446744073709551615", "-9223372036854775808", "100000000", "-2147483648", "1000000000000",
 )  # fmt: skip
-FLOATS = ("0.0", "-0.0", "-1.5", "1e308", "-1e308", "5e-324", "1e18", "1e-9", "86400.0", "1e300", "0", "-7", "9007199254740993")
+FLOATS = (
+    "0.0",
+    "-0.0",
+    "-1.5",
+    "1e308",
+    "-1e308",
+    "5e-324",
+    "1e18",
+    "1e-9",
+    "86400.0",
+    "1e300",
+    "0",
+    "-7",
+    "9007199254740993",
+)
 TEXTS = (
     "", "²", "٣", "\ud800", "\udcff", "\0", "x" * 100_000, "\x1b[2J\x07\x9b", "\r\n##vso[task.complete]", "../../../etc/passwd",
     "/etc/shadow", "/proc/self/mem", "/dev/zero", "1" * 5000, " 7", "+7", "1_000", "-5", "0x10", "<script>alert(1)</script>",
@@ -129,9 +143,22 @@ class Document:
         if choice <= 4 or (choice <= 6 and isinstance(like, str)):
             return self.rng.choice(TEXTS)
         return self.rng.choice(
-            (None, True, False, [], Pairs(), [[]], [None], Pairs([("", None)]), Pairs([("kind", "python")]), ["x"] * 6,
-             self._elsewhere(), self._elsewhere(), _nested(self.rng))
-        )  # fmt: skip
+            (
+                None,
+                True,
+                False,
+                [],
+                Pairs(),
+                [[]],
+                [None],
+                Pairs([("", None)]),
+                Pairs([("kind", "python")]),
+                ["x"] * 6,
+                self._elsewhere(),
+                self._elsewhere(),
+                _nested(self.rng),
+            )
+        )
 
     def _of_the_same_type(self, like: Any) -> Any:
         if isinstance(like, Raw):
@@ -143,7 +170,9 @@ class Document:
         return Pairs() if isinstance(like, Pairs) else self.rng.choice(([], like * 2, like[::-1], like[:1] * 2))
 
     def _elsewhere(self) -> Raw:
-        return Raw(text(self._any()[1].value).decode("utf-8", "surrogatepass"))  # a copy: it may hold what it is put into
+        return Raw(
+            text(self._any()[1].value).decode("utf-8", "surrogatepass")
+        )  # a copy: it may hold what it is put into
 
     # ------------------------------------------------------------------ what is done
 
@@ -219,7 +248,9 @@ class Document:
 
     def thousandfold(self) -> str:
         """A list a thousand times as long, its items the same; or a table with a thousand keys."""
-        lists = {p: [s.value for s in several if isinstance(s.value, list) and s.value] for p, several in self.places.items()}
+        lists = {
+            p: [s.value for s in several if isinstance(s.value, list) and s.value] for p, several in self.places.items()
+        }
         places = sorted(p for p, several in lists.items() if several)
         if not places:
             return self.replace()

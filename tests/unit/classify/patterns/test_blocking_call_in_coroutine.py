@@ -25,7 +25,11 @@ Looks = Tuple[Tuple[int, Tuple[PythonFrame, ...]], ...]
 
 
 def blocked(
-    one: Loop = KEPT, looks: Looks = ((90, STEP),), cpu: Optional[float] = 0.0, tasks: Tuple[Task, ...] = TASKS, **known: Any
+    one: Loop = KEPT,
+    looks: Looks = ((90, STEP),),
+    cpu: Optional[float] = 0.0,
+    tasks: Tuple[Task, ...] = TASKS,
+    **known: Any,
 ) -> Evidence:
     """One thread, in a callback of its loop. ``cpu`` None: a lone core."""
     known.setdefault("wait", READS)

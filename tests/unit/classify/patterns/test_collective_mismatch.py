@@ -16,7 +16,13 @@ WAIT = Wait("pipe", "read", endless=True)
 
 
 def rank(
-    pid: int, operation: str, line: int, wait: Optional[Wait] = WAIT, window: bool = True, away: int = 0, comm: str = APP
+    pid: int,
+    operation: str,
+    line: int,
+    wait: Optional[Wait] = WAIT,
+    window: bool = True,
+    away: int = 0,
+    comm: str = APP,
 ) -> Process:
     frames = [frame(operation, 3, comm), frame("step", line), frame("main", 90)]
     looks = samples((100 - away, frames), (away, frames[1:])) if window else ()
@@ -25,7 +31,9 @@ def rank(
     return process([one], pid=pid, exe="/usr/bin/python3")
 
 
-def job(*ranks: Process, window: bool = True, branches: Optional[Dict[str, Dict[int, Tuple[int, ...]]]] = None) -> Evidence:
+def job(
+    *ranks: Process, window: bool = True, branches: Optional[Dict[str, Dict[int, Tuple[int, ...]]]] = None
+) -> Evidence:
     known = evidence(*ranks, window=1.0 if window else None, kind="timeout" if window else "core")
     return changed(known, branches=branches or {})
 
@@ -33,7 +41,9 @@ def job(*ranks: Process, window: bool = True, branches: Optional[Dict[str, Dict[
 def test_the_rank_that_went_another_way_leads() -> None:
     """One saves, the others average: both lines are named, the rarer first, and the condition before the place where their
     ways part."""
-    known = job(rank(1, "barrier", 40), rank(2, "all_reduce", 50), rank(3, "all_reduce", 50), branches={APP: {40: (38,)}})
+    known = job(
+        rank(1, "barrier", 40), rank(2, "all_reduce", 50), rank(3, "all_reduce", 50), branches={APP: {40: (38,)}}
+    )
     report = next(f for f in classify(known).findings if f.pattern == "collective-mismatch")
     assert report.confidence == "likely" and [c.line for c in report.culprits] == [40, 50, 38]
     assert "1 in barrier and 2 in all_reduce" in report.summary and len(report.victims) == 3
@@ -45,7 +55,10 @@ def test_a_straggler_is_none() -> None:
     known = job(rank(1, "barrier", 40), rank(2, "barrier", 40), rank(3, "load", 30, None))
     ruled = {r.pattern: r.because for r in classify(known).ruled_out}
     assert "2 of 3 ranks wait in barrier" in ruled["collective-mismatch"]
-    for several in (job(rank(1, "barrier", 40), rank(2, "barrier", 40)), job(rank(1, "barrier", 40), rank(2, "load", 3))):
+    for several in (
+        job(rank(1, "barrier", 40), rank(2, "barrier", 40)),
+        job(rank(1, "barrier", 40), rank(2, "load", 3)),
+    ):
         assert "collective-mismatch" not in found(several)
 
 
@@ -72,7 +85,9 @@ def test_who_moves_goes_on_slowly(away: int, expected: str) -> None:
 def test_functions_that_are_only_called_so() -> None:
     """Stages of a pipeline called gather and reduce wait for their input: possible at most, and said why. Those that compute
     or sleep are in no operation; with a library for ranks the names are sure."""
-    report = next(f for f in classify(job(rank(1, "gather", 40), rank(2, "reduce", 50))).findings if "gather" in f.summary)
+    report = next(
+        f for f in classify(job(rank(1, "gather", 40), rank(2, "reduce", 50))).findings if "gather" in f.summary
+    )
     assert report.confidence == "possible" and "by their names alone" in " ".join(report.evidence)
     sleeps = Wait("sleep", "nanosleep", timeout_s=60.0)
     assert "collective-mismatch" not in found(job(rank(1, "scan", 40, sleeps), rank(2, "reduce", 50, None)))

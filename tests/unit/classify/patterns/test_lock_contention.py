@@ -25,9 +25,17 @@ QUEUING: Looks = ((90, TAKES), (10, AWAY))
 def contended(count: int = 6, looks: Looks = QUEUING, kind: str = "lock", window: Optional[float] = 1.0) -> Evidence:
     """``count`` threads that want a lock, and one that holds it and writes."""
     seen = samples(*looks) if window is not None else ()
-    waiting = [thread(n, TAKES, wait=locked("l"), samples=seen, counters=counters(0.01, 20)) for n in range(3, 3 + count)]
-    holder = thread(2, INSIDE, holds=(held("l", 1, 20),), wait=Wait("file", "write"), counters=counters(0.1, 50),
-                    samples=samples((50, INSIDE), (50, AWAY)) if window is not None else ())  # fmt: skip
+    waiting = [
+        thread(n, TAKES, wait=locked("l"), samples=seen, counters=counters(0.01, 20)) for n in range(3, 3 + count)
+    ]
+    holder = thread(
+        2,
+        INSIDE,
+        holds=(held("l", 1, 20),),
+        wait=Wait("file", "write"),
+        counters=counters(0.1, 50),
+        samples=samples((50, INSIDE), (50, AWAY)) if window is not None else (),
+    )
     main = thread(1, [frame("main", 50)], wait=Wait("sleep", "nanosleep"), counters=counters())
     wanted = lock("l", 2, [t.tid for t in waiting], kind=kind)
     return evidence(process([main, holder, *waiting], resources=(wanted,)), window=window)
@@ -94,10 +102,19 @@ def tasks(waiting: int, moved: Optional[bool], owner: Optional[bool] = None) -> 
     at = (frame("call", 12), frame("main", 30))
     wait = TaskWait("lock", "l", endless=True)
     several = [Task(f"t{n}", f"T{n}", "pending", "loop", at, wait=wait, moved=moved) for n in range(waiting)]
-    holding = Task("o", "Owner", "pending", "loop", (frame("refresh", 20), *at), wait=TaskWait("sleep"), moved=owner,
-                   holds=(held("l", 1, 11),))  # fmt: skip
-    wanted = Resource("l", "async-lock", "asyncio.Lock Session.lock", waiting_tasks=tuple(t.id for t in several),
-                      owner_task="o")  # fmt: skip
+    holding = Task(
+        "o",
+        "Owner",
+        "pending",
+        "loop",
+        (frame("refresh", 20), *at),
+        wait=TaskWait("sleep"),
+        moved=owner,
+        holds=(held("l", 1, 11),),
+    )
+    wanted = Resource(
+        "l", "async-lock", "asyncio.Lock Session.lock", waiting_tasks=tuple(t.id for t in several), owner_task="o"
+    )
     main = thread(1, [frame("main", 50)], wait=Wait("event-loop", "epoll_wait"), counters=counters(0.1, 50))
     return evidence(process([main], tasks=(holding, *several), resources=(wanted,)))
 

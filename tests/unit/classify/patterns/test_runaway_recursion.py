@@ -67,8 +67,9 @@ def test_one_look_may_have_missed() -> None:
     seen = samples((96, deep(300)), (4, deep(2)))
     stuck = changed(known.processes[0].threads[0], samples=seen)
     assert found(changed(known, processes=(changed(known.processes[0], threads=(stuck,)),))) == {
-        "runaway-recursion": "likely", **{k: "possible" for k in found(known) if k != "runaway-recursion"}
-    }  # fmt: skip
+        "runaway-recursion": "likely",
+        **{k: "possible" for k in found(known) if k != "runaway-recursion"},
+    }
 
 
 def test_one_moment_is_possible() -> None:
@@ -89,8 +90,14 @@ def test_a_turn_through_several_functions() -> None:
     """As the extraction found it, where evidence does not keep all frames; each of them is named."""
     turn = (frame("visit", 7), frame("children", 9))
     known = [frame("visit", 7), frame("children", 9)] * 60 + [MAIN]
-    stuck = thread(1, known, gil="holds", counters=counters(1.0), samples=samples((80, known), (9, known[2:])),
-                   recursion=Recursion(900, 450, turn))  # fmt: skip
+    stuck = thread(
+        1,
+        known,
+        gil="holds",
+        counters=counters(1.0),
+        samples=samples((80, known), (9, known[2:])),
+        recursion=Recursion(900, 450, turn),
+    )
     report = classify(evidence(process([stuck]))).findings[0]
     assert (report.pattern, report.confidence) == ("runaway-recursion", "likely")
     assert "children → visit, 450 times" in report.summary and "900 Python frames" in report.evidence[0]

@@ -13,8 +13,18 @@ from postmortem.evidence import replace as changed
 from ..make import evidence, found, frame, lines, process, stack, thread
 
 MB = 1 << 20
-KEPT = KeptException("ValueError", 40, 120, frame("parse", 12), frame("load_all", 30), 48 * MB, "rows in parse",
-                     ("Importer.errors",), 0, (frame("load_all", 32),))  # fmt: skip
+KEPT = KeptException(
+    "ValueError",
+    40,
+    120,
+    frame("parse", 12),
+    frame("load_all", 30),
+    48 * MB,
+    "rows in parse",
+    ("Importer.errors",),
+    0,
+    (frame("load_all", 32),),
+)
 
 
 def keeping(*several: KeptException, window: Optional[float] = None) -> Evidence:
@@ -28,7 +38,9 @@ def test_what_is_kept_is_named_with_who_keeps_it() -> None:
         report = classify(keeping(KEPT, window=window)).findings[0]
         assert (report.pattern, report.confidence) == ("traceback-cycle-leak", "likely")
         assert lines(keeping(KEPT, window=window)) == [32]
-        assert "40 ValueErrors" in report.summary and "48.0 MB" in report.summary and "Importer.errors" in report.summary
+        assert (
+            "40 ValueErrors" in report.summary and "48.0 MB" in report.summary and "Importer.errors" in report.summary
+        )
         assert "rows in parse" in " ".join(report.evidence)
 
 

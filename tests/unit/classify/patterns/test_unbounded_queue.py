@@ -13,8 +13,20 @@ from postmortem.evidence import replace as changed
 from ..make import LIB, counters, evidence, found, frame, lines, process, stack, thread
 
 USERS = tuple(Waker("reach", "memory", tid=n, frame=frame("any", n)) for n in (1, 2))
-QUEUE = Backlog("q", "queue.Queue", "Intake.jobs", 4000, 0, 1500, 1.0, 2500, USERS, (frame("__init__", 5),),
-                (frame("put_in", 12),), (frame("take_out", 22),))  # fmt: skip
+QUEUE = Backlog(
+    "q",
+    "queue.Queue",
+    "Intake.jobs",
+    4000,
+    0,
+    1500,
+    1.0,
+    2500,
+    USERS,
+    (frame("__init__", 5),),
+    (frame("put_in", 12),),
+    (frame("take_out", 22),),
+)
 DEQUE = changed(QUEUE, kind="collections.deque", name="Relay.frames")
 
 
