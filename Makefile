@@ -13,7 +13,7 @@
 #   make bench-plugin          what the pytest plugin costs, beside pytest-timeout (valgrind)
 #   make bench-graph           the wait graph of 2,000 threads and 20,000 tasks
 #   make corpora               record the corpus anew  make corpora ARGS='--cases sleeping/*'
-#   make new-pattern ID=my-id  lay out the files of a new pattern
+#   make new-pattern ID=my-id FAMILY=locks    lay out the files of a new pattern
 #   make docs                  write docs/patterns from the patterns, man/ from the commands
 #   make clean                 remove .venv and what builds leave
 #
@@ -61,7 +61,7 @@ docs: $(INSTALLED)
 	@$(RUN) -m tools.man
 
 new-pattern: $(INSTALLED)
-	@$(RUN) -m tools.new_pattern $(ID)
+	@$(RUN) -m tools.new_pattern $(ID) $(FAMILY)
 
 bench: $(TESTABLE) gdb
 	@$(RUN) -m bench.stacks $(ARGS)

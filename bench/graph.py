@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import List
 
 from postmortem.evidence import Evidence, Gap, Trigger
-from postmortem.extract.cores import open_core
-from postmortem.extract.files import Files, Shelves, below
-from postmortem.extract.reading import read
+from postmortem.extract.assemble.cores import open_core
+from postmortem.extract.process.reading import read
+from postmortem.foreign.processfiles import Files, Shelves, below
 from postmortem.waitgraph import WaitGraph
 
 PROGRAM = """

@@ -24,8 +24,10 @@ from pathlib import Path
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from postmortem import places
-from postmortem.capture import memcopy, procfs, pyspy, vmread
-from postmortem.capture.pages import PageMap
+from postmortem.capture.freeze import memcopy, vmread
+from postmortem.capture.freeze.pages import PageMap
+from postmortem.capture.observe import pyspy
+from postmortem.capture.procfs import parsers
 
 #: As in the meter: a program by itself.
 SHORTEST_S = 0.0002
@@ -254,7 +256,7 @@ def _stored(stat: os.stat_result) -> int:
 def plain_copy(pid: int) -> float:
     """Seconds for one copy of the anonymous pages that the process has, in large calls, into memory that is there."""
     with open(f"/proc/{pid}/pagemap", "rb", buffering=0) as stream:
-        mappings = procfs.parse_maps(procfs.read(f"/proc/{pid}/maps", 32 << 20))
+        mappings = parsers.parse_maps(parsers.read(f"/proc/{pid}/maps", 32 << 20))
         ranges = [piece for found in PageMap(stream.fileno()).look(mappings).touched for piece in _pieces(*found)]
     arena = memcopy.Arena(sum(end - start for start, end in ranges))
     batches = [ranges[at : at + vmread.MOST_RANGES] for at in range(0, len(ranges), vmread.MOST_RANGES)]

@@ -27,7 +27,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
-from postmortem.capture import pyspy
+from postmortem.capture.observe import pyspy
 
 from .pause import ROWS as TARGETS
 from .pause import SHORTEST_S, Row, Run, Target

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Iterator, Optional, Sequence
 
 import gdb
-from postmortem.cpython.objects import NotThat
+from postmortem.cpython.objects.builtins import NotThat
 from postmortem.memory import Fault
 
 from .session import Session

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from postmortem.cpython.frames import Frame
-from postmortem.cpython.locks import LockState
+from postmortem.cpython.frames.frame import Frame
+from postmortem.cpython.sync.locks import LockState
 
 from .session import Row, Session
 from .show import short_place

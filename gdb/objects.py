@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Iterator, Sequence
 
 import gdb
-from postmortem.cpython.objects import NotThat
-from postmortem.cpython.tracked import counts
+from postmortem.cpython.heap.gclists import counts
+from postmortem.cpython.objects.builtins import NotThat
 
 from .command import PmCommand, Store
 from .show import clean, styled, table

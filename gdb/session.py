@@ -6,17 +6,17 @@ import contextlib
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import gdb
-from postmortem import syscalls
-from postmortem.cpython.frames import Frame
-from postmortem.cpython.freethreading import FreeThreading
-from postmortem.cpython.interpreter import Python, ThreadState
-from postmortem.cpython.locks import Locks, LockState
-from postmortem.cpython.runtime import NoInterpreter
-from postmortem.extract import calls_aarch64
-from postmortem.extract.joins import joined_thread
+from postmortem.arch import syscalls
+from postmortem.arch.registersets import is_aarch64
+from postmortem.cpython.frames.frame import Frame
+from postmortem.cpython.runtime.discovery import NoInterpreter
+from postmortem.cpython.state.interpreter import Python, ThreadState
+from postmortem.cpython.sync.freethreading import FreeThreading
+from postmortem.cpython.sync.locks import Locks, LockState
+from postmortem.extract.waits import aarch64_calls
+from postmortem.extract.waits.joins import joined_thread
 from postmortem.libc import ABOVE, FutexCall, NativeWait, Threads, Wanted, awaited, describe, program_frame
 from postmortem.memory import ElfCore
-from postmortem.memory.machines import is_aarch64
 from postmortem.native.merge import merge
 
 from .memory import GdbMemory
@@ -143,8 +143,8 @@ class Session:
         """(name, arguments) of the system call that a thread is in; None when it is in none, or that cannot be told."""
         if is_aarch64(registers):
             try:
-                return calls_aarch64.made(registers, self.memory)
-            except calls_aarch64.Untold:
+                return aarch64_calls.made(registers, self.memory)
+            except aarch64_calls.Untold:
                 return None
         call = registers.get("orig_rax")
         if call is None or call >> 31:  # -1: in no system call

@@ -7,8 +7,8 @@ from typing import Iterable, List, Optional, Sequence
 
 import gdb
 from postmortem import runners
-from postmortem.cpython.chains import Recursion
-from postmortem.cpython.frames import Frame
+from postmortem.cpython.frames.chains import Recursion
+from postmortem.cpython.frames.frame import Frame
 
 MAX_NAME = 200  # characters of anything that the target names
 INNER, OUTER = 60, 20  # frames of one stack

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, Optional, Sequence
 
 import gdb
-from postmortem.cpython.asyncprimitives import Primitive, describe
-from postmortem.cpython.awaiting import Awaited, Awaiting
-from postmortem.cpython.names import Names
-from postmortem.cpython.tasks import Asyncio, TaskState
+from postmortem.cpython.frames.names import Names
+from postmortem.frameworks.asyncio.awaiting import Awaited, Awaiting
+from postmortem.frameworks.asyncio.primitives import Primitive, describe
+from postmortem.frameworks.asyncio.tasks import Asyncio, TaskState
 
 from .command import PmCommand, Store
 from .session import Session

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Iterator, List, Optional, Sequence
 
 import gdb
-from postmortem.cpython.frames import Frame
-from postmortem.cpython.secrets import MASK, is_secret
-from postmortem.cpython.values import Values
+from postmortem.cpython.frames.frame import Frame
+from postmortem.cpython.state.values import Values
+from postmortem.redaction.secrets import MASK, is_secret
 
 from .command import PmCommand, Store, problems
 from .session import Row, Session

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
     from .bundle import Bundle
-    from .capture.command import Command
     from .capture.options import Options
+    from .capture.run.command import Command
 
 #: Of the kernel's 4096, with room for what is below a bundle's directory.
 _LONGEST_PATH = 3800
@@ -53,9 +53,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _commands(words: list[str]) -> int:
-    from .cli import main as cli_main  # noqa: PLC0415 - click takes longer than all of the fast path
+    from .cli.commands import main as cli_main  # noqa: PLC0415 - click takes longer than all of the fast path
 
-    return cli_main(words)
+    return cli_main(words, capture)
 
 
 def capture(words: list[str], diagnose: Callable[..., object] | None = None) -> int:
@@ -77,8 +77,8 @@ def capture(words: list[str], diagnose: Callable[..., object] | None = None) -> 
 
 
 def _run(options: Options, diagnose: Callable[..., object] | None) -> int:
-    from .capture import command as run  # noqa: PLC0415
     from .capture.options import formats_known  # noqa: PLC0415
+    from .capture.run import command as run  # noqa: PLC0415
 
     if options.output is not None:
         _refuse_early(options.output)
@@ -89,7 +89,7 @@ def _run(options: Options, diagnose: Callable[..., object] | None) -> int:
     command: Command
     reason: dict[str, Any] | None = None
     if options.pid is not None:
-        from .capture import running  # noqa: PLC0415 - a command needs none of it
+        from .capture.run import running  # noqa: PLC0415 - a command needs none of it
 
         running.check(options.pid)
         command, reason = run.Watch(options.pid), {"kind": "pid", "seconds": None, "signal": None}
@@ -103,10 +103,10 @@ def _run(options: Options, diagnose: Callable[..., object] | None) -> int:
             return status
         if options.stall is None and not command.demanded and command.cancelled is None:
             reason = {"kind": "timeout", "seconds": options.timeout, "signal": None}
-    from .capture.course import Course  # noqa: PLC0415 - a command that ends in time needs none of it
+    from .capture.run.lifecycle import Course  # noqa: PLC0415 - a command that ends in time needs none of it
     from .narration import Narration  # noqa: PLC0415
 
-    return Course(command, options, Narration(sys.stderr), diagnose or _diagnose).run(reason)
+    return Course(command, options, Narration(sys.stderr), diagnose or _diagnose, reader).run(reason)
 
 
 def _quiet_s(options: Options) -> float | None:
@@ -122,8 +122,15 @@ def _diagnose(bundle: Bundle, **asked: Any) -> object:
     return diagnose_captured(bundle, **asked)
 
 
+def reader() -> Any:
+    """What capture.readers describes."""
+    from .extract.assemble.rehearsed import read  # noqa: PLC0415 - as in _diagnose
+
+    return read
+
+
 def _adopt_orphans() -> None:
-    from .capture.subreaper import become_subreaper  # noqa: PLC0415 - it takes a moment: after the spawn
+    from .capture.run.subreaper import become_subreaper  # noqa: PLC0415 - it takes a moment: after the spawn
 
     become_subreaper()
 

@@ -17,14 +17,14 @@ from .cores.executable import find_executable
 from .cores.unpacked import compressed, unpacked
 from .errors import NotACore, PostmortemError, UsageError
 from .evidence import Evidence
-from .extract.bundles import read_facts
-from .extract.cores import open_core
-from .extract.files import Shelves, below
-from .extract.origins import named_as
-from .extract.raw import kept_root
+from .extract.assemble.bundles import read_facts
+from .extract.assemble.cores import open_core
+from .extract.assemble.origins import named_as
+from .extract.recorded.raw import kept_root
 from .findings import Diagnosis
 from .foreign.files import is_folder
 from .foreign.held import Folder
+from .foreign.processfiles import Shelves, below
 from .native.debuglinks import endless
 from .native.interactive import Opened, interact, script
 from .pipeline import Progress, analyze_target, load_bundle

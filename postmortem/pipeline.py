@@ -12,24 +12,24 @@ from .bundle import Bundle
 from .cores import stores
 from .cores.executable import take_executable
 from .cores.unpacked import compressed, unpacked
-from .discretion.whole import discreet, has_locals, without_locals
 from .errors import CaptureFailed, PostmortemError
 from .evidence import Evidence, Gap
-from .extract.cores import How, from_core
-from .extract.origins import named_as, with_origin
+from .extract.assemble.cores import How, from_core
+from .extract.assemble.origins import named_as, with_origin
 from .findings import Diagnosis
 from .foreign.files import is_folder
+from .redaction.evidence import discreet, has_locals, without_locals
 from .sizes import configured
 
 if TYPE_CHECKING:
-    from .extract.processes import Cores
+    from .extract.assemble.processes import Cores
 
 Progress = Callable[[str], None]
 #: The variable that says how many bytes of recorded evidence are read; memory grows seven times as much.
 _MAX_EVIDENCE = "POSTMORTEM_MAX_EVIDENCE"
 
 
-def _silent(text: str) -> None:
+def _silent(textreport: str) -> None:
     """No progress."""
 
 
@@ -220,7 +220,7 @@ def _recorded(bundle: Bundle) -> Tuple[Optional[Evidence], Tuple[Gap, ...]]:
 
 def _files_at_hand(bundle: Bundle, exe: Optional[Path], sysroot: Optional[Path]) -> bool:
     """Is every program and library that the cores map here, as the same build? (and is there a core at all)"""
-    from .extract.bundles import open_cores  # noqa: PLC0415 - as in _from_bundle
+    from .extract.assemble.bundles import open_cores  # noqa: PLC0415 - as in _from_bundle
 
     with open_cores(bundle.folder, bundle.place, bundle.owner, sysroot) as cores:
         return bool(cores.files) and all(all(_usable(cores, pid, exe)) for pid in cores.files)
@@ -244,13 +244,13 @@ def _usable(cores: Cores, pid: int, exe: Optional[Path]) -> Iterator[bool]:
 def _get_ready() -> None:
     """Imports what comes after the extraction, while that waits for gdb."""
     from .classify.engine import all_patterns  # noqa: PLC0415
-    from .report import text  # noqa: PLC0415, F401
+    from .report.text import textreport  # noqa: PLC0415, F401
 
     all_patterns()
 
 
 def _from_bundle(bundle: Bundle, how: How, until: Optional[float] = None) -> Evidence:
-    from .extract.bundles import from_bundle  # noqa: PLC0415 - cores need none of it
+    from .extract.assemble.bundles import from_bundle  # noqa: PLC0415 - cores need none of it
 
     return from_bundle(bundle.folder, bundle.place, how, owner=bundle.owner, tool_version=__version__, until=until)
 

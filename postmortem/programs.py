@@ -1,4 +1,4 @@
-"""How postmortem starts programs: the only place where it does, but for the command under capture (``capture.spawn``).
+"""How postmortem starts programs: the only place where it does, but for the command under capture (``capture.run.spawn``).
 
 The working directory, the environment and the target's files may be somebody else's, so none of them decides what runs:
 
@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from .capture.workspace import VARIABLES
+from .workspace import VARIABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

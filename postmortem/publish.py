@@ -33,7 +33,7 @@ def plan(format: str, files: Sequence[str]) -> Plan:
 def print_schema(context: Any, _: object, wanted: bool) -> None:
     """An option's callback: prints the JSON Schema of report.json, and ends the command."""
     if wanted:
-        from .report import json_report  # noqa: PLC0415 - nobody else needs it before a report is made
+        from .report.machine import json_report  # noqa: PLC0415 - nobody else needs it before a report is made
 
         _write(sys.stdout, json_report.schema())
         context.exit()

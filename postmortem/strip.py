@@ -16,11 +16,11 @@ from typing import Any, Dict, Optional
 
 from . import __version__, evidence, report
 from .bundle import MANIFEST, NEW_MANIFEST, Bundle, as_json, refuse_if_taken
-from .cpython.secrets import masked
-from .discretion.commands import masked_argv
 from .errors import CaptureFailed, PostmortemError
 from .foreign.writing import write_new_file
 from .pipeline import load_bundle
+from .redaction.commands import masked_argv
+from .redaction.secrets import masked
 
 _NEXT = "choose another name with -o DIR or -o FILE.zip"
 

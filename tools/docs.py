@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Dict
 
-from postmortem import pages
 from postmortem.classify.engine import all_patterns
+from postmortem.cli import pages
 
 from . import folders
 

@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 from typing import Dict, List, Sequence
 
-from postmortem import __version__, cli
-from postmortem.commandtable import Command, table
+from postmortem import __version__
+from postmortem.cli import commands
+from postmortem.cli.table import Command, table
 
 from . import folders
 
@@ -62,7 +63,7 @@ _FILES = (
 
 def wanted() -> Dict[str, str]:
     """File name → its text."""
-    known = table(cli.commands)
+    known = table(commands.commands)
     pages = {f"postmortem-{name}.1": _page(command) for name, command in known.items()}
     return {"postmortem.1": _overview(known), **pages}
 
@@ -75,7 +76,7 @@ def _overview(known: Dict[str, Command]) -> str:
         r"\fICOMMAND\fR [\fIARGUMENTS\fR]",
         ".SH DESCRIPTION",
     ]
-    lines += [_text(cli.commands.help or ""), ".SH COMMANDS"]
+    lines += [_text(commands.commands.help or ""), ".SH COMMANDS"]
     for command in known.values():
         lines += [".TP", rf".BR postmortem\-{_text(command.name)} (1)", _text(command.summary)]
     lines += [

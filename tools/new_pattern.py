@@ -1,6 +1,6 @@
 """Lays out the files of a new pattern, which abstains until it is written, and says what it still lacks.
 
-    python -m tools.new_pattern my-pattern
+    python -m tools.new_pattern my-pattern locks
 
 A file that exists is left alone: run it again to see what remains to be done.
 """
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Dict, List, Sequence
 
-from tests.corpora.completeness import PATTERNS, REPOSITORY, TESTS, report
+from tests.corpora.completeness import PATTERNS, REPOSITORY, TESTS, module_of, report
 
 ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -31,8 +31,8 @@ from __future__ import annotations
 
 from typing import Iterator
 
-from ..pattern import Answer, CannotTell, Pattern
-from ..view import View
+from ...pattern import Answer, CannotTell, Pattern
+from ...facts.view import View
 
 PATTERN = Pattern(
     id="{id}",
@@ -55,7 +55,7 @@ TEST = '''"""{id}: TODO, what it looks for in a sentence."""
 
 from __future__ import annotations
 
-from ..make import evidence, found, process, stack, thread
+from .....support.make import evidence, found, process, stack, thread
 
 
 def test_it_claims_nothing_yet() -> None:
@@ -114,14 +114,14 @@ main()
 '''
 
 
-def files(pattern: str) -> Dict[Path, str]:
+def files(pattern: str, family: str) -> Dict[Path, str]:
     """Where what goes. The names of cases do not tell what is wrong with them."""
     name = pattern.replace("-", "_")
     corpus = REPOSITORY / "corpora" / pattern
     return {
-        PATTERNS / f"{name}.py": RULE.replace("{id}", pattern),
-        TESTS / "patterns" / "__init__.py": "",
-        TESTS / "patterns" / f"test_{name}.py": TEST.replace("{id}", pattern),
+        PATTERNS / family / f"{name}.py": RULE.replace("{id}", pattern),
+        TESTS / "patterns" / family / "__init__.py": "",
+        TESTS / "patterns" / family / f"test_{name}.py": TEST.replace("{id}", pattern),
         corpus / "first-program" / "program.py": PLAIN,
         corpus / "first-program" / "case.toml": LABEL.replace("{id}", pattern).replace("{guise}", "plain"),
         corpus / "second-program" / "program.py": BURIED,
@@ -137,10 +137,10 @@ def with_line(readme: str, pattern: str) -> str:
     return readme[: rows[-1].end()] + f"| `{pattern}` | TODO |\n" + readme[rows[-1].end() :]
 
 
-def lay_out(pattern: str) -> List[Path]:
+def lay_out(pattern: str, family: str) -> List[Path]:
     """Writes what is not there yet; returns it."""
     written = []
-    for path, text in files(pattern).items():
+    for path, text in files(pattern, family).items():
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
@@ -154,12 +154,17 @@ def lay_out(pattern: str) -> List[Path]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    if len(arguments) != 1 or not ID.fullmatch(arguments[0]):
-        print("make new-pattern ID=my-pattern: lower case, words joined by dashes", file=sys.stderr)
+    families = sorted(path.parent.name for path in PATTERNS.glob("*/__init__.py"))
+    pattern, family = (*arguments, "", "")[:2]
+    known = bool(ID.fullmatch(pattern)) and module_of(pattern).exists()
+    if len(arguments) > 2 or not ID.fullmatch(pattern) or not (known or family in families):
+        print(
+            "make new-pattern ID=my-pattern FAMILY=locks: lower case, words joined by dashes; the families are "
+            f"{', '.join(families)}",
+            file=sys.stderr,
+        )
         return 2
-    (pattern,) = arguments
-    known = (PATTERNS / f"{pattern.replace('-', '_')}.py").exists()
-    for path in [] if known else lay_out(pattern):
+    for path in [] if known else lay_out(pattern, family):
         print(f"written: {path.relative_to(REPOSITORY)}")
     lacks = report([pattern])
     print(

@@ -13,9 +13,10 @@ from typing import BinaryIO, Callable, ContextManager, Iterable, List
 
 from .. import signalling
 from ..bundle import Bundle, core_name
-from . import kernelcore, pyspy
-from .command import Command
-from .tree import Member
+from .freeze import kernelcore
+from .observe import pyspy
+from .procfs.tree import Member
+from .run.command import Command
 
 #: The last look, and how long it may wait for py-spy to begin.
 _LAST_LOOK_S = 0.5

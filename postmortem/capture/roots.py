@@ -27,11 +27,13 @@ from ..foreign.children import Child, Lost
 from ..foreign.files import pieces
 from ..foreign.root import Root
 from ..memory.procmem import below, root_prefix
-from . import procfs, rehearsal
-from .apart import read_apart
+from .freeze import rehearsal
+from .isolation import read_apart
+from .procfs import parsers
 
 if TYPE_CHECKING:
-    from ..extract.files import Files, Shelves
+    from ..foreign.processfiles import Files, Shelves
+    from .readers import Reader
 
 #: Of one program or library, and of all that one capture copies: bytes. Larger than the first are frameworks' (CUDA).
 LARGEST, MOST = 256 << 20, 1 << 30
@@ -56,10 +58,12 @@ class _Known(NamedTuple):
 
 
 class Roots:
-    """The roots of one capture. ``helpers``: see foreign.children.Child. To be closed."""
+    """The roots of one capture. ``reader``: capture.readers; ``helpers``: see foreign.children.Child. To be closed."""
 
-    def __init__(self, bundle: Bundle, helpers: Optional[MutableMapping[int, Optional[int]]] = None) -> None:
-        self._bundle, self._helpers = bundle, helpers
+    def __init__(
+        self, bundle: Bundle, reader: Reader, helpers: Optional[MutableMapping[int, Optional[int]]] = None
+    ) -> None:
+        self._bundle, self._reader, self._helpers = bundle, reader, helpers
         self._known: Dict[Tuple[int, ...], _Known] = {}
         self._looker: Optional[Child] = None
         self._shelves: Optional[Shelves] = None
@@ -105,7 +109,7 @@ class Roots:
 
     def files(self, known: Optional[Mapping[str, Any]]) -> Files:
         """The files of a process with this ``process.json``, below its root, as its user may read them."""
-        from ..extract.files import NO_FILES, Shelves  # noqa: PLC0415 - a capture that keeps every page needs none of this
+        from ..foreign.processfiles import NO_FILES, Shelves  # noqa: PLC0415 - a capture that keeps every page needs none of this
 
         if known is None:
             return NO_FILES
@@ -140,11 +144,11 @@ class Roots:
 
     def _sources_of(self, pid: int, known: Optional[Mapping[str, Any]]) -> List[str]:
         """The source files that the Python stacks in a process's core name, as it sees them."""
-        rehearsal.import_readers()
+        rehearsal.import_readers(self._reader)
         try:
             until = time.monotonic() + _READ_S
             found = read_apart(
-                lambda: (_sources_of(self._bundle, pid, self.files(known)), b""), until, self._helpers
+                lambda: (_sources_of(self._bundle, pid, self.files(known), self._reader), b""), until, self._helpers
             ).value
         except OSError:  # it is lost: that must not cost the programs
             return []
@@ -307,14 +311,14 @@ def _identity(root: Root, name: str) -> Optional[_File]:
 
 def _executed(pid: int, known: Mapping[str, Any]) -> Dict[str, _File]:
     """As they are now: libraries may have been loaded since the first look."""
-    return _names(procfs.lines(f"/proc/{pid}/maps") or known.get("maps"), root_prefix(pid))
+    return _names(parsers.lines(f"/proc/{pid}/maps") or known.get("maps"), root_prefix(pid))
 
 
 def _names(maps: Optional[List[str]], prefix: bytes = b"") -> Dict[str, _File]:
     """The files of which a process executes something, as it calls them. Deleted ones are found nowhere; sources are not
     among them, whatever it has done with them: those are read as its user may."""
     found = {}
-    for mapping in procfs.parse_maps("\n".join(maps or ()).encode("utf-8", "surrogateescape")):
+    for mapping in parsers.parse_maps("\n".join(maps or ()).encode("utf-8", "surrogateescape")):
         name = os.fsdecode(below(mapping.name, prefix))
         if mapping.inode and "x" in mapping.perms and not name.endswith((" (deleted)", ".py", ".pyw", ".pyi", ".pyx")):
             major, _colon, minor = mapping.device.partition(":")
@@ -322,11 +326,8 @@ def _names(maps: Optional[List[str]], prefix: bytes = b"") -> Dict[str, _File]:
     return found
 
 
-def _sources_of(bundle: Bundle, pid: int, files: Files) -> List[str]:
-    from ..extract.bundles import raw_of  # noqa: PLC0415 - without another root none of this is needed
-    from ..extract.located import Located  # noqa: PLC0415
-    from ..extract.reading import read  # noqa: PLC0415
-    from ..extract.scripts import located  # noqa: PLC0415
+def _sources_of(bundle: Bundle, pid: int, files: Files, reader: Reader) -> List[str]:
+    from ..cores.located import Located  # noqa: PLC0415 - without another root none of this is needed
     from ..memory import ElfCore  # noqa: PLC0415
 
     if not bundle.has_core(pid):
@@ -335,7 +336,6 @@ def _sources_of(bundle: Bundle, pid: int, files: Files) -> List[str]:
     core = ElfCore(core_name(pid), locate, descriptor=bundle.folder.open(core_name(pid)))
     try:
         locate.core = core
-        reader, directory = read(core, pid, raw_of(bundle.folder, pid), files, [], False)
-        return [located(file, directory) for file in reader.files]
+        return reader()(core, pid, bundle.folder, files, False).sources
     finally:
         core.close()

@@ -17,11 +17,11 @@ from typing import Dict, List, Optional, Set, Tuple
 from ..evidence import Evidence, replace
 from ..findings import CONFIDENCES, Abstained, Diagnosis, Finding, RuledOut
 from . import patterns as _patterns
-from .fixed_in import fixes
-from .halted import unless_held
+from .facts.fixed_in import fixes
+from .facts.suspended import unless_held
+from .facts.view import View
 from .pattern import ANYTHING, CannotTell, Match, Matcher, No, Pattern
 from .signature import signature
-from .view import View
 
 #: Reasons kept of one pattern that is ruled out.
 _RULED_OUT = 3
@@ -54,11 +54,13 @@ _rules: List[Rule] = []
 def all_patterns() -> List[Rule]:
     """Every pattern of the folder, by id, so that nothing depends on an order of files. Imported once."""
     if not _rules:
-        names = [f"{_patterns.__name__}.{module.name}" for module in pkgutil.iter_modules(_patterns.__path__)]
-        loaded = [
-            importlib.import_module(name) for name in names
-        ]  # all, or none: one that fails is not left out silently
-        rules = [Rule(one.PATTERN, one.match, inspect.cleandoc(one.__doc__ or "")) for one in loaded]
+        found = pkgutil.walk_packages(_patterns.__path__, f"{_patterns.__name__}.")
+        names = [module.name for module in found if not module.ispkg]
+        loaded = [importlib.import_module(name) for name in names]  # one that fails is not left out silently
+        shared = [one for one in loaded if not hasattr(one, "PATTERN")]  # facts that the patterns of a family share
+        rules = [
+            Rule(one.PATTERN, one.match, inspect.cleandoc(one.__doc__ or "")) for one in loaded if one not in shared
+        ]
         _rules.extend(sorted(rules, key=lambda rule: rule.id))
     return list(_rules)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Callable, Iterator, Optional, Tuple, Union
 
 from ..findings import Confidence, Culprit, Victim
-from .view import View
+from .facts.view import View
 
 
 @dataclass(frozen=True)

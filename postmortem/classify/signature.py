@@ -23,7 +23,7 @@ from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ..evidence import Evidence, Process, PythonFrame, Thread
 from ..findings import Culprit, Finding
-from .knowledge import is_library, is_stdlib
+from .facts.knowledge import is_library, is_stdlib
 
 VERSION = "2"
 

@@ -13,10 +13,10 @@ import re
 from pathlib import Path
 from typing import Callable, Iterator, List, Optional, Sequence, Tuple
 
-from ..discretion.commands import masked_argv
 from ..errors import CoreGone, NotACore, TargetNotFound, UsageError
 from ..evidence import Gap, Origin
 from ..foreign.held import Folder
+from ..redaction.commands import masked_argv
 from . import containers
 from .journal import MOST_ENTRIES, PREFIX, RIGHTS, Entry, Found, Where, entries, stored_core
 from .store import Nothing, Stored, lies_in, refusals, shortened, signal_name, something, whose, words

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Dict, List, Mapping, Optional, Tuple
 
-from ..capture import cgroups, procfs
+from ..capture.procfs import cgroups, parsers
 from ..foreign.numbers import is_decimal
 from .check import Check
 
@@ -75,7 +75,7 @@ def seccomp() -> Check:
 def outer_root(uid_map: Optional[str] = None) -> Optional[int]:
     """Who root here is outside of this user namespace; None in the first one, or where that is not known."""
     try:
-        text = procfs.text(procfs.read("/proc/self/uid_map")) if uid_map is None else uid_map
+        text = parsers.text(parsers.read("/proc/self/uid_map")) if uid_map is None else uid_map
     except OSError:
         return None
     rows = [[int(word) for word in row.split()] for row in text.splitlines()]
@@ -135,7 +135,7 @@ def control_groups() -> Check:
 
 def _sight(mounts: Dict[str, cgroups.Mount]) -> List[Tuple[str, Optional[bool]]]:
     """What is read of our own groups; None where the top has no such file."""
-    lines = procfs.lines("/proc/self/cgroup") or []
+    lines = parsers.lines("/proc/self/cgroup") or []
     found = []
     for what, files in _SEEN.items():
         answers = [_readable(mounts, place, files[place[0]]) for place in cgroups.places(lines) if place[0] in files]
@@ -172,13 +172,13 @@ def _options(point: str, mountinfo: str) -> Optional[List[str]]:
 
 def _mountinfo() -> str:
     try:
-        return procfs.text(procfs.read("/proc/self/mountinfo"))
+        return parsers.text(parsers.read("/proc/self/mountinfo"))
     except OSError:
         return ""
 
 
 def _status() -> Dict[str, str]:
     try:
-        return procfs.status("/proc/self")
+        return parsers.status("/proc/self")
     except OSError:
         return {}

@@ -9,7 +9,8 @@ import os
 import time
 from typing import Iterator, Optional
 
-from ..capture import pages, procfs, ptrace, refusal, vmread
+from ..capture.freeze import pages, ptrace, refusal, vmread
+from ..capture.procfs import parsers
 from ..errors import PermissionRefused
 from . import confinement
 from .check import Check
@@ -137,7 +138,7 @@ def _scans(child: int) -> Optional[bool]:
     try:
         with open(f"/proc/{child}/pagemap", "rb", buffering=0) as stream:
             found = pages.PageMap(stream.fileno())
-            touched = found.look(procfs.parse_maps(procfs.read(f"/proc/{child}/maps"))).touched
+            touched = found.look(parsers.parse_maps(parsers.read(f"/proc/{child}/maps"))).touched
     except OSError:
         return None
     return found.has_scan if touched else None
@@ -166,7 +167,7 @@ def others() -> Check:
 
 def has_capability(number: int) -> bool:
     try:
-        effective = procfs.status("/proc/self").get("CapEff", "0")
+        effective = parsers.status("/proc/self").get("CapEff", "0")
     except OSError:
         return False
     return bool(int(effective, 16) >> number & 1)

@@ -8,7 +8,7 @@ import resource
 import shutil
 from typing import Optional
 
-from ..capture import corepattern, room
+from ..capture.freeze import corepattern, memorybudget
 from ..errors import CaptureFailed
 from . import confinement
 from .check import Check
@@ -24,7 +24,7 @@ _PATTERN = "/proc/sys/kernel/core_pattern"
 def memory() -> Check:
     """While a tree stands still its pages are held in memory, as far as limits allow."""
     name = "memory"
-    hold = room.memory_to_hold()
+    hold = memorybudget.memory_to_hold()
     if hold >= _LITTLE_MEMORY:
         return Check(name, True, f"{_size(hold)} may be held while processes stand still")
     return Check(

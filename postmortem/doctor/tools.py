@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Optional, Sequence
 
 from .. import places, programs
-from ..capture import pyspy as sampler
+from ..capture.observe import pyspy as sampler
 from ..memory.elf import Elf, NotElf
 from .check import Check
 

@@ -13,6 +13,7 @@ optional and tuple types on Python 3.8.
 from __future__ import annotations
 
 from .crashes import Crash
+from .document import SCHEMA, Evidence, Gap, Timings, Trigger
 from .encoding import decode, encode, json_bytes
 from .heap import Backlog, KeptException
 from .interpreters import Collections, Gil, Interpreter, PythonInfo, StopTheWorld
@@ -25,7 +26,6 @@ from .stacks import Calling, Frame, LeftOut, Local, NativeFrame, PythonFrame, Re
 from .structs import replace
 from .threads import Counters, HeldLock, Stretch, Thread, Wait
 from .usable import MOST_BYTES
-from .whole import SCHEMA, Evidence, Gap, Timings, Trigger
 
 __all__ = [
     "MOST_BYTES", "SCHEMA", "Backlog", "Calling", "Collections", "ControlGroup", "Counters", "Crash", "End", "Evidence", "Frame",

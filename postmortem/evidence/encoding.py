@@ -7,7 +7,7 @@ from typing import Any, Optional
 import msgspec
 
 from . import usable
-from .whole import SCHEMA, Evidence
+from .document import SCHEMA, Evidence
 
 
 def encode(evidence: Evidence) -> bytes:

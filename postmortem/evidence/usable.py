@@ -13,8 +13,8 @@ from typing import Any, Callable, Iterable, Set, Tuple, Type, get_type_hints
 
 import msgspec
 
+from .document import Evidence
 from .processes import Process
-from .whole import Evidence
 
 #: Bytes of JSON. A capture of 2,000 threads and 20,000 tasks has 58 MB; seven times as much memory goes into its reports.
 MOST_BYTES = 64 << 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from .futexes import FutexCall
 from .naming import Wanted, describe
-from .waits import ABOVE, NativeWait, Threads, awaited, program_frame
+from .nativewait import NativeWait, Threads
+from .waits import ABOVE, awaited, program_frame
 
 __all__ = ["ABOVE", "FutexCall", "NativeWait", "Threads", "Wanted", "awaited", "describe", "program_frame"]

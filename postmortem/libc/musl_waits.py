@@ -13,7 +13,7 @@ from typing import Optional, Tuple
 
 from ..memory import Memory
 from .futexes import MAX_TID, TID_MASK, WAITERS, FutexCall
-from .waits import NativeWait, Reader, Threads, owned
+from .nativewait import NativeWait, Reader, Threads, owned
 
 #: _m_type, _m_lock, _m_waiters; and _m_count five ints from the start.
 _MUTEX, _LOCK_AT, _COUNT_AT = struct.Struct("<III"), 4, 20

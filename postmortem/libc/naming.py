@@ -6,7 +6,7 @@ from typing import NamedTuple, Optional
 
 from ..memory import Image
 from ..memory.symbols import readable, variable_at
-from .waits import NativeWait
+from .nativewait import NativeWait
 
 _WHAT = {
     "stream": "lock of a stream", "guard": "static guard", "once": "call_once", "condition": "condition variable",

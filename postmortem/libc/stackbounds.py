@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple, Optional
 
-from ..memory import ElfCore, Fault, musl
+from ..memory import ElfCore, Fault
+from . import musl
 
 AT_RANDOM, AT_EXECFN = 25, 31
 _PAGE = 4096

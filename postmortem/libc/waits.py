@@ -16,10 +16,12 @@ from __future__ import annotations
 import contextlib
 import re
 import struct
-from typing import Callable, Collection, Dict, Literal, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import NamedTuple, Optional, Sequence, Tuple
 
-from ..memory import Fault, MappedFile, Memory, musl
+from ..memory import Fault, Memory
+from . import musl_waits
 from .futexes import LOCK_PI, LOCK_PI2, MAX_TID, OWNER_DIED, TID_MASK, WAIT_BITSET, WAITERS, FutexCall
+from .nativewait import NativeKind, NativeWait, Reader, Threads, owned
 
 #: __lock, __count, __owner, __nusers, __kind, __spins, __elision, and the list that robust ones are in.
 _MUTEX = struct.Struct("<IIIIIhhQQ")
@@ -42,13 +44,7 @@ _ONCE_RUNS, _ONCE_GENERATION = 1, ~3
 
 #: Bytes of struct pthread (nptl/descr.h), at least; THREAD_STATE_EXITING and THREAD_STATE_JOINABLE.
 _DESCRIPTOR, _JOINABLE = 0x900, (1, 2)
-#: struct pthread.tid: behind a header of 704 bytes and a list node, since glibc 2.4.
-_TID = 720
 
-#: What a thread waits for in native code. parked: in the interpreter's parking lot (Python/parking_lot.c), for the address.
-NativeKind = Literal[
-    "mutex", "rwlock", "condition", "semaphore", "barrier", "once", "guard", "stream", "thread", "parked"
-]
 #: Functions that wait → what for. A compiler may have added a suffix (.constprop.0), glibc a prefix.
 _WAITERS: Tuple[Tuple[NativeKind, re.Pattern[str]], ...] = (
     ("condition", re.compile(r"_*pthread_cond_(timed|clock)?wait(64)?\b|_*cnd_(timed)?wait\b")),
@@ -62,52 +58,6 @@ _WAITERS: Tuple[Tuple[NativeKind, re.Pattern[str]], ...] = (
 ABOVE = 8
 #: Modules that take locks for others: whoever called into them wants the lock.
 _RUNTIME = re.compile(r"/(libc|libpthread|libstdc\+\+|libc\+\+|libc\+\+abi|libgcc_s|ld-linux-x86-64|ld)[-.][^/]*$")
-
-
-class Threads(NamedTuple):
-    """Of the process: every TID, and TID by thread pointer (pthread_self, the base of fs). ``complete``: no thread of it
-    can be missing. ``own``: the TID by which a thread knows itself, in its own pid namespace → its TID; empty: the same."""
-
-    tids: Collection[int]
-    by_pointer: Mapping[int, int]
-    complete: bool = True
-    own: Mapping[int, int] = {}
-    on_musl: bool = False
-    detach_state: Optional[int] = None  # musl: where in a descriptor the word lies that pthread_join waits on
-
-    @classmethod
-    def of(
-        cls, memory: Memory, pointers: Mapping[int, int], complete: bool, files: Sequence[MappedFile] = ()
-    ) -> Threads:
-        """``pointers``: TID → thread pointer, 0 when it is not known. ``files``: that the process maps."""
-        known = {pointer: tid for tid, pointer in pointers.items() if pointer}
-        on_musl = musl.is_musl(files)
-        descriptors = musl.Descriptors.of(memory, known) if on_musl else None
-        at = descriptors.tid if descriptors is not None else _TID
-        own: Dict[int, int] = {}
-        for pointer, tid in known.items() if descriptors is not None or not on_musl else ():
-            with contextlib.suppress(Fault):
-                own[memory.u32(pointer + at)] = tid
-        own.pop(0, None)
-        complete = complete and len(own) == len(pointers)
-        joined = descriptors.detach_state if descriptors is not None else None
-        return cls(frozenset(pointers), known, complete, own, on_musl, joined)
-
-    def named(self, own: int) -> Optional[int]:
-        """The TID of a thread that is recorded by its own TID; None when it is none of these."""
-        return self.own.get(own) if self.own else own if own in self.tids else None
-
-
-class NativeWait(NamedTuple):
-    """What a thread waits for."""
-
-    kind: NativeKind
-    address: int  # of the object, or of its word where it does not matter which part of it that is
-    owner: Optional[int] = None  # TID that its record names
-    gone: Optional[bool] = None  # True: that is no thread of the process any more, nor can be one of another
-    shared: bool = False  # with other processes
-    recursion: Optional[int] = None  # how often its owner has it
-    readers: Optional[int] = None  # that hold an rwlock
 
 
 def awaited(
@@ -149,8 +99,6 @@ def program_frame(frames: Sequence[Tuple[Optional[str], Optional[str]]]) -> Opti
 
 
 # ---------------------------------------------------------------------- what keeps a record
-
-Reader = Callable[[Memory, FutexCall, Threads, Optional[str]], Optional[NativeWait]]
 
 
 def _stream(memory: Memory, call: FutexCall, threads: Threads, named: Optional[str]) -> Optional[NativeWait]:
@@ -216,19 +164,6 @@ def _mutex(memory: Memory, call: FutexCall, threads: Threads, named: Optional[st
     return found._replace(recursion=mutex.depth if mutex.recursive and mutex.depth else None)
 
 
-def owned(
-    kind: NativeKind, address: int, owner: int, threads: Threads, shared: bool = False, died: bool = False
-) -> NativeWait:
-    """``owner``: 0 for none: it has just been given back, and nobody has taken it yet."""
-    if not owner:
-        return NativeWait(kind, address, shared=shared)
-    tid = threads.named(owner)
-    if tid is not None and not died:
-        return NativeWait(kind, address, tid, False, shared)
-    gone = died or (threads.complete and not shared)
-    return NativeWait(kind, address, owner, True if gone else None, shared)
-
-
 def _guard(memory: Memory, call: FutexCall, threads: Threads, named: Optional[str]) -> Optional[NativeWait]:
     """libstdc++ waits without the private bit, for a value that no mutex has."""
     if call.operation != 0 or call.expected != _GUARD_AWAITED or memory.u32(call.word) != _GUARD_AWAITED:
@@ -284,6 +219,4 @@ def _readers(threads: Threads) -> Tuple[Reader, ...]:
     """The C library's own and, whatever that is, libstdc++'s."""
     if not threads.on_musl:
         return _READERS
-    from .musl_waits import READERS  # noqa: PLC0415 - it needs the names of this module
-
-    return (*READERS, _guard)
+    return (*musl_waits.READERS, _guard)

@@ -11,10 +11,10 @@ import os
 import struct
 from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
+from ..arch.registersets import EM_AARCH64, LAYOUTS, THREAD_POINTER
+from ..arch.siginfo import SigInfo, parse
 from .base import MappedFile
 from .elf import MAX_NOTE, Blob, iter_notes
-from .machines import EM_AARCH64, LAYOUTS, THREAD_POINTER
-from .siginfo import SigInfo, parse
 
 NT_PRSTATUS, NT_PRPSINFO, NT_AUXV = 1, 3, 6
 NT_FILE, NT_SIGINFO, NT_ARM_TLS = 0x46494C45, 0x53494749, 0x401

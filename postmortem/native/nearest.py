@@ -10,8 +10,8 @@ from typing import Dict, Mapping, Tuple
 
 from ..evidence import NativeFrame
 from ..evidence import replace as changed
+from ..libc.musl import is_of_musl
 from ..memory import Fault, Image
-from ..memory.musl import is_of_musl
 
 #: ``syscall``, before the address to which the kernel returns (x86-64).
 _SYSCALL = b"\x0f\x05"

@@ -10,3 +10,6 @@
 Native code that keeps the GIL, a main thread without a pulse and a hang at the interpreter's exit silence whatever lives
 in the process. The watchdog lives outside, and is no child of it: tests that wait for any child do not meet it.
 """
+
+#: The name of the plugin's marker.
+MARKER = "postmortem_timeout"

@@ -33,9 +33,10 @@ def main(arguments: List[str]) -> int:
 
 def capture(pid: int, place: str, limit: float) -> None:
     """Raises PostmortemError."""
-    from ..capture import aftermath, running  # noqa: PLC0415
-    from ..capture.command import Watch  # noqa: PLC0415
+    from ..__main__ import reader  # noqa: PLC0415 - as in capture
     from ..capture.options import Options  # noqa: PLC0415
+    from ..capture.run import conclusion, running  # noqa: PLC0415
+    from ..capture.run.command import Watch  # noqa: PLC0415
 
     running.check(pid)
     options = Options()
@@ -43,8 +44,8 @@ def capture(pid: int, place: str, limit: float) -> None:
     command = Watch(pid)
     command.trigger = {"kind": "timeout", "seconds": limit, "signal": None}
     narration = Narration(sys.stderr)
-    bundle = aftermath.create(command, options, None, narration.say)
-    aftermath.fill(bundle, command, options, lambda sentence: None, lambda step: None)
+    bundle = conclusion.create(command, options, None, narration.say)
+    conclusion.fill(bundle, command, options, reader, lambda sentence: None, lambda step: None)
 
 
 def _reported(work: object) -> int:

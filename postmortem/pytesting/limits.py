@@ -7,7 +7,7 @@ from typing import Any, Dict, Optional, Tuple
 import pytest
 
 from ..foreign.numbers import is_decimal
-from ..pytest_plugin import MARKER
+from . import MARKER
 
 SCOPES = ("phase", "call", "item")
 #: An import of a heavy module is no hang, nor is the end of a pool; the ini file may say less.

@@ -20,7 +20,7 @@ from .. import programs, signalling
 from ..narration import escaped
 from . import answer, page
 from .answer import Answer
-from .watchdog import Target
+from .target import Target
 
 #: How long a test has to end once it was interrupted; how long the process has, once it is told to go.
 GRACE_S, LAST_GRACE_S = 5.0, 1.0

@@ -9,14 +9,12 @@ from typing import Callable, Dict, NamedTuple, Sequence, Tuple
 from .. import runners
 from ..evidence import Evidence
 from ..findings import Diagnosis
+from .result import NothingToShow, Result
 
-Result = Tuple[str, Evidence, Diagnosis]  # the target as the user named it, and what was found
+__all__ = ["FORMATS", "Format", "NothingToShow", "Result", "format_for", "format_named", "render"]
+
 One = Callable[[Evidence, Diagnosis, bool, int], str]
 Many = Callable[[Sequence[Result], bool, int], str]
-
-
-class NothingToShow(Exception):
-    """The evidence has nothing of what a format is about; the sentence says what is missing, and how to get it."""
 
 
 class Format(NamedTuple):
@@ -52,29 +50,29 @@ def _plain(module: str, printed: Callable[[str], str] = str) -> Tuple[One, Many]
 
 
 def _text(evidence: Evidence, diagnosis: Diagnosis, color: bool, width: int) -> str:
-    from . import text  # noqa: PLC0415
+    from .text import textreport  # noqa: PLC0415
 
-    return runners.defused(text.render(evidence, diagnosis, color=color, width=width))
+    return runners.defused(textreport.render(evidence, diagnosis, color=color, width=width))
 
 
 def _text_many(results: Sequence[Result], color: bool, width: int) -> str:
-    from . import text  # noqa: PLC0415
+    from .text import textreport  # noqa: PLC0415
 
-    return runners.defused(text.render_many(results, color=color, width=width))
+    return runners.defused(textreport.render_many(results, color=color, width=width))
 
 
 FORMATS: Dict[str, Format] = {
     "text": Format("text", ".txt", _text, _text_many),
-    "json": Format("json", ".json", *_plain(".json_report")),
-    "markdown": Format("markdown", ".md", *_plain(".markdown", runners.defused)),
+    "json": Format("json", ".json", *_plain(".machine.json_report")),
+    "markdown": Format("markdown", ".md", *_plain(".text.markdown", runners.defused)),
     "html": Format("html", ".html", *_plain(".html.page", runners.inside)),
-    "sarif": Format("sarif", ".sarif", *_plain(".sarif"), also=(".sarif.json",), kept=False),
-    "junit": Format("junit", ".xml", *_plain(".junit", runners.defused), kept=False),
-    "speedscope": Format("speedscope", ".speedscope.json", *_plain(".speedscope"), kept=False),
+    "sarif": Format("sarif", ".sarif", *_plain(".machine.sarif"), also=(".sarif.json",), kept=False),
+    "junit": Format("junit", ".xml", *_plain(".machine.junit", runners.defused), kept=False),
+    "speedscope": Format("speedscope", ".speedscope.json", *_plain(".machine.speedscope"), kept=False),
     "collapsed": Format(
-        "collapsed", ".collapsed", *_plain(".collapsed", runners.defused), also=(".folded",), kept=False
+        "collapsed", ".collapsed", *_plain(".machine.collapsed", runners.defused), also=(".folded",), kept=False
     ),
-    "github": Format("github", "", *_plain(".github", runners.inside), kept=False),
+    "github": Format("github", "", *_plain(".machine.github", runners.inside), kept=False),
 }
 
 

@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import Any, Dict, Iterator, Sequence
 
-from tests.live.capturing import environment
+from tests.support.capturing import environment
 
 PID = 7
 #: What no report may show.

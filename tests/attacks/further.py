@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
 
-from tests.live.capturing import state
+from tests.support.capturing import state
 
 from .bundles import SECRET, postmortem, secret
 

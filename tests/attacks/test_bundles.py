@@ -20,7 +20,7 @@ import pytest
 
 from postmortem.bundle import Bundle
 from postmortem.errors import CaptureFailed
-from tests.live.capturing import ROOT, Captured, capture, environment, start, wait_until
+from tests.support.capturing import ROOT, Captured, capture, environment, start, wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.skipif(os.geteuid() != 0, reason="needs root, and another user beside it")]
 
@@ -285,7 +285,7 @@ def test_whatever_ends_the_diagnosis_the_tree_is_ended(tmp_path: Path, number: s
 
 def test_a_diagnosis_without_end_is_ended(tmp_path: Path) -> None:
     """Some time after its budget it is killed; what was captured is kept."""
-    driver = "import postmortem.capture.course as c\nc._LEAST_S = 0.5\n" + CRASHING.format(number=0)
+    driver = "import postmortem.capture.run.lifecycle as c\nc._LEAST_S = 0.5\n" + CRASHING.format(number=0)
     done: Captured = capture(tmp_path, "--budget", "1", "--", *SLEEPER, driver=driver)
     assert done.status == 124
     assert "the diagnosis did not come to an end in time; the capture is kept" in done.stderr

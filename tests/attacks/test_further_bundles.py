@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, Iterator, Optional
 
 import pytest
 
-from tests.live.capturing import ROOT, environment
+from tests.support.capturing import ROOT, environment
 
 from . import further
 from .bundles import PID, SECRET, write_bundle

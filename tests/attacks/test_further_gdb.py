@@ -12,7 +12,7 @@ from typing import Callable, Dict, Iterator
 
 import pytest
 
-from tests.live.capturing import environment
+from tests.support.capturing import environment
 
 from . import further
 from .further import BOUND_S, PYTHON, Place, give, harmless, kept, running

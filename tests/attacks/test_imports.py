@@ -16,7 +16,7 @@ from typing import Dict, List
 
 import pytest
 
-from ..live.capturing import HANG_S, ROOT
+from ..support.capturing import HANG_S, ROOT
 
 pytestmark = pytest.mark.live
 

@@ -10,7 +10,7 @@ from typing import List
 
 import pytest
 
-from ..live.capturing import HANG_S, environment
+from ..support.capturing import HANG_S, environment
 from ..support.obeying import ORDERS, obeyed
 
 pytestmark = pytest.mark.live

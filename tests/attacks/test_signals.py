@@ -14,12 +14,14 @@ from typing import Dict, Iterator, List
 
 import pytest
 
-from postmortem.capture import ending, kernelcore, ptrace, tree
-from postmortem.capture.command import Command
+from postmortem.capture.freeze import kernelcore, ptrace
+from postmortem.capture.procfs import tree
+from postmortem.capture.run import termination
+from postmortem.capture.run.command import Command
 from postmortem.errors import TargetNotFound
 from postmortem.pytesting import page, start, watchdog
-from tests.live.capturing import DRIVER, Captured, finished
-from tests.live.capturing import start as start_capture
+from tests.support.capturing import DRIVER, Captured, finished
+from tests.support.capturing import start as start_capture
 
 from . import namespaces
 
@@ -140,7 +142,7 @@ def test_a_member_that_ended_between_the_look_and_the_signal(sleeper: subprocess
     """Whoever has its number by now began later, and gets none of the signals that end a tree."""
     stale = found(sleeper.pid)._replace(start=1)
     looks: List[List[tree.Member]] = [[stale]]
-    left = ending.end_tree(Ended(2**22 + 1), lambda: looks.pop() if looks else [], signal.SIGTERM, 1.0)
+    left = termination.end_tree(Ended(2**22 + 1), lambda: looks.pop() if looks else [], signal.SIGTERM, 1.0)
     assert left == []
     assert unharmed(sleeper)
 
@@ -152,7 +154,7 @@ def test_what_a_group_whose_leader_was_waited_for_has_started_since(sleeper: sub
     command = Ended(sleeper.pid)
     command.own_group = True
     assert not command.leads_group
-    assert ending.end_tree(command, lambda: looks.pop(0) if looks else [], signal.SIGTERM, 1.0) == []
+    assert termination.end_tree(command, lambda: looks.pop(0) if looks else [], signal.SIGTERM, 1.0) == []
     assert sleeper.wait(10) == -signal.SIGTERM
 
 
@@ -265,7 +267,7 @@ os.read(0, 1)
 #: The entry point, with another process in the part of the first one, or another number of descendants that are too many.
 CHANGED = """
 import sys
-from postmortem.capture import aftermath
+from postmortem.capture.run import conclusion as aftermath
 name, value = sys.argv.pop(1).split("=")
 setattr(aftermath, name, int(value))
 """

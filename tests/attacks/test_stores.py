@@ -19,7 +19,7 @@ from postmortem.cores import codecs, containers, coredumpctl, stores, unpacked
 from postmortem.cores.journal import Where
 from postmortem.errors import CoreGone, NotACore, PostmortemError
 
-from ..unit.cores.journals import FakeJournal, crashed, forged
+from ..support.journals import FakeJournal, crashed, forged
 
 CORE = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x04\x00" + bytes(5000) + b"core" * 1000
 NOBODY = 65534

@@ -21,7 +21,7 @@ import pytest
 from postmortem.memory import ElfCore
 from postmortem.native import find_gdb
 from tests.faults.fuzz.bases import NotTaken, base
-from tests.live.capturing import ROOT, environment
+from tests.support.capturing import ROOT, environment
 
 pytestmark = pytest.mark.live
 

@@ -15,8 +15,8 @@ from postmortem import findings as fi
 from postmortem.classify.engine import classify
 from postmortem.report.html import page as html
 from tests.corpora.cases import ROOT
-from tests.unit.report.crowds import crowd, thrashing
-from tests.unit.report.samples import BAD_IN_HTML, hostile
+from tests.support.crowds import crowd, thrashing
+from tests.support.samples import BAD_IN_HTML, hostile
 
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",

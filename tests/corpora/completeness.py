@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Iterator, List, Sequence
 
-from postmortem import pages
+from postmortem.cli import pages
 from postmortem.classify.engine import Rule, all_patterns
 from postmortem.classify.snippets import SNIPPETS, WITHOUT
 
@@ -31,11 +31,13 @@ def missing(rule: Rule, cases: Sequence[Case]) -> List[str]:
 
 
 def module_of(pattern: str) -> Path:
-    return PATTERNS / f"{pattern.replace('-', '_')}.py"
+    """Its file, in the folder of its family; of one that nobody has written, where it would lie without a family."""
+    name = f"{pattern.replace('-', '_')}.py"
+    return next(PATTERNS.glob(f"*/{name}"), PATTERNS / name)
 
 
 def test_of(pattern: str) -> Path:
-    return TESTS / "patterns" / f"test_{pattern.replace('-', '_')}.py"
+    return TESTS / "patterns" / module_of(pattern).parent.name / f"test_{pattern.replace('-', '_')}.py"
 
 
 def _page(rule: Rule) -> Iterator[str]:
@@ -72,7 +74,7 @@ def _tests(rule: Rule) -> Iterator[str]:
     if own.exists():
         if PLACEHOLDER in own.read_text("utf-8"):
             yield f"{own.relative_to(REPOSITORY)} still says {PLACEHOLDER} somewhere"
-    elif not any(f'"{rule.id}"' in path.read_text("utf-8") for path in TESTS.glob("test_*.py")):
+    elif not any(f'"{rule.id}"' in path.read_text("utf-8") for path in TESTS.glob("**/test_*.py")):
         yield f"no unit test: there is no {own.relative_to(REPOSITORY)}, and no module of {TESTS.name}/ names it"
 
 

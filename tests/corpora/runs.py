@@ -24,7 +24,7 @@ from postmortem import places
 from postmortem.errors import PostmortemError
 from postmortem.pipeline import analyze_target
 
-from ..live.interpreters import find
+from ..support.interpreters import find
 from .cases import Case
 from .scrub import scrub
 from .staging import NotStaged, Stage, staged

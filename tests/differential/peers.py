@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from postmortem.cpython.interpreter import Python
-from postmortem.extract.cores import from_core
+from postmortem.cpython.state.interpreter import Python
+from postmortem.extract.assemble.cores import from_core
 from postmortem.memory import ProcMem
 
 Row = Tuple[str, Optional[int], str, Optional[str]]  # file, line, function, its qualified name where one is told

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 
 import pytest
 
-from ..live.interpreters import Program, kernel_core, matrix
+from ..support.interpreters import Program, kernel_core, matrix
 from . import peers
 from .known import expected
 

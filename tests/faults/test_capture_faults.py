@@ -15,7 +15,7 @@ from typing import List
 import pytest
 
 from postmortem.memory.elfcore import ElfCore
-from tests.live.capturing import DRIVER, HANG_S, capture, environment, finished, start, state, wait_until
+from tests.support.capturing import DRIVER, HANG_S, capture, environment, finished, start, state, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -61,7 +61,7 @@ def test_a_process_that_forbids_ptrace(tmp_path: Path) -> None:
 
 def test_py_spy_is_missing(tmp_path: Path) -> None:
     """A failed step with the command that helps; everything else is there."""
-    driver = "import postmortem.capture.pyspy as p\np.find = lambda: None\n" + DRIVER
+    driver = "import postmortem.capture.observe.pyspy as p\np.find = lambda: None\n" + DRIVER
     done = capture(tmp_path, "--", sys.executable, "-c", "import time; time.sleep(600)", timeout=1, driver=driver)
     (step,) = done.steps("py-spy")
     assert (step["ok"], step["remedy"].startswith("pip install py-spy")) == (False, True)
@@ -73,7 +73,7 @@ def test_py_spy_fails(tmp_path: Path) -> None:
     broken = tmp_path / "py-spy"
     broken.write_text("#!/bin/sh\necho noise\necho 'Error: this interpreter is unknown to me' >&2\nexit 1\n")
     broken.chmod(0o755)
-    driver = f"import postmortem.capture.pyspy as p\np.find = lambda: {str(broken)!r}\n" + DRIVER
+    driver = f"import postmortem.capture.observe.pyspy as p\np.find = lambda: {str(broken)!r}\n" + DRIVER
     done = capture(tmp_path, "--", sys.executable, "-c", "import time; time.sleep(600)", timeout=1, driver=driver)
     (step,) = done.steps("py-spy")
     assert "this interpreter is unknown to me" in step["error"]
@@ -85,7 +85,9 @@ def test_py_spy_hangs(tmp_path: Path) -> None:
     stuck = tmp_path / "py-spy"
     stuck.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\ntrap '' INT TERM\nwhile :; do sleep 600; done\n")
     stuck.chmod(0o755)
-    driver = f"import postmortem.capture.pyspy as p\np.find = lambda: {str(stuck)!r}\np._PATIENCE_S = 0.3\n" + DRIVER
+    driver = (
+        f"import postmortem.capture.observe.pyspy as p\np.find = lambda: {str(stuck)!r}\np._PATIENCE_S = 0.3\n" + DRIVER
+    )
     done = capture(tmp_path, "--", sys.executable, "-c", "import time; time.sleep(600)", timeout=1, driver=driver)
     (step,) = done.steps("py-spy")
     assert "did not end in time" in step["error"]
@@ -95,7 +97,7 @@ def test_py_spy_hangs(tmp_path: Path) -> None:
 
 HOLDS_THE_STOP = """
 import sys
-from postmortem.capture import core
+from postmortem.capture.freeze import moment as core
 def hold(*_):
     print("frozen", flush=True)
     sys.stdin.read()
@@ -141,7 +143,7 @@ def test_postmortem_dies_while_the_target_is_stopped(tmp_path: Path, number: sig
 
 def test_an_error_in_the_middle_of_the_stop_lets_everything_go(tmp_path: Path) -> None:
     """The step says what happened, the target runs."""
-    driver = "from postmortem.capture import core\ncore._images = lambda *_: 1 / 0\n" + DRIVER
+    driver = "from postmortem.capture.freeze import moment as core\ncore._images = lambda *_: 1 / 0\n" + DRIVER
     with subprocess.Popen([sys.executable, "-c", BEATS], stdout=subprocess.PIPE, text=True) as target:
         assert target.stdout is not None
         target.stdout.readline()
@@ -200,7 +202,7 @@ def test_processes_that_come_and_go(tmp_path: Path) -> None:
 
 RUNS_ANOTHER_PROGRAM = """
 import os, signal, time
-from postmortem.capture import freeze
+from postmortem.capture.freeze import stop as freeze
 stop = freeze.Freezer.stop
 def stop_late(self, pids, also_children):
     root = list(pids)[0]
@@ -259,7 +261,7 @@ def test_postmortem_is_asked_to_end_during_the_window(tmp_path: Path, number: si
 
 def test_postmortem_is_asked_to_end_twice(tmp_path: Path) -> None:
     """The second wish, which a runner sends some seconds after the first, is meant: nothing more is copied."""
-    late = "import signal\nfrom postmortem.capture import session\nhurry = session.Session._hurry\n"
+    late = "import signal\nfrom postmortem.capture import steps as session\nhurry = session.Session._hurry\n"
     late += "def _hurry(self, step): hurry(self, step); self.command.interrupted = signal.SIGTERM\n"
     late += "session.Session._hurry = _hurry\n"
     bundle = tmp_path / "bundle"

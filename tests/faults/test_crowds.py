@@ -14,7 +14,7 @@ from typing import Iterator, List
 import pytest
 
 from postmortem.memory.elfcore import ElfCore
-from tests.live.capturing import DRIVER, Captured, capture, environment, finished, start, state, wait_until
+from tests.support.capturing import DRIVER, Captured, capture, environment, finished, start, state, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -164,14 +164,14 @@ def end():
 """
 MOMENTS = [
     *(ENDS_AT_STEP.format(step=step) for step in ("processes", "window", "net", "freeze", "core")),
-    ENDS_INSIDE.format(module="facts", name="process_json"),
-    ENDS_INSIDE.format(module="window", name="Window"),
-    ENDS_INSIDE.format(module="freeze", name="run"),
-    ENDS_INSIDE.format(module="image", name="Source"),
-    ENDS_INSIDE.format(module="core", name="looks"),
-    ENDS_INSIDE.format(module="core", name="_images"),
-    ENDS_INSIDE.format(module="memcopy", name="into_arena"),
-    ENDS_INSIDE.format(module="elfcore", name="notes"),
+    ENDS_INSIDE.format(module="procfs.facts", name="process_json"),
+    ENDS_INSIDE.format(module="observe.window", name="Window"),
+    ENDS_INSIDE.format(module="freeze.stop", name="run"),
+    ENDS_INSIDE.format(module="freeze.image", name="Source"),
+    ENDS_INSIDE.format(module="freeze.moment", name="looks"),
+    ENDS_INSIDE.format(module="freeze.moment", name="_images"),
+    ENDS_INSIDE.format(module="freeze.memcopy", name="into_arena"),
+    ENDS_INSIDE.format(module="freeze.elfcore", name="notes"),
     ENDS_INSIDE.format(module="fallbacks", name="last_look"),
 ]
 

@@ -12,7 +12,8 @@ from typing import Any, Callable, List
 
 import pytest
 
-from postmortem import cli, pipeline
+from postmortem import pipeline
+from postmortem.cli import commands
 
 from .fuzz import planted
 from .fuzz.foreign import archives, campaign, inputs
@@ -132,6 +133,6 @@ def test_the_harness_finds_planted_bugs(
 
 def test_a_status_that_no_page_names_is_a_failure(clean: Clean, monkeypatch: pytest.MonkeyPatch) -> None:
     """The statuses are those of the README's table."""
-    monkeypatch.setattr(cli, "main", lambda words: 70)
+    monkeypatch.setattr(commands, "main", lambda words: 70)
     assert {one.failure for one in run(clean.input("evidence", 0))} > set()
     assert all("ended with 70" in str(one.failure) for one in run(clean.input("evidence", 0)))

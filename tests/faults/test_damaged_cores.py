@@ -16,7 +16,7 @@ import pytest
 
 from postmortem.native import find_gdb
 
-from ..live.interpreters import matrix
+from ..support.interpreters import matrix
 from .fuzz import campaign, flips, planted
 from .fuzz.bases import Base, NotTaken, base
 from .fuzz.cases import SECONDS, Prepared, prepare, run, seeded

@@ -14,7 +14,7 @@ from typing import Any, List
 import pytest
 
 from postmortem.memory.elfcore import ElfCore
-from tests.live.capturing import DRIVER, ROOT, Captured, environment, finished, state, wait_until
+from tests.support.capturing import DRIVER, ROOT, Captured, environment, finished, state, wait_until
 
 PATTERN = Path("/proc/sys/kernel/core_pattern").read_text().strip()
 
@@ -28,8 +28,8 @@ to_a_file = pytest.mark.skipif(
 
 #: On top of the filter: what kernel.yama.ptrace_scope 3 or a security module does. Neither can be set up for a test.
 UNREADABLE = """
-import postmortem.capture.cores as c
-from postmortem.capture import refusal
+import postmortem.capture.freeze.cores as c
+from postmortem.capture.freeze import refusal
 def refuse(pid, start=None): raise refusal.explain(pid)
 c.Source = refuse
 """
@@ -159,7 +159,7 @@ def test_no_room_for_a_core(tmp_path: Path) -> None:
     """Room is looked for before the process is ended so; the sentence says how much is wanted."""
     driver = (
         "from postmortem.foreign.held import Folder\nFolder.free = 17 << 20\n"
-        "import postmortem.capture.kernelcore as k\nk._size = lambda pid: 5 << 20\n" + UNREADABLE + DRIVER
+        "import postmortem.capture.freeze.kernelcore as k\nk._size = lambda pid: 5 << 20\n" + UNREADABLE + DRIVER
     )
     done = capture(tmp_path, WAITS, driver=driver)
     (step,) = done.steps("kernel-core")
@@ -230,7 +230,7 @@ def test_one_that_never_waits(tmp_path: Path) -> None:
 
 
 NO_CORE = """
-import postmortem.capture.core as core
+import postmortem.capture.freeze.moment as core
 from postmortem.errors import CaptureFailed
 def refuse(*_, **__): raise CaptureFailed("no room for cores", "make some")
 core.freeze_and_copy = refuse
@@ -264,7 +264,7 @@ def test_a_last_look_by_py_spy(tmp_path: Path) -> None:
 def test_it_ends_in_time_when_a_dump_never_does(tmp_path: Path) -> None:
     """A dump that does not come to an end is cut short; the tree is ended."""
     driver = (
-        "import postmortem.capture.kernelcore as k\nk._PATIENCE_S = k._NO_ANSWER_S = 0.3\n"
+        "import postmortem.capture.freeze.kernelcore as k\nk._PATIENCE_S = k._NO_ANSWER_S = 0.3\n"
         "k._lives = lambda command, pid, lives=k._lives: lives(command, pid) or bool(command.reap())\n"
         "k._signal_for = lambda pid: 18\n" + UNREADABLE + DRIVER  # CONT: no answer
     )

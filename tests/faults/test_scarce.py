@@ -15,8 +15,8 @@ from typing import Any, Callable, Dict, List, Optional
 import pytest
 
 from postmortem.memory.elfcore import ElfCore
-from tests.faults.mounts import Mounts, allowed, mounted
-from tests.live.capturing import HANG_S, Captured, environment, finished, state
+from tests.support.capturing import HANG_S, Captured, environment, finished, state
+from tests.support.mounts import Mounts, allowed, mounted
 
 pytestmark = pytest.mark.live
 mounting = pytest.mark.skipif(not allowed(), reason="nothing may be mounted here (root, unshare -m)")

@@ -15,7 +15,7 @@ from typing import Iterator, List
 import pytest
 
 from postmortem.memory.elfcore import ElfCore
-from tests.live.capturing import Captured, finished, start, state, wait_until
+from tests.support.capturing import Captured, finished, start, state, wait_until
 
 pytestmark = pytest.mark.live
 

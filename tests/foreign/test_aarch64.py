@@ -12,8 +12,8 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
+from postmortem.arch.registersets import THREAD_POINTER
 from postmortem.memory import ElfCore
-from postmortem.memory.machines import THREAD_POINTER
 from postmortem.native import find_gdb
 
 HERE = Path(__file__).resolve().parent

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple
 
-from ..live.capturing import HANG_S, finished, start
-from ..live.interpreters import Program
+from ..support.capturing import HANG_S, finished, start
+from ..support.interpreters import Program
 
 #: A holder of `first` (by with) that waits for `second`; one that waits for `first`; a deep recursion; an event loop
 #: with tasks. All but the main thread, which reads stdin.

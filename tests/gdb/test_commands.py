@@ -11,8 +11,8 @@ import pytest
 
 from postmortem import places
 
-from ..live.capturing import HANG_S
-from ..live.interpreters import Program, matrix
+from ..support.capturing import HANG_S
+from ..support.interpreters import Program, matrix
 from .debugging import Core, commands, debug, take
 
 pytestmark = pytest.mark.live

@@ -17,8 +17,8 @@ import pytest
 
 from postmortem import places
 
-from ..live.capturing import HANG_S
-from ..live.interpreters import Program
+from ..support.capturing import HANG_S
+from ..support.interpreters import Program
 from .debugging import Core, debug, take
 
 pytestmark = pytest.mark.live

@@ -11,8 +11,8 @@ import pytest
 
 from postmortem import places
 
-from ..live.interpreters import Program
-from ..memory_contract import CHECKS, PROGRAM
+from ..support.interpreters import Program
+from ..support.memorycontract import CHECKS, PROGRAM
 
 pytestmark = pytest.mark.live
 

@@ -13,7 +13,7 @@ import pytest
 from postmortem.cores.executable import find_executable
 from postmortem.errors import ToolFailed
 from postmortem.evidence import NativeFrame, PythonFrame
-from postmortem.extract.cores import from_core
+from postmortem.extract.assemble.cores import from_core
 from postmortem.memory import ElfCore
 from postmortem.native import CoreFile, start, unwind
 from postmortem.native.merge import loop_indices

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 from xml.etree import ElementTree
 
-from .capturing import HANG_S, environment
+from ..support.capturing import HANG_S, environment
 
 #: What is in every suite's ini file.
 QUIET = "[pytest]\nasyncio_mode = strict\nasyncio_default_fixture_loop_scope = function\n"

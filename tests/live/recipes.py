@@ -14,7 +14,7 @@ from typing import Any, Dict, List, NamedTuple, Optional
 
 from postmortem.capture import options
 
-from .capturing import HANG_S, ROOT
+from ..support.capturing import HANG_S, ROOT
 
 DOCUMENT = ROOT / "docs" / "recipes.md"
 #: Files name themselves in their first line.

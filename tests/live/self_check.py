@@ -16,15 +16,15 @@ import sys
 import threading
 import types
 
-from postmortem.cpython.asyncprimitives import Primitives
-from postmortem.cpython.attributes import Slots, attributes
-from postmortem.cpython.calls import callable_name
-from postmortem.cpython.code import Code
-from postmortem.cpython.functions import Functions
-from postmortem.cpython.futures import Futures
-from postmortem.cpython.interpreter import Python
-from postmortem.cpython.leases import Leases
-from postmortem.cpython.objects import NotThat
+from postmortem.cpython.frames.calls import callable_name
+from postmortem.cpython.frames.functions import Functions
+from postmortem.cpython.objects.attributes import Slots, attributes
+from postmortem.cpython.objects.builtins import NotThat
+from postmortem.cpython.objects.code import Code
+from postmortem.cpython.state.interpreter import Python
+from postmortem.frameworks.asyncio.futures import Futures
+from postmortem.frameworks.asyncio.primitives import Primitives
+from postmortem.frameworks.leases import Leases
 from postmortem.memory import ProcMem
 
 

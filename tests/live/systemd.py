@@ -22,7 +22,7 @@ import pytest
 
 from postmortem.native import find_gdb
 
-from ..faults.mounts import Mounts, mounted
+from ..support.mounts import Mounts, mounted
 
 _PACKAGES = ("systemd-coredump", "libdw1")  # with libdw it notes stacks too
 _FOLDERS = ("usr/bin", "bin", "usr/lib/systemd", "lib/systemd")

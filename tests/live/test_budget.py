@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from postmortem import evidence
-from postmortem.extract import schedule
+from postmortem.extract.assemble import schedule
 from postmortem.native import find_gdb
 from postmortem.native.locate import VARIABLE
-from tests.bundles import evidence_of
+from tests.support.bundles import evidence_of
 
-from .capturing import HANG_S, environment
+from ..support.capturing import HANG_S, environment
 
 pytestmark = pytest.mark.live
 

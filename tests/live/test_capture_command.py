@@ -13,7 +13,7 @@ from typing import Set
 
 import pytest
 
-from .capturing import DRIVER, HANG_S, capture, environment, finished, start, state, wait_until
+from ..support.capturing import DRIVER, HANG_S, capture, environment, finished, start, state, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -223,7 +223,7 @@ def test_nothing_heavy_is_imported_before_the_deadline(place: str, words: str) -
     before the command starts or after it has ended."""
     call = f"from postmortem.__main__ import main\nmain(['capture', *{words.split()}, 'true'])"
     under = _imported(f"{place}\n{call}")
-    assert "postmortem.capture.command" in under
+    assert "postmortem.capture.run.command" in under
     assert not (under - _imported("show()")) & HEAVY
 
 

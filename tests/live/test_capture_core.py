@@ -15,8 +15,8 @@ import pytest
 from postmortem.memory.elfcore import ElfCore
 from postmortem.native import find_gdb
 
-from .capturing import DRIVER, capture
-from .interpreters import kinds
+from ..support.capturing import DRIVER, capture
+from ..support.interpreters import kinds
 
 pytestmark = pytest.mark.live
 
@@ -137,7 +137,10 @@ heap[-5:] = b"final"
 print(ctypes.addressof(ctypes.c_char.from_buffer(heap)), flush=True)
 time.sleep(600)
 """
-    driver = "from postmortem.capture import room\nroom.memory_to_hold = lambda **_: 1 << 20\n" + DRIVER
+    driver = (
+        "from postmortem.capture.freeze import memorybudget as room\nroom.memory_to_hold = lambda **_: 1 << 20\n"
+        + DRIVER
+    )
     done = capture(tmp_path, "--core", "sparse", "--", sys.executable, "-c", code, timeout=5, driver=driver)
     address = int(done.stdout)
     core = ElfCore(str(done.core()))

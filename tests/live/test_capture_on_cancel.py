@@ -10,7 +10,7 @@ from typing import Any, List, Tuple
 
 import pytest
 
-from .capturing import DRIVER, HANG_S, Captured, finished, start, state, wait_until
+from ..support.capturing import DRIVER, HANG_S, Captured, finished, start, state, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -100,7 +100,7 @@ def test_it_is_for_commands(tmp_path: Path) -> None:
 
 def test_the_job_is_cancelled_while_its_tree_is_large(tmp_path: Path) -> None:
     """A copy that would take longer than there is time is given up; the small things are there."""
-    late = "from postmortem.capture import command\ncommand.HURRY_S = 0.0\n"
+    late = "from postmortem.capture.run import command\ncommand.HURRY_S = 0.0\n"
     done = cancelled(tmp_path, "--core", "full", number=signal.SIGTERM, driver=late + DRIVER)
     wait_until(lambda: state(done.root) is None, "the command's end")
     assert done.raw(f"proc/{done.root}/process.json")["pid"] == done.root

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .capturing import capture, finished, start, state
+from ..support.capturing import capture, finished, start, state
 from .test_capture_triggers import Lines
 
 pytestmark = pytest.mark.live

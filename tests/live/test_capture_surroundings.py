@@ -12,11 +12,11 @@ from typing import Any, Iterator, Optional
 
 import pytest
 
-from postmortem.capture import cgroups, procfs
+from postmortem.capture.procfs import cgroups, parsers
 from postmortem.evidence import ControlGroup
-from tests.bundles import surroundings_of
+from tests.support.bundles import surroundings_of
 
-from .capturing import finished, start, state, wait_until
+from ..support.capturing import finished, start, state, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.live
 @contextlib.contextmanager
 def group(hierarchy: str, pid: int) -> Iterator[Path]:
     """A control group of its own with one process in it; gone again afterwards."""
-    mount = cgroups.mounts(procfs.text(procfs.read("/proc/self/mountinfo"))).get(hierarchy)
+    mount = cgroups.mounts(parsers.text(parsers.read("/proc/self/mountinfo"))).get(hierarchy)
     if mount is None:
         pytest.skip(f"no {hierarchy or 'version 2'} hierarchy is mounted")
     folder = Path(mount.point) / f"postmortem-test-{os.getpid()}"

@@ -12,9 +12,9 @@ from typing import Dict
 
 import pytest
 
-from postmortem.capture.tree import Tree
+from postmortem.capture.procfs.tree import Tree
 
-from .capturing import DRIVER, capture, environment, finished, start, state, wait_until
+from ..support.capturing import DRIVER, capture, environment, finished, start, state, wait_until
 
 pytestmark = pytest.mark.live
 

@@ -13,7 +13,7 @@ from typing import IO, Any, Dict, Iterator, List, Optional, Tuple
 
 import pytest
 
-from .capturing import DRIVER, HANG_S, capture, finished, start, state, wait_until
+from ..support.capturing import DRIVER, HANG_S, capture, finished, start, state, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -333,7 +333,7 @@ def test_a_signal_that_came_during_the_copy_interrupts_the_diagnosis(
     """It was kept until then; however many came, that is one sentence, and the status of a capture that was made."""
     sends = "".join(f"os.kill(os.getpid(), signal.SIG{name}); " for name in numbers)
     struck = (
-        "import os, signal\nfrom postmortem.capture import aftermath\nfilled = aftermath.fill\n"
+        "import os, signal\nfrom postmortem.capture.run import conclusion as aftermath\nfilled = aftermath.fill\n"
         f"def fill(*words): filled(*words); {sends}\naftermath.fill = fill\n"
     )
     options = ["--observe", "0.1", "-o", str(tmp_path / "bundle")]
@@ -357,7 +357,7 @@ def test_a_diagnosis_beside_the_command_that_is_interrupted_before_its_turn(
 ) -> None:
     """It says where the capture is, too."""
     struck = (
-        "import os, signal\nfrom postmortem.capture import background\n"
+        "import os, signal\nfrom postmortem.capture.run import background\n"
         "def struck(): os.kill(os.getpid(), signal.SIGTERM)\nbackground.be_quiet = struck\n"
     )
     it = Demanded(tmp_path, driver=struck + DRIVER)

@@ -13,7 +13,7 @@ from typing import Iterator, Sequence
 
 import pytest
 
-from .capturing import DRIVER, ROOT, Captured, finished
+from ..support.capturing import DRIVER, ROOT, Captured, finished
 from .test_capture_tree import SLEEPER
 
 pytestmark = pytest.mark.live

@@ -13,14 +13,14 @@ from typing import Any, Dict, List
 
 import pytest
 
-from postmortem.capture import pyspy
+from postmortem.capture.observe import pyspy
 from postmortem.evidence import Evidence, Process
-from postmortem.extract.cores import How
+from postmortem.extract.assemble.cores import How
 from postmortem.memory.elfcore import ElfCore
-from tests.bundles import evidence_of
+from tests.support.bundles import evidence_of
 
-from .capturing import DRIVER, Captured, capture, finished, start
-from .interpreters import Program, kinds
+from ..support.capturing import DRIVER, Captured, capture, finished, start
+from ..support.interpreters import Program, kinds
 
 pytestmark = pytest.mark.live
 
@@ -277,7 +277,7 @@ while True: time.sleep(0.01)
 """
     late = """
 import os, signal, time
-from postmortem.capture import freeze
+from postmortem.capture.freeze import stop as freeze
 stop = freeze.Freezer.stop
 def stop_late(self, pids, also_children):
     root = list(pids)[0]

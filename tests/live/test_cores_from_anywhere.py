@@ -13,13 +13,13 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 
 import pytest
 
-from postmortem.cpython.interpreter import Python
+from postmortem.cpython.state.interpreter import Python
 from postmortem.memory import ElfCore, Memory
 from postmortem.memory.elf import Segment, parse_header, parse_segments
 from postmortem.native import find_gdb
 
-from .capturing import HANG_S, finished, start
-from .interpreters import Program, kernel_core
+from ..support.capturing import HANG_S, finished, start
+from ..support.interpreters import Program, kernel_core
 from .test_cores_memory import gcore, sparse_core
 
 pytestmark = pytest.mark.live
@@ -213,7 +213,7 @@ def test_a_huge_sparse_core_takes_little_memory(taken: Taken, tmp_path: Path) ->
     shutil.copyfile(str(taken.path), str(path))
     os.truncate(str(path), 20 << 30)
     program = (
-        "import sys\nfrom pathlib import Path\nfrom postmortem.extract.cores import from_core\n"
+        "import sys\nfrom pathlib import Path\nfrom postmortem.extract.assemble.cores import from_core\n"
         "found = from_core(Path(sys.argv[1]))\n"
         "print(len(found.processes[0].threads), next(li.split()[1] for li in open('/proc/self/status') if 'VmHWM' in li))\n"
     )

@@ -12,9 +12,9 @@ import pytest
 from postmortem.memory import ElfCore, Image, ProcMem
 from postmortem.native import find_gdb
 
-from ..memory_contract import CHECKS, PROGRAM, Facts, image_checks
-from .capturing import finished, start
-from .interpreters import Program, kernel_core
+from ..support.capturing import finished, start
+from ..support.interpreters import Program, kernel_core
+from ..support.memorycontract import CHECKS, PROGRAM, Facts, image_checks
 
 pytestmark = pytest.mark.live
 

@@ -11,11 +11,11 @@ from typing import List, NamedTuple, Optional
 import pytest
 
 from postmortem.evidence import Crash, Gap, NativeFrame, Process, PythonFrame, Thread
-from postmortem.extract.cores import from_core
+from postmortem.extract.assemble.cores import from_core
 from postmortem.native import find_gdb
 
 from ..interpreters.wanted import Interpreter
-from .interpreters import kinds, matrix, needs_cores
+from ..support.interpreters import kinds, matrix, needs_cores
 
 pytestmark = pytest.mark.live
 

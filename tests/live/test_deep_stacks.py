@@ -8,14 +8,14 @@ from typing import List, Tuple
 
 import pytest
 
-from postmortem.cpython.chains import KEEP_INNER, KEEP_OUTER, Chain
-from postmortem.cpython.interpreter import Python
+from postmortem.cpython.frames.chains import KEEP_INNER, KEEP_OUTER, Chain
+from postmortem.cpython.state.interpreter import Python
 from postmortem.evidence import Gap, PythonFrame
-from postmortem.extract.stacks import Stacks
+from postmortem.extract.process.stacks import Stacks
 from postmortem.memory import ProcMem
 
 from ..interpreters.wanted import Interpreter
-from .interpreters import Program, matrix
+from ..support.interpreters import Program, matrix
 
 pytestmark = [pytest.mark.live, pytest.mark.parametrize("python", matrix())]
 

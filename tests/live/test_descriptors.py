@@ -11,7 +11,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from .interpreters import Program
+from ..support.interpreters import Program
 
 pytestmark = pytest.mark.live
 

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
-from .interpreters import Program, kinds, matrix
+from ..support.interpreters import Program, kinds, matrix
 
 pytestmark = pytest.mark.live
 

@@ -16,7 +16,7 @@ from typing import Dict, Iterator, List, NamedTuple, Sequence
 
 import pytest
 
-from .capturing import HANG_S, ROOT
+from ..support.capturing import HANG_S, ROOT
 
 pytestmark = pytest.mark.live
 

@@ -8,8 +8,8 @@ from typing import List
 
 import pytest
 
-from .capturing import Captured, capture, finished, start
-from .interpreters import Program
+from ..support.capturing import Captured, capture, finished, start
+from ..support.interpreters import Program
 
 pytestmark = pytest.mark.live
 

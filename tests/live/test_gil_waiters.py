@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from postmortem.extract.cores import from_core
+from postmortem.extract.assemble.cores import from_core
 
-from .interpreters import Program, kernel_core, matrix
+from ..support.interpreters import Program, kernel_core, matrix
 
 pytestmark = [pytest.mark.live]
 

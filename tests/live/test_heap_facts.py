@@ -12,7 +12,7 @@ import pytest
 
 from postmortem.evidence import Evidence, Process, Thread, decode
 
-from .interpreters import Program, kinds, matrix
+from ..support.interpreters import Program, kinds, matrix
 
 pytestmark = pytest.mark.live
 

@@ -8,7 +8,7 @@ import pytest
 
 from postmortem.memory import ProcMem
 
-from .interpreters import Program, kinds
+from ..support.interpreters import Program, kinds
 from .test_primitives import read
 
 pytestmark = pytest.mark.live

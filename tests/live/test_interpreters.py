@@ -13,8 +13,8 @@ import pytest
 from postmortem.native import find_gdb
 
 from ..interpreters.wanted import Interpreter
-from .capturing import finished, start
-from .interpreters import Program, matrix
+from ..support.capturing import finished, start
+from ..support.interpreters import Program, matrix
 
 pytestmark = [pytest.mark.live, pytest.mark.parametrize("python", matrix(every=True, ctypes=True))]
 

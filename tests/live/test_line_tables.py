@@ -9,10 +9,10 @@ from typing import List, Union
 
 import pytest
 
-from postmortem.cpython.linetable import FORMATS
-from postmortem.cpython.releases import LAYOUTS
+from postmortem.cpython.objects.linetable import FORMATS
+from postmortem.cpython.runtime.releases import LAYOUTS
 
-from .interpreters import matrix
+from ..support.interpreters import matrix
 
 pytestmark = [pytest.mark.live, pytest.mark.parametrize("python", matrix())]
 

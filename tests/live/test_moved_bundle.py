@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from .capturing import HANG_S, start
-from .interpreters import Program
+from ..support.capturing import HANG_S, start
+from ..support.interpreters import Program
 from .test_diagnosis import LEDGER, capture, postmortem
 
 pytestmark = pytest.mark.live

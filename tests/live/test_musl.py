@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from postmortem.cpython.semaphores import Count, read_count
-from postmortem.extract.cores import from_core
+from postmortem.arch.registersets import stack_pointer
+from postmortem.cpython.sync.semaphores import Count, read_count
+from postmortem.extract.assemble.cores import from_core
 from postmortem.libc.stackbounds import bounds
 from postmortem.memory import ElfCore
-from postmortem.memory.machines import stack_pointer
 
 from ..interpreters.wanted import BY_ID
-from .interpreters import Program, kernel_core, one
+from ..support.interpreters import Program, kernel_core, one
 from .test_gil_waiters import WAITERS
 
 pytestmark = [pytest.mark.live, pytest.mark.parametrize("python", [one(BY_ID["3.11-musl"])])]

@@ -12,9 +12,9 @@ import pytest
 
 from postmortem.classify.engine import classify
 from postmortem.evidence import Process, Resource, Thread
-from postmortem.extract.cores import from_core
+from postmortem.extract.assemble.cores import from_core
 
-from .interpreters import Program, kernel_core, matrix
+from ..support.interpreters import Program, kernel_core, matrix
 
 pytestmark = [pytest.mark.live]
 

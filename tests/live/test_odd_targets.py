@@ -12,10 +12,10 @@ from typing import Dict, List, Tuple
 import pytest
 
 from postmortem.evidence import Process, PythonFrame
-from postmortem.extract.cores import How, from_core
-from tests.bundles import evidence_of
+from postmortem.extract.assemble.cores import How, from_core
+from tests.support.bundles import evidence_of
 
-from .interpreters import Program, find, matrix
+from ..support.interpreters import Program, find, matrix
 from .test_cores_memory import kernel_core, sparse_core
 
 pytestmark = pytest.mark.live

@@ -18,7 +18,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple
 
 import pytest
 
-from .capturing import HANG_S, environment
+from ..support.capturing import HANG_S, environment
 
 pytestmark = pytest.mark.live
 

@@ -10,7 +10,7 @@ from typing import Any, Dict
 
 import pytest
 
-from .interpreters import Program, kinds
+from ..support.interpreters import Program, kinds
 
 pytestmark = pytest.mark.live
 

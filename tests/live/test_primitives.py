@@ -7,13 +7,13 @@ from typing import Dict, List, Optional, Tuple
 
 import pytest
 
-from postmortem.cpython.interpreter import Python, ThreadState
+from postmortem.cpython.state.interpreter import Python, ThreadState
 from postmortem.evidence import Resource
-from postmortem.extract.locks import LockBook
+from postmortem.extract.waits.locks import LockBook
 from postmortem.memory import ProcMem
-from tests.bundles import lines_of
+from tests.support.bundles import lines_of
 
-from .interpreters import Program, matrix
+from ..support.interpreters import Program, matrix
 
 pytestmark = pytest.mark.live
 

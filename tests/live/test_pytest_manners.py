@@ -11,7 +11,7 @@ from typing import List
 
 import pytest
 
-from .capturing import HANG_S, environment, state, wait_until
+from ..support.capturing import HANG_S, environment, state, wait_until
 from .plugged import QUIET, outcome, run
 
 pytestmark = pytest.mark.live

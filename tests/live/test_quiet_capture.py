@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from .capturing import Captured, finished, start
+from ..support.capturing import Captured, finished, start
 
 pytestmark = pytest.mark.live
 

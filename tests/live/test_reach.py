@@ -8,21 +8,22 @@ from typing import Any, Dict, List, Tuple
 import pytest
 
 from postmortem.evidence import Gap, Process, Resource
-from postmortem.extract import reach
-from postmortem.extract.files import NO_FILES
-from postmortem.extract.reading import read
+from postmortem.extract.ownership import wakers
+from postmortem.extract.process.reading import read
+from postmortem.extract.process.summary import process_of
+from postmortem.foreign.processfiles import NO_FILES
 from postmortem.memory import ElfCore
 
-from .interpreters import Program, kernel_core, matrix
+from ..support.interpreters import Program, kernel_core, matrix
 
 pytestmark = [pytest.mark.live]
 PROGRAM = (Path(__file__).parent / "reach_program.py").read_text()
 
 
-def process_of(core: Path, pid: int) -> Tuple[Process, List[Gap]]:
+def process_in(core: Path, pid: int) -> Tuple[Process, List[Gap]]:
     gaps: List[Gap] = []
     reader, _directory = read(ElfCore(str(core)), pid, None, NO_FILES, gaps, False)
-    return reader.process({}), [*gaps, *reader.gaps]
+    return process_of(reader, {}), [*gaps, *reader.gaps]
 
 
 def awaited(process: Process) -> Dict[str, Resource]:
@@ -44,9 +45,9 @@ def test_what_only_its_waiters_reach_is_closed_and_nothing_else(
 ) -> None:
     """Each `shut_…` is closed, each `open_…` is not, and those who reach one are named; free-threaded interpreters say
     nothing. Signal handlers are those that the program has set."""
-    monkeypatch.setattr(reach, "SECONDS", 60.0)  # what is found is under test, not how fast this machine is today
+    monkeypatch.setattr(wakers, "SECONDS", 60.0)  # what is found is under test, not how fast this machine is today
     with Program(python, PROGRAM, tmp_path, cwd=tmp_path) as program:
-        process, gaps = process_of(kernel_core(program, tmp_path), program.pid)
+        process, gaps = process_in(kernel_core(program, tmp_path), program.pid)
     assert [(h.signal, h.function and h.function.function) for h in process.signal_handlers or ()] == [
         (10, "on_signal")
     ]

@@ -12,12 +12,12 @@ from typing import Dict, List
 
 import pytest
 
-from postmortem.cpython.interpreter import Python
-from postmortem.cpython.locks import Locks
-from postmortem.cpython.tasks import Asyncio
+from postmortem.cpython.state.interpreter import Python
+from postmortem.cpython.sync.locks import Locks
+from postmortem.frameworks.asyncio.tasks import Asyncio
 from postmortem.memory import ProcMem
 
-from .interpreters import ROOT, Program, matrix
+from ..support.interpreters import ROOT, Program, matrix
 
 pytestmark = [pytest.mark.live, pytest.mark.parametrize("python", matrix())]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from .capturing import HANG_S, ROOT
+from ..support.capturing import HANG_S, ROOT
 from .recipes import (
     SECRET,
     blocks,

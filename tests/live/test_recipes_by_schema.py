@@ -12,7 +12,7 @@ from typing import Tuple
 import pytest
 import yaml
 
-from .capturing import HANG_S, ROOT
+from ..support.capturing import HANG_S, ROOT
 from .recipes import (
     SECRET,
     commands,

@@ -15,7 +15,7 @@ from typing import Dict, Iterator
 
 import pytest
 
-from .capturing import HANG_S, wait_until
+from ..support.capturing import HANG_S, wait_until
 from .recipes import (
     bundles,
     commands,

@@ -8,11 +8,11 @@ from typing import Optional
 
 import pytest
 
-from postmortem.cpython.interpreter import Python
-from postmortem.cpython.runtime import NoInterpreter, find_runtime
+from postmortem.cpython.runtime.discovery import NoInterpreter, find_runtime
+from postmortem.cpython.state.interpreter import Python
 from postmortem.memory import Elf, ProcMem
 
-from .interpreters import Program, matrix
+from ..support.interpreters import Program, matrix
 
 pytestmark = [pytest.mark.live]
 

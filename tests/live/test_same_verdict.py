@@ -15,7 +15,7 @@ import pytest
 from postmortem.native import find_gdb
 
 from ..corpora.cases import Case, all_cases
-from .interpreters import Program, kernel_core
+from ..support.interpreters import Program, kernel_core
 from .test_diagnosis import postmortem
 
 pytestmark = pytest.mark.live

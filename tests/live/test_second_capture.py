@@ -7,7 +7,7 @@ from typing import Any, Dict, Tuple
 
 import pytest
 
-from .interpreters import Program, kinds
+from ..support.interpreters import Program, kinds
 from .test_diagnosis import postmortem, report
 
 pytestmark = pytest.mark.live

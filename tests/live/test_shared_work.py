@@ -11,10 +11,10 @@ import pytest
 from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence, Process
 from postmortem.findings import Finding
-from tests.bundles import evidence_of
+from tests.support.bundles import evidence_of
 
-from .capturing import finished, start
-from .interpreters import Program, kinds
+from ..support.capturing import finished, start
+from ..support.interpreters import Program, kinds
 
 pytestmark = pytest.mark.live
 

@@ -7,9 +7,9 @@ from typing import Any, Dict, List
 
 import pytest
 
-from postmortem.extract.cores import from_core
+from postmortem.extract.assemble.cores import from_core
 
-from .interpreters import Program, kernel_core, matrix
+from ..support.interpreters import Program, kernel_core, matrix
 
 pytestmark = [pytest.mark.live, pytest.mark.parametrize("python", matrix())]
 

@@ -11,15 +11,15 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Se
 
 import pytest
 
-from postmortem.cpython.cancels import cancels
-from postmortem.cpython.frames import Frame
-from postmortem.cpython.interpreter import Python
+from postmortem.cpython.frames.frame import Frame
+from postmortem.cpython.state.interpreter import Python
 from postmortem.evidence import PythonFrame, Resource, Task
-from postmortem.extract.pools import FutureFacts, Pools
-from postmortem.extract.tasks import TaskBook
+from postmortem.extract.ownership.pools import FutureFacts, Pools
+from postmortem.extract.waits.tasks import TaskBook
+from postmortem.frameworks.asyncio.cancels import cancels
 from postmortem.memory import ProcMem
 
-from .interpreters import Program, matrix
+from ..support.interpreters import Program, matrix
 
 pytestmark = pytest.mark.live
 

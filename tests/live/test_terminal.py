@@ -23,7 +23,7 @@ from typing import Callable, List, Tuple
 
 import pytest
 
-from .capturing import DRIVER, HANG_S, environment, wait_until
+from ..support.capturing import DRIVER, HANG_S, environment, wait_until
 
 pytestmark = pytest.mark.live
 

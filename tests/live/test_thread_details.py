@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Tuple, Union
 import pytest
 
 from ..interpreters.wanted import Interpreter
-from .interpreters import kinds, matrix
+from ..support.interpreters import kinds, matrix
 from .test_diagnosis import postmortem, report
 
 pytestmark = pytest.mark.live

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from postmortem.cpython.interpreter import Python
-from postmortem.cpython.objects import NotThat
-from postmortem.cpython.tracked import counts, tracked
+from postmortem.cpython.heap.gclists import counts, tracked
+from postmortem.cpython.objects.builtins import NotThat
+from postmortem.cpython.state.interpreter import Python
 from postmortem.memory import ProcMem
 
-from .interpreters import Program, matrix
+from ..support.interpreters import Program, matrix
 
 pytestmark = [pytest.mark.live]
 

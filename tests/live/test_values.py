@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from postmortem.cpython.exceptions import exceptions
-from postmortem.cpython.interpreter import Python
-from postmortem.cpython.values import Values
+from postmortem.cpython.frames.exceptions import exceptions
+from postmortem.cpython.state.interpreter import Python
+from postmortem.cpython.state.values import Values
 from postmortem.memory import ProcMem
 
-from .interpreters import ROOT, Program, matrix
+from ..support.interpreters import ROOT, Program, matrix
 
 pytestmark = [pytest.mark.live, pytest.mark.parametrize("python", matrix())]
 

@@ -7,7 +7,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from .interpreters import Program, matrix
+from ..support.interpreters import Program, matrix
 from .test_diagnosis import postmortem, report
 
 pytestmark = pytest.mark.live

@@ -10,17 +10,17 @@ from typing import Dict, List
 
 import pytest
 
-from postmortem.capture import pyspy, sampling
-from postmortem.cpython.calls import first_number
-from postmortem.cpython.freethreading import FreeThreading
-from postmortem.cpython.interpreter import Python, ThreadState
-from postmortem.cpython.locks import Locks
-from postmortem.cpython.tasks import Asyncio
-from postmortem.extract.joins import joined_thread
+from postmortem.capture.observe import pyspy, sampling
+from postmortem.cpython.frames.calls import first_number
+from postmortem.cpython.state.interpreter import Python, ThreadState
+from postmortem.cpython.sync.freethreading import FreeThreading
+from postmortem.cpython.sync.locks import Locks
+from postmortem.extract.waits.joins import joined_thread
+from postmortem.frameworks.asyncio.tasks import Asyncio
 from postmortem.memory import ProcMem
-from tests.bundles import samples_of
+from tests.support.bundles import samples_of
 
-from .interpreters import Program, matrix
+from ..support.interpreters import Program, matrix
 
 pytestmark = pytest.mark.live
 

@@ -8,11 +8,11 @@ from typing import Dict, List, Optional, Union
 
 import pytest
 
-from postmortem.cpython.interpreter import Python
-from postmortem.cpython.locks import Locks
+from postmortem.cpython.state.interpreter import Python
+from postmortem.cpython.sync.locks import Locks
 from postmortem.memory import ProcMem
 
-from .interpreters import Program, matrix
+from ..support.interpreters import Program, matrix
 
 pytestmark = [pytest.mark.live, pytest.mark.parametrize("python", matrix())]
 

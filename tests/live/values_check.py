@@ -10,8 +10,8 @@ import sys
 import threading
 import types
 
-from postmortem.cpython.interpreter import Python
-from postmortem.cpython.values import DEPTH, ITEMS, LIMIT, Values
+from postmortem.cpython.state.interpreter import Python
+from postmortem.cpython.state.values import DEPTH, ITEMS, LIMIT, Values
 from postmortem.memory import ProcMem
 
 Point = collections.namedtuple("Point", "x y")

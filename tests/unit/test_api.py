@@ -17,7 +17,7 @@ from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence
 from postmortem.findings import Diagnosis
 
-from .report.samples import sleeper, thrash
+from ..support.samples import sleeper, thrash
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -12,15 +12,15 @@ from typing import Any, Dict, Iterator, List
 
 import pytest
 
-from postmortem import pages
 from postmortem.classify import engine
+from postmortem.cli import pages
 from postmortem.evidence import Wait
 from tests.corpora.cases import culprit_lines
 
-from .classify import make
+from ..support import make
 
 ROOT = Path(__file__).resolve().parents[2]
-NAME = "postmortem.classify.patterns.sleeping_with_lock"
+NAME = "postmortem.classify.patterns.locks.sleeping_with_lock"
 
 
 def blocks() -> List[str]:
@@ -34,7 +34,7 @@ def rule() -> Iterator[engine.Rule]:
     """The example's rule, among all others while a test lasts."""
     (source,) = [block for block in blocks() if "PATTERN = Pattern(" in block]
     module = ModuleType(NAME)
-    module.__package__ = "postmortem.classify.patterns"
+    module.__package__ = "postmortem.classify.patterns.locks"
     exec(compile(source, NAME, "exec"), module.__dict__)
     sys.modules[NAME] = module
     before = engine.all_patterns()

@@ -8,13 +8,14 @@ from typing import Any, Dict, List, Tuple
 
 import pytest
 
-from postmortem import cli, debug
+from postmortem import debug
+from postmortem.cli import commands
 from postmortem.cores import coredumpctl
 from postmortem.native import interactive
 from postmortem.native.interactive import Opened
 
-from .cores.elves import core, program
-from .cores.journals import FakeJournal, crashed
+from ..support.elves import core, program
+from ..support.journals import FakeJournal, crashed
 
 Started = List[Tuple[Opened, Tuple[str, ...], Dict[str, str]]]
 
@@ -64,14 +65,14 @@ def test_cores_that_systemd_keeps(
     journal = FakeJournal(tmp_path)
     journal.lists(crashed(7, COREDUMP_FILENAME=str(file), COREDUMP_ROOT=str(tmp_path)))
     monkeypatch.setenv("PATH", journal.path)
-    assert cli.main(["debug", "coredumpctl:last", "-batch"]) == 7
+    assert commands.main(["debug", "coredumpctl:last", "-batch"]) == 7
     ((opened, _more, _variables),) = started
     assert (opened.core, opened.sysroot) == (file, tmp_path)
 
 
 def test_gdb_gets_the_core_its_program_and_the_users_arguments(started: Started, file: Path, tmp_path: Path) -> None:
     """Options of ours may stand anywhere, what else follows the target goes to gdb in its order; gdb's status is ours."""
-    status = cli.main(["debug", str(file), "-ex", "pm-bt all", "-batch", "--sysroot", "/", "-x", "script"])
+    status = commands.main(["debug", str(file), "-ex", "pm-bt all", "-batch", "--sysroot", "/", "-x", "script"])
     assert status == 7
     ((opened, more, variables),) = started
     assert opened._replace(descriptor=None) == Opened(file, tmp_path / "prog", Path("/"), "x86-64")
@@ -83,15 +84,15 @@ def test_gdb_gets_the_core_its_program_and_the_users_arguments(started: Started,
 @pytest.mark.parametrize("words", [[], ["-ex", "pm-why", "--batch"]])
 def test_the_diagnosis_is_made_for_who_may_ask(started: Started, file: Path, words: List[str]) -> None:
     """A person may ask at any time, a batch when it says so."""
-    cli.main(["debug", str(file), *words])
+    commands.main(["debug", str(file), *words])
     assert list(started[0][2]) == ["POSTMORTEM_WHY"]
 
 
 def test_the_first_process_of_a_bundle_or_the_one_named(started: Started, bundle: Path, capsys: Any) -> None:
     """The manifest's first; with several, a remark names the others; --pid chooses."""
-    cli.main(["debug", str(bundle), "--batch"])
+    commands.main(["debug", str(bundle), "--batch"])
     assert "--pid chooses among 20, 10" in capsys.readouterr().err
-    cli.main(["debug", str(bundle), "--pid", "10", "--batch"])
+    commands.main(["debug", str(bundle), "--pid", "10", "--batch"])
     assert [call[0].core.name for call in started] == ["20.core", "10.core"]
 
 
@@ -109,7 +110,7 @@ def test_wrong_targets_are_sentences(
     started: Started, file: Path, bundle: Path, words: List[str], sentence: str, status: int, capsys: Any
 ) -> None:
     """One line, the status that errors.py gives it, and no gdb."""
-    assert cli.main(["debug", *(word.format(file=file, bundle=bundle) for word in words)]) == status
+    assert commands.main(["debug", *(word.format(file=file, bundle=bundle) for word in words)]) == status
     assert sentence in capsys.readouterr().err
     assert started == []
 
@@ -128,7 +129,7 @@ def test_gdb_is_set_up_for_untrusted_files(file: Path) -> None:
 def test_help_and_script_are_printed(capsys: Any) -> None:
     """-h and --help explain; --print-script names a file that is there, with no target at all."""
     for flag in ("-h", "--help"):
-        assert cli.main(["debug", flag]) == 0
+        assert commands.main(["debug", flag]) == 0
         assert "--print-script" in capsys.readouterr().out
-    assert cli.main(["debug", "--print-script"]) == 0
+    assert commands.main(["debug", "--print-script"]) == 0
     assert Path(capsys.readouterr().out.strip()).is_file()

@@ -13,8 +13,8 @@ from typing import List
 
 import pytest
 
-from postmortem import cli
 from postmortem.classify.engine import all_patterns
+from postmortem.cli.commands import commands as group
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,7 +42,7 @@ def test_digits_are_asked_for_in_one_place() -> None:
     allowed = {
         "foreign/numbers.py",
         "native/assess.py",  # the first character of a line of gdb's, which becomes no number
-        "discretion/whole.py",  # whether a word may be a secret
+        "redaction/evidence.py",  # whether a word may be a secret
     }
     package = ROOT / "postmortem"
     sources = {path.relative_to(package).as_posix(): path.read_text("utf-8") for path in package.rglob("*.py")}
@@ -68,10 +68,10 @@ def test_the_wheel_carries_what_lies_outside_the_package(wheel: Path) -> None:
     assert [name for name in names if name.startswith(f"{shipped}/gdb/") and name.endswith(".py")]
     assert f"{case}/case.toml" in names
     assert f"{case}/program.py" in names
-    assert {"postmortem/report/report.schema.json", "postmortem/py.typed"} <= set(names)
+    assert {"postmortem/report/machine/report.schema.json", "postmortem/py.typed"} <= set(names)
     pages = {name.rsplit("/", 1)[1] for name in names if name.endswith(".1") and "/data/share/man/man1/" in name}
-    assert pages == {"postmortem.1", *(f"postmortem-{command}.1" for command in cli.commands.commands)}
-    assert "postmortem/report/report.schema.json" in names
+    assert pages == {"postmortem.1", *(f"postmortem-{command}.1" for command in group.commands)}
+    assert "postmortem/report/machine/report.schema.json" in names
     assets = ROOT / "postmortem" / "report" / "assets"
     wanted = {str(path.relative_to(ROOT)) for path in assets.rglob("*") if path.is_file()}
     assert len(wanted) > 15
@@ -115,19 +115,19 @@ def test_the_installed_wheel_finds_its_demo(wheel: Path, tmp_path: Path) -> None
 
 def test_python_dash_m_works() -> None:
     """`python -m postmortem --help` lists the commands, and each of them can be called so."""
-    for name in cli.commands.commands:
+    for name in group.commands:
         done = run(sys.executable, "-m", "postmortem", name, "--help")
         assert done.returncode == 0 and f"postmortem {name} " in done.stdout, done.stderr
     done = run(sys.executable, "-m", "postmortem", "--help")
     assert done.returncode == 0, done.stderr
-    assert set(cli.commands.commands) <= set(re.findall(r"^  (\w+)  ", done.stdout, re.M))
+    assert set(group.commands) <= set(re.findall(r"^  (\w+)  ", done.stdout, re.M))
 
 
 def test_the_readme_names_commands_that_exist() -> None:
     """Each `postmortem COMMAND` and each `make TARGET` in the README's code can be typed."""
     readme = (ROOT / "README.md").read_text("utf-8")
     commands = set(re.findall(r"postmortem (\w+)", _code(readme)))
-    assert {"capture", "analyze", "demo"} <= commands <= set(cli.commands.commands)
+    assert {"capture", "analyze", "demo"} <= commands <= set(group.commands)
     targets = set(re.findall(r"make (\w+)", _code(readme)))
     made = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
     assert {"demo", "test"} <= targets <= made

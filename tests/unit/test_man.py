@@ -11,8 +11,8 @@ from typing import Dict
 
 import pytest
 
-from postmortem import cli
-from postmortem.commandtable import table
+from postmortem.cli import commands
+from postmortem.cli.table import table
 from tools import man
 
 
@@ -57,7 +57,7 @@ def test_readers_are_content_and_every_option_is_there(reader: tuple[str, ...]) 
     texts: Dict[str, str] = {}
     for path in sorted(man.FOLDER.glob("*.1")):
         texts[path.name] = re.sub(".\x08", "", rendered(*reader, page=path))
-    for command in table(cli.commands).values():
+    for command in table(commands.commands).values():
         text = texts[f"postmortem-{command.name}.1"]
         assert f"postmortem-{command.name}(1)" in re.sub(r"\s*\(1\)", "(1)", texts["postmortem.1"])
         for option in command.options:

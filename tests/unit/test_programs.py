@@ -133,7 +133,7 @@ def test_an_interpreter_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "json.py").write_text("raise SystemExit(77)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    words = programs.python("postmortem.capture.sampling", ["0", "x"])
+    words = programs.python("postmortem.capture.observe.sampling", ["0", "x"])
     words[words.index("-c") + 1] = words[words.index("-c") + 1].replace(
         "sys.exit(main(sys.argv[1:]))",
         "import json, postmortem; print(json.dumps([postmortem.__file__, sys.path, sys.argv[1:], sys.flags.isolated]))",

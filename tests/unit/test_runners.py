@@ -9,8 +9,8 @@ import pytest
 from postmortem import runners
 from postmortem.narration import escaped
 from postmortem.pytesting import answer
-from postmortem.report import json_text
 from postmortem.report.escape import clean, wrap
+from postmortem.report.machine import json_text
 
 from ..support.obeying import ORDERS, obeyed
 

@@ -13,7 +13,7 @@ from .test_architecture import Module, modules
 
 #: All that is started. A program that reads what a repository configures (git and its like) is never to be among them.
 STARTED = {
-    ("capture.pyspy", "py-spy or python"),
+    ("capture.observe.pyspy", "py-spy or python"),
     ("cores.codecs", "decompressor"),
     ("cores.journal", "journalctl"),
     ("demo", "python"),
@@ -25,15 +25,15 @@ STARTED = {
     ("pytesting.strike", "python"),
 }
 #: Modules that have the program's name in a variable.
-_BY_VARIABLE = {"capture.pyspy": "py-spy or python", "doctor.tools": "what its caller names"}
+_BY_VARIABLE = {"capture.observe.pyspy": "py-spy or python", "doctor.tools": "what its caller names"}
 #: Who makes a process otherwise, and why.
 ALLOWED = {
     ("programs", "Popen"): "the place where programs are started",
     ("programs", "run"): "the place where programs are started",
     ("programs", "posix_spawn"): "the place where programs are started",
-    ("capture.spawn", "posix_spawnp"): "the command under capture: its environment and folder are its user's",
-    ("capture.spawn", "posix_spawn"): "the command under capture, when it is a script that names no interpreter",
-    ("capture.background", "fork"): "a diagnosis beside the command; runs no other program",
+    ("capture.run.spawn", "posix_spawnp"): "the command under capture: its environment and folder are its user's",
+    ("capture.run.spawn", "posix_spawn"): "the command under capture, when it is a script that names no interpreter",
+    ("capture.run.background", "fork"): "a diagnosis beside the command; runs no other program",
     ("doctor.rights", "fork"): "a child to trace; runs no other program",
     ("foreign.children", "fork"): "a child that touches files of others; runs no other program",
     ("pytesting.examine", "fork"): "the capture beside the import of the diagnosis; runs no other program",

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from postmortem import cli, evidence
+from postmortem import evidence
 from postmortem.bundle import Bundle
+from postmortem.cli import commands
 from postmortem.errors import NotABundle, PostmortemError
 from postmortem.pipeline import analyze_target
 from postmortem.strip import strip
 
-from .report.samples import thrash
+from ..support.samples import thrash
 
 SECRET = "hunter2x"
 
@@ -83,7 +84,7 @@ def test_what_cannot_be_written_or_read_is_one_sentence(old: Path, capsys: pytes
     """With the status of `report`, not of `capture`; nothing half-made is left."""
     (old.parent / "file").write_text("")
     for output in ("file/below", "file/below.zip"):
-        assert cli.main(["report", str(old), "--strip", "-o", str(old.parent / output)]) == 1
+        assert commands.main(["report", str(old), "--strip", "-o", str(old.parent / output)]) == 1
         assert "-o FILE.zip" in capsys.readouterr().err
     with pytest.raises(NotABundle):
         strip(old.parent / "gone")
@@ -93,6 +94,6 @@ def test_what_cannot_be_written_or_read_is_one_sentence(old: Path, capsys: pytes
 @pytest.mark.parametrize("words", [("--strip", "-f", "json"), ("--strip", "--report", "x.json"), ("-o", "x")])
 def test_options_that_do_not_go_together(old: Path, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     """A bundle or a report, one at a time."""
-    assert cli.main(["report", str(old), *words]) == 2
+    assert commands.main(["report", str(old), *words]) == 2
     assert capsys.readouterr().out == ""
     assert [path.name for path in old.parent.iterdir()] == ["old"]

@@ -13,7 +13,9 @@ from typing import Dict, FrozenSet, Iterator, List, Optional, Sequence, Set, Tup
 from ...evidence import Evidence, Process, Task, Thread, replace
 from ...findings import Diagnosis, Finding
 from ...waitgraph import Agent, Edge, WaitGraph
-from .. import chains, details, grouping, stacks, wording
+from .. import grouping
+from ..phrases import chains, labels
+from ..text import details, stacks
 from .tables import Tables
 
 Row = List[object]
@@ -34,7 +36,7 @@ class Agents:
 
     def __init__(self, evidence: Evidence, diagnosis: Diagnosis, graph: WaitGraph, tables: Tables) -> None:
         self._graph, self._tables = graph, tables
-        self._term = wording.Glossary(wording.TERMS)  # a page explains the terms itself
+        self._term = labels.Glossary(labels.TERMS)  # a page explains the terms itself
         self.blamed = frozenset(_culprits(graph, causes(diagnosis)))
         self.suffering = _victims(graph, diagnosis)
         self.cited = frozenset(_culprits(graph, diagnosis.findings)) | self.blamed | self.suffering
@@ -84,7 +86,7 @@ class Agents:
     def _thread(self, agent: Agent, thread: Thread, process: Process) -> Shape:
         string = self._tables.string
         kind = thread.wait.kind if thread.wait is not None else None
-        doing = wording.doing(thread, self._lens(agent, thread, process), self._term)
+        doing = labels.doing(thread, self._lens(agent, thread, process), self._term)
         return (
             0,
             self._process[agent.pid],
@@ -139,7 +141,7 @@ class Agents:
         found = []
         for ident, frame in list(dict.fromkeys((one.resource, one.frame) for one in held))[:_HELD]:
             what = self._graph.places.resource(agent.pid, ident)
-            where = f"{frame.function} at {wording.short_path(frame.file)}:{frame.line or '?'}"
+            where = f"{frame.function} at {labels.short_path(frame.file)}:{frame.line or '?'}"
             found += [self._tables.string(what.description if what is not None else ident), self._tables.string(where)]
         return found
 
@@ -148,7 +150,7 @@ class Agents:
         if thread is None:
             return []
         said = [details.exception(raised) for raised in thread.exceptions[:3]]
-        work = wording.work((thread,))
+        work = labels.work((thread,))
         if work:
             said.append(f"Over the window it {work}.")
         if thread.calling is not None:
@@ -160,7 +162,7 @@ class Agents:
 
     def _about(self, process: Process) -> Dict[str, object]:
         said = [details.held_up(process), details.stopped_world(process), details.collecting(process)]
-        gil = wording.gil_line(process.gil, process, self._term) if process.gil is not None else ""
+        gil = labels.gil_line(process.gil, process, self._term) if process.gil is not None else ""
         for loop in process.loops[:20]:
             said.append(_loop(loop.id, loop.tid, loop.ready, loop.spins_per_s))
         return {
@@ -180,7 +182,7 @@ def _loop(ident: str, tid: Optional[int], ready: Optional[int], spins: Optional[
     if ready is not None:
         parts.append(f"{ready} ready to run")
     if spins is not None:
-        parts.append(f"{wording.count(spins)} turns a second")
+        parts.append(f"{labels.count(spins)} turns a second")
     return f"Event loop {ident}: {', '.join(parts)}."
 
 

@@ -8,7 +8,7 @@ from typing import Dict, List, Sequence, Tuple
 from ...evidence import Evidence
 from ...findings import Diagnosis
 from ...waitgraph import graph_of
-from .. import wording
+from ..phrases import labels
 from . import picture, windows
 from .agents import Agents, causes
 from .markup import Markup
@@ -34,7 +34,7 @@ def collected(evidence: Evidence, diagnosis: Diagnosis) -> Dict[str, object]:
         "samples": windows.samples(evidence, number, tables),
         "timelines": windows.timelines(evidence, number, tables),
         "window": windows.length(evidence),
-        "terms": wording.TERMS,
+        "terms": labels.TERMS,
     }
     return {**found, "frames": tables.frames, "stacks": tables.stacks, "lines": tables.lines, "strings": tables.strings}
 

@@ -6,7 +6,7 @@ from typing import Optional, Sequence, Tuple
 
 from ...evidence import Evidence
 from ...findings import Diagnosis
-from .. import stacks
+from ..text import stacks
 from . import assets, data, verdict
 from .markup import Markup, el, join, name
 

@@ -9,7 +9,7 @@ from typing import Dict, Hashable, Iterable, List, NamedTuple, Optional, Sequenc
 from ...evidence import Evidence
 from ...findings import Diagnosis
 from ...waitgraph import Agent, Edge, WaitGraph
-from .. import chains
+from ..phrases import chains
 
 _SHOWN = 36  # agents
 _FOLDS = 14

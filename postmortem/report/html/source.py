@@ -8,7 +8,7 @@ from typing import Any, List, Sequence, Tuple
 from pygments.lexers.python import PythonLexer
 from pygments.token import Token
 
-from ..underline import Span, marks
+from ..text.underline import Span, marks
 from .markup import Child, Markup, el, join, visible
 
 Piece = Tuple[str, str]  # class ("" for none), text

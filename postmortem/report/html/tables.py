@@ -6,7 +6,7 @@ import re
 from typing import Dict, Hashable, List, Optional, Sequence, Set, Tuple
 
 from ...evidence import Evidence, Frame, LeftOut, PythonFrame
-from .. import wording
+from ..phrases import labels
 from .markup import visible
 from .source import pieces
 
@@ -93,7 +93,7 @@ class Tables:
         return known
 
     def _python(self, frame: PythonFrame) -> FrameRow:
-        short = wording.short_path(frame.file)
+        short = labels.short_path(frame.file)
         foreign = short != frame.file or frame.file.startswith("<frozen ")
         row: FrameRow = [LIBRARY if foreign else OWN, self.string(frame.qualname or frame.function), self.string(short)]
         row.append(frame.line if frame.line is not None else -1)
@@ -112,7 +112,7 @@ class Tables:
     def _native(self, frame: Frame) -> FrameRow:
         assert not isinstance(frame, PythonFrame)
         function = frame.function or f"{frame.address:#x}"
-        where = wording.short_path(frame.file) if frame.file else (frame.module or "").rsplit("/", 1)[-1]
+        where = labels.short_path(frame.file) if frame.file else (frame.module or "").rsplit("/", 1)[-1]
         row: FrameRow = [
             NATIVE,
             self.string(function),
@@ -125,4 +125,4 @@ class Tables:
 
     def place(self, file: str, line: Optional[int]) -> Tuple[int, int]:
         """A culprit's place, as frames name it."""
-        return self.string(wording.short_path(file)), -1 if line is None else line
+        return self.string(labels.short_path(file)), -1 if line is None else line

@@ -7,8 +7,10 @@ from typing import Dict, Iterable, List, Optional, Sequence
 
 from ...evidence import Evidence, Gap
 from ...findings import Culprit, Diagnosis, Finding, Victim
-from .. import chains, crashes, details, grouping, highlight, origins, roles, stacks, wording
-from ..culprits import by_place, labelled, sufferers, who
+from .. import grouping
+from ..phrases import chains, labels, origins, roles
+from ..phrases.culprits import by_place, labelled, sufferers, who
+from ..text import crashes, details, highlight, stacks
 from . import source
 from .markup import Child, Markup, block, el, join, link, name, prose
 
@@ -41,7 +43,7 @@ def head(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
         _headline(finding.summary),
         el(
             "p",
-            f"{finding.confidence[:_CHIP]}: {wording.CONFIDENCES.get(finding.confidence, 'unknown')}.",
+            f"{finding.confidence[:_CHIP]}: {labels.CONFIDENCES.get(finding.confidence, 'unknown')}.",
             class_="sure",
         ),
         words(finding.summary),
@@ -65,7 +67,7 @@ def _headline(summary: str) -> Markup:
 
 def _eyebrow(finding: Finding) -> Markup:
     pattern = el("code", name(finding.pattern), class_="pattern")
-    sure = finding.confidence if finding.confidence in wording.CONFIDENCES else "possible"
+    sure = finding.confidence if finding.confidence in labels.CONFIDENCES else "possible"
     return el(
         "p",
         el("span", "Verdict", class_="label"),
@@ -77,10 +79,10 @@ def _eyebrow(finding: Finding) -> Markup:
 
 def words(said: str, before: str = "") -> Optional[Markup]:
     """Explains the special terms that stand in some sentences, and not in those before, each in a few words."""
-    known = [term for term in wording.TERMS if _has(said, term) and not _has(before, term)]
+    known = [term for term in labels.TERMS if _has(said, term) and not _has(before, term)]
     if not known:
         return None
-    return el("dl", *(el("div", el("dt", term), el("dd", wording.TERMS[term])) for term in known), class_="words")
+    return el("dl", *(el("div", el("dt", term), el("dd", labels.TERMS[term])) for term in known), class_="words")
 
 
 def _has(said: str, term: str) -> bool:
@@ -90,9 +92,9 @@ def _has(said: str, term: str) -> bool:
 def _about(evidence: Evidence) -> Markup:
     processes = evidence.processes
     threads, tasks = sum(len(p.threads) for p in processes), sum(len(p.tasks) for p in processes)
-    parts = [wording.plural(len(processes), "process"), wording.plural(threads, "thread")]
+    parts = [labels.plural(len(processes), "process"), labels.plural(threads, "thread")]
     if tasks:
-        parts.append(wording.plural(tasks, "task"))
+        parts.append(labels.plural(tasks, "task"))
     command = block("div", stacks.command(processes[0]), "command") if processes else None
     return el("div", command, el("p", f"{origins.why(evidence)} {', '.join(parts)} looked at."), class_="about")
 
@@ -101,11 +103,11 @@ def _unrecognised(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
     if not evidence.processes:
         return el("p", "No process could be read; the gaps below say why.")
     process = evidence.processes[0]
-    said = [f"Process {process.pid} has {wording.plural(len(process.threads), 'thread')}."]
+    said = [f"Process {process.pid} has {labels.plural(len(process.threads), 'thread')}."]
     if len(process.threads) == 1:
-        said = [f"Process {process.pid} {wording.doing(process.threads[0], process, wording.Glossary())}."]
+        said = [f"Process {process.pid} {labels.doing(process.threads[0], process, labels.Glossary())}."]
     if diagnosis.abstained:
-        said.append(f"{wording.plural(len(diagnosis.abstained), 'pattern')} could not be decided; see below.")
+        said.append(f"{labels.plural(len(diagnosis.abstained), 'pattern')} could not be decided; see below.")
     return block("p", " ".join(said))
 
 
@@ -149,14 +151,14 @@ def places(evidence: Evidence, culprits: Sequence[Culprit]) -> List[Markup]:
     found = by_place(culprits)
     shown = [_place(evidence, members) for members in found[:_PLACES]]
     if len(found) > _PLACES:
-        shown.append(el("p", prose(wording.more(len(found) - _PLACES, "such lines"))))
+        shown.append(el("p", prose(labels.more(len(found) - _PLACES, "such lines"))))
     return shown
 
 
 def _place(evidence: Evidence, members: List[Culprit]) -> Markup:
     first = members[0]
     number = "" if first.line is None else f":{first.line}"
-    short = wording.short_path(first.file)
+    short = labels.short_path(first.file)
     where = join(
         (
             el("span", name(f"{short}{number}"), class_="file", title=f"{first.file}{number}"),
@@ -195,7 +197,7 @@ def _crashed(evidence: Evidence, number: int) -> List[Markup]:
 def _facts(finding: Finding, number: int) -> Markup:
     items = [block("li", fact) for fact in finding.evidence[:_FACTS]]
     if len(finding.evidence) > _FACTS:
-        items.append(el("li", prose(wording.more(len(finding.evidence) - _FACTS))))
+        items.append(el("li", prose(labels.more(len(finding.evidence) - _FACTS))))
     references = [el("li", link(address)) for address in finding.references]
     return section(
         number, "evidence", "What that rests on", _folded(items, _FEW), _list(references, "See also", "references")
@@ -238,11 +240,11 @@ def _folded(items: Sequence[Markup], most: int) -> Optional[Markup]:
 def _victims(evidence: Evidence, victims: Sequence[Victim]) -> List[Markup]:
     shown = []
     for label, victim in labelled(evidence, victims[:_VICTIMS]):
-        at = f"{wording.short_path(victim.file)}:{victim.line}" if victim.file else None
+        at = f"{labels.short_path(victim.file)}:{victim.line}" if victim.file else None
         where = join((", in ", el("code", name(victim.function or "?")), " at ", name(at))) if at else None
         shown.append(el("li", name(label), f" of process {victim.pid}", where))
     if len(victims) > _VICTIMS:
-        shown.append(el("li", prose(wording.more(len(victims) - _VICTIMS))))
+        shown.append(el("li", prose(labels.more(len(victims) - _VICTIMS))))
     return shown
 
 
@@ -261,7 +263,7 @@ def _other(evidence: Evidence, finding: Finding) -> Markup:
 
 
 def _eyebrow_inline(finding: Finding) -> Markup:
-    sure = finding.confidence if finding.confidence in wording.CONFIDENCES else "possible"
+    sure = finding.confidence if finding.confidence in labels.CONFIDENCES else "possible"
     return join((el("code", name(finding.pattern)), " ", el("span", finding.confidence[:_CHIP], class_=f"chip {sure}")))
 
 
@@ -277,7 +279,7 @@ def chain(evidence: Evidence, diagnosis: Diagnosis) -> Optional[Markup]:
 def _links(way: chains.Way) -> Markup:
     items = [block("li", step.text) for step in way.steps]
     if way.left_out:
-        items.append(el("li", prose(wording.more(way.left_out, "links"))))
+        items.append(el("li", prose(labels.more(way.left_out, "links"))))
     return el("ol", *items, class_="chain")
 
 
@@ -295,7 +297,7 @@ def limits(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
     ]
     gaps = [_gap(members) for members in grouping.gaps(evidence.gaps)]
     if len(gaps) > _GAPS:
-        gaps = [*gaps[:_GAPS], el("li", prose(wording.more(len(gaps) - _GAPS)))]
+        gaps = [*gaps[:_GAPS], el("li", prose(labels.more(len(gaps) - _GAPS)))]
     quiet = el("p", "Everything that was looked for could be read.")
     return join(
         (
@@ -336,5 +338,5 @@ def closing(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
         "p", "Signature ", el("code", name(diagnosis.signature)), ": the same hang has the same one elsewhere."
     )
     version = f"postmortem {evidence.tool_version}. " if evidence.tool_version else ""
-    said = f"{version}{origins.why(evidence)} {wording.took(evidence.timings)}"
+    said = f"{version}{origins.why(evidence)} {labels.took(evidence.timings)}"
     return el("footer", signature, el("p", name(said)), class_="closing")

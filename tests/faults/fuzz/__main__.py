@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import List, Optional, Sequence
 
 from ...interpreters import wanted
-from ...live.interpreters import is_read
+from ...support.interpreters import is_read
 from . import campaign, flips
 from .bases import KINDS, Base, NotTaken, base, home
 from .campaign import Done, Tally

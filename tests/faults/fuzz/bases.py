@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import List, NamedTuple, Optional
 
 from ...interpreters import wanted
-from ...live.capturing import DRIVER, HANG_S, finished, start
+from ...support.capturing import DRIVER, HANG_S, finished, start
 
 TARGET = Path(__file__).with_name("target.py")
 KINDS = ("own", "kernel")

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Iterator, List, NamedTuple, Optional
 
-from ...live.capturing import environment
+from ...support.capturing import environment
 from .target import Target, stopped, tracers
 
 #: What takes longer than this hangs.

@@ -8,7 +8,8 @@ from typing import Dict
 
 import pytest
 
-from postmortem.capture import procfs, refusal, room
+from postmortem.capture.freeze import memorybudget, refusal
+from postmortem.capture.procfs import parsers
 
 GIB = 1 << 30
 
@@ -20,7 +21,7 @@ def explained(
         st_uid = owner
 
     with monkeypatch.context() as patch:
-        patch.setattr(procfs, "status", lambda _path: status)
+        patch.setattr(parsers, "status", lambda _path: status)
         patch.setattr(refusal, "yama_scope", lambda: scope)
         patch.setattr(refusal.os, "stat", lambda _path: Owner)
         return refusal.explain(77)
@@ -65,21 +66,21 @@ def machine(root: Path, available: int, cgroup: str, **files: int) -> Path:
 
 def test_plenty_is_bounded(tmp_path: Path) -> None:
     """Never more than the limit, however large the machine."""
-    assert room.memory_to_hold(machine(tmp_path, 100 * GIB, "0::/\n")) == room.HOLD_LIMIT
+    assert memorybudget.memory_to_hold(machine(tmp_path, 100 * GIB, "0::/\n")) == memorybudget.HOLD_LIMIT
 
 
 def test_a_container_counts_more_than_its_machine(tmp_path: Path) -> None:
     """Version 2: what memory.max leaves, a quarter of it."""
     limits = {"box__memory_dot_max": 512 << 20, "box__memory_dot_current": 448 << 20}
-    assert room.memory_to_hold(machine(tmp_path, 100 * GIB, "0::/box\n", **limits)) == 16 << 20
+    assert memorybudget.memory_to_hold(machine(tmp_path, 100 * GIB, "0::/box\n", **limits)) == 16 << 20
 
 
 def test_the_same_under_version_1(tmp_path: Path) -> None:
     """The memory controller's own tree."""
     limits = {"memory__box__memory_dot_limit_in_bytes": 300 << 20, "memory__box__memory_dot_usage_in_bytes": 400 << 20}
-    assert room.memory_to_hold(machine(tmp_path, GIB, "4:cpu:/\n5:memory,x:/box\n", **limits)) == 0
+    assert memorybudget.memory_to_hold(machine(tmp_path, GIB, "4:cpu:/\n5:memory,x:/box\n", **limits)) == 0
 
 
 def test_unknown_is_nothing(tmp_path: Path) -> None:
     """Where nothing tells, nothing is held: the copy goes to the file."""
-    assert room.memory_to_hold(tmp_path) == 0
+    assert memorybudget.memory_to_hold(tmp_path) == 0

@@ -9,7 +9,7 @@ from typing import Iterator
 
 import pytest
 
-from postmortem.capture.command import Watch
+from postmortem.capture.run.command import Watch
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from typing import Any, Optional, Tuple
 
 import pytest
 
-from postmortem.classify.crashing import crashes as crashes_of
-from postmortem.classify.crashing import kind
 from postmortem.classify.engine import classify
-from postmortem.classify.fatalwords import meaning
-from postmortem.classify.view import View
+from postmortem.classify.facts.view import View
+from postmortem.classify.patterns.crashes.crashing import crashes as crashes_of
+from postmortem.classify.patterns.crashes.crashing import kind
+from postmortem.classify.patterns.crashes.fatalwords import meaning
 from postmortem.evidence import (
     Crash,
     Evidence,
@@ -27,7 +27,7 @@ from postmortem.evidence import (
 from postmortem.evidence import replace as changed
 from postmortem.findings import Finding
 
-from .make import evidence, frame, process, thread, verdict
+from ...support.make import evidence, frame, process, thread, verdict
 from .test_locks import two_locks
 
 LIBC, PYTHON, UNITS = "/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/python3.12", "/app/_units.so"

@@ -6,15 +6,8 @@ from postmortem.classify.engine import all_patterns, classify
 from postmortem.classify.pattern import ANYTHING
 from postmortem.evidence import Pool, decode, encode, replace
 
-from .make import (
-    APP,
-    evidence,
-    found,
-    frame,
-    process,
-    thread,
-)
-from .test_gil import polling
+from ...support.make import APP, evidence, found, frame, process, thread
+from .facts.test_gil import polling
 from .test_locks import two_locks
 
 

@@ -10,18 +10,7 @@ from postmortem.classify.engine import classify
 from postmortem.evidence import NativeFrame, Process, PythonFrame, SignalHandler, Wait
 from postmortem.evidence import replace as changed
 
-from .make import (
-    evidence,
-    found,
-    frame,
-    held,
-    lines,
-    lock,
-    locked,
-    process,
-    stack,
-    thread,
-)
+from ...support.make import evidence, found, frame, held, lines, lock, locked, process, stack, thread
 
 
 def two_locks(basis: str = "with-slot", endless: bool = True) -> Process:

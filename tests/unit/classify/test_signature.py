@@ -11,7 +11,7 @@ from postmortem.classify.signature import VERSION, signature, stable_file
 from postmortem.evidence import Evidence, PythonFrame, Task, replace
 from postmortem.findings import Culprit, Finding, Victim
 
-from .make import APP, LIB, evidence, frame, process, samples, stack, thread
+from ...support.make import APP, LIB, evidence, frame, process, samples, stack, thread
 from .test_locks import two_locks
 
 

@@ -26,7 +26,7 @@ from postmortem.evidence import (
 )
 from postmortem.evidence import replace as changed
 
-from .make import evidence, found, frame, lines, process, stack, thread, verdict
+from ...support.make import evidence, found, frame, lines, process, stack, thread, verdict
 
 SLEEP = Wait("sleep", "clock_nanosleep", timeout_s=0.01, endless=False)
 CHILD = Wait("process", "wait4", pid=2, endless=True)

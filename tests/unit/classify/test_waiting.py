@@ -7,11 +7,11 @@ from typing import Dict, List, Tuple
 import pytest
 
 from postmortem.classify.engine import classify
-from postmortem.classify.knowledge import own_frame
+from postmortem.classify.facts.knowledge import own_frame
 from postmortem.evidence import Evidence, Process, PythonFrame, Resource, Task, Thread, Wait
 from postmortem.evidence import replace as changed
 
-from .make import (
+from ...support.make import (
     APP,
     LIB,
     counters,

@@ -24,7 +24,7 @@ from postmortem.errors import (
 from postmortem.evidence import Origin
 from postmortem.foreign.held import Folder
 
-from .journals import FakeJournal, crashed, export
+from ...support.journals import FakeJournal, crashed, export
 
 CORE = b"\x7fELF" + bytes(5000) + b"core"
 

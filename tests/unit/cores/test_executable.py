@@ -7,7 +7,7 @@ import pytest
 from postmortem.cores.executable import AT_ENTRY, AT_EXECFN, AT_PHDR, check_executable, find_executable, main_program
 from postmortem.memory import ElfCore, MappedFile
 
-from .elves import core, program
+from ...support.elves import core, program
 
 BASE, LIB, STACK = 0x400000, 0x7F0000000000, 0x7FFF00000000
 ONE, OTHER = b"\x01" * 20, b"\x02" * 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, Optional, Set
 
-from postmortem.cpython.locks import Locks, LockState
+from postmortem.cpython.sync.locks import Locks, LockState
 
 CONDITION, WAITER = 0x1000, 0x2000
 

@@ -11,9 +11,11 @@ from typing import Dict, NamedTuple, Tuple
 
 import pytest
 
-from postmortem import cli, doctor
-from postmortem.capture import cgroups, ptrace, refusal, vmread
-from postmortem.capture import room as capture_room
+from postmortem import doctor
+from postmortem.capture.freeze import memorybudget as capture_room
+from postmortem.capture.freeze import ptrace, refusal, vmread
+from postmortem.capture.procfs import cgroups
+from postmortem.cli import commands
 from postmortem.doctor import confinement, rights, room, tools
 
 
@@ -260,7 +262,7 @@ def test_the_exit_status_says_whether_something_needed_is_missing(
 ) -> None:
     """1 only for what a capture or analysis would lack."""
     monkeypatch.setattr(doctor, "checks", lambda: [doctor.Check("gdb", ok, "as it is", "do this", needed)])
-    assert cli.main(["doctor"]) == status
+    assert commands.main(["doctor"]) == status
     said = capsys.readouterr().out
     assert "gdb: as it is" in said
     assert "do this" in said

@@ -12,7 +12,7 @@ import pytest
 from postmortem.__main__ import main
 from postmortem.bundle import Bundle
 from postmortem.errors import NotACore
-from postmortem.extract import cores
+from postmortem.extract.assemble import cores
 
 LITTLE, BIG = "<", ">"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, List
 
-from postmortem.cpython.chains import Chain
-from postmortem.cpython.linetable import Location
+from postmortem.cpython.frames.chains import Chain
+from postmortem.cpython.objects.linetable import Location
 from postmortem.evidence import Gap
-from postmortem.extract.stacks import Stacks
+from postmortem.extract.process.stacks import Stacks
 
 
 class FakeCode:

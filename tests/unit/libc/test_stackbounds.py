@@ -7,7 +7,7 @@ from pathlib import Path
 
 from postmortem.libc.stackbounds import GAP, Bounds, bounds
 
-from ..crashing import Part, R, crashed
+from ...support.crashing import Part, R, crashed
 
 MAIN, TOP = 0x7FFC_0000_0000, 0x7FFC_0080_0000
 BLOCK, SIZE, GUARD = 0x7F10_0000_0000, 0x101000, 0x1000

@@ -11,7 +11,7 @@ import pytest
 
 from postmortem.memory import ElfCore, Memory, Segments
 
-from ...memory_contract import CHECKS, PAGE, Facts
+from ...support.memorycontract import CHECKS, PAGE, Facts
 from .test_elfcore import core, note, prstatus
 
 START = 0x7F0000000000

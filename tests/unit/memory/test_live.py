@@ -12,8 +12,9 @@ from typing import Iterator, Tuple
 
 import pytest
 
-from postmortem.capture import elfcore
-from postmortem.capture.segments import PAGE, Segment
+from postmortem.capture.freeze import elfcore
+from postmortem.capture.freeze.pages import PAGE
+from postmortem.capture.freeze.segments import Segment
 from postmortem.memory import Fault
 from postmortem.memory.live import HeldPages, LiveCore, LivePages, WatchedCore
 

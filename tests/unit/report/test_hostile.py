@@ -10,10 +10,10 @@ import pytest
 
 from postmortem import report
 from postmortem.report import FORMATS
-from postmortem.report.markdown import render as markdown
+from postmortem.report.text.markdown import render as markdown
 
 from ...support.obeying import obeyed
-from .samples import MARKER, NAMES, hostile
+from ...support.samples import MARKER, NAMES, hostile
 from .validators import check, markdown_tokens
 
 _CUT = ("long", "long words")

@@ -13,13 +13,13 @@ import pytest
 from postmortem import evidence as ev
 from postmortem import findings as fi
 from postmortem import report
-from postmortem.report import wording
 from postmortem.report.html import assets, page, source
-from postmortem.report.underline import Span
+from postmortem.report.phrases import labels
+from postmortem.report.text.underline import Span
 from postmortem.waitgraph import WaitGraph
 
-from .crowds import crowd, thrashing
-from .samples import BAD_IN_HTML, TESTCLIENT, detailed, hostile, sleeper, thrash
+from ...support.crowds import crowd, thrashing
+from ...support.samples import BAD_IN_HTML, TESTCLIENT, detailed, hostile, sleeper, thrash
 
 OURS = len(assets.VENDOR) + len(assets.SCRIPTS)
 
@@ -108,7 +108,7 @@ def test_a_healthy_process_is_told_so() -> None:
 def test_terms_are_explained_where_they_stand() -> None:
     """Whoever has never heard of a GIL reads what it is right below the verdict."""
     text = parsed(thrash()).text
-    assert text.index(wording.TERMS["GIL"]) < text.index("Where to change the code")
+    assert text.index(labels.TERMS["GIL"]) < text.index("Where to change the code")
 
 
 def test_the_line_is_marked_and_coloured() -> None:

@@ -9,7 +9,7 @@ import pytest
 from postmortem import report
 from postmortem.report import FORMATS, NothingToShow
 
-from .samples import sleeper, thrash
+from ...support.samples import sleeper, thrash
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,9 @@ def test_the_suffix_decides(path: str, name: str) -> None:
     assert report.format_for(path).name == name
 
 
-@pytest.mark.parametrize("path", ["report.pdf", "report", "report.github", ".json", ".speedscope.json", "a/.md"])
+@pytest.mark.parametrize(
+    "path", ["report.pdf", "report", "report.machine.github", ".json", ".speedscope.json", "a/.md"]
+)
 def test_an_unknown_suffix_names_the_known_ones(path: str) -> None:
     """The sentence says what would work."""
     with pytest.raises(ValueError, match=r"\.txt \(text\), \.json \(json\).*\.collapsed or \.folded \(collapsed\)"):

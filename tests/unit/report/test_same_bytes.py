@@ -17,7 +17,7 @@ from postmortem import pipeline, report
 from postmortem.bundle import Bundle
 from tests.corpora.cases import ROOT
 
-from .samples import NAMES, hostile
+from ...support.samples import NAMES, hostile
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import jsonschema
 import xmlschema
 from markdown_it import MarkdownIt
 
-from postmortem.report import json_report
+from postmortem.report.machine import json_report
 
 SCHEMAS = Path(__file__).parent / "schemas"
 #: RFC 3986: what a URI reference may consist of.

@@ -19,9 +19,10 @@ from types import FrameType
 from typing import Any, Dict, Iterator, List, NamedTuple, NoReturn, Optional, Tuple
 from xml.etree import ElementTree
 
-from postmortem import cli, report
+from postmortem import report
 from postmortem.classify.engine import all_patterns
-from postmortem.pages import listing
+from postmortem.cli import commands
+from postmortem.cli.pages import listing
 
 from .inputs import Input, lay_out
 
@@ -80,7 +81,7 @@ def _warm_up() -> None:
         with contextlib.suppress(Exception):
             known.render(None, None, False, 80)  # type: ignore[arg-type]
     listing(80)
-    for name in ("pipeline", "strip", "extract.bundles", "cores.coredumpctl", "cores.abrt", "cores.folder"):
+    for name in ("pipeline", "strip", "extract.assemble.bundles", "cores.coredumpctl", "cores.abrt", "cores.folder"):
         import_module(f"postmortem.{name}")
 
 
@@ -198,7 +199,7 @@ def _child(
         if coverage is None:
             _limit(limits)
         with _measured(coverage):
-            code = cli.main(words)
+            code = commands.main(words)
         signal.setitimer(signal.ITIMER_PROF, 0)
         sys.stdout.flush()
         sys.stderr.flush()

@@ -16,8 +16,8 @@ from shutil import which
 from typing import Callable, Dict, List, Optional, Tuple
 
 from ....corpora.cases import ROOT as CORPORA
-from ....live.capturing import HANG_S
-from ....unit.cores.journals import crashed, export
+from ....support.capturing import HANG_S
+from ....support.journals import crashed, export
 from ....unit.memory.test_elfcore import core, note, prstatus
 from .. import bases
 from .inputs import Input

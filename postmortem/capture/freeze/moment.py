@@ -1,0 +1,150 @@
+"""The cores of a tree, all of one moment, with the shortest pause that plain Python can do.
+
+Before anything stops: files are opened, memory is looked through for its size, buffers are made and filled with
+pages, what lies on a disk is read once. During the stop: registers, where needed a fresh look at maps and pages, the copy.
+After it: the files are written. Only a copy too large to be held goes to the file while the processes stand still.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import BinaryIO, Callable, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ...errors import CaptureFailed, PermissionRefused, PostmortemError, TargetNotFound
+from . import image, memcopy, refusal
+from .image import Image
+from .pages import Range
+from .stop import Freezer, Registers
+
+#: Room for what the processes touch between the look and the stop.
+_SLACK = 1.25
+_SPARE = 4 << 20
+_SPARE_DISK = 16 << 20
+
+Opener = Callable[[int], ContextManager[BinaryIO]]
+#: Of one process, during the stop: (its threads, those that did not stop) → what is copied.
+Maker = Callable[[List[Registers], List[int]], Image]
+
+
+class Job(NamedTuple):
+    """How one process is to be copied; ``expected`` bytes of it are of ``ranges`` and stacks."""
+
+    source: image.Source
+    look: image.Look
+    ranges: List[Range]
+    make: Maker
+
+    @property
+    def expected(self) -> int:
+        return sum(end - start for start, end in self.ranges)
+
+
+class Limits(NamedTuple):
+    """What a copy may use, in bytes; ``asked_to_end`` is looked at during a long one."""
+
+    memory: int
+    disk: int
+    asked_to_end: Callable[[], bool]
+
+
+class Frozen(NamedTuple):
+    images: Dict[int, Image]
+    refused: Dict[int, Exception]
+    pause_s: float
+    stopped_by: Dict[int, int]  # tid → the signal that had stopped its process before we came
+
+
+def freeze_and_copy(
+    freezer: Freezer,
+    jobs: Dict[int, Job],
+    limits: Limits,
+    open_core: Opener,
+    newcomer: Optional[Callable[[int], Job]],
+    alone: bool = False,
+) -> Frozen:
+    """The work during the stop; runs in the tracer's thread.
+
+    ``newcomer(pid)`` makes the job of a process that the tree started meanwhile, or that runs another program now; without
+    it only those of ``jobs`` are stopped. ``alone``: what they start is left alone.
+    ``open_core(pid)`` is called during the stop for large copies only. Raises CaptureFailed when the disk would not hold
+    them.
+    """
+    expected = sum(job.expected for job in jobs.values())
+    if expected > limits.disk - _SPARE_DISK:
+        raise CaptureFailed(
+            f"the cores need {expected >> 20} MB, and {limits.disk >> 20} MB are free where the bundle lies",
+            "choose another place with -o DIR, or --core python",
+        )
+    for job in jobs.values():
+        job.source.warm(job.ranges, job.look.mappings)
+    arena = memcopy.Arena(min(int(expected * _SLACK), limits.memory) + _SPARE)
+
+    freezer.stop({pid: job.source.start for pid, job in jobs.items()}, also_children=newcomer is not None and not alone)
+    images, refused = _images(freezer, jobs, newcomer)
+    room = limits.memory
+    for pid, each in sorted(images.items(), key=lambda item: item[1].bytes):  # most processes, before a large one
+        room -= each.bytes
+        if room >= 0:
+            each.hold(arena)
+            continue
+        with open_core(pid) as stream:
+            each.stream_to(stream, limits.asked_to_end)
+    freezer.release()
+
+    refused.update({pid: refusal.explain(pid) for pid in freezer.refused})
+    return Frozen(images, refused, freezer.pause_s, dict(freezer.stopped_by))
+
+
+def _images(
+    freezer: Freezer, jobs: Dict[int, Job], newcomer: Optional[Callable[[int], Job]]
+) -> Tuple[Dict[int, Image], Dict[int, Exception]]:
+    images: Dict[int, Image] = {}
+    refused: Dict[int, Exception] = {}
+    for pid in freezer.pids:
+        threads, unstoppable = freezer.registers(pid), freezer.unstoppable(pid)
+        if not threads:
+            refused[pid] = _no_registers(pid, unstoppable)
+        elif len(threads[0].general) != freezer.general_size:
+            refused[pid] = CaptureFailed(f"process {pid} is a 32-bit program, which is not supported", "gcore can")
+        else:
+            try:
+                images[pid] = _image(pid, jobs, threads, unstoppable, newcomer)
+            except (OSError, PostmortemError) as exc:
+                refused[pid] = exc
+    return images, refused
+
+
+def _image(
+    pid: int,
+    jobs: Dict[int, Job],
+    threads: List[Registers],
+    unstoppable: List[int],
+    newcomer: Optional[Callable[[int], Job]],
+) -> Image:
+    if pid in jobs:
+        made = jobs[pid].make(threads, unstoppable)
+        if not made.is_replaced:
+            return made
+        jobs.pop(pid).source.close()  # it has run another program since: what was opened shows the old one's memory
+    if newcomer is None:
+        raise TargetNotFound(f"process {pid} runs another program by now")
+    jobs[pid] = newcomer(pid)
+    return jobs[pid].make(threads, unstoppable)
+
+
+def _no_registers(pid: int, unstoppable: Sequence[int]) -> Exception:
+    if unstoppable:
+        return PermissionRefused(
+            f"process {pid} did not stop: {len(unstoppable)} of its threads are in uninterruptible I/O or frozen",
+            f"see cat /proc/{pid}/stack, and the freezer of its cgroup (cat /proc/{pid}/cgroup)",
+        )
+    return TargetNotFound(f"process {pid} ended before it could be stopped")
+
+
+def looks(sources: Dict[int, image.Source]) -> Dict[int, image.Look]:
+    """Of the processes that still are; one that ends meanwhile must not cost the cores of the others."""
+    found = {}
+    for pid, source in sources.items():
+        with contextlib.suppress(OSError):
+            found[pid] = source.look()
+    return found

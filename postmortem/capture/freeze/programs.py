@@ -1,0 +1,45 @@
+"""Programs whose file is gone: upgraded or deleted while they run. The kernel keeps it as /proc/PID/exe until they end, and
+without it neither native stacks nor symbols are read from a core, so the bundle takes a copy."""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, Tuple
+
+from ...bundle import Bundle
+from ...foreign.files import open_regular, pieces
+from ...foreign.kinds import may_block
+from ..procfs import parsers
+
+#: Larger programs are not python; Debian's has 7 MB.
+LARGEST = 64 << 20
+_DELETED = " (deleted)"
+
+
+class LostPrograms:
+    """Copies of one capture: processes of one program share one."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self._bundle = bundle
+        self._kept: Dict[Tuple[int, int], str] = {}  # (device, inode) → name in the bundle
+
+    def keep(self, pid: int) -> None:
+        """Nothing for a process whose file is in its place. Raises OSError."""
+        link = f"/proc/{pid}/task/{parsers.living_thread(pid)}/exe"
+        if not os.readlink(link).endswith(_DELETED):
+            return
+        name = f"raw/exe/{pid}"
+        descriptor = open_regular(link)
+        try:
+            status = os.fstat(descriptor)
+            if status.st_size > LARGEST or may_block(descriptor):
+                return
+            first = self._kept.setdefault((status.st_dev, status.st_ino), name)
+            if first != name:
+                self._bundle.folder.link(first, name)
+                return
+            with self._bundle.writing(name) as copy:
+                for piece in pieces(descriptor, status.st_size):
+                    copy.write(piece)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,266 @@
+"""Words of the interpreter itself, read over the window without stopping it: how often the GIL changed hands, how much of
+the time the garbage collector was at work, how fast queues grow; and what threads, tasks and event loops were at when it
+began, so that the core tells whether they still are. Measured, not estimated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+from ...cpython.frames.nativecalls import native_call
+from ...cpython.heap.gclists import collecting_flag, collections
+from ...cpython.heap.keptexceptions import find
+from ...cpython.heap.queues import Backlogs, length
+from ...cpython.heap.variablesearch import users_of
+from ...cpython.objects.builtins import NotThat
+from ...cpython.runtime.discovery import NoInterpreter, Runtime, find_runtime
+from ...cpython.state.interpreter import Python, holder_of, switch_counter
+from ...errors import PostmortemError
+from ...frameworks.asyncio.loopturns import turn_of
+from ...frameworks.asyncio.tasks import Asyncio
+from ...memory.base import Fault
+from ...memory.procmem import ProcMem
+from ..freeze.image import Source
+
+_WORD = 1 << 64
+#: Bytes of a frame's instruction: a number up to 3.10, later the lower half of a pointer, which is enough.
+_INSTRUCTION = 4
+#: For the words of all processes together: one takes a millisecond or two. For the search for queues: it reads the stacks.
+_MOST_S, _MOST_QUEUES_S = 0.25, 0.2
+#: To look through memory for exceptions, a gigabyte a second.
+_MOST_MEMORY_S = 1.0
+#: Seconds between two looks at the collectors' flags: 2 µs each.
+_STEP_S = 0.01
+_MOST_COLLECTORS = 64
+#: Processes that are searched, of many the first ones: the root is among them.
+_MOST_SEARCHED = 8
+#: Calls in C, of all threads of a process, of which it is looked each time whether they go on.
+_MOST_CALLS = 32
+_MOST_TASKS = 5000
+#: Changes of the GIL's holder that are kept; a window of seconds sees some hundreds.
+_MOST_HOLDERS = 1000
+_FAILED = (NoInterpreter, Fault, NotThat, OSError, ValueError)
+
+
+class Probes:
+    """Of those processes in which there is something to count, and for whose turn the time is enough; the core's
+    extraction says why there is nothing. ``watch``: there will be a window."""
+
+    def __init__(self, pids: Iterable[int], watch: bool) -> None:
+        began = time.monotonic()
+        self._interpreters: Dict[int, _Interpreter] = {}
+        for pid in pids:
+            if time.monotonic() > began + _MOST_S:
+                break
+            with contextlib.suppress(*_FAILED):
+                self._interpreters[pid] = _Interpreter(pid)
+        self._over = threading.Event()
+        self._looking = threading.Thread(target=self._look, name="collectors", daemon=True)
+        if watch:
+            searched = list(self._interpreters.values())[:_MOST_SEARCHED]
+            until = time.monotonic() + _MOST_QUEUES_S
+            for known in searched:
+                known.look_around(until)
+            until = time.monotonic() + _MOST_MEMORY_S
+            for known in searched:
+                known.find_exceptions(until)
+            try:
+                self._looking.start()
+            except RuntimeError:  # no thread may be begun: nothing is known of what lies between the two ends
+                for known in searched:
+                    known.calls.clear()
+
+    def _look(self) -> None:
+        watched = list(self._interpreters.values())[:_MOST_COLLECTORS]
+        step = _STEP_S * max(1.0, len(watched) / _MOST_SEARCHED)
+        while not self._over.wait(step):
+            for known in watched:
+                known.look()
+
+    def finish(self) -> Dict[int, Dict[str, Any]]:
+        """What each process answers, by the name of the probe; None: it is gone, or has no such thing."""
+        self._over.set()
+        if self._looking.is_alive():
+            self._looking.join()
+        return {pid: known.finish() for pid, known in self._interpreters.items()}
+
+
+class _Interpreter:
+    """The main interpreter of a process. Raises NoInterpreter, Fault or OSError when there is none to be found."""
+
+    def __init__(self, pid: int) -> None:
+        self._memory = ProcMem(pid)
+        self._queues: Dict[int, Dict[str, int]] = {}
+        self._queues_began = 0.0
+        self._lengths: List[Any] = []
+        self._looks = self._busy = 0
+        self._holders: List[List[float]] = []  # [time.monotonic(), address of the thread state, 0 for nobody]
+        self._python: Optional[Python] = None
+        self._exceptions: Optional[Dict[str, Any]] = None
+        self._waits: Optional[Dict[str, int]] = None  # address of a task → of the future that it awaits
+        self._turns: Dict[str, List[float]] = {}  # address of an event loop → when its turn began, and its callback
+        self.calls: Dict[str, List[int]] = {}  # address of a thread state → the call in C that it is in
+        self._instructions: Dict[
+            str, Tuple[int, bytes]
+        ] = {}  # likewise → where its frame keeps its instruction, and that
+        try:
+            self._runtime = find_runtime(self._memory)
+            self._switches = self._first_switches()
+            self._flag = self._find_flag(self._runtime)
+            self._first = self._collections()
+        except BaseException:
+            self._memory.close()
+            raise
+        self._began = time.monotonic()
+
+    def _first_switches(self) -> Optional[Dict[str, Any]]:
+        try:
+            address, interval = switch_counter(self._memory, self._runtime)
+            return {"address": address, "interval": interval, "first": self._memory.u64(address)}
+        except Fault:
+            return None  # a free-threaded build
+
+    def _find_flag(self, runtime: Runtime) -> Optional[int]:
+        interpreter = self._memory.u64(runtime.address + runtime.layout.rt_interpreters_main)
+        return collecting_flag(runtime, interpreter)
+
+    def _collections(self) -> Any:
+        return collections(self._memory, self._runtime, self._flag) if self._flag is not None else None
+
+    def look_around(self, until: float) -> None:
+        """What its frames lead to, the queues, and what its threads, tasks and loops are at. Not after ``until``
+        (time.monotonic())."""
+        if time.monotonic() > until:
+            return
+        self._memory.until = until
+        try:
+            python = Python(self._memory)
+            states = [state for interpreter in python.interpreters for state in interpreter.threads]
+            tasks = [task for interpreter in python.interpreters for task in Asyncio(python, interpreter).tasks()]
+            found = Backlogs(python, until).found(users_of(states, tasks))
+            self._waits = {str(task.address): task.waiter for task in tasks[:_MOST_TASKS]}
+        except _FAILED:
+            return
+        finally:
+            self._memory.until = float("inf")
+        self._python = python
+        for state in states:
+            turn = turn_of(python.frames, state.frames)
+            if turn is not None:
+                self._turns[str(turn.loop)] = [turn.began, turn.handle]
+            call = native_call(python.frames, state.frames[0]) if state.frames else None
+            if call is not None:
+                self.calls[str(state.address)] = list(call.key)
+                if len(self._instructions) < _MOST_CALLS:
+                    self._watch(str(state.address), state.frames[0].address + python.layout.fr_instr)
+        self._lengths = [(python.objects, queue) for queue in found]
+        self._queues_began = time.monotonic()
+        self._queues = self._measure()
+
+    def find_exceptions(self, until: float) -> None:
+        """Where exceptions lie that have a traceback. Not after ``until`` (time.monotonic())."""
+        if self._python is None or time.monotonic() > until:
+            return
+        with contextlib.suppress(*_FAILED, PostmortemError):
+            source = Source(self._memory.pid)
+            try:
+                found = find(self._python, self._memory, source.look().pages.touched, until)
+            finally:
+                source.close()
+            # some stand for all of them; with none in time the core, which stands still, is looked through instead
+            if found.exceptions or time.monotonic() < until:
+                self._exceptions = {"addresses": found.exceptions, "tracebacks": found.tracebacks}
+
+    def _measure(self) -> Dict[int, Dict[str, int]]:
+        found = {}
+        for objects, queue in self._lengths:
+            with contextlib.suppress(*_FAILED):
+                found[queue.address] = {"items": length(objects, queue)}
+        return found
+
+    def _watch(self, state: str, at: int) -> None:
+        with contextlib.suppress(Fault, OSError):
+            self._instructions[state] = (at, self._memory.read(at, _INSTRUCTION))
+
+    def look(self) -> None:
+        if self._flag is not None:
+            with contextlib.suppress(Fault, OSError):
+                self._busy += bool(self._memory.u32(self._flag))
+                self._looks += 1
+        self._note_holder()
+        for state, (at, first) in list(self._instructions.items()):
+            with contextlib.suppress(Fault, OSError):
+                if self._memory.read(at, _INSTRUCTION) == first:
+                    continue
+            # a loop that calls the same with the same is at the same instruction most of the time, and not always
+            del self._instructions[state]
+            self.calls.pop(state, None)
+
+    def _note_holder(self) -> None:
+        if self._switches is None or len(self._holders) >= _MOST_HOLDERS:
+            return
+        with contextlib.suppress(Fault, OSError):
+            holder = holder_of(self._memory, self._switches["address"])
+            if not self._holders or self._holders[-1][1] != holder:
+                self._holders.append([round(time.monotonic(), 4), holder])
+
+    def finish(self) -> Dict[str, Any]:
+        try:
+            return {
+                "gil": self._gil(),
+                "collector": self._collector(),
+                "queues": self._growth(),
+                "exceptions": self._exceptions,
+                "calls": self.calls,
+                "turns": self._told_turns(),
+                "waits": self._waits,
+            }
+        finally:
+            self._memory.close()
+
+    def _gil(self) -> Optional[Dict[str, Any]]:
+        known = self._switches
+        if known is None:
+            return None
+        try:
+            last = self._memory.u64(known["address"])
+        except (OSError, Fault):
+            return None
+        return {
+            "switches": (last - known["first"]) % _WORD,
+            "seconds": round(time.monotonic() - self._began, 6),
+            "switch_interval_s": known["interval"],
+            "holders": self._holders,
+        }
+
+    def _collector(self) -> Optional[Dict[str, Any]]:
+        if self._flag is None:
+            return None
+        counts = None
+        with contextlib.suppress(OSError, Fault):
+            last = self._collections()
+            if self._first is not None and last is not None:
+                counts = [max(0, now - then) for now, then in zip(last, self._first)]
+        seconds = round(time.monotonic() - self._began, 6)
+        return {"seconds": seconds, "looks": self._looks, "busy": self._busy, "counts": counts}
+
+    def _told_turns(self) -> Dict[str, Any]:
+        """``now``: time.monotonic(), which all processes of a machine share."""
+        looked = self._python is not None
+        return {
+            "now": time.monotonic(),
+            "seconds": time.monotonic() - self._began,
+            "loops": self._turns if looked else None,
+        }
+
+    def _growth(self) -> Optional[Dict[str, Any]]:
+        """Address of a queue → items at the beginning and the end."""
+        if not self._queues:
+            return None
+        seconds = round(time.monotonic() - self._queues_began, 6)
+        now = self._measure()
+        grown = {str(at): [then["items"], now[at]["items"]] for at, then in self._queues.items() if at in now}
+        return {"seconds": seconds, "items": grown}

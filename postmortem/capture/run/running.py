@@ -1,0 +1,26 @@
+"""Whether what ``--pid`` names is a process that there is something to look into (proc(5))."""
+
+# Pathlib would take longer to import than all of this:
+# ruff: noqa: PTH112
+
+from __future__ import annotations
+
+import os
+
+from ... import errors
+from ..procfs import parsers
+
+
+def check(pid: int) -> None:
+    """Raises CaptureFailed, with what to name instead."""
+    try:
+        leader = int(parsers.status(f"/proc/{pid}")["Tgid"])
+        stat = parsers.stat(f"/proc/{pid}")
+    except (OSError, KeyError, ValueError, IndexError):
+        if not os.path.isdir(f"/proc/{pid}"):
+            raise errors.CaptureFailed(f"there is no process {pid}", "ps -ef lists those that there are") from None
+        return  # the capture finds out what it may see
+    if leader != pid:  # a thread has a folder below /proc as well, which no listing shows
+        raise errors.CaptureFailed(f"{pid} is a thread of process {leader}", f"postmortem capture --pid {leader}")
+    if stat.is_kernel_thread:
+        raise errors.CaptureFailed(f"{pid} is a kernel thread: there is nothing to look into")

@@ -1,0 +1,80 @@
+"""Ends a tree: the signal, some patience, then KILL, until nothing of it is left."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from typing import Callable, List, Optional, Set, Tuple
+
+from ... import signalling
+from ..procfs.tree import Member
+from .command import Command
+
+_POLL_S = 0.02
+#: After KILL only a process in uninterruptible I/O remains; it is waited for so long.
+_KILLED_PATIENCE_S = 3.0
+
+Members = Callable[[], List[Member]]
+
+
+def end_tree(command: Command, members: Members, first: int, kill_after: float) -> List[int]:
+    """Returns the processes that do not end. ``kill_after`` in seconds; 0: never KILL, as in timeout(1).
+
+    A further INT, TERM, HUP or QUIT to postmortem meanwhile means: now.
+    """
+    command.interrupted = None
+    _signal_all(command, members, first)
+    if _gone(command, members, kill_after if kill_after else float("inf")):
+        return []
+    until = time.monotonic() + _KILLED_PATIENCE_S
+    while time.monotonic() < until:
+        command.interrupted = None
+        _signal_all(command, members, signal.SIGKILL)  # again: it may have started others meanwhile
+        if _gone(command, members, 0.2):
+            return []
+    return [member.pid for member in living(command, members)]
+
+
+def living(command: Command, members: Members) -> List[Member]:
+    command.reap()
+    return [member for member in members() if member.alive]
+
+
+def _signal_all(command: Command, members: Members, number: int) -> None:
+    """The group at once, so that none of it can start another in between; then who is not in it. Stopped ones go on.
+
+    Once the group's leader has been waited for, the group's id may be another's as soon as its last process has ended: then
+    each of its processes is signalled by itself, and what these have started since the first look is looked for once more.
+    """
+    targets = living(command, members)
+    group = command.pid if command.leads_group else None
+    if group is not None:
+        for each in (number, signal.SIGCONT):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                signalling.send_to_group(group, each)
+    told = _tell_each(targets, group, number, set())
+    if group is None:
+        _tell_each(living(command, members), group, number, told)
+
+
+def _tell_each(
+    targets: List[Member], group: Optional[int], number: int, told: Set[Tuple[int, int]]
+) -> Set[Tuple[int, int]]:
+    """Signals those outside of ``group`` that were not ``told`` yet; returns all that have been."""
+    for member in targets:
+        if member.pgid != group and (member.pid, member.start) not in told:
+            told.add((member.pid, member.start))
+            with contextlib.suppress(PermissionError):  # a set-user-id program, which _gone will report
+                signalling.send(member.pid, member.start, number, signal.SIGCONT)
+    return told
+
+
+def _gone(command: Command, members: Members, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while living(command, members):
+        left = until - time.monotonic()
+        if left <= 0 or command.interrupted is not None:
+            return False
+        command.pause(min(_POLL_S, left))
+    return True

@@ -1,0 +1,325 @@
+"""What happens once the time is up: look, watch, freeze, copy, let go. Each step is in the bundle before the next
+begins; one that fails leaves a sentence and a remedy, and the others go on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import signal
+import time
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
+
+from .. import __version__
+from ..bundle import Bundle, Step
+from ..redaction.commands import masked_argv
+from ..workspace import checkout
+from . import fallbacks, roots
+from .freeze import cores, memorybudget, programs
+from .observe import probes, pyspy, window
+from .options import Options
+from .procfs import connections, facts, parsers, sharers, tree
+from .readers import How
+from .run.command import Command, Watch
+
+if TYPE_CHECKING:
+    from ..foreign.processfiles import Files
+    from .readers import Reader
+
+#: Seconds after the release in which an end that it brings about is seen: at the most, and between two looks.
+_AFTERMATH_S, _LOOK_S = 0.2, 0.03
+
+
+def members_of(command: Command) -> List[tree.Member]:
+    """The command's tree as it is now, without what has ended and is ours to collect."""
+    command.reap()
+    if isinstance(command, Watch):
+        found = tree.members(command.pid)
+        return [member for member in found if member.pid == command.pid] if command.alone else found
+    group, ended = command.pid if command.own_group else None, command.status is not None
+    return tree.members(command.pid, adopted_by=os.getpid(), group=group, without=command.helpers, ended=ended)
+
+
+def to_end(command: Command) -> List[tree.Member]:
+    """What is to be ended: all of it; with --foreground, as in timeout(1), the command alone."""
+    found = members_of(command)
+    return [m for m in found if m.pid == command.pid] if command.foreground else found
+
+
+def _silent(text: str) -> None:
+    """Nobody wants to hear of the steps."""
+
+
+def processes(count: int) -> str:
+    return "1 process" if count == 1 else f"{count} processes"
+
+
+class Session:
+    """One capture of one tree into one bundle."""
+
+    def __init__(
+        self,
+        command: Command,
+        options: Options,
+        bundle: Bundle,
+        reader: Reader,
+        tell: Callable[[str], None] = _silent,
+    ) -> None:
+        self.command = command
+        self.options = options
+        self.bundle = bundle
+        self._reader = reader
+        self._tell = tell  # hears of each step as it goes
+        self.facts: Dict[int, Dict[str, Any]] = {}
+        self._timings: Dict[str, Optional[float]] = {}
+        self._root: Optional[tree.Member] = None  # as it was at the first look
+        self._full = False  # was a pipe of the tree full when it was stopped?
+        self._programs = programs.LostPrograms(bundle)
+        self._roots = roots.Roots(bundle, reader, command.helpers)
+
+    # ------------------------------------------------------------------ the steps
+
+    def capture(self) -> None:
+        """Everything but the ending of the tree. Raises OSError when nothing of it can be written."""
+        try:
+            self._capture()
+        finally:
+            self._roots.close()
+
+    def _capture(self) -> None:
+        memorybudget.take_descriptors()
+        self._write_header()
+        self._look()
+        self._watch()
+        if self._goes_on("freeze"):
+            ties = self._connect()
+            self._timings["pause_s"] = cores.capture(
+                self.bundle,
+                self.command,
+                lambda: members_of(self.command),
+                self._note_core,
+                self.options.core,
+                self._left(),
+                how=How(self._files_of, self._reader),
+            )
+            self._see_what_flowed(ties)
+            fallbacks.last_look(self.bundle, self.command, [p for p, k in self.facts.items() if facts.is_python(k)])
+            self._tell_of_the_pause()
+            self._see_whether_it_lives()
+            self._roots.keep(self.facts, self.command.asked_to_end)
+        self._timings.setdefault("pause_s", None)
+        self.bundle.manifest["timings"] = self._timings
+        self.bundle.try_to_save()
+
+    def _left(self) -> float:
+        """Seconds until a verdict is wanted."""
+        until = self.command.hurry_until
+        return self.options.budget if until is None else min(self.options.budget, max(until - time.monotonic(), 0.0))
+
+    def _connect(self) -> Dict[str, Any]:
+        """What the tree's descriptors are tied to, with the descriptors as they are now: the window was long."""
+        ties: Dict[str, Any] = {}
+        with self.bundle.step("net", "the tree"):
+            for pid, known in self.facts.items():
+                now = facts.open_descriptors(pid)
+                if now is not None and now != known["fds"]:
+                    known["fds"] = now
+                    self.bundle.write_json(f"raw/proc/{pid}/process.json", known)
+            tables = {pid: known["fds"] for pid, known in self.facts.items()}
+            ties = connections.net_json(self.command.pid, tables, isinstance(self.command, Watch))
+            self._full = connections.is_one_full(ties)
+            self.bundle.write_json("raw/proc/net.json", ties)
+        with self.bundle.step("sharers", "the tree", only_failure=True):
+            shared = sharers.sharers_json(
+                self.command.pid, {pid: known.get("maps") for pid, known in self.facts.items()}
+            )
+            if shared is not None:
+                self.bundle.write_json("raw/proc/sharers.json", shared)
+        return ties
+
+    def _see_what_flowed(self, ties: Dict[str, Any]) -> None:
+        """How full the pipes are after the freeze: one that nobody moves has not changed."""
+        if ties.get("pipes"):
+            with self.bundle.step("net", "how full the pipes are"):
+                ties["fill_after"] = connections.fills(ties["pipes"])
+                self.bundle.write_json("raw/proc/net.json", ties)
+
+    def _tell_of_the_pause(self) -> None:
+        pause = self._timings["pause_s"]
+        if pause is not None:
+            cores_there = sum(1 for pid in self.bundle.pids if self.bundle.has_core(pid))
+            self._tell(f"stopped {processes(cores_there)} for {pause * 1e3:.3g} ms")
+
+    def _see_whether_it_lives(self) -> None:
+        """Who has ended meanwhile, by itself or because of us, has no core, or one that nobody expects of it."""
+        before, pid = self._root, self.command.pid
+        if before is None:
+            return
+        if self._timings["pause_s"] is not None:
+            self._let_it_go_on()
+        now = tree.look(pid)
+        if now is not None and now.start == before.start and now.alive:
+            return
+        self.command.reap()
+        with self.bundle.step("processes", f"process {pid}") as step:
+            number = self.command.killed_by
+            name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+            how = f", killed by {name}" if number else ""
+            step.fail(f"process {pid} ended while it was being captured{how}", self._remedy_for_an_end())
+
+    def _let_it_go_on(self) -> None:
+        """Until it waits again, or has ended, or has computed for a while."""
+        until = time.monotonic() + _AFTERMATH_S
+        while time.monotonic() < until and self.command.pause(_LOOK_S):
+            now = tree.look(self.command.pid)
+            if now is None or now.state in "SD":
+                return
+
+    def _remedy_for_an_end(self) -> str:
+        if self._timings["pause_s"] is not None and self._full and self.command.killed_by != signal.SIGSYS:
+            return (
+                "--core none: a stop ends a write to a full pipe with the part that is written, and a program that does not "
+                "write the rest goes on to its end"
+            )
+        if self._timings["pause_s"] is not None and (
+            isinstance(self.command, Watch) or self.command.killed_by == signal.SIGSYS
+        ):
+            return "--core none, if a seccomp filter of its own forbids restart_syscall(2): a stop ends it; dmesg tells of others"
+        if isinstance(self.command, Watch):
+            return "run it with `postmortem capture -t` to catch it in time"
+        return "if it ended by itself, give it a little more time with -t"
+
+    # ------------------------------------------------------------------ look
+
+    def _write_header(self) -> None:
+        uname = platform.uname()
+        self.bundle.manifest.update(
+            {
+                "tool": {"name": "postmortem", "version": __version__},
+                "trigger": self.command.trigger,
+                "command": list(masked_argv([parsers.text(os.fsencode(word)) for word in self.options.command]))
+                or None,
+                "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.command.started)),
+                "machine": {"cpus": os.cpu_count(), "kernel": uname.release, "arch": uname.machine},
+                "root_pid": self.command.pid,
+                "checkout": self._checkout(),
+                "processes": [],
+            }
+        )
+        self.bundle.try_to_save()
+
+    def _checkout(self) -> Optional[str]:
+        found = checkout(os.environ, facts.working_directory(self.command.pid))
+        return parsers.text(os.fsencode(found)) if found is not None else None
+
+    def _look(self) -> None:
+        found: List[tree.Member] = []
+        with self.bundle.step("processes", "the tree") as step:
+            found = members_of(self.command)
+            self._root = next((m for m in found if m.pid == self.command.pid and m.alive), None)
+            for member in found:
+                self._describe(member.pid)
+            if not self.facts:
+                step.fail("it ended just before it could be looked at", "give it a little more time with -t")
+        hidden = {} if isinstance(self.command, Watch) and self.command.alone else tree.hidden_children(found)
+        for pid, parent in hidden.items():
+            with self.bundle.step("processes", f"process {pid}") as step:
+                self.bundle.write_json(f"raw/proc/{pid}/process.json", facts.hidden_json(pid, parent))
+                step.fail(f"/proc hides it from this user: it is known as a child of {parent}, no more", facts.SHOW_ALL)
+
+    def _describe(self, pid: int) -> None:
+        try:
+            known = facts.process_json(pid)
+        except (OSError, ValueError, KeyError):
+            return  # gone between two looks
+        known["root"] = self._roots.note(pid, known["maps"])
+        self.facts[pid] = known
+        with self.bundle.step("processes", f"process {pid}", only_failure=True):  # a full disk is no end of the look
+            self.bundle.write_json(f"raw/proc/{pid}/process.json", known)
+        with contextlib.suppress(OSError):  # without it the analysis says what it lacks
+            self._programs.keep(pid)
+        self.bundle.manifest["processes"] = list(self.facts)
+
+    # ------------------------------------------------------------------ watch
+
+    def _watch(self) -> None:
+        # a zombie with further threads is a process whose main thread alone has ended
+        alive = [pid for pid, known in self.facts.items() if known["state"] not in "ZX" or len(known["threads"]) > 1]
+        python = [pid for pid in alive if facts.is_python(self.facts[pid])]
+        samplers = pyspy.Samplers(self.bundle, self.command)
+        began = time.monotonic()
+        try:
+            if self.options.observe > 0:
+                samplers.start(python, self.options.observe)
+            self._tell(f"watching {processes(len(alive))} for {self.options.observe:g} s")
+            with self.bundle.step("window", "the tree") as step:
+                asked = probes.Probes(python, bool(self.options.observe))
+                seen = window.Window(alive, self.options.observe, self._alive)
+                seen.observe(self._pause)
+                self._hurry(step)
+                for pid, answers in asked.finish().items():
+                    seen.note(pid, answers)
+                self.bundle.write_json("raw/proc/machine.json", seen.machine_json())
+                for member in members_of(self.command):
+                    self._describe_new(member.pid)
+                for pid in seen.watches.keys() & self.facts.keys():  # others came and went
+                    self.bundle.write_json(f"raw/proc/{pid}/window.json", seen.watches[pid].as_json())
+                if seen.shortcoming():
+                    step.fail(seen.shortcoming(), "postmortem capture --pid for one of them, or a longer --observe")
+            self._timings["observe_s"] = round(time.monotonic() - began, 4)
+            samplers.finish()
+        finally:
+            samplers.close()
+
+    def _hurry(self, step: Step) -> None:
+        """Whoever wants an end of the window is still to have the copy, which takes less. Who merely looks at a process
+        (``--pid``), and has seen enough, is to have it his way."""
+        command = self.command
+        if command.interrupted is not None and command.hurry_until is None and not isinstance(command, Watch):
+            name = signal.Signals(command.interrupted).name
+            step.leave_out(f"{name} ended the window early", "let the capture finish: it takes a few seconds")
+            command.hurry()
+
+    def _alive(self) -> List[int]:
+        return [member.pid for member in members_of(self.command) if member.alive]
+
+    def _pause(self, seconds: float) -> bool:
+        """False when the root has ended: what is left to see would be its end."""
+        if not self.command.pause(seconds):
+            return False
+        root = tree.look(self.command.pid)
+        return root is not None and root.alive
+
+    def _describe_new(self, pid: int) -> None:
+        """A process that began during the window."""
+        if pid not in self.facts:
+            self._describe(pid)
+
+    # ------------------------------------------------------------------ freeze
+
+    def _note_core(self, pid: int, stopped_by: Optional[int]) -> None:
+        """``stopped_by``: the signal that had stopped the process before we did, which nobody tells but its tracer."""
+        self._describe_new(pid)
+        known = self.facts.get(pid)
+        if known is None:
+            return
+        changed: Dict[str, Any] = {"rights": None} if facts.has_other_rights(pid, known) else {}
+        if stopped_by is not None:
+            changed["stopped_by"] = stopped_by
+        if changed:
+            known.update(changed)
+            self.bundle.write_json(f"raw/proc/{pid}/process.json", self.facts[pid])
+
+    def _files_of(self, pid: int) -> Files:
+        """Where its sources and libraries are."""
+        self._describe_new(pid)
+        return self._roots.files(self.facts.get(pid))
+
+    def _goes_on(self, step_name: str) -> bool:
+        if self.command.interrupted is None:
+            return True
+        name = signal.Signals(self.command.interrupted).name
+        with self.bundle.step(step_name, "the tree") as step:
+            step.fail(f"{name} came before the processes were copied", "let the capture finish: it takes a few seconds")
+        return False

@@ -1,0 +1,1 @@
+"""Facts that patterns of several families share: ``view`` first, the others as they are met."""

@@ -1,0 +1,44 @@
+"""Findings that say the same of several threads or tasks, told once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Dict, Hashable, Iterable, Iterator, List, NamedTuple, Tuple
+
+from ..pattern import Match
+
+_NAMED = 8
+_ORDER = ("possible", "likely", "proven")
+
+
+class Alike(NamedTuple):
+    """``match`` is about ``who``; what has the same ``key`` is the same finding."""
+
+    key: Hashable
+    who: str
+    match: Match
+
+
+def told_once(several: Iterable[Alike], noun: str, verbs: Tuple[str, str] = ("waits", "wait")) -> Iterator[Match]:
+    """One match for each key: the surest, which counts the others. ``noun``: what they are, "thread" or "task"; ``verbs``:
+    what one of them does, and several do."""
+    groups: Dict[Hashable, List[Alike]] = {}
+    for one in several:
+        groups.setdefault(one.key, []).append(one)
+    for group in groups.values():
+        first, *others = sorted(group, key=lambda one: -_ORDER.index(one.match.confidence))
+        yield _counting(first, others, noun, verbs) if others else first.match
+
+
+def _counting(first: Alike, others: List[Alike], noun: str, verbs: Tuple[str, str]) -> Match:
+    count, match = len(others), first.match
+    names = ", ".join(one.who for one in others[:_NAMED]) + (f" and {count - _NAMED} more" if count > _NAMED else "")
+    victims = (victim for one in (first, *others) for victim in one.match.victims)
+    nouns = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    likewise = f"1 other {noun} {verbs[0]} likewise" if count == 1 else f"{count} other {nouns} {verbs[1]} likewise"
+    return replace(
+        match,
+        summary=f"{match.summary}; {likewise}",
+        evidence=(*match.evidence, f"{likewise}: {names}"),
+        victims=tuple(dict.fromkeys(victims)),
+    )

@@ -1,0 +1,116 @@
+"""Releases of libraries that mended what a finding is about: a line of somebody else's is best changed by an upgrade.
+
+Each row was looked up in the project's own changelog, issue or advisory, which it names; what could not be found there is
+not in the table. Which release is installed is not in the evidence, so the advice says what it depends on.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, NamedTuple, Sequence, Set, Tuple, Union
+
+from ...evidence import Evidence
+from ...findings import Culprit, Victim
+
+
+class Fixed(NamedTuple):
+    patterns: Tuple[str, ...]  # the findings that it may be
+    file: str  # the end of the path of the library's file
+    functions: Tuple[str, ...]  # () for any function of the file
+    package: str
+    release: str  # the first one that has it mended
+    what: str  # it does since
+    reference: str
+
+    @property
+    def advice(self) -> str:
+        return f"{self.package} {self.release} {self.what}: upgrade, if yours is older."
+
+
+#: By package.
+TABLE = (
+    Fixed(
+        ("future-never-resolved", "pool-exhausted"), "aiohttp/connector.py", ("connect",), "aiohttp", "3.10.11",
+        "no longer loses a free connection when whoever it was offered to is cancelled",
+        "https://github.com/aio-libs/aiohttp/issues/9670",
+    ),
+    Fixed(
+        ("orphaned-lock", "future-never-resolved", "async-deadlock"), "anyio/_core/_synchronization.py", ("acquire",),
+        "anyio", "3.5.0", "gives a lock back when the task that takes it is cancelled in that moment",
+        "https://github.com/agronholm/anyio/issues/398",
+    ),
+    Fixed(
+        ("executor-self-deadlock",), "asgiref/sync.py", (), "asgiref", "3.4.0",
+        "raises an error where sync_to_async is called from within itself, instead of waiting for ever",
+        "https://github.com/django/asgiref/issues/249",
+    ),
+    Fixed(
+        ("python-busy-loop",), "jc/parsers/xrandr.py", (), "jc", "1.24.0", "no longer loops over a line that it cannot parse",
+        "https://github.com/kellyjonbrazil/jc/issues/490",
+    ),
+    Fixed(
+        ("fork-inherited-lock",), "loguru/_handler.py", (), "loguru", "0.5.0",
+        "no longer deadlocks when a process is forked while a thread logs",
+        "https://github.com/Delgan/loguru/issues/231",
+    ),
+    Fixed(
+        ("finalizer-deadlock", "self-deadlock"), "prometheus_client/gc_collector.py", (), "prometheus_client", "0.6.0",
+        "has this deadlock of its metrics about the garbage collector mended",
+        "https://github.com/prometheus/client_python/pull/371",
+    ),
+    Fixed(
+        ("python-busy-loop",), "PyPDF2/pdf.py", ("_readInlineImage",), "PyPDF2", "1.27.5",
+        "notices the end of the file within an inline image",
+        "https://github.com/py-pdf/pypdf/security/advisories/GHSA-xcjx-m2pj-8g79",
+    ),
+    Fixed(
+        ("lock-contention", "lock-order-deadlock"), "functools.py", ("__get__",), "Python", "3.12",
+        "has no lock in functools.cached_property any more, which all instances of the class shared",
+        "https://docs.python.org/3/library/functools.html#functools.cached_property",
+    ),
+    Fixed(
+        ("regex-backtracking", "gil-held-by-native"), "multipart/multipart.py", ("parse_options_header",),
+        "python-multipart", "0.0.7", "parses the header without the pattern that backtracks (CVE-2024-24762)",
+        "https://github.com/advisories/GHSA-2jv5-9r88-3w3p",
+    ),
+    Fixed(
+        ("gil-thrash", "busy-event-loop", "gil-contention"), "starlette/testclient.py", ("_asgi_receive",), "starlette",
+        "0.38.0", "waits for the message, where it asked again and again after sleep(0)",
+        "https://github.com/encode/starlette/pull/2597",
+    ),
+    Fixed(
+        ("pool-exhausted", "missed-wakeup"), "urllib3/connectionpool.py", ("urlopen",), "urllib3", "1.22",
+        "gives a connection back before it retries or follows a redirect", "https://github.com/urllib3/urllib3/issues/1167",
+    ),
+    Fixed(
+        ("import-deadlock", "lock-order-deadlock"), "wrapt/importer.py", (), "wrapt", "1.15.0",
+        "no longer deadlocks when a hook that follows an import, and another thread, import something",
+        "https://wrapt.readthedocs.io/en/latest/changes.html#version-1-15-0",
+    ),
+)  # fmt: skip
+
+
+def fixes(
+    evidence: Evidence, pattern: str, culprits: Sequence[Culprit], victims: Sequence[Victim]
+) -> Tuple[Fixed, ...]:
+    """The rows that a finding meets: the library's function is to blame, or on the stack of who is to blame or suffers."""
+    rows = [row for row in TABLE if pattern in row.patterns]
+    if not rows:
+        return ()
+    blamed = {(c.file, c.function) for c in culprits} | set(_on_stacks(evidence, _named(culprits, victims)))
+    return tuple(row for row in rows if any(_meets(row, file, function) for file, function in blamed))
+
+
+def _named(culprits: Sequence[Culprit], victims: Sequence[Victim]) -> Set[Tuple[int, object]]:
+    who: List[Union[Culprit, Victim]] = [*culprits, *victims]
+    return {(one.pid, one.tid) for one in who} | {(one.pid, one.task) for one in who}
+
+
+def _on_stacks(evidence: Evidence, named: Set[Tuple[int, object]]) -> Iterator[Tuple[str, str]]:
+    for process in evidence.processes:
+        stacks = [thread.python for thread in process.threads if (process.pid, thread.tid) in named]
+        stacks += [task.stack for task in process.tasks if (process.pid, task.name or task.id) in named]
+        yield from ((frame.file, frame.function) for frames in stacks for frame in frames)
+
+
+def _meets(row: Fixed, file: str, function: str) -> bool:
+    return f"/{file}".endswith("/" + row.file) and (not row.functions or function in row.functions)

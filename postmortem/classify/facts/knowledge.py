@@ -1,0 +1,209 @@
+"""What is known about frames of the standard library and of common frameworks: one table, so that patterns
+need not know it each.
+
+Files are matched by their ending, functions by name; both are stable over 3.8-3.15 unless a row says otherwise.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from functools import lru_cache
+from typing import Optional, Sequence, Tuple
+
+from ...evidence import NativeFrame, PythonFrame, Thread
+
+#: Paths of the standard library: .../lib/python3.12/threading.py, frozen modules, zipped libraries.
+_STDLIB = re.compile(r"(/lib(64)?/python3\.\d+t?/(?!site-packages/|dist-packages/))|^<frozen |/python3\d+\.zip/")
+_SITE = re.compile(r"/(site|dist)-packages/")
+_MOST_FILES = 8192
+
+#: Functions that give the loop one turn and wait for nothing: whoever awaits them in a loop polls.
+#: asyncio: Lib/asyncio/tasks.py; anyio: _backends/_asyncio.py, lowlevel.py; trio is told apart by its own hub.
+LOOP_TURN = (
+    ("asyncio/tasks.py", ("__sleep0", "sleep")),
+    ("anyio/_core/_eventloop.py", ("sleep",)),
+    ("anyio/_backends/_asyncio.py", ("sleep", "checkpoint", "cancel_shielded_checkpoint")),
+    ("anyio/lowlevel.py", ("checkpoint", "cancel_shielded_checkpoint")),
+)
+
+#: The event loop's own machinery: a sample whose innermost frames are only these did no work of the program.
+LOOP_MACHINERY = ("asyncio/", "/selectors.py", "/anyio/", "/uvloop/", "/sniffio/", "/contextvars.py")
+
+#: Where a task waits for the network: (file ending, functions).
+AWAITS_NETWORK = (
+    ("asyncio/streams.py", ("_wait_for_data", "_drain_helper", "open_connection")),
+    ("asyncio/selector_events.py", ("sock_recv", "sock_recv_into", "sock_sendall", "sock_connect", "sock_accept")),
+    ("asyncio/base_events.py", ("create_connection",)),
+    ("anyio/_backends/_asyncio.py", ("receive", "receive_some")),
+    ("aiohttp/streams.py", ("read", "_wait")),
+)
+
+#: An event loop runs on a thread that has one of these.
+LOOP_RUN = (("asyncio/base_events.py", "run_forever"), ("asyncio/base_events.py", "_run_once"))
+#: What runs one callback or task step: the frame above it is the program's.
+LOOP_STEP = ("asyncio/events.py", "_run")
+
+
+def multiprocessing(module: str) -> Tuple[str, ...]:
+    """How the path of a module of multiprocessing ends: of the standard library's, and of multiprocess's (0.70, what pathos
+    uses), which is the same code with another pickler."""
+    return f"multiprocessing/{module}.py", f"/multiprocess/{module}.py"
+
+
+#: Where threads of a healthy program rest: (file ending, function).
+IDLE = (
+    ("concurrent/futures/thread.py", "_worker"),
+    ("concurrent/futures/process.py", "_process_worker"),
+    ("concurrent/futures/process.py", "wait_result_broken_or_wakeup"),
+    *itertools.product(multiprocessing("pool"), ("_handle_workers", "_handle_tasks", "_handle_results", "worker")),
+    *itertools.product(multiprocessing("queues"), ("_feed",)),
+    *itertools.product(multiprocessing("resource_tracker"), ("main",)),
+    ("anyio/_backends/_asyncio.py", "run"),  # WorkerThread.run: a to_thread worker between jobs
+)
+
+#: Puts what a process has sent into the pipe of a queue (Lib/multiprocessing/queues.py).
+FEEDS = tuple(itertools.product(multiprocessing("queues"), ("_feed",)))
+
+#: Who is here waits for work that other threads of the process do, whichever they are.
+COLLECTS = (
+    ("/queue.py", "join"),
+    ("concurrent/futures/_base.py", "result"),
+    ("concurrent/futures/_base.py", "wait"),
+    ("concurrent/futures/_base.py", "as_completed"),
+    ("concurrent/futures/thread.py", "shutdown"),
+    *itertools.product(multiprocessing("pool"), ("get",)),
+)
+
+#: The interpreter is at its end: threading._shutdown waits for threads, executors' _python_exit joins workers.
+EXIT = (("threading.py", "_shutdown"), ("concurrent/futures/thread.py", "_python_exit"))
+
+#: Python code that runs when an object goes away, called by nobody: (file ending or any, function).
+FINALIZERS = (("", "__del__"), ("/weakref.py", "__call__"))
+
+#: CPython's own functions below such code (Objects/typeobject.c, weakrefobject.c, Modules/gcmodule.c; since 3.13
+#: Python/gc.c, gc_free_threading.c and brc.c, whose queues of objects are emptied between two instructions) and below a
+#: Python signal handler (Modules/signalmodule.c); only seen where the interpreter has symbols. 3.8 to 3.15.
+NATIVE_FINALIZER = frozenset((
+    "subtype_dealloc", "slot_tp_finalize", "PyObject_CallFinalizer", "PyObject_CallFinalizerFromDealloc",
+    "PyObject_ClearWeakRefs", "handle_callback", "handle_weakrefs", "finalize_garbage", "gc_collect_main",
+    "invoke_gc_callback", "_Py_RunGC", "_PyGC_Collect", "_PyGC_CollectNoFail", "gc_collect_internal",
+    "call_weakref_callbacks", "_Py_brc_merge_refcounts", "merge_queued_objects",
+))  # fmt: skip
+NATIVE_SIGNAL = frozenset(("_PyErr_CheckSignalsTstate", "_PyErr_CheckSignals", "PyErr_CheckSignals"))
+
+#: Functions in C that resolve names, blocking (Modules/socketmodule.c), and those of the C library below them, as they are named
+#: with or without debug symbols (glibc: sysdeps/posix/getaddrinfo.c, inet/getnameinfo.c, resolv/res_send.c; musl has the first).
+RESOLVES = frozenset((
+    "_socket.getaddrinfo", "_socket.gethostbyname", "_socket.gethostbyname_ex", "_socket.gethostbyaddr",
+    "_socket.getnameinfo",
+))  # fmt: skip
+NATIVE_RESOLVES = frozenset((
+    "getaddrinfo", "getnameinfo", "gethostbyname_r", "gethostbyname2_r", "gethostbyname3_r", "gethostbyname4_r",
+    "gethostbyaddr_r", "gethostbyname", "gethostbyaddr", "res_context_send", "res_nsend", "res_send", "res_nsearch",
+    "socket_getaddrinfo",
+))  # fmt: skip
+
+#: Where in the kernel a thread waits for a file system that answers from elsewhere: interruptibly (state S) in FUSE, until a
+#: signal comes (fs/fuse/dev.c); NFS (net/sunrpc/sched.c), CIFS (fs/smb/client/transport.c), 9p (net/9p/client.c), Ceph, autofs.
+STORAGE = (
+    "request_wait_answer",
+    "__fuse_request_send",
+    "fuse_simple_request",
+    "rpc_wait_bit_killable",
+    "wait_for_response",
+    "p9_client_rpc",
+    "ceph_mdsc_wait_request",
+    "autofs_wait",
+    "nfs_wait_bit_killable",
+    "io_schedule",
+    "folio_wait_bit_common",
+    "wait_on_page_bit_common",
+)
+#: And what shows as state D without any storage: a parent until its child has run a program (kernel/fork.c, vfork), the freezer
+#: of version 1, a core being written, a userfault, memory that has to be freed first.
+NO_STORAGE = (
+    "kernel_clone",
+    "_do_fork",
+    "do_fork",
+    "wait_for_vfork_done",
+    "__refrigerator",
+    "do_coredump",
+    "coredump_wait",
+    "handle_userfault",
+    "mem_cgroup_handle_over_high",
+    "mem_cgroup_oom_synchronize",
+    "futex_wait_queue",
+    "do_exit",
+    "rwsem_down_read_slowpath",
+    "rwsem_down_write_slowpath",
+    "msleep",
+    "do_freezer_trap",
+)
+
+
+@lru_cache(maxsize=_MOST_FILES)
+def _of(file: str) -> str:
+    """Whose a file is: "stdlib" | "site" | "program". Deep stacks name the same few files over and over."""
+    return "stdlib" if _STDLIB.search(file) else "site" if _SITE.search(file) else "program"
+
+
+def is_stdlib(frame: PythonFrame) -> bool:
+    return _of(frame.file) == "stdlib"
+
+
+def is_library(frame: PythonFrame) -> bool:
+    """Standard library or an installed package."""
+    return _of(frame.file) != "program"
+
+
+def is_loop_turn(frame: PythonFrame) -> bool:
+    return any(frame.file.endswith(file) and frame.function in functions for file, functions in LOOP_TURN)
+
+
+def awaits_network(stack: Sequence[PythonFrame]) -> bool:
+    """Does a task with these frames wait for a peer?"""
+    return any(
+        f.file.endswith(file) and f.function in functions for f in stack[:3] for file, functions in AWAITS_NETWORK
+    )
+
+
+def is_loop_machinery(frame: PythonFrame) -> bool:
+    return any(part in frame.file for part in LOOP_MACHINERY)
+
+
+def resolves(thread: Thread) -> bool:
+    """Is it waiting in a call that resolves a name? Below such a call no Python code runs."""
+    if thread.wait is None:
+        return False
+    if thread.calling is not None and thread.calling.function in RESOLVES:
+        return True
+    above = itertools.takewhile(lambda frame: isinstance(frame, NativeFrame), thread.stack)
+    names = [frame.function or "" for frame in above if isinstance(frame, NativeFrame)]
+    return any(name.replace("__GI_", "").lstrip("_") in NATIVE_RESOLVES for name in names)
+
+
+def is_finalizer(frame: PythonFrame) -> bool:
+    return in_table(frame, FINALIZERS)
+
+
+def in_table(frame: PythonFrame, table: Sequence[Tuple[str, str]]) -> bool:
+    return any(frame.file.endswith(file) and frame.function == function for file, function in table)
+
+
+def own_frame(frames: Sequence[PythonFrame]) -> Optional[PythonFrame]:
+    """The innermost frame of the program itself; of an installed package when there is none; never the standard
+    library's, where nobody changes a line, nor, where there is another, one of code that something made of a string: the
+    methods of a manager's proxies, for instance."""
+    mine = [f for f in frames if not is_library(f)]
+    return next((f for f in mine if not f.file.startswith("<string")), None) or next(iter(mine), direct_frame(frames))
+
+
+def direct_frame(frames: Sequence[PythonFrame]) -> Optional[PythonFrame]:
+    """The innermost frame outside the standard library, be it the program's or a package's."""
+    return next((f for f in frames if not is_stdlib(f)), None)
+
+
+def short(frame: PythonFrame) -> str:
+    """``testclient.py:153 in _asgi_receive``"""
+    return f"{frame.file.rsplit('/', 1)[-1]}:{frame.line or '?'} in {frame.function}"

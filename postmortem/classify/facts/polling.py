@@ -1,0 +1,93 @@
+"""Who polls: tasks and threads that give up their turn and ask again, instead of waiting.
+
+A polling task is nearly always found suspended in ``sleep(0)`` (or another one-turn wait): it is on no thread's
+stack, only in the chain of its coroutines. A polling thread is in the line that calls ``sleep(0)``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from ...evidence import Process, PythonFrame, Task, Thread
+from . import knowledge
+from .view import View, plural
+
+#: A sleep of nothing: in a thread it gives the GIL away and wants it back at once.
+_SLEEP_0 = re.compile(r"\bsleep\(\s*0(?:\.0*)?\s*\)")
+#: Of its samples: so much of a thread's time goes into the function that polls.
+_MOSTLY = 0.5
+
+
+class Poller(NamedTuple):
+    """All tasks, or all threads, of a process that poll at one line."""
+
+    frame: PythonFrame  # the line that awaits the turn, or sleeps for nothing
+    tasks: Tuple[Task, ...]  # empty when threads poll
+    tids: Tuple[int, ...]  # the threads, or those of the tasks' loops where known
+
+    @property
+    def number(self) -> int:
+        return len(self.tasks) or len(self.tids)
+
+    @property
+    def who(self) -> str:
+        return plural(len(self.tasks), "task") if self.tasks else plural(len(self.tids), "thread")
+
+
+def pollers(process: Process) -> List[Poller]:
+    """Most tasks first."""
+    loops = {loop.id: loop.tid for loop in process.loops}
+    found: Dict[PythonFrame, List[Task]] = {}
+    for task in process.tasks:
+        if task.state == "pending" and task.awaiting == "sleep(0)":
+            frame = next((f for f in task.stack if not knowledge.is_loop_turn(f)), None)
+            if frame is not None:
+                found.setdefault(frame, []).append(task)
+    result = []
+    for frame, tasks in found.items():
+        tids = sorted({tid for tid in (loops.get(t.loop or "") for t in tasks) if tid is not None})
+        result.append(Poller(frame, tuple(tasks), tuple(tids)))
+    return sorted(result, key=lambda p: (-len(p.tasks), p.frame.file, p.frame.line or 0))
+
+
+def polling_threads(view: View, process: Process) -> List[Poller]:
+    """Threads whose samples lie in a function that sleeps for nothing, in a loop."""
+    found: Dict[PythonFrame, List[int]] = {}
+    for thread in process.threads:
+        own = [(count, knowledge.own_frame(frames)) for count, frames in view.samples(thread)]
+        turns = [f for _n, f in own if f is not None and _SLEEP_0.search(view.evidence.source(f.file, f.line) or "")]
+        if not turns:
+            continue
+        inside = sum(n for n, f in own if f is not None and (f.file, f.function) == (turns[0].file, turns[0].function))
+        if inside >= _MOSTLY * sum(n for n, _f in own):
+            found.setdefault(turns[0], []).append(thread.tid)
+    result = [Poller(frame, (), tuple(tids)) for frame, tids in found.items()]
+    return sorted(result, key=lambda p: (-len(p.tids), p.frame.file, p.frame.line or 0))
+
+
+def spin_share(view: View, threads: List[Thread], frame: Optional[PythonFrame]) -> Optional[float]:
+    """Of the samples of loop threads, the share in which the loop only turned: its innermost frame is the loop's
+    machinery, or the polling function asks its question. None without samples."""
+    total = spinning = 0
+    for thread in threads:
+        for count, frames in view.samples(thread):
+            if not frames:
+                continue
+            total += count
+            spinning += count if _only_turning(frames, frame) else 0
+    return spinning / total if total else None
+
+
+def _only_turning(frames: Tuple[PythonFrame, ...], poll: Optional[PythonFrame]) -> bool:
+    if knowledge.is_loop_machinery(frames[0]):
+        return True
+    if poll is None:
+        return False
+    # the question itself, such as queue.empty(): a standard library call made by the polling function
+    asking = next((f for f in frames if not knowledge.is_stdlib(f)), None)
+    return (
+        asking is not None
+        and knowledge.is_stdlib(frames[0])
+        and (asking.file, asking.function) == (poll.file, poll.function)
+    )

@@ -1,0 +1,294 @@
+"""Questions that several patterns ask of the evidence, answered in one place."""
+
+from __future__ import annotations
+
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+
+from ...evidence import Evidence, Process, PythonFrame, Thread
+from ...findings import Confidence, Culprit, Victim
+from ...waitgraph import WAKES, Agent, Cycle, Edge, WaitGraph, graph_of, thread_label
+from . import knowledge
+
+#: Of a core: a thread that used more over the window was not waiting.
+BUSY_SHARE = 0.3
+#: Of a core wanted, or of the looks: computes without a pause.
+COMPUTING_SHARE = 0.8
+#: Who uses more of a core, or wakes more often a second, gets something done: neither a rest nor a heartbeat is so much.
+WORKS_SHARE, WORKS_WAKES = 0.01, 20
+
+
+class View:
+    """Evidence with indices. Cheap to make; what it keeps follows from the evidence alone."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+        self.processes = evidence.processes
+        self.by_pid: Dict[int, Process] = {p.pid: p for p in evidence.processes}
+        self.window = evidence.window_s
+        self._tables: Dict[int, Dict[int, int]] = {}  # by the process, which the evidence keeps
+        #: What several patterns ask for, by whoever answers it.
+        self.remembered: Dict[object, object] = {}
+
+    @property
+    def graph(self) -> WaitGraph:
+        """Who waits for whom, over all processes."""
+        return graph_of(self.evidence)
+
+    @property
+    def pythons(self) -> List[Process]:
+        return [p for p in self.processes if p.python is not None or any(t.python for t in p.threads)]
+
+    # ------------------------------------------------------------------ CPU over the window
+
+    def cpu(self, process: Process) -> Optional[float]:
+        """Cores' worth of CPU that a process used over the window; None without counters."""
+        return _sum(self.cpu_share(t) for t in process.threads)
+
+    def demand(self, process: Process) -> Optional[float]:
+        """Cores' worth of CPU that a process wanted: what it used, and what it waited for while runnable. On a busy
+        machine this, not the CPU it got, tells a spin from a rest."""
+        return _sum(self.wanted_share(t) for t in process.threads)
+
+    @classmethod
+    def wanted_share(cls, thread: Thread) -> Optional[float]:
+        """Of one core: used, or waited for while runnable; at most 1."""
+        share = cls.cpu_share(thread)
+        counters = thread.counters
+        if share is None or counters is None:
+            return None
+        return min(1.0, share + (counters.run_delay_s or 0.0) / counters.seconds)
+
+    @staticmethod
+    def cpu_share(thread: Thread) -> Optional[float]:
+        """Of one core, over the window."""
+        counters = thread.counters
+        if counters is None or counters.cpu_s is None or counters.seconds <= 0:
+            return None
+        return counters.cpu_s / counters.seconds
+
+    @classmethod
+    def computes(cls, thread: Thread) -> Optional[bool]:
+        """Does it use all the CPU that it gets? On a busy machine, and in a virtual one, that may be little: then most looks
+        find it running. None without counters."""
+        wanted, looks = cls.wanted_share(thread), thread.counters.states if thread.counters is not None else {}
+        if wanted is None and not looks:
+            return None
+        running = bool(looks) and looks.get("R", 0) >= COMPUTING_SHARE * sum(looks.values())
+        return running or (wanted or 0.0) >= COMPUTING_SHARE
+
+    @classmethod
+    def rests(cls, thread: Thread) -> bool:
+        """Is the wait that it was found in where it spends its time? A thread that computes only passes through."""
+        share = cls.cpu_share(thread)
+        return share is None or share < BUSY_SHARE
+
+    @classmethod
+    def moves(cls, thread: Thread) -> bool:
+        """Does it wake again and again? Then what it was found waiting for comes, and it goes on; unless it only asks."""
+        if thread.wait is not None and thread.wait.polls_s is not None:
+            return False
+        switches = cls.switches(thread)
+        return switches is not None and switches >= WAKES
+
+    @staticmethod
+    def switches(thread: Thread) -> Optional[float]:
+        """Voluntary switches a second."""
+        return thread.counters.switches_per_s if thread.counters is not None else None
+
+    # ------------------------------------------------------------------ threads
+
+    def thread(self, process: Process, tid: Optional[int]) -> Optional[Thread]:
+        """The thread of that number; None without one."""
+        found = self._rows(process).get(tid) if tid is not None else None
+        return process.threads[found] if found is not None else None
+
+    def threads(self, process: Process, tids: Iterable[int]) -> List[Thread]:
+        """Those of these numbers that the process has, in its own order."""
+        rows = self._rows(process)
+        return [process.threads[row] for row in sorted({rows[tid] for tid in tids if tid in rows})]
+
+    def _rows(self, process: Process) -> Dict[int, int]:
+        """Thread → its index in the process's table."""
+        rows = self._tables.get(id(process))
+        if rows is None:
+            rows = {}
+            for row, thread in enumerate(process.threads):
+                rows.setdefault(thread.tid, row)
+            self._tables[id(process)] = rows
+        return rows
+
+    @staticmethod
+    def main(process: Process) -> Optional[Thread]:
+        return next((t for t in process.threads if t.is_main), None)
+
+    @staticmethod
+    def idle(thread: Thread) -> bool:
+        """Does it rest where threads of a healthy program rest?"""
+        frames = thread.python
+        if any(knowledge.in_table(f, knowledge.IDLE) for f in frames[:4]):
+            return knowledge.own_frame(frames[: _idle_depth(frames)]) is None
+        return False
+
+    def in_loop(self, thread: Thread) -> bool:
+        """Does an event loop run on this thread?"""
+        return any(knowledge.in_table(f, knowledge.LOOP_RUN) for f in thread.python)
+
+    # ------------------------------------------------------------------ who waits for whom
+
+    def edges(self, process: Process, thread: Thread) -> Tuple[Edge, ...]:
+        """What a thread waits for."""
+        return self.graph.edges.get(Agent(process.pid, thread.tid), ())
+
+    def certainty(self, cycle: Cycle) -> Confidence:
+        """Of a circle: where one of it has a time limit, the circle opens by itself, and is worth a look at most."""
+        if any(edge.endless is False for edge in cycle.edges):
+            return "possible"
+        return "proven" if self.graph.proves(cycle) else "likely"
+
+    def limits(self, cycle: Cycle) -> List[str]:
+        """Who of a circle gives up some day."""
+        limited = [self.graph.label(edge.waiter) for edge in cycle.edges if edge.endless is False]
+        return (
+            [f"{', '.join(limited[:3])} gives up when its time limit is over, which opens the circle"]
+            if limited
+            else []
+        )
+
+    def kept(self, agent: Agent) -> List[PythonFrame]:
+        """Where a thread took what others wait for."""
+        thread = self.graph.places.thread(agent)
+        held = ((h, self.graph.places.resource(agent.pid, h.resource)) for h in (thread.holds if thread else ()))
+        return [h.frame for h, resource in held if resource is not None and resource.waiters]
+
+    def waits_on(self, process: Process, tid: int) -> List[Thread]:
+        """Threads that directly or through others wait for this one."""
+        behind = self.graph.behind(frozenset((Agent(process.pid, tid),)))
+        found = [self.graph.places.thread(agent) for agent in behind if agent.pid == process.pid]
+        return [thread for thread in found if thread is not None]
+
+    def matters(self, process: Process, thread: Thread) -> bool:
+        """Is it the main thread, or one that the main thread waits for: by name, or for the work of all of them?"""
+        main = self.main(process)
+        if thread.is_main or main is None:
+            return thread.is_main
+        collects = any(knowledge.in_table(f, knowledge.COLLECTS) for f in main.python)
+        return collects or main in self.waits_on(process, thread.tid)
+
+    def others_move(self, process: Process) -> bool:
+        """Is another process of the tree at work?"""
+        return any(self.moves(t) for p in self.processes if p is not process for t in p.threads)
+
+    def work_beside(self, process: Process, thread: Thread) -> Tuple[str, ...]:
+        """What the busiest of all others, in this process and the tree's, got done meanwhile; empty when all rest."""
+        found = [
+            (self.cpu_share(t) or 0.0, self.switches(t) or 0.0, p, t)
+            for p in self.processes
+            for t in p.threads
+            if t is not thread
+        ]
+        working = [one for one in found if one[0] > WORKS_SHARE or one[1] > WORKS_WAKES]
+        if not working:
+            return ()
+        share, wakes, where, who = max(working, key=lambda one: one[:2])
+        of = "" if where is process else f" of process {where.pid}"
+        more = f", and {len(working) - 1} more are at work" if len(working) > 1 else ""
+        return (f"meanwhile {label(who)}{of} used {share:.1%} of a core and woke {wakes:.0f} times a second{more}",)
+
+    def children(self, process: Process) -> List[Process]:
+        return [p for p in self.processes if p.ppid == process.pid]
+
+    # ------------------------------------------------------------------ citing
+
+    def culprit(
+        self, process: Process, frame: PythonFrame, thread: Optional[Thread] = None, task: Optional[str] = None
+    ) -> Culprit:
+        return Culprit(
+            process.pid,
+            thread.tid if thread else None,
+            task,
+            frame.file,
+            frame.line,
+            frame.function,
+            self.evidence.source(frame.file, frame.line),
+            frame.end_line,
+            frame.column,
+            frame.end_column,
+        )
+
+    def loops_around(self, frames: Sequence[PythonFrame]) -> List[PythonFrame]:
+        """The frames, each followed by the headers of the loops that its line is in, innermost first."""
+        found: List[PythonFrame] = []
+        for frame in frames:
+            around = self.evidence.loops.get(frame.file, {}).get(frame.line or 0, ())
+            found += [frame, *(frame.at(line) for line in around)]
+        return list(dict.fromkeys(found))
+
+    @staticmethod
+    def victim(process: Process, thread: Thread) -> Victim:
+        frame = knowledge.own_frame(thread.python) or next(iter(thread.python), None)
+        if frame is None:
+            return Victim(process.pid, thread.tid)
+        return Victim(process.pid, thread.tid, frame.file, frame.line, frame.function)
+
+    def victim_of(self, agent: Agent) -> Victim:
+        """The same of a thread, task or process of the wait graph."""
+        frames, task = self.graph.places.stack(agent), self.graph.places.task(agent)
+        frame = knowledge.own_frame(frames) or next(iter(frames), None)
+        name = (task.name or task.id) if task is not None else None
+        if frame is None:
+            return Victim(agent.pid, agent.tid, task=name)
+        return Victim(agent.pid, agent.tid, frame.file, frame.line, frame.function, name)
+
+    def culprit_of(self, agent: Agent, frame: PythonFrame) -> Culprit:
+        """A line of the program that a thread or task of the wait graph is to be blamed with."""
+        task = self.graph.places.task(agent)
+        name = (task.name or task.id) if task is not None else None
+        return self.culprit(self.by_pid[agent.pid], frame, self.graph.places.thread(agent), name)
+
+    def hot_frame(self, thread: Thread) -> Optional[PythonFrame]:
+        """The program's innermost frame in most samples; without samples, the one of the moment of capture."""
+        seen: Dict[PythonFrame, int] = {}
+        for count, frames in self.samples(thread):
+            frame = knowledge.own_frame(frames)
+            if frame is not None:
+                seen[frame] = seen.get(frame, 0) + count
+        if not seen:
+            return knowledge.own_frame(thread.python)
+        return max(seen, key=lambda f: (seen[f], f.file, f.line or 0))
+
+    def samples(self, thread: Thread) -> Iterator[Tuple[int, Tuple[PythonFrame, ...]]]:
+        """(count, frames) of what py-spy saw."""
+        for sample in thread.samples:
+            yield sample.count, sample.frames
+
+
+def _sum(shares: Iterable[Optional[float]]) -> Optional[float]:
+    """Of those that are known; None when none is."""
+    known = [share for share in shares if share is not None]
+    return sum(known) if known else None
+
+
+def _idle_depth(frames: Sequence[PythonFrame]) -> int:
+    """How many frames lie above the resting one."""
+    return next((i for i, f in enumerate(frames) if knowledge.in_table(f, knowledge.IDLE)), 0)
+
+
+#: How a thread is named in sentences.
+label = thread_label
+
+
+def is_python(process: Process) -> bool:
+    """A Python interpreter, also when its state could not be read."""
+    program = (process.exe or (process.argv[0] if process.argv else "")).rsplit("/", 1)[-1]
+    return (
+        process.python is not None or program.startswith(("python", "pypy")) or any(t.python for t in process.threads)
+    )
+
+
+def do(count: int, verb: str) -> str:
+    """``poll`` for several, ``polls`` for one."""
+    return verb if count != 1 else f"{verb}s"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

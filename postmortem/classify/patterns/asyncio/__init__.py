@@ -1,0 +1,1 @@
+"""Event loops that spin, starve, are blocked or wait for themselves; tasks that nobody can wake."""

@@ -1,0 +1,136 @@
+"""Tasks of an event loop wait for each other, or for what only each other could do.
+
+**What it looks like.** The loop rests at 0 % CPU. Task A awaits B, or a lock that B holds, and the chain leads back to A; or
+several tasks wait on queues, events or conditions that none but they could fill, set or notify.
+
+**Easily mistaken for** `future-never-resolved`, where one object is left that nobody sets; an idle server, whose tasks wait
+for peers; `loop-self-wait`, where the loop's thread itself is blocked.
+
+**Why it hangs.** A task gives way only where it awaits, and each of these awaits something that another one would do after
+its own wait is over.
+
+**Remedy.** Take asyncio's locks in one order everywhere, and do not await a task while holding a lock that it wants. Of two
+tasks that talk to each other, let one send first; close queues with a sentinel.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Tuple
+
+from ....evidence import Process, PythonFrame
+from ....findings import Culprit
+from ....waitgraph import Agent, Cycle, Edge, known_from
+from ...facts.knowledge import own_frame, short
+from ...facts.view import View, do, plural
+from ...pattern import Answer, Match, Pattern
+from .sharedresults import AWAITS_REMEDY, circle_of, circles
+from .stucktasks import StuckTask, alike, apart, stuck_tasks
+
+PATTERN = Pattern(
+    id="async-deadlock",
+    title="tasks wait for each other: locks, awaits, queues",
+    explanation=(
+        "Each of these tasks waits for something that only another one of them could do, and that one waits as well. The "
+        "event loop itself is free, but has nothing that it could run for them."
+    ),
+    remedy=(
+        "Take locks in the same order everywhere, await nothing that needs a lock while holding it, and agree which side of "
+        "a conversation sends first."
+    ),
+    needs=("python",),
+    outranks=("future-never-resolved", "network-wait", "sleeping", "child-wait", "shutdown-join"),
+    references=("https://docs.python.org/3/library/asyncio-sync.html",),
+)
+
+
+_MOST = 50
+
+
+def match(view: View) -> Iterator[Answer]:
+    cycles = [cycle for cycle in view.graph.cycles if _is_of_tasks(cycle)]
+    for cycle in cycles:
+        yield _circle(view, cycle)
+    inside = {agent for cycle in cycles for agent in cycle.agents}
+    for process in view.pythons:
+        for circle in circles(view, process):
+            yield circle_of(view, process, circle)
+        waiting = [t for t in stuck_tasks(view, process) if not t.parked and t.agent not in inside]
+        several = len({t.edge.resource for t in waiting}) > 1 and all(t.edge.kind != "async-future" for t in waiting)
+        if several and not cycles and not alike(waiting, view):
+            yield _each_other(view, process, apart(view, waiting[:_MOST]))
+
+
+def _is_of_tasks(cycle: Cycle) -> bool:
+    """Through threads as well; but where the loop cannot run for one of them, that has a name of its own."""
+    return any(agent.task is not None for agent in cycle.agents) and all(edge.kind != "turn" for edge in cycle.edges)
+
+
+def _circle(view: View, cycle: Cycle) -> Match:
+    facts: List[str] = []
+    culprits: List[Culprit] = []
+    for edge, after in zip(cycle.edges, [*cycle.edges[1:], cycle.edges[0]]):
+        fact, places = _link(view, edge, after)
+        facts.append(fact)
+        culprits += places
+    facts += view.limits(cycle)
+    behind = view.graph.behind(frozenset(cycle.agents))
+    if behind:
+        facts.append(f"{plural(len(behind), 'other')} {do(len(behind), 'wait')} behind them")
+    names = " → ".join(view.graph.label(agent) for agent in cycle.agents[:6])
+    return Match(
+        confidence=view.certainty(cycle),
+        remedy=AWAITS_REMEDY if all(edge.kind == "task" for edge in cycle.edges) else None,
+        summary=f"{_these(cycle)} wait for each other in a circle ({names} → back): "
+        + " and ".join(dict.fromkeys(edge.what for edge in cycle.edges[:3])),
+        evidence=tuple(facts),
+        culprits=tuple(dict.fromkeys(culprits)),
+        victims=tuple(view.victim_of(agent) for agent in behind),
+        pid=cycle.edges[0].waiter.pid,
+    )
+
+
+def _these(cycle: Cycle) -> str:
+    if len(cycle.edges) == 1:
+        return "a task and itself"
+    tasks = sum(agent.task is not None for agent in cycle.agents)
+    threads = len(cycle.agents) - tasks
+    return plural(tasks, "task") + (f" and {plural(threads, 'thread')}" if threads else "")
+
+
+def _link(view: View, edge: Edge, after: Edge) -> Tuple[str, List[Culprit]]:
+    """The fact of one edge, and the lines that it is about: where it waits, and where the other one took the lock."""
+    places = view.graph.places
+    frame = own_frame(places.stack(edge.waiter))
+    owner = places.task(after.waiter) or places.thread(after.waiter)
+    held = next((h for h in owner.holds if h.resource == edge.resource), None) if owner and edge.resource else None
+    at = f" at {short(frame)}" if frame else ""
+    since = f", taken at {short(held.frame)}" if held else ""
+    who = view.graph.label(after.waiter)
+    lines: List[Tuple[Agent, PythonFrame]] = [(edge.waiter, frame)] if frame else []
+    if held:
+        lines.append((after.waiter, held.frame))
+    verb = (
+        f"{edge.verb} {edge.what}, held by {who}{since} ({known_from(edge.basis)})"
+        if edge.verb == "wants"
+        else (f"{edge.verb} {edge.what}" + (f", which only {who} could end" if edge.resource else ""))
+    )
+    facts = "; ".join(edge.because)
+    text = f"{view.graph.label(edge.waiter)}{at} {verb}" + (f": {facts}" if facts else "")
+    return text, [view.culprit_of(agent, f) for agent, f in lines]
+
+
+def _each_other(view: View, process: Process, waiting: List[StuckTask]) -> Match:
+    order = ("possible", "likely", "proven")
+    agents = [t.agent for t in waiting]
+    behind = view.graph.behind(frozenset(agents))
+    first = waiting[0]
+    at = f" at {short(first.frame)}" if first.frame else ""
+    return Match(
+        confidence=min((t.confidence for t in waiting), key=order.index),
+        summary=f"{plural(len(waiting), 'task')} {do(len(waiting), 'wait')} for what only each other could do: "
+        f"{view.graph.label(first.agent)}{at} {first.edge.verb} {first.edge.what}, and so on",
+        evidence=view.graph.reasons(*agents),
+        culprits=tuple(dict.fromkeys(view.culprit_of(t.agent, t.frame) for t in waiting if t.frame is not None)),
+        victims=tuple(view.victim_of(agent) for agent in behind),
+        pid=process.pid,
+    )

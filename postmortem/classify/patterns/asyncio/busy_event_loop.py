@@ -1,0 +1,155 @@
+"""An event loop spins: it turns as fast as it can, and every turn finds nothing to do.
+
+**What it looks like.** The loop's thread uses all the CPU it gets; its `select` is called with a timeout of zero, because
+something always stands in the ready queue: a task that awaits `sleep(0)` in a loop, a descriptor that is always ready (a
+socket at its end of file that nobody removed), or a cancelled scope of anyio that some task does not leave.
+
+**Easily mistaken for** `event-loop-starvation`, where many tasks have real work; for a computation that yields with
+`sleep(0)` now and then, whose samples lie in the computation, not in the loop.
+
+**Why it hangs.** `await sleep(0)` does not wait. The task is ready again at once, and so the loop never sleeps. With
+several such loops, or another thread that wants the interpreter lock, it becomes `gil-thrash`.
+
+**Remedy.** Wait for the thing itself: an `asyncio.Queue`, an `asyncio.Event`, `run_in_executor` around a blocking
+`get()`; remove readers at end of file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Iterator, List, Optional, Tuple
+
+from ....evidence import Loop, Process, PythonFrame, Thread
+from ...facts import knowledge
+from ...facts.polling import Poller, pollers, spin_share
+from ...facts.view import View, do, label, plural
+from ...pattern import Answer, CannotTell, Match, No, Pattern
+from .cancelling import undelivered
+
+PATTERN = Pattern(
+    id="busy-event-loop",
+    title="an event loop spins instead of waiting",
+    explanation=(
+        "An event loop should sleep in the kernel until something happens. Here something is always ready, so the loop "
+        "turns without pause, uses all the CPU it can get and takes the interpreter lock from everybody else."
+    ),
+    remedy="Wait for the event itself (asyncio.Queue.get, asyncio.Event.wait) instead of asking again after sleep(0).",
+    needs=("window",),
+    outranks=("python-busy-loop", "gil-contention", "network-wait", "sleeping", "child-wait"),
+    references=("https://docs.python.org/3/library/asyncio-task.html#sleeping",),
+)
+
+#: Cores wanted: used, or waited for while runnable. A spinning loop takes all that it gets.
+MIN_CPU = 0.7
+#: Of the loop threads' samples. Polling loops measure 0.6 and more, computations that yield below 0.1.
+MIN_SPIN = 0.4
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        found = [p for p in pollers(process) if not _crowded(process, p)]
+        cancelled = list(undelivered(view, process, MIN_CPU, MIN_SPIN))
+        yield from [_polling(view, process, found)] if found else cancelled or _always_ready(view, process)
+
+
+def _crowded(process: Process, poller: Poller) -> bool:
+    """Do other tasks stand in the same ready queues in numbers? Then the loop has work: starvation, not a spin."""
+    ids = {t.loop for t in poller.tasks}
+    ready = [loop.ready for loop in process.loops if loop.id in ids and loop.ready is not None]
+    return bool(ready) and sum(ready) > 10 + 3 * len(poller.tasks)
+
+
+def _polling(view: View, process: Process, found: List[Poller]) -> Answer:
+    poller = found[0]
+    threads = [t for t in process.threads if t.tid in poller.tids]
+    place = knowledge.short(poller.frame)
+    cpu, wanted = view.cpu(process), view.demand(process)
+    places = [(p, f) for p in found[:3] for f in view.loops_around([p.frame])]
+    culprits = tuple(view.culprit(process, f, _thread(threads, p), p.tasks[0].name) for p, f in places)
+    facts = [
+        f"{plural(len(p.tasks), 'task')} suspended in sleep(0), awaited at {knowledge.short(p.frame)}"
+        for p in found[:3]
+    ]
+    summary = f"{poller.who} {do(poller.number, 'poll')} at {place}: sleep(0) gives the loop a turn, but does not wait"
+    remedy = (
+        f"At {poller.frame.file}:{poller.frame.line}, wait for what is polled instead of asking again after sleep(0)."
+    )
+    if cpu is None or wanted is None:
+        facts.append("one moment only: without an observation window it is not known whether the loop spins")
+        return Match("possible", summary, tuple(facts), culprits, remedy=remedy, pid=process.pid)
+    if wanted < MIN_CPU:
+        return No(f"a task awaits sleep(0) at {place}, but the process uses only {cpu:.0%} of a core")
+    share = spin_share(view, threads, poller.frame)
+    if share is not None and share < MIN_SPIN:
+        return No(
+            f"a task yields with sleep(0) at {place}, but {1 - share:.0%} of the loop's samples are in other work"
+        )
+    facts.append(f"{cpu:.2f} cores of CPU used over {view.window or 0:.1f} s")
+    if share is not None:
+        facts.append(f"in {share:.0%} of the loop threads' samples the loop only turned")
+    return Match("likely", summary, tuple(facts), culprits, remedy=remedy, pid=process.pid)
+
+
+def _thread(threads: List[Thread], poller: Poller) -> Optional[Thread]:
+    return next((t for t in threads if t.tid in poller.tids), None)
+
+
+def _always_ready(view: View, process: Process) -> Iterator[Answer]:
+    """No task polls: a callback that is ready at every turn."""
+    for loop in process.loops:
+        thread = view.thread(process, loop.tid)
+        if thread is None:
+            continue
+        share = view.wanted_share(thread)
+        if share is None:
+            yield CannotTell(("an observation window: CPU and samples of the loop's thread",))
+            continue
+        spin = spin_share(view, [thread], None)
+        if share < MIN_CPU or spin is None or spin < MIN_SPIN:
+            continue
+        callbacks, part = _callbacks(view, thread, loop)
+        if not callbacks:
+            continue
+        names = " or ".join(knowledge.short(f) for f in callbacks[:3])
+        yield Match(
+            confidence="likely" if part >= 0.9 and _registered(loop, callbacks[0]) else "possible",
+            summary=f"the event loop of {label(thread)} never sleeps: {names} is called at every turn",
+            evidence=(
+                f"{share:.0%} of a core used by the loop's thread, {spin:.0%} of its samples in the loop's own machinery",
+                f"{part:.0%} of what it was seen or is set up to call is {knowledge.short(callbacks[0])}",
+                f"{loop.ready if loop.ready is not None else 'an unknown number of'} callbacks ready, "
+                f"{loop.readers if loop.readers is not None else 'an unknown number of'} descriptors watched",
+            ),
+            culprits=tuple(view.culprit(process, f, thread) for f in callbacks[:3]),
+            remedy=(
+                "A descriptor that stays ready (end of file, an error) is reported at every turn: remove its reader or "
+                "writer and close it, or do not schedule the callback again from itself."
+            ),
+            pid=process.pid,
+        )
+
+
+def _registered(loop: Loop, called: PythonFrame) -> bool:
+    """Is it a callback of a descriptor, or one that stands in the ready queue again? A server under load is as busy, but
+    what it runs are tasks and protocols, which the loop's own transports call."""
+    known = [*loop.watchers, *loop.ready_callbacks]
+    return any((f.file, f.function) == (called.file, called.function) for f in known)
+
+
+def _callbacks(view: View, thread: Thread, loop: Loop) -> Tuple[List[PythonFrame], float]:
+    """The program's functions that the loop may call at every turn, the likeliest first with its share: as the samples
+    saw them; else what stands in the ready queue or watches a descriptor."""
+    seen: Counter[PythonFrame] = Counter()
+    for count, stack in view.samples(thread):
+        at = next((i for i, f in enumerate(stack) if knowledge.in_table(f, (knowledge.LOOP_STEP,))), 0)
+        above = [f for f in stack[:at] if not knowledge.is_loop_machinery(f) and not knowledge.is_stdlib(f)]
+        if above:
+            seen[above[-1]] += count
+    if not seen:
+        seen.update([*loop.ready_callbacks, *loop.watchers])
+    if not seen:
+        return [], 0.0
+    first = seen.most_common(1)[0][0]
+    same = sum(n for f, n in seen.items() if (f.file, f.function) == (first.file, first.function))
+    watching = [f for f in loop.watchers if (f.file, f.function) == (first.file, first.function)]
+    return list(dict.fromkeys([f for f, _n in seen.most_common(3)] + watching)), same / sum(seen.values())

@@ -1,0 +1,76 @@
+"""Cancelled scopes of anyio that some task does not leave: their cancellation is delivered again in every turn of the loop.
+
+``CancelScope._deliver_cancellation`` puts itself back with ``call_soon`` for as long as a task is left in the scope (anyio
+2.0-4.12, _backends/_asyncio.py). A task that catches the cancellation, or shields itself from it and waits for something
+that does not come, keeps the loop turning at full speed.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Optional, Set, Tuple
+
+from ....evidence import Loop, Process, PythonFrame, Task, Thread
+from ....waitgraph import Agent
+from ...facts.knowledge import in_table, is_library, is_loop_machinery, is_stdlib, own_frame, short
+from ...facts.view import View, do, label, plural
+from ...pattern import Match
+
+_DELIVERS = (("anyio/_backends/_asyncio.py", "_deliver_cancellation"),)
+_REMEDY = (
+    "Let what runs while a scope is being cancelled end by itself: give the shielded part a deadline "
+    "(`move_on_after(seconds, shield=True)`), and never catch the cancellation without raising it again. Upgrade anyio, too."
+)
+
+
+def undelivered(view: View, process: Process, min_cpu: float, min_spin: float) -> Iterator[Match]:
+    """One match for each loop that spins with it: its thread wants so much of a core, and so much of that is only turning."""
+    for loop in process.loops:
+        thread = view.thread(process, loop.tid)
+        again = [f for f in loop.ready_callbacks if in_table(f, _DELIVERS)]
+        if thread is None or not again or (view.wanted_share(thread) or 0.0) < min_cpu:
+            continue
+        spin = _spin(view, process, thread)
+        if spin >= min_spin:
+            yield _match(view, process, loop, thread, spin, again[0])
+
+
+def _spin(view: View, process: Process, thread: Thread) -> float:
+    """Of the samples: in the loop, in anyio, or at a line where a task awaits anyway: a step that a cancellation has woken,
+    and that goes back to sleep."""
+    awaits = {(f.file, f.line, f.function) for t in process.tasks if t.state == "pending" for f in t.stack}
+    counted = [(count, _turns(frames, awaits)) for count, frames in view.samples(thread) if frames]
+    return sum(count for count, turns in counted if turns) / max(1, sum(count for count, _turns in counted))
+
+
+def _turns(frames: Tuple[PythonFrame, ...], awaits: Set[Tuple[str, Optional[int], str]]) -> bool:
+    inner = next((f for f in frames if not is_stdlib(f)), frames[0])
+    return (
+        is_loop_machinery(frames[0]) or is_loop_machinery(inner) or (inner.file, inner.line, inner.function) in awaits
+    )
+
+
+def _match(view: View, process: Process, loop: Loop, thread: Thread, spin: float, again: PythonFrame) -> Match:
+    left = [t for t in process.tasks if t.loop == loop.id and t.state == "pending" and t.ready is False]
+    places: List[Tuple[Task, PythonFrame]] = [(t, f) for t in left[:20] for f in t.stack if not is_library(f)]
+    seen = [f for _n, frames in view.samples(thread) for f in frames if in_table(f, _DELIVERS)]
+    first = own_frame(left[0].stack) if left else None
+    where = (
+        f": {plural(len(left), 'task')} {do(len(left), 'stay')} in it, at {short(first)}" if first is not None else ""
+    )
+    culprits = [view.culprit_of(Agent(process.pid, task=t.id), f) for t, f in places]
+    culprits += [view.culprit(process, f, thread) for f in dict.fromkeys(seen)] or [
+        view.culprit(process, again, thread)
+    ]
+    return Match(
+        confidence="likely",
+        summary=f"the event loop of {label(thread)} never sleeps: a cancelled scope is cancelled again at every turn{where}",
+        evidence=(
+            f"{view.wanted_share(thread) or 0:.0%} of a core wanted by the loop's thread, {spin:.0%} of its samples turn the "
+            "loop, deliver a cancellation or go back to sleep",
+            f"{short(again)} stands in its ready queue: anyio calls it in every turn until the last task has left the scope",
+            *(f"task {t.name or t.id} still waits at {short(f)}" for t in left[:4] for f in [own_frame(t.stack)] if f),
+        ),
+        culprits=tuple(dict.fromkeys(culprits)),
+        remedy=_REMEDY,
+        pid=process.pid,
+    )

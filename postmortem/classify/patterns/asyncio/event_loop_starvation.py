@@ -1,0 +1,158 @@
+"""So many tasks are ready that each of them waits long for its turn.
+
+**What it looks like.** The event loop's thread is at work all the time, in another callback or task at every look, and
+dozens or hundreds stand in the loop's ready queue. Heartbeats and timers come late.
+
+**Easily mistaken for** `busy-event-loop`, where one or a few tasks poll and do nothing; `blocking-call-in-coroutine`, where
+a single call does not come back.
+
+**Why it is slow.** The ready queue is first come, first served. Whoever wakes up goes to its end, and gets his turn when
+all before him have had theirs: 200 tasks of 10 ms each are two seconds. A semaphore does not help: the tasks that it lets
+through stand in the same queue. Neither do priorities, which asyncio does not know.
+
+**Remedy.** Let a few workers take jobs from a bounded queue, so that only as many tasks are ready as there are workers;
+move the computation to threads or processes; make the slices shorter.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Iterator, List, Optional, Tuple
+
+from ....evidence import Loop, Process, PythonFrame, Task, Thread
+from ...facts import knowledge
+from ...facts.knowledge import short
+from ...facts.polling import pollers
+from ...facts.view import View, label, plural
+from ...pattern import Answer, CannotTell, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="event-loop-starvation",
+    title="so many tasks are ready that each waits long for its turn",
+    explanation=(
+        "An event loop runs whatever is ready, one after the other, in the order in which it became ready. Here so much is "
+        "ready that a turn takes long, and everything (timers, heartbeats, new connections) is late by that much. A semaphore "
+        "will not help: the tasks that it lets through keep their place in the same line."
+    ),
+    remedy=(
+        "Put the jobs into a bounded queue (asyncio.Queue(maxsize=...)) from which a few worker tasks take them, so that "
+        "only these are ready at a time; move work that computes to asyncio.to_thread or a process pool."
+    ),
+    needs=("window",),
+    outranks=("python-busy-loop", "gil-contention", "sleeping", "network-wait"),
+    references=("https://docs.python.org/3/library/asyncio-queue.html",
+                "https://docs.python.org/3/library/asyncio-dev.html#concurrency-and-multithreading"),
+)  # fmt: skip
+
+#: Callbacks in the ready queue. Servers under full load measure 0-6, and tasks that yield once in a while as many as there
+#: are of them.
+MIN_READY, MANY_READY = 8, 20
+#: Seconds: a turn that is over sooner keeps nobody waiting. Servers under full load measure 0.001-0.03.
+LONG_TURN = 0.1
+#: Callbacks that are over, below which they tell nothing of the others: the first may be the only slow one.
+FEW = 5
+#: Of the loop thread's samples: inside a callback or step, rather than in `select`.
+MIN_INSIDE = 0.7
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        for loop in process.loops:
+            thread = view.thread(process, loop.tid)
+            if thread is None or _queued(loop) < MIN_READY:
+                continue
+            if thread.samples:
+                yield _answer(view, process, loop, thread)
+            else:
+                what = f"the {_queued(loop)} callbacks of the event loop"
+                yield CannotTell((f"an observation window: do {what} get their turns?",))
+
+
+def _queued(loop: Loop) -> int:
+    """Callbacks of the present turn, or that stand ready for the next one."""
+    return max(loop.ready or 0, loop.turn_callbacks or 0)
+
+
+def _turn_s(loop: Loop) -> Optional[float]:
+    """How long the present turn takes in all, by what of it is done; at least what it took until now."""
+    if loop.turn_s is None or not loop.turn_callbacks or loop.turn_done is None:
+        return None
+    return loop.turn_s * (loop.turn_callbacks / loop.turn_done if loop.turn_done >= FEW else 1.0)
+
+
+def _is_long(loop: Loop) -> bool:
+    """By its turn, or else by a timer that is late."""
+    turn = _turn_s(loop)
+    return (-(loop.next_timer_s or 0.0) if turn is None else turn) >= LONG_TURN
+
+
+def _answer(view: View, process: Process, loop: Loop, thread: Thread) -> Answer:
+    inside, places = _work(view, thread)
+    if inside < MIN_INSIDE:
+        rest = f"{1 - inside:.0%} of the samples of {label(thread)} were no work"
+        return No(f"{loop.ready} callbacks stood ready, but {rest}")
+    tasks = [t for t in process.tasks if t.loop == loop.id and t.state == "pending" and t.ready]
+    if sum(len(p.tasks) for p in pollers(process)) > len(tasks) // 2 and not places:
+        return No(f"what stands ready in the loop of {label(thread)} only polls")
+    return _match(view, process, loop, thread, tasks, inside, places)
+
+
+def _work(view: View, thread: Thread) -> Tuple[float, List[PythonFrame]]:
+    """(share of samples at work, the program's places in them)"""
+    total = inside = 0
+    seen: Counter[PythonFrame] = Counter()
+    for count, frames in view.samples(thread):
+        total += count
+        at = next((i for i, f in enumerate(frames) if knowledge.in_table(f, (knowledge.LOOP_STEP,))), None)
+        above = frames[:at] if at is not None else ()
+        own = knowledge.own_frame([f for f in above if not knowledge.is_loop_machinery(f)])
+        if own is not None:
+            inside += count
+            seen[own] += count
+    return inside / total if total else 0.0, [frame for frame, _n in seen.most_common(3)]
+
+
+def _match(
+    view: View,
+    process: Process,
+    loop: Loop,
+    thread: Thread,
+    tasks: List[Task],
+    inside: float,
+    places: List[PythonFrame],
+) -> Match:
+    ready, turn, late = _queued(loop), _turn_s(loop), loop.next_timer_s
+    at = f", most of them at {short(places[0])}" if places else ""
+    facts = [f"{plural(ready, 'callback')} stand in the ready queue of the loop of {label(thread)}"]
+    if tasks:
+        facts.append(f"{plural(len(tasks), 'task')} {'waits' if len(tasks) == 1 else 'wait'} for nothing but a turn")
+    facts.append(f"the loop's thread was at work in {inside:.0%} of the samples over {view.window or 0:.1f} s")
+    if turn is not None and (loop.turn_done or 0) >= FEW:
+        facts.append(
+            f"{loop.turn_done} of the {loop.turn_callbacks} callbacks of the present turn took {loop.turn_s:.3f} s: "
+            f"the whole turn takes about {turn:.2g} s, and whoever becomes ready now waits for that long"
+        )
+    if late is not None and late < 0:
+        facts.append(f"its first timer is {-late:.2f} s late")
+    facts.append("a semaphore would not help: whoever it lets through goes to the end of the same queue")
+    spawned = [f for f in loop.spawned_at if not knowledge.is_library(f)]
+    if spawned:
+        facts.append(f"tasks and callbacks are made in numbers at {', '.join(map(short, spawned[:3]))}")
+    frames = list(dict.fromkeys([*places[:2], *_callers(view, thread, places), *spawned[:3]]))
+    return Match(
+        confidence="likely" if ready >= MANY_READY and _is_long(loop) else "possible",
+        summary=f"{plural(ready, 'callback')} wait for their turn in the event loop of {label(thread)}{at}",
+        evidence=tuple(facts),
+        culprits=tuple(view.culprit(process, frame, thread) for frame in view.loops_around(frames[:6])),
+        victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
+        pid=process.pid,
+    )
+
+
+def _callers(view: View, thread: Thread, places: List[PythonFrame]) -> Iterator[PythonFrame]:
+    """The coroutine of the program that called what takes the time, where that is another function."""
+    for _count, frames in view.samples(thread):
+        at = next((i for i, f in enumerate(frames) if knowledge.in_table(f, (knowledge.LOOP_STEP,))), 0)
+        own = [f for f in frames[:at] if not knowledge.is_library(f)]
+        if len(own) > 1 and own[0] in places:
+            yield own[-1]

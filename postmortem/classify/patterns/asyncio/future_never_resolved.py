@@ -1,0 +1,85 @@
+"""A task awaits a future that nobody can set any more.
+
+**What it looks like.** A task is suspended on a future, or on an event, queue or condition, that no timer, no descriptor, no
+thread and no other task can reach, or that none of those who could will ever get to. Others may wait for that task. The
+loop rests, or goes on with other things.
+
+**Easily mistaken for** an idle server: its main task awaits a future for ever, on purpose, while sockets listen; a client
+that waits for its peer (`network-wait`); `async-deadlock`, where several tasks need each other.
+
+**Why it hangs.** Whoever promised the result has ended without giving it: an exception on the way, an answer looked up under
+another key, a callback that was never called, an event that was set before it was cleared.
+
+**Remedy.** Set a result or an exception on every way out (`try`/`except`/`finally`), cancel what is pending when a
+connection closes, and wait with `asyncio.timeout` for whatever comes from elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List
+
+from ....evidence import Process
+from ...facts.knowledge import short
+from ...facts.view import View, do, plural
+from ...pattern import Answer, Match, No, Pattern
+from .sharedresults import circles
+from .stucktasks import StuckTask, alike, stuck_tasks
+
+PATTERN = Pattern(
+    id="future-never-resolved",
+    title="a task awaits a future that nobody can set any more",
+    explanation=(
+        "The task goes on only when other code sets the future, event or queue that it awaits. None of the code that is left "
+        "can do so: it has ended, waits as well, or has no way to the object any more."
+    ),
+    remedy=(
+        "Give every future its result or an exception on every way out of the code that promised it, cancel what is still "
+        "pending when its source goes away, and put a time limit around waits for it."
+    ),
+    needs=("python",),
+    outranks=("network-wait", "sleeping", "child-wait", "shutdown-join"),
+    references=(
+        "https://docs.python.org/3/library/asyncio-future.html",
+        "https://docs.python.org/3/library/asyncio-task.html#timeouts",
+    ),
+)
+
+
+def match(view: View) -> Iterator[Answer]:
+    in_circles = {agent for cycle in view.graph.cycles for agent in cycle.agents}
+    for process in view.pythons:
+        found = [t for t in stuck_tasks(view, process) if t.agent not in in_circles]
+        parked = [t for t in found if t.parked]
+        waiting = [t for t in found if not t.parked]
+        objects = {t.edge.resource for t in waiting}
+        one_thing = len(objects) == 1 or any(t.edge.kind == "async-future" for t in waiting) or alike(waiting, view)
+        if waiting and one_thing and not circles(view, process):
+            yield _match(view, process, waiting)
+        elif parked:
+            yield No(
+                f"{view.graph.label(parked[0].agent)} of process {process.pid} is parked for ever, on purpose: "
+                "nobody waits for it, and its loop goes on with other things"
+            )
+
+
+def _match(view: View, process: Process, waiting: List[StuckTask]) -> Match:
+    order = ("proven", "likely", "possible")
+    waiting = sorted(waiting, key=lambda t: (t.edge.kind != "async-future", order.index(t.confidence)))
+    first, others = waiting[0], len(waiting) - 1
+    behind = view.graph.behind(frozenset(t.agent for t in waiting))
+    at = f" at {short(first.frame)}" if first.frame else ""
+    more = f"; {plural(others, 'other task')} {do(others, 'wait')} likewise" if others else ""
+    facts = list(view.graph.reasons(*(t.agent for t in waiting[:8])))
+    if behind:
+        facts.append(
+            f"{plural(len(behind), 'other')} {do(len(behind), 'wait')} behind: "
+            + ", ".join(view.graph.label(agent) for agent in behind[:4])
+        )
+    return Match(
+        confidence=first.confidence,
+        summary=f"{view.graph.label(first.agent)} awaits {first.edge.what}{at}, and nobody is left who could end that{more}",
+        evidence=tuple(facts),
+        culprits=tuple(dict.fromkeys(view.culprit_of(t.agent, t.frame) for t in waiting[:8] if t.frame is not None)),
+        victims=tuple(view.victim_of(agent) for agent in behind),
+        pid=process.pid,
+    )

@@ -1,0 +1,157 @@
+"""The thread of an event loop waits, blocked, for work that only that loop could do.
+
+**What it looks like.** The loop's thread stands in `Future.result()`, `Event.wait()`, `queue.get()` or the like, called from a
+coroutine or a callback, at 0 % CPU; the coroutine or callback that it waits for stands in the ready queue of that very loop,
+or among its tasks. No task of the loop moves.
+
+**Easily mistaken for** `blocking-call-in-coroutine`, where the call does end, some time; `missed-wakeup`, where the waiting
+thread runs no loop.
+
+**Why it hangs.** A loop runs one thing at a time on its thread. As long as a callback blocks there, nothing that it waits for
+can begin: not the coroutine given to `run_coroutine_threadsafe`, not the callback given to `call_soon_threadsafe`, not the
+connection that this server accepts, when the thread waits for an answer of the server itself.
+
+**Remedy.** Await it (`await coroutine`, `await asyncio.wrap_future(future)`), or do the waiting on another thread
+(`asyncio.to_thread`). Code that may be called on either side has to ask which thread it is on. A server that asks itself
+over the network calls its own function instead, or does the asking on another thread, with a time limit.
+"""
+
+from __future__ import annotations
+
+from typing import FrozenSet, Iterator, Optional, Tuple
+
+from ....evidence import Loop, Process, PythonFrame, Resource, Thread
+from ....evidence.vocabulary import ResourceKind
+from ....waitgraph import Agent, Cycle
+from ...facts.knowledge import own_frame, short
+from ...facts.view import View, label
+from ...pattern import Answer, Match, Pattern
+
+PATTERN = Pattern(
+    id="loop-self-wait",
+    title="the loop's own thread waits for work that only that loop could do",
+    explanation=(
+        "An event loop runs one callback at a time on its thread. This thread blocks inside such a callback until something "
+        "is done that the same loop would have to do later, so it never comes to that."
+    ),
+    remedy=(
+        "Await instead of blocking: `await` the coroutine itself, or `asyncio.wrap_future(future)`; move a call that must "
+        "block to another thread with `asyncio.to_thread` or `run_in_executor`."
+    ),
+    needs=("python",),
+    outranks=("async-deadlock", "future-never-resolved", "missed-wakeup", "blocking-call-in-coroutine", "network-wait",
+              "sleeping", "shutdown-join", "child-wait"),
+    references=(
+        "https://docs.python.org/3/library/asyncio-task.html#asyncio.run_coroutine_threadsafe",
+        "https://docs.python.org/3/library/asyncio-dev.html#running-blocking-code",
+    ),
+)  # fmt: skip
+
+#: Of a listening socket: every address of the machine.
+_ANY = ("0.0.0.0", "::", "[::]")  # noqa: S104 - compared with, not bound to
+#: What code on the same loop might have signalled.
+_SIGNALLED: FrozenSet[ResourceKind] = frozenset(("event", "condition", "queue", "semaphore", "barrier", "future"))
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        for loop in process.loops:
+            thread = view.thread(process, loop.tid)
+            wait = thread.wait if thread is not None else None
+            if thread is None or wait is None or wait.kind in ("event-loop", "sleep", "gil") or wait.endless is False:
+                continue
+            resource = next((r for r in process.resources if r.id == wait.resource), None)
+            if resource is not None and resource.kind == "socket":
+                yield from _own_server(view, process, loop, thread, resource)
+            else:
+                yield from _judge(view, process, loop, thread, resource)
+
+
+def _own_server(view: View, process: Process, loop: Loop, thread: Thread, socket: Resource) -> Iterator[Answer]:
+    """It waits for the answer of a server whose connections this very loop accepts, or reads."""
+    watched = [r for r in process.resources if r.id in loop.sockets]
+    for other in watched:
+        if _is_peer(socket, other):
+            what = f"it watches {other.description}, the other end of that connection"
+        elif other.listening and _listens_for(other, socket) and {end.pid for end in other.ends} == {process.pid}:
+            what = f"it accepts the connections to {other.local}, and nobody else has that socket"
+            what += f": {other.received} of them wait to be accepted" if other.received else ""
+        else:
+            continue
+        who = label(thread)
+        facts = (f"{who} waits for {socket.description}, without a time limit", f"{who} runs an event loop: {what}")
+        yield _match(view, process, thread, f"an answer over {socket.description}", facts, False)
+        return
+
+
+def _is_peer(one: Resource, other: Resource) -> bool:
+    return one.remote is not None and (one.local, one.remote) == (other.remote, other.local)
+
+
+def _listens_for(listener: Resource, socket: Resource) -> bool:
+    """Does a socket accept what connects to the address to which the other one is connected?"""
+    (host, _, port), (at, _, number) = ((r or "").rpartition(":") for r in (listener.local, socket.remote))
+    return bool(port) and port == number and (host == at or host in _ANY)
+
+
+def _judge(view: View, process: Process, loop: Loop, thread: Thread, resource: Optional[Resource]) -> Iterator[Answer]:
+    agent = Agent(process.pid, thread.tid)
+    cycle = next((c for c in view.graph.cycles if agent in c.agents and _through(process, loop, c)), None)
+    endless = thread.wait is not None and thread.wait.endless is True
+    if cycle is not None:
+        facts = view.graph.reasons(*cycle.agents)
+        yield _match(
+            view, process, thread, cycle.edges[cycle.agents.index(agent)].what, facts, view.graph.proves(cycle)
+        )
+    elif resource is not None and resource.closed and any(w.tid == thread.tid for w in resource.wakers):
+        facts = (
+            f"{label(thread)} waits for {resource.description}",
+            *resource.because,
+            f"{label(thread)} is the thread of that event loop, so its ready queue stands still",
+        )
+        yield _match(view, process, thread, resource.description, facts, endless)
+    elif view.graph.stuck(agent) and _has_work(process, loop):
+        awaited = _signalled(view, agent)
+        if awaited is not None:
+            facts = (
+                *view.graph.reasons(agent),
+                f"{loop.ready or 0} callbacks are ready on its event loop, and it has "
+                f"{sum(t.loop == loop.id and t.state == 'pending' for t in process.tasks)} tasks that wait",
+            )
+            yield _match(view, process, thread, awaited.description, facts, False)
+
+
+def _signalled(view: View, agent: Agent) -> Optional[Resource]:
+    """What code of the loop might signal: for the thread itself, or for those for whom it waits, in turn."""
+    places = view.graph.places
+    found = (
+        places.resource(edge.waiter.pid, edge.resource) for edge in view.graph.chain(agent).edges if not edge.outside
+    )
+    return next((r for r in found if r is not None and r.kind in _SIGNALLED and not r.closed), None)
+
+
+def _through(process: Process, loop: Loop, cycle: Cycle) -> bool:
+    """Does the circle lead through a task that needs its turn on this very loop?"""
+    own = {t.id for t in process.tasks if t.loop == loop.id}
+    return any(edge.kind == "turn" and edge.waiter.task in own for edge in cycle.edges)
+
+
+def _has_work(process: Process, loop: Loop) -> bool:
+    """Something that the loop would do, were its thread free."""
+    others = [t for t in process.tasks if t.loop == loop.id and t.state == "pending"]
+    return bool(loop.ready) or any(t.ready or (t.wait is not None and t.wait.endless is False) for t in others)
+
+
+def _match(view: View, process: Process, thread: Thread, what: str, facts: Tuple[str, ...], proven: bool) -> Match:
+    agent = Agent(process.pid, thread.tid)
+    frame: Optional[PythonFrame] = own_frame(thread.python)
+    at = f" at {short(frame)}" if frame else ""
+    behind = [a for a in view.graph.behind(frozenset((agent,))) if a != agent]
+    return Match(
+        confidence="proven" if proven else "likely",
+        summary=f"{label(thread)} runs an event loop and blocks it{at}: it waits for {what}, which only that loop could do",
+        evidence=facts,
+        culprits=(view.culprit_of(agent, frame),) if frame else (),
+        victims=tuple(view.victim_of(a) for a in behind[:50]),
+        pid=process.pid,
+    )

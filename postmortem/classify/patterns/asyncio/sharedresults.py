@@ -1,0 +1,62 @@
+"""Tasks that share results through futures which others set when they end, as caches of results do; and circles of such."""
+
+from __future__ import annotations
+
+from typing import List, Optional, Set
+
+from ....evidence import Process
+from ....waitgraph import Agent
+from ...facts.knowledge import short
+from ...facts.view import View, do, plural
+from ...pattern import Match
+from .stucktasks import StuckTask, stuck_tasks
+
+AWAITS_REMEDY = (
+    "Break the circle of awaits: let one of these tasks not await the next one, but hand it what it needs; where tasks stand for "
+    "things that depend on each other, look for a circle among them before awaiting any."
+)
+
+
+def circles(view: View, process: Process) -> List[List[StuckTask]]:
+    """Tasks each of which awaits a future that a callback of the next one would set, and that one cannot end either."""
+    stuck = {t.agent: t for t in stuck_tasks(view, process) if t.edge.kind == "async-future"}
+    found: List[List[StuckTask]] = []
+    done: Set[Agent] = set()
+    for start in stuck:
+        way: List[Agent] = []
+        agent: Optional[Agent] = start
+        while agent is not None and agent in stuck and agent not in way and agent not in done:
+            way.append(agent)
+            agent = _called_by(view, stuck[agent])
+        if agent is not None and agent in way:
+            found.append([stuck[a] for a in way[way.index(agent) :]])
+        done.update(way)
+    return found
+
+
+def _called_by(view: View, waiter: StuckTask) -> Optional[Agent]:
+    """The only task at whose end a function is called with the future that this one awaits."""
+    resource = view.graph.places.resource(waiter.agent.pid, waiter.edge.resource)
+    tasks = {w.task for w in resource.wakers if w.role == "callback"} if resource is not None else set()
+    return Agent(waiter.agent.pid, task=tasks.pop()) if len(tasks) == 1 else None
+
+
+def circle_of(view: View, process: Process, circle: List[StuckTask]) -> Match:
+    """Each awaits a future that is set when the next one ends."""
+    label, order = view.graph.label, ("possible", "likely", "proven")
+    agents = [t.agent for t in circle]
+    facts = [
+        f"{label(t.agent)}{f' at {short(t.frame)}' if t.frame else ''} awaits {t.edge.what}, which a callback of "
+        f"{label(after)} was handed, to be called when that task ends"
+        for t, after in zip(circle, [*agents[1:], agents[0]])
+    ]
+    return Match(
+        confidence=min((t.confidence for t in circle), key=order.index),
+        remedy=AWAITS_REMEDY,
+        summary=f"{plural(len(circle), 'task')} {do(len(circle), 'wait')} for each other's results in a circle: "
+        f"{' → '.join(label(a) for a in agents[:6])} → back",
+        evidence=(*facts, *view.graph.reasons(*agents)),
+        culprits=tuple(dict.fromkeys(view.culprit_of(t.agent, t.frame) for t in circle if t.frame is not None)),
+        victims=tuple(view.victim_of(agent) for agent in view.graph.behind(frozenset(agents))),
+        pid=process.pid,
+    )

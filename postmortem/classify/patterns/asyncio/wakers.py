@@ -1,0 +1,27 @@
+"""Who could still wake an event loop that rests."""
+
+from __future__ import annotations
+
+from typing import Dict
+
+from ....evidence import Process
+from ...facts import knowledge
+
+
+def peers_only(process: Process) -> Dict[str, str]:
+    """Tasks that await a future of the program's own, on a loop that has nothing to wake it but connections that it
+    made: no timer, no listening or accepted socket, no other thread with something else to do. Task → the first such
+    connection."""
+    resources = {r.id: r for r in process.resources}
+    found: Dict[str, str] = {}
+    busy = {t.tid for t in process.threads if (t.wait is None or t.wait.kind != "socket") and t.python}
+    for loop in process.loops:
+        sockets = [resources[s] for s in loop.sockets if resources[s].remote or resources[s].listening]
+        serves = any(s.listening or s.accepted is not False for s in sockets)
+        if busy - {loop.tid} or loop.scheduled != 0 or not sockets or serves:
+            continue
+        for task in process.tasks:
+            own = bool(task.stack) and not knowledge.is_stdlib(task.stack[0])
+            if task.loop == loop.id and own and task.awaiting == "Future":
+                found[task.id] = sockets[0].id
+    return found

@@ -1,0 +1,1 @@
+"""What ended a process: signals, the allocator, the interpreter itself, a stack used up."""

@@ -1,0 +1,152 @@
+"""A function calls itself without end, or so deep that it takes for ever.
+
+**What it looks like.** A thread uses a whole core, and its stack repeats one turn of functions many times, from the same
+outer frames in all samples.
+
+**Easily mistaken for** `python-busy-loop`; a recursive descent or a walk over a deep tree that comes back all the time:
+its stack is shallow in some samples.
+
+**Why it hangs.** The data has a circle (a folder that links to its parent, a part that contains itself), the base case
+is never reached, or each call makes several and nothing is remembered, which doubles the work with each level.
+
+**Remedy.** Remember what was visited, check the base case, keep results (`functools.lru_cache`); and do not raise the
+recursion limit instead.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from ....evidence import Process, PythonFrame, Thread
+from ...facts.knowledge import is_library, own_frame, short
+from ...facts.view import View, label
+from ...pattern import Answer, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="runaway-recursion",
+    title="a recursion without end, or far too deep",
+    explanation=(
+        "A function has called itself, directly or through others, over and over without coming back to where it began. "
+        "Either its data leads in a circle, or nothing ends it before the recursion limit, or every call makes several more."
+    ),
+    remedy=(
+        "Pass on a set of what was visited already, or a depth with a limit; give back results that are known "
+        "(functools.lru_cache); do not raise sys.setrecursionlimit in place of that."
+    ),
+    needs=("window",),
+    outranks=("python-busy-loop", "gil-contention", "sleeping", "network-wait", "child-wait", "shutdown-join",
+              "event-loop-starvation", "blocking-call-in-coroutine"),
+    references=("https://docs.python.org/3/library/sys.html#sys.setrecursionlimit",),
+)  # fmt: skip
+
+#: Turns that are on the stack in every sample. Recursive descent through documents measures 0-10, walks of trees the depth
+#: of the tree now and then; without end they are hundreds.
+STAYS, MAY_STAY = 40, 8
+#: Turns at the moment of capture, below which nobody calls it deep.
+DEEP = 12
+#: One sample in so many may be shallower.
+NEARLY = 20
+
+
+class Turn(NamedTuple):
+    frames: Tuple[PythonFrame, ...]  # one turn, most recent call first
+    times: int
+    depth: int
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        for thread in process.threads:
+            turn = _turn(thread)
+            if turn is None or turn.times < DEEP or thread.wait is not None:
+                continue
+            computes = view.computes(thread)
+            if computes is None and turn.times >= STAYS and thread.gil == "holds":
+                yield _match(view, process, thread, turn, None)
+            if not computes:
+                continue
+            if _stands(thread, turn):
+                yield No(
+                    f"{label(thread)} is deep in {turn.frames[0].function}, and works there without recursing further"
+                )
+                continue
+            stays = _stays(view, thread, turn)
+            if stays < MAY_STAY:
+                who = f"{label(thread)} recurses in {turn.frames[0].function}"
+                yield No(f"{who}, but comes back: its stack is shallow at times")
+                continue
+            yield _match(view, process, thread, turn, stays)
+
+
+def _turn(thread: Thread) -> Optional[Turn]:
+    """What the stack repeats: as the extraction found it; else the function that stands on it most often."""
+    known = thread.recursion
+    if known is not None and known.cycle and known.times >= DEEP:
+        return Turn(known.cycle, known.times, known.depth)
+    frames = thread.python
+    counted = Counter((f.file, f.function) for f in frames if f.function != "<module>")
+    if not counted:
+        return None
+    key, times = counted.most_common(1)[0]
+    first = next(i for i, f in enumerate(frames) if (f.file, f.function) == key)
+    again = next((i for i, f in enumerate(frames) if i > first and (f.file, f.function) == key), first + 1)
+    return Turn(frames[first:again], times, len(frames))
+
+
+def _stays(view: View, thread: Thread, turn: Turn) -> int:
+    """Turns that were on the stack all the time: among the outer frames that all samples share, or as many as nearly
+    every sample had, whichever is more."""
+    stacks = [frames[::-1] for _count, frames in view.samples(thread)]
+    if not stacks:
+        return 0
+    shared = min(len(stack) for stack in stacks)
+    first = stacks[0]
+    for stack in stacks[1:]:
+        same = next((i for i in range(shared) if not _alike(first[i], stack[i])), shared)
+        shared = min(shared, same)
+    functions = {(f.file, f.function) for f in turn.frames}
+    size = max(1, len(functions))
+
+    def turns(frames: Sequence[PythonFrame]) -> float:
+        return sum((f.file, f.function) in functions for f in frames) / size
+
+    depths = [(turns(one.frames) * one.depth / len(one.frames), one.count) for one in thread.samples if one.frames]
+    each = sorted(depth for depth, count in depths for _ in range(count))
+    return int(max(turns(first[:shared]), each[len(each) // NEARLY]))
+
+
+def _stands(thread: Thread, turn: Turn) -> bool:
+    """Was no turn begun or left in any sample? Then the work is at the bottom, as of a loop in the innermost call."""
+    functions = {(f.file, f.function) for f in turn.frames}
+    inside = [[(f.file, f.function) in functions for f in one.frames] for one in thread.samples]
+    depths = [one.depth - at.index(True) if True in at else 0 for one, at in zip(thread.samples, inside)]
+    return bool(depths) and max(depths) - min(depths) < len(turn.frames)
+
+
+def _alike(one: PythonFrame, other: PythonFrame) -> bool:
+    return (one.file, one.line, one.function) == (other.file, other.line, other.function)
+
+
+def _match(view: View, process: Process, thread: Thread, turn: Turn, stays: Optional[int]) -> Match:
+    names = " → ".join(dict.fromkeys(f.function for f in reversed(turn.frames)))
+    facts = [f"{label(thread)} is {turn.depth} Python frames deep: {names} stands there {turn.times} times"]
+    if stays is None:
+        facts.append("one moment only: a capture of the running process shows whether it comes back")
+    else:
+        facts.append(f"{stays} of these turns were on its stack in every sample of {view.window or 0:.1f} s")
+        facts.append(f"it used {view.cpu_share(thread) or 0:.0%} of a core meanwhile")
+    return Match(
+        confidence="likely" if stays is not None and stays >= STAYS else "possible",
+        summary=f"{label(thread)} recurses without coming back: {names}, {turn.times} times at {short(_own(thread, turn)[0])}",
+        evidence=tuple(facts),
+        culprits=tuple(view.culprit(process, frame, thread) for frame in view.loops_around(_own(thread, turn)[:4])),
+        victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
+        pid=process.pid,
+    )
+
+
+def _own(thread: Thread, turn: Turn) -> List[PythonFrame]:
+    """The program's frames of a turn; of a library's own recursion the line that has called it."""
+    called = own_frame(thread.python)
+    return [f for f in turn.frames if not is_library(f)] or ([called] if called is not None else list(turn.frames))

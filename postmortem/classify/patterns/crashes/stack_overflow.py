@@ -1,0 +1,149 @@
+"""A thread used up its stack.
+
+**What it looks like.** A core with SIGSEGV whose address lies in the guard below the thread's stack, next to its stack
+pointer. Hundreds or thousands of frames repeat one turn of functions; or one function has larger variables than the
+stack of its thread.
+
+**Easily mistaken for** `native-crash`, a stray pointer; RecursionError, by which Python ends a recursion of Python functions
+before the stack is used up: not so one through C code that does not count, or with a raised limit.
+
+**Why it crashes.** Each call takes a piece of the thread's stack, whose size was fixed when the thread began.
+
+**Remedy.** End the recursion (data that is nested too deep or leads in a circle); use a loop with a list of what is still to be
+done; do not raise `sys.setrecursionlimit`; give threads that need it a larger stack.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, NamedTuple, Optional, Tuple
+
+from ....evidence import NativeFrame, PythonFrame
+from ....findings import Culprit
+from ...facts import native
+from ...facts.knowledge import is_library, own_frame, short
+from ...facts.view import View
+from ...pattern import ANYTHING, Answer, Match, No, Pattern
+from .crashing import Crashed, crashes, kind, lines
+from .crashing import said as words
+
+PATTERN = Pattern(
+    id="stack-overflow",
+    title="a thread used up its stack",
+    explanation=(
+        "Every call that has not returned yet keeps a piece of its thread's stack. Here there were so many, or such large ones, "
+        "that the stack came to its end: the next piece would have lain in the guard, memory that is there to be hit. "
+        "Python's recursion limit did not step in: it counts calls of Python functions, and not the bytes that they need."
+    ),
+    remedy=(
+        "Find out what ends the recursion named here, and why it did not: data nested too deep, or in a circle. Walk it in "
+        "a loop with a list of what is still to be done. Raise neither sys.setrecursionlimit nor the stack's size in place "
+        "of that; where the depth is meant, use threading.stack_size (before the thread starts) or `ulimit -s`."
+    ),
+    needs=("cores",),
+    outranks=(*ANYTHING, "native-crash", "killed"),
+    references=("https://docs.python.org/3/library/threading.html#threading.stack_size",),
+)
+
+#: Turns of which nobody says that it is no recursion. Ordinary stacks have no more native frames than MANY.
+DEEP, MANY = 20, 200
+#: A turn is looked for among so many: the innermost frames may belong to what the last turn has called.
+_FIRST = 40
+_NO_TURN = (
+    "No recursion is to be seen: look for large variables of one native function, for native code that recurses but cannot "
+    "be unwound (does the nesting of its data have a limit?), or give the thread a larger stack (threading.stack_size "
+    "before it starts, `ulimit -s`)."
+)
+#: What interpreters say of a stack that is used up before anything lies beyond it: Python/ceval.c, 3.14 (measured in kB).
+_SAID = "Unrecoverable stack overflow"
+
+
+class Turn(NamedTuple):
+    names: Tuple[str, ...]  # functions, the outer one first
+    times: int
+    python: Tuple[PythonFrame, ...] = ()
+    module: Optional[str] = None  # of one in C
+
+
+def match(view: View) -> Iterator[Answer]:
+    for found in crashes(view):
+        said = (found.crash.python_error or "").startswith(_SAID)
+        if kind(found) == "overflow" or said:
+            yield _match(view, found, said)
+        elif kind(found) == "fault" and found.crash.stack == "inside":
+            yield No(f"the address lies inside the stack of {found.who}: it had not come to its end")
+
+
+def _turn(found: Crashed) -> Optional[Turn]:
+    """What the stack repeats, in Python or else in C."""
+    thread = found.thread
+    if thread is None:
+        return None
+    known = thread.recursion
+    if known is not None and known.cycle:
+        return Turn(tuple(f.function for f in reversed(known.cycle)), known.times, known.cycle)
+    natives = found.natives
+    for first in range(min(_FIRST, len(natives))):
+        again = [i for i, f in enumerate(natives) if _same(f, natives[first])]
+        if len(again) >= DEEP:
+            turn = natives[first : again[1]]
+            names = tuple(dict.fromkeys(f.function or native.where(f) for f in reversed(turn)))
+            return Turn(names[:6], len(again), module=natives[first].module)
+    return None
+
+
+def _same(one: NativeFrame, other: NativeFrame) -> bool:
+    alike = (one.function, one.module) == (other.function, other.module)
+    return alike and (one.function is not None or one.address == other.address)
+
+
+def _match(view: View, found: Crashed, said: bool) -> Match:
+    turn = _turn(found)
+    own = own_frame(found.below)
+    at = f" at {short(own)}" if own else ""
+    inside = f" of {turn.module.rsplit('/', 1)[-1]}" if turn is not None and turn.module else ""
+    what = f": {' → '.join(dict.fromkeys(turn.names))}{inside} again and again" if turn else ", by what it calls"
+    return Match(
+        confidence="proven",
+        summary=f"{found.who} used up its stack{_size(found)}{at}{what}" + (f", {turn.times} times" if turn else ""),
+        evidence=tuple(_facts(found, turn, said)),
+        culprits=tuple(dict.fromkeys((*_recursing(view, found, turn), *lines(view, found)))),
+        remedy=None if turn or (found.crash.native_depth or 0) > MANY else _NO_TURN,
+        pid=found.process.pid,
+    )
+
+
+def _size(found: Crashed) -> str:
+    limit = found.crash.stack_limit
+    return f" of {limit / (1 << 20):.3g} MB" if limit else ""
+
+
+def _facts(found: Crashed, turn: Optional[Turn], said: bool) -> Iterator[str]:
+    crash = found.crash
+    if said:
+        yield f'the interpreter ended the process: "{words(crash.python_error or "")}"'
+    elif crash.address is not None:
+        yield f"{found.signal} for address {crash.address:#x}, in the guard behind the end of the stack of {found.who}"
+    if crash.stack_used is not None:
+        limit = f" of {crash.stack_limit:,}" if crash.stack_limit else ""
+        yield f"{crash.stack_used:,}{limit} bytes of the stack are used"
+    if crash.native_depth is not None:
+        more = "at least " if crash.native_whole is False else ""
+        yield f"{more}{crash.native_depth} native frames are on it"
+    depth = found.thread.recursion.depth if found.thread is not None and found.thread.recursion is not None else None
+    if depth is not None:
+        yield f"{depth} Python frames are on it"
+    if turn is not None:
+        yield f"what repeats, outermost first: {' → '.join(turn.names)}, {turn.times} times in the frames that are kept"
+
+
+def _recursing(view: View, found: Crashed, turn: Optional[Turn]) -> List[Culprit]:
+    """The program's lines of one turn, and the line that began it."""
+    if turn is None or not turn.python:
+        return []
+    mine = [f for f in turn.python if not is_library(f)]
+    functions = {(f.file, f.function) for f in turn.python}
+    below = found.below
+    last = max((i for i, f in enumerate(below) if (f.file, f.function) in functions), default=-1)
+    began = own_frame(below[last + 1 :]) if last >= 0 else None
+    frames = [*mine[:4], *([began] if began is not None else [])]
+    return [view.culprit(found.process, f, found.thread) for f in frames]

@@ -1,0 +1,1 @@
+"""Threads that compute: the interpreter lock, busy loops, backtracking, slow imports."""

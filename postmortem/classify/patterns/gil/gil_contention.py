@@ -1,0 +1,150 @@
+"""CPU-bound Python threads share one core's worth of work.
+
+**What it looks like.** Two or more threads compute in Python; together they use about one core, however many there are; in
+every sample one runs and the others wait for the interpreter lock (GIL). A thread that does I/O beside them gets its turn
+late, by the 5 ms switch interval for every computing thread before it (the convoy).
+
+**Easily mistaken for** many idle threads; `gil-thrash`, where the lock changes hands thousands of times a second.
+
+**Why it is slow.** Only the holder of the GIL runs Python code: threads do not make a computation faster.
+
+**Remedy.** Processes (`ProcessPoolExecutor`) or native code that releases the GIL for the computation.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Optional, Set, Tuple
+
+from ....evidence import Process, PythonFrame, Thread
+from ....findings import Culprit
+from ...facts.gil import behind_a_lock, computing, rates_of, runs_without
+from ...facts.knowledge import is_library, own_frame, short
+from ...facts.view import View, label, plural
+from ...pattern import Answer, CannotTell, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="gil-contention",
+    title="CPU-bound Python threads share one core",
+    explanation=(
+        "Only the thread that holds the GIL (the interpreter lock) runs Python code. These threads all want to compute, so "
+        "they take turns of a few milliseconds on what is in effect a single core, and everybody else waits in between."
+    ),
+    remedy="Move the computation to processes (concurrent.futures.ProcessPoolExecutor) or to code that releases the GIL.",
+    needs=("window",),
+    outranks=("python-busy-loop", "network-wait", "sleeping", "child-wait"),
+    references=("https://docs.python.org/3/library/sys.html#sys.setswitchinterval",),
+)
+
+#: Cores together: under one GIL Python threads cannot use more than one; a little kernel time comes on top.
+LOW, HIGH = 0.7, 1.5
+#: Who waits for the GIL sleeps on a futex; who waits for a CPU is runnable. Where the machine's cores are taken both happen: of
+#: looks at contending threads on two cores with a load of 7, 30 to 80 % showed them asleep, of independent ones 0 to 6 %.
+ASLEEP = 0.2
+#: Of the timer's pace: slower means that one thread has it all.
+SLOW = 0.1
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        threads = [t for t in process.threads if t.python]
+        if len(threads) < 2:
+            continue
+        if runs_without(process):
+            yield No(f"process {process.pid} is a free-threaded Python that runs without the GIL")
+            continue
+        if view.cpu(process) is None:
+            if sum(t.gil == "waits" for t in threads) >= 2:
+                yield CannotTell(("an observation window: who used the CPU while others waited for the GIL",))
+            continue
+        hot = computing(view, threads)
+        if len(hot) < 2:
+            continue
+        total, wanted = sum(view.cpu_share(t) or 0 for t in hot), sum(view.wanted_share(t) or 0 for t in hot)
+        why_not = _why_not(view, process, total, wanted) or behind_a_lock(hot)
+        if why_not:
+            yield No(why_not)
+            continue
+        if wanted > HIGH and _asleep(hot) < ASLEEP and not _starves(process, threads, hot):
+            yield CannotTell(
+                (f"a machine with a free core: {plural(len(hot), 'thread')} had to wait for the CPU itself",)
+            )
+            continue
+        yield _match(view, process, threads, hot, total)
+
+
+def _why_not(view: View, process: Process, total: float, wanted: float) -> Optional[str]:
+    if process.gil is not None and process.gil.locked is False and not any(t.gil == "waits" for t in process.threads):
+        return f"the GIL of process {process.pid} was free at the moment of capture, and nobody waited for it"
+    if wanted < LOW or total > HIGH:
+        return f"the busy threads of process {process.pid} use {total:.2f} cores together, not one"
+    rates = rates_of(view, process)
+    if rates is not None and (rates.fast or rates.handoffs < SLOW * rates.pace * rates.part):
+        return f"{rates.handoffs:.0f} GIL hand-overs a second are not the timer's pace ({rates.pace:.0f})"
+    return None
+
+
+def _starves(process: Process, threads: List[Thread], hot: List[Thread]) -> bool:
+    """Does a thread with little to compute queue for the GIL, while one of the computing ones has it?"""
+    holder = process.gil.holder_tid if process.gil is not None else None
+    return any(t.gil == "waits" for t in threads if t not in hot) and any(t.tid == holder for t in hot)
+
+
+def _asleep(threads: List[Thread]) -> float:
+    """The share of looks that found them on a futex."""
+    seen = [t.counters for t in threads if t.counters]
+    looks = sum(sum(counters.states.values()) for counters in seen)
+    return sum(counters.syscalls.get("futex", 0) for counters in seen) / looks if looks else 0.0
+
+
+def _culprits(view: View, process: Process, frames: List[Tuple[Thread, PythonFrame]]) -> Iterator[Culprit]:
+    """Where they compute, the loops around it, and who calls it in a loop: each place once, not for every thread."""
+    told: Set[PythonFrame] = set()
+    for thread, hot in frames:
+        if hot in told or len(told) > 8:
+            continue
+        callers = [f for f in _stack(view, thread, hot) if not is_library(f) and f.function != hot.function][:1]
+        for frame in view.loops_around([hot, *callers]):
+            if frame not in told:
+                told.add(frame)
+                yield view.culprit(process, frame, thread)
+
+
+def _collects(view: View, process: Process, hot: List[Thread]) -> Iterator[Culprit]:
+    """Where the main thread waits for a result of one of them: there the pool of threads is used."""
+    main = view.main(process)
+    waits = [e for e in view.edges(process, main) if e.kind == "future"] if main is not None else []
+    frame = own_frame(main.python) if main is not None else None
+    if main is not None and frame is not None and any(w.tid in {t.tid for t in hot} for e in waits for w in e.wakers):
+        yield view.culprit(process, frame, main)
+
+
+def _stack(view: View, thread: Thread, hot: PythonFrame) -> Tuple[PythonFrame, ...]:
+    """With that frame, from it outwards."""
+    seen = [frames for _count, frames in view.samples(thread) if hot in frames] or [thread.python]
+    return seen[0][seen[0].index(hot) :] if hot in seen[0] else seen[0]
+
+
+def _match(view: View, process: Process, threads: List[Thread], hot: List[Thread], total: float) -> Match:
+    rate = process.gil.handoffs_per_s if process.gil else None
+    starved = [t for t in threads if t not in hot and t.gil == "waits"]
+    shares = ", ".join(f"{label(t)} {view.cpu_share(t) or 0:.0%}" for t in hot[:6])
+    facts = [f"{len(hot)} threads together use {total:.2f} cores: {shares}"]
+    if rate is not None:
+        facts.append(
+            f"the GIL changes hands {rate:.0f} times a second: the pace of the switch timer, not of the program"
+        )
+    facts.append(f"{sum(t.gil == 'waits' for t in threads)} threads were waiting for the GIL at the moment of capture")
+    for thread in starved[:3]:
+        facts.append(f"{label(thread)} has little to compute, but has to queue for the GIL behind them")
+    frames = [(t, f) for t in sorted(hot, key=lambda t: -(view.cpu_share(t) or 0)) for f in [view.hot_frame(t)] if f]
+    places = ", ".join(list(dict.fromkeys(short(f) for _t, f in frames))[:3])
+    main = view.main(process)
+    victims = starved + ([main] if main and main not in hot and main not in starved else [])
+    return Match(
+        confidence="likely",
+        summary=f"{plural(len(hot), 'thread')} compute at {places} and share one core: the GIL lets one run at a time",
+        evidence=tuple(facts),
+        culprits=(*_culprits(view, process, frames), *_collects(view, process, hot)),
+        victims=tuple(view.victim(process, t) for t in victims),
+        pid=process.pid,
+    )

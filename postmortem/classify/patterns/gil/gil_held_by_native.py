@@ -1,0 +1,150 @@
+"""Native code runs, or waits, without giving up the GIL.
+
+**What it looks like.** One thread holds the GIL and is inside a C extension, or in a C function that ctypes.PyDLL has called:
+it computes there at full CPU, or sleeps in a system call, before which Python's own code gives the GIL up. All its samples
+show one line of Python. The interpreter's own count of hand-overs stands still, and the other threads wake every 5 ms to ask
+for the GIL in vain.
+
+**Easily mistaken for** `python-busy-loop`, which gives the GIL up when asked; native code that has released the GIL; the
+interpreter's own long calls, such as a regular expression (`regex-backtracking`).
+
+**Why it hangs.** The interpreter can take the GIL away between two instructions of Python only. Native code keeps it until
+it returns, or releases it by itself.
+
+**Remedy.** Release the GIL around the long part of the native function, or run it in a process of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Optional, Tuple
+
+from ....evidence import NativeFrame, Process, Thread
+from ....findings import Confidence
+from ...facts import native
+from ...facts.gil import SWITCH_INTERVAL, runs_without
+from ...facts.knowledge import short
+from ...facts.view import View, do, label, plural
+from ...pattern import Answer, CannotTell, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="gil-held-by-native",
+    title="native code runs or waits without releasing the GIL",
+    explanation=(
+        "While a thread is inside a C extension that does not release the GIL (the interpreter lock), no other thread of the "
+        "process runs Python code: no heartbeat, no signal handler, no timeout. The interpreter asks for the lock every 5 ms, "
+        "but only Python code hears it."
+    ),
+    remedy=(
+        "Release the GIL around the long or blocking part of the native function (Py_BEGIN_ALLOW_THREADS, "
+        "py::gil_scoped_release, `with nogil`, ctypes.CDLL in place of PyDLL), or call it in a process of its own."
+    ),
+    needs=("python", "cores"),
+    outranks=(
+        "gil-contention",
+        "python-busy-loop",
+        "shutdown-join",
+        "child-wait",
+        "network-wait",
+        "sleeping",
+        "stdin-wait",
+    ),
+    references=("https://docs.python.org/3/c-api/init.html#releasing-the-gil-from-extension-code",),
+)
+
+#: Of a core: used, or waited for while runnable.
+MIN_SHARE = 0.8
+#: The innermost Python line is the same in this share of the samples.
+MIN_STABLE = 0.95
+#: Seconds: of one moment, a wait that ends before that is nothing to remark.
+LONG = 60
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        gil = process.gil
+        holder = view.thread(process, gil.holder_tid) if gil is not None and gil.locked else None
+        if holder is None or runs_without(process):
+            continue
+        frames, asleep = native.called(holder), native.asleep_unasked(holder) and view.rests(holder)
+        waiting = [t for t in process.threads if t.gil == "waits"]
+        if not frames and not asleep:
+            if waiting and holder.native:
+                yield No(f"{label(holder)} holds the GIL and is in no native code but the interpreter's")
+            continue
+        yield _answer(view, process, holder, frames or native.calls(holder), waiting)
+
+
+def _answer(
+    view: View, process: Process, holder: Thread, frames: Tuple[NativeFrame, ...], waiting: List[Thread]
+) -> Answer:
+    handoffs = process.gil.handoffs if process.gil is not None else None
+    lasts = holder.wait is not None and (native.blocks(holder.wait) or handoffs is not None)
+    blocked = lasts and view.rests(holder)
+    if handoffs is None and not blocked and not waiting:
+        return CannotTell((f"an observation window: does the native call of {label(holder)} end?",))
+    if handoffs is not None and handoffs > 1:
+        return No(f"the GIL of process {process.pid} changed hands {handoffs} times during the window")
+    if not blocked and not _stays(view, holder):
+        return No(f"{label(holder)} comes back from native code again and again")
+    ends = holder.wait is not None and holder.wait.endless is False and (holder.wait.timeout_s or 0.0) < LONG
+    sure = bool(waiting) and (handoffs is not None or (blocked and not ends))
+    return _match(view, process, holder, frames, waiting, "likely" if sure else "possible")
+
+
+def _stays(view: View, holder: Thread) -> bool:
+    """Was it at one line of Python, at full CPU, over the window? A lone core shows nothing else."""
+    share = view.wanted_share(holder)
+    if share is not None and share < MIN_SHARE:
+        return False
+    # py-spy knows no qualified names: a place is what both see
+    seen = [(count, [(f.file, f.line, f.function) for f in frames[:1]]) for count, frames in view.samples(holder)]
+    total = sum(count for count, _place in seen)
+    here = [(f.file, f.line, f.function) for f in holder.python[:1]]
+    return not total or sum(count for count, place in seen if place == here) >= MIN_STABLE * total
+
+
+def _match(
+    view: View,
+    process: Process,
+    holder: Thread,
+    frames: Tuple[NativeFrame, ...],
+    waiting: List[Thread],
+    how: Confidence,
+) -> Match:
+    entered = native.entered_at(holder, next((f.module for f in frames[-1:] if native.is_program(f)), None))
+    inner, outer = (native.where(frames[0]), native.where(frames[-1])) if frames else (_call(holder), _call(holder))
+    facts = [f"{label(holder)} holds the GIL and is in {inner}"]
+    facts += [f"it got there from {outer}"] if len(frames) > 1 else []
+    facts.append(_does(view, holder))
+    if process.gil is not None and process.gil.handoffs is not None:
+        asked = f", though its timer asks every {(process.gil.switch_interval or SWITCH_INTERVAL) * 1000:g} ms"
+        changed = "never changed hands" if not process.gil.handoffs else "changed hands once"
+        facts.append(f"the GIL {changed} in {view.window or 0:.1f} s{asked if waiting else ''}")
+    if waiting:
+        facts.append(f"{plural(len(waiting), 'thread')} {do(len(waiting), 'wait')} for the GIL")
+    at = f", called at {short(entered)}" if entered is not None else ""
+    found = [view.culprit(process, entered, holder)] if entered is not None else []
+    found += [c for f in frames[-1:] for c in [native.culprit(process, holder, f)] if native.is_program(f) and c]
+    return Match(
+        confidence=how,
+        summary=f"{label(holder)} keeps the GIL in native code, {outer}{at}"
+        + (f", and {plural(len(waiting), 'thread')} {do(len(waiting), 'wait')} for it" if waiting else ""),
+        evidence=tuple(facts),
+        culprits=tuple(dict.fromkeys(found)),
+        victims=tuple(view.victim(process, t) for t in waiting),
+        pid=process.pid,
+    )
+
+
+def _call(holder: Thread) -> str:
+    return f"the system call {holder.wait.syscall if holder.wait is not None else '?'}"
+
+
+def _does(view: View, holder: Thread) -> str:
+    share: Optional[float] = view.cpu_share(holder)
+    if holder.wait is not None and view.rests(holder):
+        kind = holder.wait.detail or holder.wait.syscall or holder.wait.kind
+        return f"it waits there ({kind}) while it holds the GIL"
+    if share is None:
+        return "it was in no system call; one moment only, so whether it stays there is not known"
+    return f"it used {share:.0%} of a core over {view.window or 0:.1f} s, at one line of Python"

@@ -1,0 +1,148 @@
+"""Threads hand the interpreter lock (GIL) to and fro so fast that little work gets done.
+
+**What it looks like.** Many threads, about one core of CPU (or a little more, much of it in the kernel), and thousands
+of hand-overs of the GIL a second. Most threads are found in `take_gil`. The same program is fast on one core, under
+strace, or on another machine: whatever makes a thread keep the lock a little longer hides it.
+
+**Easily mistaken for** `gil-contention`, where CPU-bound threads hand over only when the 5 ms timer forces them.
+
+**Why it hangs.** A thread that polls gives the GIL away at every turn and wants it back at once. On several cores each
+hand-over wakes a thread on another core and waits for it: the switch costs more than the turn. The thread with real
+work gets one turn among all the others. Threads that all wait on one `Condition`, each for its own turn, do the same without
+polling: every `notify_all()` wakes them all, and all but one go back to wait.
+
+**Remedy.** Let the polling threads wait for what they poll; see `busy-event-loop` for the lines. Wake only the thread that
+can go on: a Condition, Event or queue of its own for each.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Tuple
+
+from ....evidence import Process, Thread
+from ....findings import Culprit
+from ...facts.gil import RATIO, Rates, rates_of, runs_without
+from ...facts.knowledge import short
+from ...facts.polling import Poller, pollers, polling_threads
+from ...facts.view import View, do, plural
+from ...pattern import Answer, CannotTell, Match, No, Pattern
+from .notified import WAKE_ONE, crowds
+
+PATTERN = Pattern(
+    id="gil-thrash",
+    title="threads hand the GIL to and fro so fast that little work gets done",
+    explanation=(
+        "The GIL (the interpreter lock: only the thread that holds it runs Python code) changes hands thousands of times a "
+        "second. Each hand-over wakes a thread, often on another core, and costs more than the turn it buys, so the "
+        "thread with real work waits behind all the others. This is why the speed depends on luck: one core (taskset), "
+        "strace or a slower machine make a thread keep the lock longer and can hide it."
+    ),
+    remedy="Let the threads that ask again and again wait for what they want: a blocking get(), an Event, a Condition.",
+    needs=("window",),
+    outranks=("busy-event-loop", "gil-contention", "lock-contention", "missed-wakeup", "python-busy-loop", "sleeping",
+              "network-wait", "child-wait"),
+    references=(
+        "https://docs.python.org/3/c-api/init.html#thread-state-and-the-global-interpreter-lock",
+        "https://bugs.python.org/issue7946",
+    ),
+)  # fmt: skip
+
+#: Cores wanted. Below this the process has time to spare, and quick hand-overs harm nobody.
+MIN_CPU = 0.5
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        threads = [t for t in process.threads if t.python]
+        if len(threads) < 2:
+            continue
+        if runs_without(process):
+            yield No(f"process {process.pid} is a free-threaded Python that runs without the GIL")
+            continue
+        rates = rates_of(view, process)
+        if rates is None:
+            yield CannotTell(("the interpreter's count of GIL hand-overs over an observation window",))
+            continue
+        if not rates.fast and not _wakes_in_vain(process, threads, rates):
+            often = f"in process {process.pid} the GIL changes hands {rates.handoffs:.0f} times a second"
+            yield No(f"{often}; its own timer may make it {rates.pace:.0f} times")
+            continue
+        wanted = view.demand(process)
+        if wanted is not None and wanted < MIN_CPU:
+            yield No(f"the GIL changes hands {rates.handoffs:.0f} times a second, but the process is mostly at rest")
+            continue
+        yield _match(view, process, threads, rates)
+
+
+def _wakes_in_vain(process: Process, threads: List[Thread], rates: Rates) -> bool:
+    """The other half of the same fight: whoever gives the GIL up takes it back before the thread that this woke is
+    on its feet. The holder hardly changes, but everybody wakes far more often than the timer makes a waiter wake."""
+    if sum(t.gil == "waits" for t in threads) < 2 or not pollers(process):
+        return False
+    return rates.wakes - len(threads) * rates.pace >= RATIO * rates.pace * rates.part
+
+
+def _match(view: View, process: Process, threads: List[Thread], rates: Rates) -> Match:
+    competing = [t for t in threads if (view.switches(t) or 0) >= 1 or t.gil in ("waits", "holds")]
+    waiting = [t for t in threads if t.gil == "waits"]
+    found = pollers(process) or polling_threads(view, process)
+    woken = [] if found else crowds(view, process, rates.pace * rates.part)
+    count = len(competing) or len(threads)
+    cpu = view.cpu(process)
+    facts = [
+        f"{rates.handoffs:,.0f} hand-overs of the GIL a second, counted by the interpreter itself "
+        f"(its timer forces at most {rates.pace:.0f}), and {rates.wakes:,.0f} wake-ups of threads a second",
+        f"{plural(count, 'thread')} compete for it, {len(waiting)} were waiting for it at the moment of capture",
+    ]
+    if cpu is not None:
+        facts.append(f"{cpu:.2f} cores of CPU used over {view.window or 0:.1f} s")
+    facts += [_polls(p) for p in found[:3]] + [crowd.says for crowd in woken]
+    root = f": {_polls(found[0])}" if found else f": {woken[0].says}" if woken else ""
+    return Match(
+        confidence="likely" if found or woken else "possible",
+        summary=f"{plural(count, 'thread')} hand the GIL to and fro {rates.most:,.0f} times a second{root}",
+        evidence=tuple(facts),
+        culprits=_culprits(view, process, found)
+        or tuple(view.culprit(process, f) for crowd in woken[:2] for f in crowd.places)
+        or _busiest(view, process, threads),
+        victims=tuple(view.victim(process, t) for t in _victims(view, process, found)),
+        remedy=_remedy(found) if found else WAKE_ONE if woken else None,
+        because_of=("busy-event-loop",),
+        pid=process.pid,
+    )
+
+
+def _culprits(view: View, process: Process, found: List[Poller]) -> Tuple[Culprit, ...]:
+    places = [(p, f) for p in found[:3] for f in view.loops_around([p.frame])]
+    return tuple(view.culprit(process, f, task=p.tasks[0].name if p.tasks else None) for p, f in places)
+
+
+def _polls(poller: Poller) -> str:
+    gives = "giving the loop a turn" if poller.tasks else "giving the GIL away"
+    return f"{poller.who} {do(poller.number, 'poll')} at {short(poller.frame)}, {gives} (sleep(0)) each time"
+
+
+def _remedy(found: List[Poller]) -> str:
+    frame = found[0].frame
+    return (
+        f"At {frame.file}:{frame.line}, wait for the event instead of asking again after sleep(0): a queue's blocking or "
+        "awaitable get(), an Event, or at least a sleep of a millisecond. If the file belongs to a library, upgrade it. "
+        "Pinning the program to one core (taskset) only hides the cause."
+    )
+
+
+def _victims(view: View, process: Process, found: List[Poller]) -> List[Thread]:
+    """Threads that want the GIL for something else than polling: the main thread first."""
+    polling = {tid for p in found for tid in p.tids}
+    return [t for t in process.threads if t.python and t.tid not in polling and (t.is_main or t.gil == "waits")][:5]
+
+
+def _busiest(view: View, process: Process, threads: List[Thread]) -> Tuple[Culprit, ...]:
+    """Without a poller: where the threads with the most switches are."""
+    ranked = sorted(threads, key=lambda t: -(view.switches(t) or 0))[:3]
+    found = []
+    for thread in ranked:
+        frame = view.hot_frame(thread)
+        if frame is not None:
+            found.append(view.culprit(process, frame, thread))
+    return tuple(dict.fromkeys(found))

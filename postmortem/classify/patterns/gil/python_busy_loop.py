@@ -1,0 +1,150 @@
+"""One thread runs Python code at full CPU and never leaves a function.
+
+**What it looks like.** A thread uses a whole core; in every sample of the window the same function is on its stack, and
+what lies above it moves.
+
+**Easily mistaken for** a long but healthy computation: from outside the two look alike. Progress cannot be seen, so this
+is *possible*, and *likely* only when others wait meanwhile: threads for a lock that this one holds, or the timers and tasks
+of an event loop for a coroutine that computes without an `await`.
+
+**Why it hangs.** A condition that never comes true: a search without a bound, a retry without a limit, a cursor that does
+not move.
+
+**Remedy.** Look at the condition of the loop named here and bound it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Iterator, List, Optional, Tuple
+
+from ....evidence import Process, PythonFrame, Thread
+from ...facts import knowledge
+from ...facts.knowledge import short
+from ...facts.view import View, do, label, plural
+from ...pattern import Answer, CannotTell, Match, No, Pattern
+from ..asyncio.keptloops import keeps_its_loop
+
+PATTERN = Pattern(
+    id="python-busy-loop",
+    title="one thread runs Python code at 100 % and never leaves a function",
+    explanation=(
+        "The thread computes without pause and was inside the same function in every sample. If that function should have "
+        "been done long ago, its loop does not end. Whether it makes progress cannot be seen from outside."
+    ),
+    remedy="Check the loop's condition and bound it (a maximum of rounds, a deadline); log its progress to tell slow from stuck.",
+    needs=("window",),
+    outranks=("network-wait", "sleeping", "child-wait", "shutdown-join"),
+    references=("https://docs.python.org/3/library/faulthandler.html#dumping-the-tracebacks-after-a-timeout",),
+)
+
+#: Of a core: used, or waited for while runnable.
+MIN_SHARE = 0.8
+#: The thread is in Python code in this share of its samples.
+MIN_STABLE = 0.95
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        if view.cpu(process) is None:
+            yield from _from_core(view, process)
+            continue
+        for thread in process.threads:
+            if (view.wanted_share(thread) or 0) >= MIN_SHARE and thread.python:
+                yield from _busy(view, process, thread)
+
+
+def _busy(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
+    if view.in_loop(thread) and not _inside_step(thread):
+        yield No(f"the event loop of {label(thread)} turns; no function keeps it")
+        return
+    stable, part = _stable(view, thread)
+    if stable is None or part < MIN_STABLE:
+        yield No(f"{label(thread)} is busy, but moves between functions")
+        return
+    lines = _lines(view, thread, stable)
+    held = [t for t in view.waits_on(process, thread.tid) if any(e.verb == "wants" for e in view.edges(process, t))]
+    moves = ", what it calls moves" if len({s.frames for s in thread.samples}) > 1 else ""
+    facts = [
+        f"{label(thread)} used {view.cpu_share(thread) or 0:.0%} of a core over {view.window or 0:.1f} s",
+        f"{stable.function} is on its stack in {part:.0%} of the samples{moves}",
+        *(kept := keeps_its_loop(process, thread, stable)),
+    ]
+    if held:
+        facts.append(f"{plural(len(held), 'thread')} {do(len(held), 'wait')} for a lock that it holds meanwhile")
+    if process.io is not None and not process.io.get("wchar") and not process.io.get("rchar"):
+        facts.append("the process read and wrote nothing during the window")
+    yield Match(
+        confidence="likely" if held or kept else "possible",
+        summary=f"{label(thread)} uses a whole core in {short(lines[0])} and was inside it in every sample",
+        evidence=tuple(facts),
+        culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(lines)),
+        victims=tuple(view.victim(process, t) for t in held),
+        pid=process.pid,
+    )
+
+
+def _inside_step(thread: Thread) -> bool:
+    """Does the loop's thread run a callback or a task step in which the program has frames of its own?"""
+    at = next((i for i, f in enumerate(thread.python) if knowledge.in_table(f, (knowledge.LOOP_STEP,))), 0)
+    return any(not knowledge.is_loop_machinery(f) for f in thread.python[:at])
+
+
+def _stable(view: View, thread: Thread) -> Tuple[Optional[PythonFrame], float]:
+    """The innermost function of the program that was on the stack, at the same depth, in (nearly) every sample: one
+    that was seen inside a loop, when the source tells; what it calls over and over is not where it is kept."""
+    seen: Counter[Tuple[int, str, str]] = Counter()
+    example: dict[Tuple[int, str, str], PythonFrame] = {}
+    total = 0
+    for count, frames in view.samples(thread):
+        total += count
+        for depth, frame in enumerate(reversed(frames)):
+            if knowledge.is_stdlib(frame) or frame.file.startswith("<"):
+                continue
+            key = (depth, frame.file, frame.function)
+            seen[key] += count
+            example[key] = frame
+    kept = [key for key, count in seen.items() if count >= MIN_STABLE * total]
+    if not kept:
+        return None, 0.0
+    near = [key for key in kept if key[0] >= max(kept)[0] - 1]
+    looping = [key for key in near if any(len(view.loops_around([f])) > 1 for f in _lines(view, thread, example[key]))]
+    best = max(looping or kept)
+    return example[best], seen[best] / total
+
+
+def _lines(view: View, thread: Thread, stable: PythonFrame) -> List[PythonFrame]:
+    """The lines at which that function was seen, most frequent first."""
+    seen: Counter[PythonFrame] = Counter()
+    for count, frames in view.samples(thread):
+        frame = next((f for f in frames if (f.file, f.function) == (stable.file, stable.function)), None)
+        if frame is not None:
+            seen[frame] += count
+    return [frame for frame, _count in seen.most_common(4)] or [stable]
+
+
+def _from_core(view: View, process: Process) -> Iterator[Answer]:
+    """One moment: a thread that runs Python code and holds the GIL may be busy or just passing."""
+    running = [t for t in process.threads if t.gil == "holds" and t.wait is None and t.python]
+    frame = knowledge.own_frame(running[0].python) if running else None
+    if frame is None:
+        return
+    if _native_on_top(running[0]):
+        yield CannotTell(("an observation window: does the native call on top end?",))
+        return
+    yield Match(
+        confidence="possible",
+        summary=f"{label(running[0])} was running Python code at {short(frame)} when the core was taken",
+        evidence=(
+            f"{label(running[0])} holds the GIL and is in no system call",
+            "one moment only: capture with `postmortem capture --pid` to see whether it stays there",
+        ),
+        culprits=(view.culprit(process, frame, running[0]),),
+        pid=process.pid,
+    )
+
+
+def _native_on_top(thread: Thread) -> bool:
+    """Is the innermost frame native code of an extension rather than the interpreter?"""
+    native = thread.native
+    return bool(native) and bool(native[0].module) and "python" not in str(native[0].module).rsplit("/", 1)[-1]

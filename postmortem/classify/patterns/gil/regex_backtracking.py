@@ -1,0 +1,131 @@
+"""A regular expression tries more ways to match a text than a computer can count.
+
+**What it looks like.** A thread uses a whole core at one line of Python: a `match`, `search` or `sub` of a compiled pattern, and
+it is the same call from the beginning of the window to its end. The text is short. No other thread gets the GIL meanwhile.
+
+**Easily mistaken for** `python-busy-loop`; a pattern that goes through megabytes of text once, or is asked for every line
+of a file: those calls come back.
+
+**Why it hangs.** `re` tries every way to divide the text among the repetitions of a pattern before it gives up. Where one
+repetition stands inside another, or two next to each other can take the same characters (`(a+)+$`, `.*.*=`), their number
+doubles with each character. The call cannot be interrupted, and it keeps the GIL.
+
+**Remedy.** Write the pattern so that each character can be taken in one way only, refuse long input before it, or use an
+engine that does not backtrack.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Iterator, Optional
+
+from ....evidence import Process, PythonFrame, Thread
+from ....findings import Confidence
+from ...facts.knowledge import in_table, own_frame, short
+from ...facts.view import View, do, label, plural
+from ...pattern import Answer, CannotTell, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="regex-backtracking",
+    title="a regular expression tries too many ways to match",
+    explanation=(
+        "The regular expression engine tries one way after another to divide the text among the repetitions of the pattern, "
+        "and their number doubles with every character. It is inside one call in C: it cannot be interrupted by Python, and "
+        "keeps the GIL (the interpreter lock) from all other threads."
+    ),
+    remedy=(
+        "Rewrite the pattern so that no two repetitions can take the same characters (`[^=]*=` for `.*=`, atomic groups and "
+        "possessive quantifiers from Python 3.11 on), bound the length of the text before it is matched, or use an engine "
+        "that does not backtrack (the package google-re2)."
+    ),
+    needs=("python",),
+    outranks=("python-busy-loop", "gil-held-by-native", "gil-contention", "blocking-call-in-coroutine",
+              "event-loop-starvation", "shutdown-join", "child-wait", "network-wait", "sleeping", "lock-contention"),
+    references=(
+        "https://docs.python.org/3/library/re.html",
+        "https://owasp.org/www-community/attacks/Regular_expression_Denial_of_Service_-_ReDoS",
+    ),
+)  # fmt: skip
+
+#: Characters a second that an honest pattern passes at the least: 20-200 million measured, for nested sets 2 million.
+LINEAR_PACE = 1_000_000
+
+_VERBS = ("match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer", "scanner")
+_CALLS = frozenset(f"{cls}.{verb}" for cls in ("re.Pattern", "_sre.SRE_Pattern", "_sre.SRE_Scanner") for verb in _VERBS)
+#: Modules/_sre.c; Modules/_sre/sre_lib.h since 3.11.
+_ENGINE = ("sre_", "_sre_", "pattern_")
+#: Below the call, and alone where none goes on (Python/ceval.c). A stripped interpreter has names for these and not for those.
+_INTERPRETER = ("_PyEval_", "PyEval_")
+#: re.match(pattern, text) and the like: their own frame is the innermost one.
+_MODULE = tuple((file, verb) for file in ("/re.py", "/re/__init__.py") for verb in _VERBS)
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        for thread in process.threads:
+            if not _matches(thread):
+                continue
+            if thread.wait is not None or view.computes(thread) is False:
+                continue
+            yield _answer(view, process, thread, view.cpu_share(thread))
+
+
+def _matches(thread: Thread) -> bool:
+    """Is it in the engine: by the call on its stack, and by native frames where these have names?"""
+    frames = thread.python[:1]
+    called = thread.calling is not None and thread.calling.function in _CALLS
+    if not called and not any(in_table(frame, _MODULE) for frame in frames):
+        return False
+    native = [frame.function for frame in thread.native[:8]]
+    above = list(itertools.takewhile(lambda name: not (name or "").startswith(_INTERPRETER), native))
+    return not native or None in above or any(name.startswith(_ENGINE) for name in above if name)
+
+
+def _answer(view: View, process: Process, thread: Thread, share: Optional[float]) -> Answer:
+    frame = own_frame(thread.python)
+    if frame is None:
+        return CannotTell((f"the Python stack of {label(thread)}",))
+    call = thread.calling
+    lasts = call.lasts_s if call is not None else None
+    if share is not None and lasts is None and not _stays(view, thread):
+        return No(f"{label(thread)} comes back from regular expressions again and again")
+    if share is None and thread.gil != "holds" and process.gil is not None:
+        return CannotTell(("an observation window: does the match end?",))
+    return _match(view, process, thread, frame, share)
+
+
+def _stays(view: View, thread: Thread) -> bool:
+    """Without a probe: was it at one line all the time, and did nobody else get the GIL?"""
+    lines = {frames[:1] for _count, frames in view.samples(thread)}
+    return len(lines) == 1
+
+
+def _match(view: View, process: Process, thread: Thread, frame: PythonFrame, share: Optional[float]) -> Match:
+    call, window = thread.calling, view.window or 0.0
+    what = f"{call.function.rsplit('.', 1)[-1]}()" if call is not None else f"re.{thread.python[0].function}()"
+    pattern = f" with the {call.detail}" if call is not None and call.detail else ""
+    size = call.text if call is not None else None
+    facts = [f"{label(thread)} is in {what} of a regular expression{pattern}, called at {short(frame)}"]
+    if size is not None:
+        facts.append(f"the longest text that it was given has {plural(size, 'character')}")
+    if share is None:
+        facts.append("one moment only: a capture of the running process shows whether the call ends")
+        how: Confidence = "possible"
+    else:
+        facts.append(f"it used {view.cpu_share(thread) or 0:.0%} of a core over {window:.1f} s, in this one call")
+        slow = size is None or size < LINEAR_PACE * window
+        how = "likely" if slow and call is not None and call.lasts_s is not None else "possible"
+        if not slow:
+            facts.append("the text is so long that going through it once takes as much time")
+    waiting = [t for t in process.threads if t.gil == "waits"]
+    if waiting:
+        facts.append(f"{plural(len(waiting), 'thread')} {do(len(waiting), 'wait')} for the GIL meanwhile")
+    return Match(
+        confidence=how,
+        summary=f"{label(thread)} has been inside one regular expression{pattern} at {short(frame)}"
+        + (f" for {window:.1f} s and more" if how == "likely" else ""),
+        evidence=tuple(facts),
+        culprits=(view.culprit(process, frame, thread),),
+        victims=tuple(view.victim(process, t) for t in waiting),
+        pid=process.pid,
+    )

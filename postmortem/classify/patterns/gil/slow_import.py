@@ -1,0 +1,144 @@
+"""The program is still importing, and it moves.
+
+**What it looks like.** In most samples the main thread is inside an `import` statement, each time in another module, and it
+uses the CPU or reads files.
+
+**Easily mistaken for** `python-busy-loop` at module level, where one module does not come to its end; `import-deadlock`;
+a module that waits for the network while it is imported.
+
+**Why it is slow.** An import runs all code of a module, and of all that it imports. One line at the top of a file may
+bring thousands of modules; plug-ins that are found and loaded by themselves bring theirs, whether they are needed or not.
+
+**Remedy.** Import the heavy part where it is used, leave out plug-ins that nobody needs, and look at
+`python -X importtime`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+from typing import Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ....evidence import Process, PythonFrame, Thread
+from ...facts.knowledge import is_library, short
+from ...facts.view import View, label, plural
+from ...pattern import Answer, CannotTell, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="slow-import",
+    title="start-up: still importing, and moving",
+    explanation=(
+        "The program has not begun its work: it is still executing `import` statements, one module after the other. That is "
+        "no hang, but takes longer than the time that was given."
+    ),
+    remedy=(
+        "Move the import named here into the function that needs it, or do without the plug-in that brings it; "
+        "`python -X importtime` shows what each module costs."
+    ),
+    needs=("window",),
+    outranks=("python-busy-loop", "gil-contention", "sleeping", "runaway-recursion"),
+    references=("https://docs.python.org/3/using/cmdline.html#cmdoption-X",),
+)
+
+#: Of the samples of a thread: inside an import.
+MIN_SHARE = 0.6
+#: Modules that the samples saw at work, one after the other.
+MIN_MODULES, FEW_MODULES = 4, 2
+_MACHINERY = ("<frozen importlib", "importlib/_bootstrap", "importlib/__init__.py", "<frozen zipimport>")
+
+
+class Import(NamedTuple):
+    """One sample inside an import."""
+
+    asked: PythonFrame  # the program's line that began it: the outermost
+    chain: Tuple[PythonFrame, ...]  # further lines that import, inwards
+    module: str  # file of the module whose code, or whose loading, was going on
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        main = view.main(process)
+        if main is None or not main.python:
+            continue
+        if not main.samples:
+            if _inside(main.python) is not None and main.wait is None:
+                yield CannotTell(("an observation window: does the import move from module to module?",))
+            continue
+        yield from _answer(view, process, main)
+
+
+def _answer(view: View, process: Process, main: Thread) -> Iterator[Answer]:
+    total = 0
+    seen: Counter[Import] = Counter()
+    for count, frames in view.samples(main):
+        total += count
+        found = _inside(frames)
+        if found is not None:
+            seen[found] += count
+    share = sum(seen.values()) / total
+    if share < MIN_SHARE:
+        return
+    modules = {one.module for one in seen}
+    if len(modules) < FEW_MODULES:
+        yield No(f"{label(main)} is inside an import, but stays in one module")
+        return
+    yield _match(view, process, main, seen, share, modules)
+
+
+def _inside(frames: Sequence[PythonFrame]) -> Optional[Import]:
+    """Of a stack, most recent call first; None when no import goes on."""
+    outward = list(reversed(frames))
+    marks = [i for i, f in enumerate(outward) if _is_machinery(f)]
+    if not marks:
+        return None
+    lines = [outward[i - 1] for i in marks if i > 0 and not _is_machinery(outward[i - 1])]
+    if not lines:
+        return None
+    after = [f for f in outward[marks[-1] + 1 :] if f.function == "<module>"]
+    module = (after or lines[-1:])[-1].file
+    return Import(lines[0], tuple(lines[1:6]), module)
+
+
+@lru_cache(maxsize=8192)
+def _imports(file: str) -> bool:
+    return any(part in file for part in _MACHINERY)
+
+
+def _is_machinery(frame: PythonFrame) -> bool:
+    return _imports(frame.file)
+
+
+def _match(view: View, process: Process, main: Thread, seen: Counter[Import], share: float, modules: Set[str]) -> Match:
+    lines = _lines(seen)
+    top = lines[0][0]
+    total = sum(seen.values())
+    named = "; ".join(f"{short(frame)} ({count / total:.0%})" for frame, count in lines[:3])
+    facts = [
+        f"in {share:.0%} of the samples {label(main)} was inside an import",
+        f"the samples saw {plural(len(modules), 'module')} at it, one after the other",
+        f"the import statements that the time goes into: {named}",
+    ]
+    cpu = view.cpu_share(main)
+    facts += [f"it used {cpu:.0%} of a core meanwhile"] if cpu is not None else []
+    return Match(
+        confidence="likely" if len(modules) >= MIN_MODULES else "possible",
+        summary=f"{label(main)} is still importing, begun at {short(top)}: {plural(len(modules), 'module')} in "
+        f"{view.window or 0:.1f} s, and not done",
+        evidence=tuple(facts),
+        culprits=tuple(view.culprit(process, frame, main) for frame, _count in lines[:4]),
+        pid=process.pid,
+    )
+
+
+def _lines(seen: Counter[Import]) -> List[Tuple[PythonFrame, int]]:
+    """The program's lines that import, with the samples that went into each; those that began it first."""
+    counted: Counter[PythonFrame] = Counter()
+    began: Counter[PythonFrame] = Counter()
+    for one, count in seen.items():
+        began[one.asked] += count
+        for frame in dict.fromkeys(one.chain):
+            if not is_library(frame):
+                counted[frame] += count
+    total = sum(began.values())
+    inner = [(f, n) for f, n in counted.most_common(4) if n >= 0.3 * total and f not in began]
+    return [*began.most_common(2), *inner]

@@ -1,0 +1,154 @@
+"""Waits for a disk, or for a file system behind which there is a network or another program.
+
+**What it looks like.** A thread is in a call on a file (`read`, `fsync`, `stat`, `open`, `execve`) and in state D,
+uninterruptible sleep, look after look; or the kernel says that it waits for the answer of a file system (NFS, CIFS, FUSE).
+
+**Easily mistaken for** `file-lock-wait` (there the file is locked, not slow); `memory-pressure`, whose page faults read a disk as
+well; a backup at work, which waits for the disk too, but for milliseconds each time; frozen processes, also in state D.
+
+**Why it hangs.** The server of a mounted share is gone, a program behind a FUSE mount is stuck, a disk fails or is overloaded:
+the kernel waits for an answer, and the thread can neither be interrupted nor, in state D, killed.
+
+**Remedy.** Look at the mount that the path lies on and at the kernel's log; mount shares with `soft,timeo=`; keep such calls
+out of threads that others wait for, with a limit on how long they wait.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Tuple
+
+from ....evidence import Process, Thread
+from ....findings import Culprit
+from ....waitgraph import Agent
+from ...facts.alike import Alike, told_once
+from ...facts.knowledge import NO_STORAGE, STORAGE, own_frame, short
+from ...facts.suspended import Looks, states, victims, waiting, waiting_lines
+from ...facts.view import View, label
+from ...pattern import Answer, CannotTell, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="disk-wait",
+    title="waits for a disk or a mounted file system",
+    explanation=(
+        "The program asked for something of a file, and the kernel has to wait for a disk, for a server on the network (NFS, a "
+        "Windows share) or for another program (FUSE) to answer. As long as it does, the thread sleeps and hears no signal: "
+        "the kernel calls that uninterruptible (state D)."
+    ),
+    remedy=(
+        "Look at the file system on which the path lies (df, mount, dmesg): is its server or its disk alive? Mount shares so "
+        "that they give up (NFS: soft,timeo=), and do such calls in a thread or process for which nobody waits without limit."
+    ),
+    needs=("window",),
+    outranks=(
+        "child-wait", "sleeping", "missed-wakeup", "shutdown-join", "future-never-resolved", "pool-exhausted", "lock-contention",
+        "executor-self-deadlock", "gil-held-by-native", "pipe-never-closed", "network-wait", "slow-import",
+    ),
+    references=(
+        "https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html",
+        "https://man7.org/linux/man-pages/man5/nfs.5.html",
+    ),
+)  # fmt: skip
+
+#: Of the looks.
+OFTEN = 0.5
+#: Of a window: what one wait lasts on average. Local disks answer in 0.1 to 15 ms, so a program that keeps one busy wakes 60
+#: times a second and more; one that waited for a dead share did not wake at all.
+LONG = 0.05
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.processes:
+        if process.cgroup is not None and process.cgroup.frozen:
+            continue  # version 1 shows frozen tasks in state D
+        found = []
+        for thread in process.threads:
+            looks = _looks(thread)
+            if thread.counters is None and thread.state == "D":
+                yield CannotTell((f"an observation window: how long {label(thread)} has been in state D",))
+            elif looks.share >= OFTEN and not view.rests(thread):
+                yield No(f"{label(thread)} waits for a disk now and then, and computes")
+            elif looks.share >= OFTEN and not _in_fault(thread):
+                one = _match(view, process, thread, looks)
+                found.append(Alike((*[(c.file, c.line) for c in one.culprits[:1]], one.confidence), label(thread), one))
+        yield from told_once(found, "thread")
+
+
+def _looks(thread: Thread) -> Looks:
+    """At which it waited for storage: in state D, but not for what else shows so; or interruptibly, where file systems do."""
+    in_d = states([thread], "D")
+    channels = thread.counters.wchan if thread.counters is not None else {}
+    others = sum(count for name, count in channels.items() if _is(name, NO_STORAGE))
+    asleep = sum(count for name, count in channels.items() if _is(name, STORAGE))
+    return Looks(max(in_d.found - others, min(asleep, in_d.all)), in_d.all)
+
+
+def _is(channel: str, table: Tuple[str, ...]) -> bool:
+    return channel.split(".", 1)[0] in table  # kernels are built with names such as x.constprop.0
+
+
+def _in_fault(thread: Thread) -> bool:
+    """Outside of any call: a page of its memory is read, for which memory-pressure is there, and start-up."""
+    calls = thread.counters.syscalls if thread.counters is not None else {}
+    return calls.get("none", 0) > sum(calls.values()) / 2
+
+
+def _match(view: View, process: Process, thread: Thread, looks: Looks) -> Match:
+    frame = own_frame(thread.python)
+    agents = [*view.graph.behind(frozenset((Agent(process.pid, thread.tid),))), *waiting(view, {process.pid})]
+    lines: Tuple[Culprit, ...] = waiting_lines(view, agents)
+    if frame is not None:
+        lines = (view.culprit(process, frame, thread),)
+    at = f" at {short(frame)}" if frame is not None else ""
+    call = (
+        thread.wait.syscall
+        if thread.wait is not None
+        else max(thread.counters.syscalls if thread.counters else {"a call": 1}, key=lambda n: _count(thread, n))
+    )
+    long, each = _long(view, thread, looks)
+    sure = long and (view.matters(process, thread) or bool(agents)) and bool(lines)
+    channels = sorted(thread.counters.wchan if thread.counters else (), key=lambda n: -_count(thread, n))
+    facts = [
+        f"{looks} found {label(thread)} waiting for storage, in the system call {call}{at}",
+        *([f"in the kernel it waits in {', '.join(channels[:2])}"] if channels else []),
+        each,
+        *_moved(process),
+        *(f"{view.graph.label(agent)} of process {agent.pid} waits for it" for agent in agents[:4]),
+    ]
+    if thread.wait is not None and thread.wait.detail:
+        facts.insert(1, thread.wait.detail)
+    return Match(
+        confidence="likely" if sure else "possible",
+        summary=f"{label(thread)} waits{at} for a disk or a mounted file system, in {call}",
+        evidence=tuple(facts),
+        culprits=lines,
+        victims=victims(view, agents),
+        pid=process.pid,
+    )
+
+
+def _count(thread: Thread, name: str) -> int:
+    return thread.counters.wchan.get(name, 0) + thread.counters.syscalls.get(name, 0) if thread.counters else 0
+
+
+def _long(view: View, thread: Thread, looks: Looks) -> Tuple[bool, str]:
+    """Are its waits long, or many short ones?"""
+    switches, window = view.switches(thread), view.window or 1.0
+    if switches is None:
+        return True, "how often it woke is not known"
+    waits = switches * window
+    each = looks.share * window / max(waits, 1.0)
+    if waits < 1:
+        return True, "it did not wake once in the window"
+    return each >= LONG * window, f"it woke {waits:.0f} times: a wait lasted {1e3 * each:.0f} ms on average"
+
+
+def _moved(process: Process) -> List[str]:
+    io = process.io or {}
+    moved = [io[key] for key in ("read_bytes", "write_bytes", "rchar", "wchar") if key in io]
+    return (
+        []
+        if not moved
+        else ["the process read and wrote nothing meanwhile"]
+        if not any(moved)
+        else [f"the process moved {max(moved) / 1e6:.1f} MB meanwhile"]
+    )

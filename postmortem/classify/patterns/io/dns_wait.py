@@ -1,0 +1,154 @@
+"""Waits for a name to be resolved.
+
+**What it looks like.** A thread is inside `getaddrinfo` (or `gethostbyname`, …) and stays there; below it the C library waits
+for a name server. In asyncio it is the workers of the default executor who are there, and tasks wait for them.
+
+**Easily mistaken for** `network-wait`: no connection has been tried yet, and its timeout does not count; a healthy program that
+resolves many names, one after the other.
+
+**Why it hangs.** The name server does not answer. The C library waits 5 s, asks again, then the next server, then with each
+search domain: 30 s and more a name. No timeout of the program reaches it, and no thread can be interrupted there. asyncio
+resolves names in the same few threads that run everybody's `run_in_executor`: once these are full, nothing moves.
+
+**Remedy.** Mend the resolver (/etc/resolv.conf; `options timeout:1 attempts:2`); resolve once and keep the result; in asyncio an
+executor of its own for names, or a resolver that needs no threads.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Optional, Sequence, Tuple
+
+from ....evidence import Process, PythonFrame, Resource, Thread
+from ....waitgraph import Agent
+from ...facts.alike import Alike, told_once
+from ...facts.knowledge import own_frame, resolves, short
+from ...facts.suspended import victims, waiting_lines
+from ...facts.view import View, label
+from ...pattern import Answer, CannotTell, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="dns-wait",
+    title="waits for a name to be resolved",
+    explanation=(
+        "Before a program can connect to a name it asks a name server for the address. That server does not answer, and the "
+        "system's resolver, which asks again and again, gives up only after half a minute or so. A timeout that the program "
+        "has set for its connection begins after that."
+    ),
+    remedy=(
+        "Look at the name servers in /etc/resolv.conf (do they answer? `options timeout:1 attempts:2` makes it give up sooner), "
+        "resolve a name once and keep its address, and do not resolve in a thread that others wait for."
+    ),
+    outranks=(
+        "network-wait", "sleeping", "child-wait", "pool-exhausted", "executor-self-deadlock", "missed-wakeup", "shutdown-join",
+        "future-never-resolved", "lock-contention", "import-deadlock", "gil-held-by-native",
+    ),
+    references=(
+        "https://docs.python.org/3/library/socket.html#socket.getaddrinfo",
+        "https://docs.python.org/3/library/asyncio-eventloop.html#asyncio.loop.getaddrinfo",
+        "https://man7.org/linux/man-pages/man5/resolv.conf.5.html",
+    ),
+)  # fmt: skip
+
+#: Of the window, spent in one and the same call, or in such calls one after the other. A server answers in 1 to 50 ms.
+LASTS = 0.5
+#: Voluntary switches a second: a resolver that waits in vain wakes once in 5 s (measured: 0 in 1 s), one that is
+#: answered at least twice for each name.
+ANSWERED = 4
+#: Lib/socket.py and asyncio's own: what stands on top of the call in C, so many frames deep at most.
+_PYTHON, _DEEP = ("getaddrinfo", "getfqdn", "getnameinfo"), 4
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.processes:
+        found = []
+        for thread in process.threads:
+            if not resolves(thread):
+                continue
+            if view.window is None and view.evidence.trigger.kind != "core":
+                yield CannotTell((f"an observation window: how long {label(thread)} has been resolving a name",))
+            elif _answered(view, thread):
+                yield No(f"{label(thread)} resolves names, and is answered")
+            else:
+                one = _match(view, process, thread)
+                found.append(Alike((*[(c.file, c.line) for c in one.culprits[:1]], one.confidence), label(thread), one))
+        yield from told_once(found, "thread")
+
+
+def _answered(view: View, thread: Thread) -> bool:
+    """Did it get on during the window?"""
+    switches = view.switches(thread)
+    return not view.rests(thread) or (switches is not None and switches > ANSWERED and not _lasts(view, thread))
+
+
+def _lasts(view: View, thread: Thread) -> bool:
+    """Was it in such a call for most of the window?"""
+    if view.window is None:
+        return False
+    if thread.calling is not None and (thread.calling.lasts_s or 0.0) >= LASTS * view.window:
+        return True
+    samples = list(view.samples(thread))
+    inside = sum(count for count, frames in samples if _in_call(frames))
+    return bool(inside) and inside >= LASTS * sum(count for count, _frames in samples)
+
+
+def _in_call(frames: Sequence[PythonFrame]) -> bool:
+    return any(f.function in _PYTHON for f in frames[:_DEEP])
+
+
+def _match(view: View, process: Process, thread: Thread) -> Match:
+    resource = next((r for r in process.resources if thread.wait is not None and r.id == thread.wait.resource), None)
+    behind = view.graph.behind(frozenset((Agent(process.pid, thread.tid),)))
+    frame = own_frame(thread.python)
+    asking = [agent for agent in behind if _in_call(view.graph.places.stack(agent))]
+    own = (view.culprit(process, frame, thread),) if frame is not None else ()
+    lines = own or waiting_lines(view, asking or behind)
+    at = f" at {short(frame)}" if frame is not None else ""
+    full = _full(view, process, thread)
+    sure = view.window is not None and (view.matters(process, thread) or bool(full) or _awaited(view, process, behind))
+    called = thread.calling.function if thread.calling is not None else "getaddrinfo"
+    lasts = thread.calling.lasts_s if thread.calling is not None else None
+    facts = [
+        f"{label(thread)} is in {called}{at}" + (f", the same call for {lasts:.1f} s at least" if lasts else ""),
+        *full,
+    ]
+    facts += [f"it waits for an answer on {resource.description}"] if resource is not None else []
+    facts += [f"{view.graph.label(agent)} waits for it" for agent in behind[:4]]
+    if view.window is None:
+        facts.append("one moment does not tell how long: capture the running process (postmortem capture --pid)")
+    elif not sure:
+        facts.append("nothing shows that the main thread waits for it")
+    return Match(
+        confidence="likely" if sure and lines else "possible",
+        summary=f"{label(thread)} waits{at} for a name server{_server(resource)}"
+        + (", and with it all others of its pool" if full else ""),
+        evidence=tuple(facts),
+        culprits=lines,
+        victims=victims(view, behind),
+        pid=process.pid,
+    )
+
+
+def _server(resource: Optional[Resource]) -> str:
+    remote = (resource.remote if resource is not None else None) or ""
+    return f" ({remote})" if remote.endswith((":53", ":853")) else ""
+
+
+def _full(view: View, process: Process, thread: Thread) -> List[str]:
+    """Do all workers of its pool do so, while jobs wait?"""
+    for pool in process.pools:
+        workers = [t for t in process.threads if t.tid in pool.threads]
+        if thread in workers and all(map(resolves, workers)) and pool.queued:
+            return [
+                f"all {len(workers)} workers of {pool.description} resolve names, and {pool.queued} jobs wait for one"
+            ]
+    return []
+
+
+def _awaited(view: View, process: Process, behind: Tuple[Agent, ...]) -> bool:
+    """Does a task wait for it without which the program does not end, on a loop that has nothing else to do?"""
+    tasks = {agent.task for agent in behind if agent.pid == process.pid}
+    for loop in process.loops:
+        runs = view.thread(process, loop.tid)
+        if loop.main_task in tasks and runs is not None and runs.is_main and view.rests(runs) and not process.listening:
+            return not view.moves(runs)
+    return False

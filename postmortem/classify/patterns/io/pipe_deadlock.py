@@ -1,0 +1,156 @@
+"""Two sides of a pipe wait for each other: one writes into a full one whose only reader waits for it, or all read first.
+
+**What it looks like.** The child is in `write` on its stdout or stderr, a pipe that is full; the parent, which has the only
+read end, is in `wait4` (`Popen.wait`), reads another pipe of the same child, or writes to the child's stdin. Or peers are all
+in `recv`, each waiting for a message that another one would send. Nobody uses any CPU.
+
+**Easily mistaken for** `child-wait`, where the child has work of its own to do; a slow reader, which comes back.
+
+**Why it hangs.** A pipe holds 64 KiB. When it is full, a writer waits until somebody reads, and here the reader waits for the
+writer.
+
+**Remedy.** Read while waiting: `communicate()`, `subprocess.run(capture_output=True)`, a thread for each pipe, a file, or
+DEVNULL.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, FrozenSet, Iterator, List, Optional, Tuple
+
+from ....evidence import Process, Resource
+from ...facts.knowledge import FEEDS, in_table, own_frame, short
+from ...facts.view import View
+from ...pattern import Answer, CannotTell, Match, No, Pattern
+from .pipes import Waiter, drained, holders, program, waiters, waiters_of_unknown, writes
+from .silentpeers import circles, told
+
+PATTERN = Pattern(
+    id="pipe-deadlock",
+    title="two sides of a pipe or socket wait for each other",
+    explanation=(
+        "A pipe holds a limited number of bytes: its writer waits until somebody reads, and its reader until somebody writes. "
+        "Here the one on the other side waits, too: for the writer's end or other output, or for a message itself."
+    ),
+    remedy=(
+        "Read the output while waiting: Popen.communicate() or subprocess.run(capture_output=True); else a thread for each "
+        "pipe, a file, or subprocess.DEVNULL. With both stdin and stdout as pipes, never write all before reading."
+    ),
+    outranks=("child-wait", "network-wait", "sleeping", "shutdown-join", "pipe-never-closed", "future-never-resolved"),
+    references=("https://docs.python.org/3/library/subprocess.html#subprocess.Popen.wait",),
+)
+
+_UNKNOWN = Resource("unknown", "pipe", "a descriptor of which nothing was noted")  # what a thread of a core writes to
+
+
+def match(view: View) -> Iterator[Answer]:
+    if any(writes(w) for p in view.processes for w in waiters_of_unknown(view, p, _UNKNOWN)):
+        yield CannotTell(("who reads what a thread writes: only a capture of the running process knows",))
+    yield from (told(view, circle) for circle in circles(view))
+    waiting: Dict[int, List[Waiter]] = {p.pid: list(waiters(view, p)) for p in view.processes}
+    pairs: List[FrozenSet[int]] = []
+    found = [
+        (w, back) for p in view.processes for w in waiting[p.pid] if writes(w) for back in [_back(view, waiting, w)]
+    ]
+    for writer, back in sorted(found, key=lambda pair: _rank(*pair)):
+        pids = _readers(writer)
+        if _feeds(writer):
+            yield No(f"{writer.who} is the feeder of a multiprocessing queue: see mp-join-before-drain")
+        elif back is None and pids and not set(pids) & view.by_pid.keys():
+            yield _outside(view, writer)
+        elif back is None:
+            who = ", ".join(program(view.by_pid[pid]) for pid in pids if pid in view.by_pid) or "somebody"
+            yield No(f"{writer.who} cannot write before {who} reads, which does not wait for it")
+        elif frozenset((writer.process.pid, back.process.pid)) not in pairs:
+            pairs.append(frozenset((writer.process.pid, back.process.pid)))
+            yield _match(view, writer, back)
+
+
+def _readers(writer: Waiter) -> Tuple[int, ...]:
+    """The processes that could read: the writer's own only when there is no other."""
+    pids = tuple(dict.fromkeys(waker.pid for waker in writer.resource.wakers if waker.pid is not None))
+    return tuple(pid for pid in pids if pid != writer.process.pid) or pids
+
+
+def _feeds(writer: Waiter) -> bool:
+    return any(in_table(f, FEEDS) for f in writer.frames)
+
+
+def _rank(writer: Waiter, back: Optional[Waiter]) -> Tuple[bool, bool]:
+    """Of two that write to each other, the child's side is told."""
+    return back is None, back is not None and writer.process.ppid != back.process.pid
+
+
+def _back(view: View, waiting: Dict[int, List[Waiter]], writer: Waiter) -> Optional[Waiter]:
+    """Who of the only reader's process waits for the writer, or for somebody who waits for it."""
+    readers = _readers(writer)
+    reader = view.by_pid.get(readers[0]) if len(readers) == 1 else None
+    if reader is None:
+        return None
+    if reader is writer.process:
+        return writer if len(reader.threads) == 1 or view.graph.stuck(writer.agent) else None
+    if drained(reader, waiting[reader.pid], writer.resource):
+        return None
+    wanted, reached = [writer.process.pid], {writer.process.pid}
+    while wanted:
+        pid = wanted.pop(0)
+        for other in (w for several in waiting.values() for w in several):
+            if not _waits_for(other, view.by_pid[pid]):
+                continue
+            if other.process is reader and (other.task or view.matters(reader, other.thread)):
+                return other
+            if other.process.pid not in reached:
+                reached.add(other.process.pid)
+                wanted.append(other.process.pid)
+    return None
+
+
+def _waits_for(waiter: Waiter, other: Process) -> bool:
+    if waiter.task is not None and waiter.resource.kind == "process":
+        return other.ppid == waiter.process.pid
+    return waiter.process is not other and any(waker.pid == other.pid for waker in waiter.resource.wakers)
+
+
+def _outside(view: View, writer: Waiter) -> Match:
+    """Its reader was not captured: whether that waits for it is not known."""
+    pipe, frame = writer.resource, own_frame(writer.frames)
+    who, at = " and ".join(h.name for h in holders(view, pipe)[:3]), f" at {short(frame)}" if frame else ""
+    return Match(
+        confidence="possible",
+        summary=f"{writer.who} cannot go on writing{at} before {who}, which was not captured, reads its full pipe",
+        evidence=(f"{writer.who} waits for {pipe.description}", *pipe.because),
+        culprits=writer.culprits(view),
+        pid=writer.process.pid,
+    )
+
+
+def _match(view: View, writer: Waiter, back: Waiter) -> Match:
+    pipe, stuck = writer.resource, view.graph.stuck(writer.agent)
+    frame, writes_at = own_frame(back.frames), own_frame(writer.frames)
+    at = f" at {short(frame)}" if frame else ""
+    full = f", which holds {pipe.value} of {pipe.limit} bytes" if pipe.value is not None and pipe.limit else ""
+    facts = [f"{writer.who} is in {writer.call} on {pipe.description}{full}", *pipe.because]
+    if stuck == "proven":
+        facts += view.graph.reasons(writer.agent)
+    facts += (
+        [] if stuck == "proven" else [f"{back.who}{at} waits for {back.resource.description}, without a time limit"]
+    )
+    if back.task is not None:
+        facts.append("its event loop does not watch that pipe: it stops reading when nobody takes what it has read")
+    elif stuck != "proven" and len(back.process.threads) > 1:
+        facts.append(
+            f"none of the {len(back.process.threads) - 1} other threads of {program(back.process)} reads it now"
+        )
+    others = [
+        t for t in back.process.threads if t is not back.thread and t.python and view.moves(t)
+    ]  # may read it later
+    what = "its full pipe" if pipe.kind != "terminal" else "what it has written to its terminal"
+    own, both = back is writer, back.task is None and writes(back) and back is not writer
+    summary = f"{back.who} waits{at} for {program(writer.process)}, which cannot go on before that process reads {what}"
+    return Match(
+        confidence="proven" if stuck == "proven" else "possible" if others else "likely",
+        summary=f"{writer.who} writes into a full pipe that only it could read" if own else summary,
+        evidence=tuple(dict.fromkeys(facts)),
+        culprits=back.culprits(view) + (writer.culprits(view) if both or frame is None else ()),
+        victims=() if own or writes_at is None else (view.victim(writer.process, writer.thread),),
+        pid=back.process.pid,
+    )

@@ -1,0 +1,146 @@
+"""A reader waits for the end of a pipe, but somebody still holds the end for writing, and will not write.
+
+**What it looks like.** A thread is in `read` (`recv`, `communicate`, `for line in pipe`) without a timeout. Whoever was to
+write has ended or closed its end; a copy of the write end is still open in the reader itself, in a daemon that its child left
+behind, or in a process that was forked meanwhile.
+
+**Easily mistaken for** an idle worker, whose parent can still send something; `network-wait`; `child-wait`, where the child
+that was to write still lives.
+
+**Why it hangs.** The end of a file is reported when the last descriptor for writing is closed, in whatever process it is.
+
+**Remedy.** Close the write end in the process that reads, start daemons with their output elsewhere, and let children inherit
+nothing (`close_fds=True`, which is the default of subprocess; `spawn` rather than `fork`).
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+
+from ....evidence import Process, Resource
+from ...facts.knowledge import own_frame, short
+from ...facts.view import View
+from ...pattern import Answer, Match, No, Pattern
+from . import pipes
+from .pipes import Holder, Waiter, ancestors, behind, holders, only_reads, program, read_ends, waiters, waits_too
+from .silentpeers import caught
+
+PATTERN = Pattern(
+    id="pipe-never-closed",
+    title="waits for the end of a pipe whose write end is still open",
+    explanation=(
+        "A reader is told of the end of a pipe when the last descriptor for writing is closed, in whatever process it is. "
+        "A copy is still open where nobody will write to it."
+    ),
+    remedy=(
+        "Close the write end in the reading process right after the fork, give daemons their own stdout and stderr "
+        "(subprocess.DEVNULL, a file), and keep children from inheriting descriptors; or send a sentinel and a length."
+    ),
+    outranks=("child-wait", "network-wait", "sleeping", "shutdown-join"),
+    references=(
+        "https://docs.python.org/3/library/multiprocessing.html#multiprocessing.Pipe",
+        "https://man7.org/linux/man-pages/man7/pipe.7.html",
+    ),
+)
+
+_OTHERS = (
+    "Start daemons with stdout and stderr of their own (subprocess.DEVNULL, a file), and keep other children from inheriting "
+    "the write end (close_fds=True, the spawn method); or read up to a length or a sentinel rather than to the end."
+)
+
+
+def match(view: View) -> Iterator[Answer]:
+    talking = caught(view)
+    for process in view.processes:
+        for waiter in (w for w in waiters(view, process) if w.agent not in talking):
+            ends = read_ends(waiter)
+            if any((pipe.key or "").startswith("fifo:") for pipe in ends):
+                yield No(f"{waiter.who} reads a FIFO, which anybody may open to send something")
+            elif ends and not view.idle(waiter.thread) and all(pipe.wakers for pipe in ends):
+                yield next(filter(None, (_healthy(view, waiter, p) for p in ends)), None) or _match(view, waiter, ends)
+
+
+def _others(view: View, waiter: Waiter, pipe: Resource) -> Tuple[Holder, ...]:
+    """Who else could write: without processes that all wait for this very pipe."""
+    return tuple(h for h in holders(view, pipe) if h.pid != waiter.process.pid and not waits_too(view, h, pipe))
+
+
+def _healthy(view: View, waiter: Waiter, pipe: Resource) -> Optional[No]:
+    others = _others(view, waiter, pipe)
+    if view.graph.stuck(waiter.agent) == "proven" and all(only_reads(view, other) for other in others):
+        return None  # a ring of readers, each of which keeps another one's pipe open
+    feeding = next((other for other in others if _may_write(view, waiter.process, pipe, other)), None)
+    if feeding is not None:
+        return No(f"{waiter.who} reads a pipe that {feeding.name} may still write to")
+    held = [
+        view.by_pid[other.pid] for other in others if other.pid in view.by_pid and not pipes.left_behind(view, other)
+    ]
+    if any(view.moves(thread) for process in held for thread in process.threads):
+        return No(f"{waiter.who} reads a pipe of which another holder is at work")
+    return None
+
+
+def _may_write(view: View, reader: Process, pipe: Resource, other: Holder) -> bool:
+    """Is it one whose part it is: the process that feeds the reader, one that the reader started, its neighbour in a
+    pipeline? A daemon that has lost its parent, or a sister that is another program, got the descriptor by accident."""
+    if other.pid in ancestors(view, reader):
+        return True
+    process = view.by_pid.get(other.pid)
+    if process is None:  # one that was not captured has what it inherited, unless it gave the pipe to the reader
+        return any(end.pid == reader.pid and end.fd == 0 for end in pipe.ends)
+    if process.ppid == reader.ppid and process.ppid in view.by_pid:
+        return other.standard or process.argv == view.by_pid[process.ppid].argv
+    return reader.pid in ancestors(view, process)
+
+
+def _match(view: View, waiter: Waiter, ends: List[Resource]) -> Match:
+    process, stuck = waiter.process, view.graph.stuck(waiter.agent)
+    told = waiter if own_frame(waiter.frames) else behind(view, process) or waiter  # another program has no lines
+    frame = own_frame(told.frames)
+    at = f" at {short(frame)}" if frame and told is waiter else ""
+    others = tuple(other for pipe in ends for other in _others(view, waiter, pipe))
+    blamed: Dict[str, List[str]] = {}
+    for other in others or [h for pipe in ends for h in holders(view, pipe)]:
+        name = "that process itself" if other.pid == process.pid else other.name
+        blamed.setdefault(name, []).append(other.how)
+    names = [f"{name}, as {' and '.join(how[:3])}" for name, how in blamed.items()]
+    facts = [text for pipe in ends for text in (f"{waiter.who} waits to read{at}: {pipe.description}", *pipe.because)]
+    facts += [
+        f"{program(orphan)} has lost its parent: whoever started it has ended" for orphan in _orphans(view, others)
+    ]
+    doubt = _doubt(process, others, stuck == "proven")
+    if stuck == "proven" and doubt is None:
+        facts += view.graph.reasons(waiter.agent)
+    elif doubt is not None:
+        facts.append(doubt)
+    matters = frame is not None and view.matters(told.process, told.thread)
+    sure = stuck == "proven" and doubt is None and all(only_reads(view, other) for other in others)
+    unknown = process.signal_handlers is None and not others and process.python is not None
+    return Match(
+        confidence="proven" if sure and not unknown else "likely" if matters and doubt is None else "possible",
+        summary=f"{waiter.who} waits{at} for the end of a pipe, which is still open for writing in {'; '.join(names[:3])}",
+        evidence=tuple(dict.fromkeys(facts)),
+        culprits=pipes.culprits_of(view, told),
+        remedy=_OTHERS if others else None,
+        victims=tuple(view.victim(process, t) for t in view.waits_on(process, waiter.thread.tid)),
+        pid=process.pid,
+    )
+
+
+def _orphans(view: View, others: Sequence[Holder]) -> List[Process]:
+    found = [view.by_pid[pid] for pid in dict.fromkeys(other.pid for other in others) if pid in view.by_pid]
+    return [process for process in found if process.ppid not in view.by_pid]
+
+
+def _doubt(process: Process, others: Sequence[Holder], stuck: bool) -> Optional[str]:
+    """Another reading of a write end that only the reader's own process has: it wakes itself through the pipe."""
+    if others:
+        return None
+    if process.signal_handlers:
+        return "a signal handler of the program may write to it: a wake-up pipe looks like this"
+    writers = [thread.name or str(thread.tid) for thread in process.threads if not thread.is_main]
+    if writers and not stuck:
+        return (
+            f"another thread of the process may write to it ({', '.join(writers[:3])}): a wake-up pipe looks like this"
+        )
+    return None

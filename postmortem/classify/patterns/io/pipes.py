@@ -1,0 +1,249 @@
+"""Pipes and sockets between processes as patterns look at them: who waits at which end, and who holds the other one."""
+
+from __future__ import annotations
+
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from ....evidence import Process, PythonFrame, Resource, Task, Thread
+from ....findings import Culprit
+from ....waitgraph import Agent
+from ....waitgraph import program as program_name
+from ...facts.knowledge import is_library, multiprocessing, own_frame
+from ...facts.view import View, label
+
+WRITES = frozenset(("write", "writev", "pwrite64", "sendto", "sendmsg", "sendmmsg", "sendfile", "splice"))
+_READS = frozenset(("read", "readv", "recvfrom", "recvmsg"))
+#: A task that is in one of these waits for a process that its loop started.
+_ASYNC_CHILD = ("asyncio/subprocess.py", "asyncio/base_subprocess.py")
+_DEEPEST = 10
+_STDERR = 2
+
+
+class Waiter(NamedTuple):
+    """A thread, or a task of its loop, that waits without end for a descriptor or a process."""
+
+    process: Process
+    thread: Thread
+    task: Optional[Task]
+    resource: Resource
+
+    @property
+    def frames(self) -> Tuple[PythonFrame, ...]:
+        return self.task.stack if self.task is not None else self.thread.python
+
+    @property
+    def call(self) -> str:
+        return (self.thread.wait.syscall if self.thread.wait is not None else None) or "write"
+
+    @property
+    def agent(self) -> Agent:
+        if self.task is not None:
+            return Agent(self.process.pid, task=self.task.id)
+        return Agent(self.process.pid, self.thread.tid)
+
+    @property
+    def who(self) -> str:
+        name = f"task {self.task.name}" if self.task is not None else label(self.thread)
+        return f"{name} of {program(self.process)}"
+
+    def culprits(self, view: View) -> Tuple[Culprit, ...]:
+        frame = own_frame(self.frames)
+        if frame is None:
+            return ()
+        return (view.culprit(self.process, frame, self.thread, self.task.name if self.task is not None else None),)
+
+
+def program(process: Process) -> str:
+    """``export.py (PID 123)``"""
+    return f"{program_name(process) or 'process'} (PID {process.pid})"
+
+
+class Holder(NamedTuple):
+    """A process that has the other side of what somebody waits to read."""
+
+    pid: int
+    name: str  # to people: "export.py (PID 123)"
+    how: str  # "descriptor 6"
+    standard: bool  # as its stdin, stdout or stderr: given on purpose
+
+
+def holders(view: View, resource: Resource) -> Tuple[Holder, ...]:
+    """Those who could end a wait for a pipe or socket by writing, or by closing it."""
+    found = []
+    for waker in resource.wakers:
+        if waker.pid is None:
+            continue
+        process, ends = view.by_pid.get(waker.pid), [end for end in resource.ends if end.pid == waker.pid]
+        other = next((end.program for end in ends if end.program), None)
+        name = (
+            program(process) if process is not None else f"{other} (PID {waker.pid})" if other else f"PID {waker.pid}"
+        )
+        standard = any(end.fd <= _STDERR and end.mode != "r" for end in ends)
+        found.append(Holder(waker.pid, name, waker.name or "a descriptor", standard))
+    return tuple(found)
+
+
+def waiters(view: View, process: Process) -> Tuple[Waiter, ...]:
+    """Of one process: threads in a system call without a known time limit that rest there; the program's tasks that wait for a
+    child or a descriptor. Several patterns ask, and there may be thousands of tasks."""
+    key = ("waiters", process.pid)
+    if key not in view.remembered:
+        view.remembered[key] = tuple(_waiters(view, process))
+    return view.remembered[key]  # type: ignore[return-value]
+
+
+def _waiters(view: View, process: Process) -> Iterator[Waiter]:
+    resources = {r.id: r for r in process.resources}
+    for thread in process.threads:
+        wait = thread.wait
+        resource = resources.get(wait.resource or "") if wait is not None else None
+        if wait is None or resource is None or wait.endless is False:
+            continue
+        if not view.moves(thread) and view.rests(thread):
+            yield Waiter(process, thread, None, resource)
+    threads = {loop.id: view.thread(process, loop.tid) for loop in process.loops}
+    for task in process.tasks:
+        thread_of = threads.get(task.loop or "")
+        if task.state != "pending" or thread_of is None or thread_of.wait is None or own_frame(task.stack) is None:
+            continue
+        awaited = _awaited(process, task, resources)
+        if awaited is not None and thread_of.wait.kind == "event-loop" and not view.moves(thread_of):
+            yield Waiter(process, thread_of, task, awaited)
+
+
+def waiters_of_unknown(view: View, process: Process, placeholder: Resource) -> Iterator[Waiter]:
+    """Threads that rest in a call on a descriptor of which nothing was noted, as in a core alone."""
+    for thread in process.threads:
+        wait = thread.wait
+        unknown = wait is not None and wait.resource is None and wait.fd is not None and wait.kind in ("pipe", "other")
+        if unknown and view.rests(thread) and not view.moves(thread):
+            yield Waiter(process, thread, None, placeholder)
+
+
+def _awaited(process: Process, task: Task, resources: Dict[str, Resource]) -> Optional[Resource]:
+    """A descriptor that a task waits for without end, or the child whose end it waits for; when it is not known which
+    descriptor, all that its loop watches."""
+    wait = task.wait
+    if wait is not None and wait.kind == "descriptor" and wait.endless is True:
+        loop = next((one for one in process.loops if one.id == task.loop), None)
+        watched = [resources[ident] for ident in loop.descriptors if ident in resources] if loop is not None else []
+        if wait.resource in resources:
+            return resources[wait.resource]
+        if loop is not None and watched and len(watched) == loop.watched:
+            wakers = tuple(waker for part in watched for waker in part.wakers)
+            return Resource("", "descriptors", " or ".join(part.description for part in watched[:3]), wakers=wakers)
+    child = any(frame.file.endswith(_ASYNC_CHILD) for frame in task.stack[:4])
+    return Resource("", "process", "a process that its loop started") if child else None
+
+
+def writes(waiter: Waiter) -> bool:
+    """Is it kept from writing, because nobody reads?"""
+    wait = waiter.thread.wait
+    return (
+        waiter.task is None
+        and wait is not None
+        and wait.syscall in WRITES
+        and (
+            waiter.resource.kind in ("pipe", "socket")
+            or (waiter.resource.kind == "terminal" and bool(waiter.resource.wakers))
+        )
+    )
+
+
+def read_ends(waiter: Waiter) -> List[Resource]:
+    """The pipes, and pairs of sockets, that it waits to read: one, or those of the several that it polls."""
+    wait, process = waiter.thread.wait, waiter.process
+    if waiter.task is not None and waiter.resource.kind == "process":  # its loop reads for it
+        watched = {ident for loop in process.loops if loop.id == waiter.task.loop for ident in loop.descriptors}
+        return [r for r in process.resources if r.id in watched and _reads(process, r) and r.kind == "pipe"]
+    if wait is None or (waiter.task is None and (wait.syscall in WRITES or wait.kind == "event-loop")):
+        return []
+    parts = [waiter.resource]
+    if waiter.resource.kind == "descriptors":
+        parts = [r for r in process.resources if r.part_of == waiter.resource.id]
+    polls = (
+        waiter.task is None and wait.syscall not in _READS
+    )  # a pair of sockets that a loop polls is there to wake it
+    return [r for r in parts if _reads(process, r) and not (polls and r.kind == "socket")]
+
+
+def _reads(process: Process, resource: Resource) -> bool:
+    if resource.kind == "socket":  # without a name on either side: a pair, which socketpair(2) made
+        return resource.local is None and resource.remote is None and bool(resource.wakers)
+    return resource.kind == "pipe" and any(e.pid == process.pid and e.mode in ("r", "rw") for e in resource.ends)
+
+
+def drained(reader: Process, several: List[Waiter], pipe: Resource) -> bool:
+    """Does a thread or a loop of the reader wait for something to read from it? Then it is not full for long."""
+    if any(part.key == pipe.key for waiter in several for part in read_ends(waiter)):
+        return True
+    if any(f.function == "put" and f.file.endswith("/queue.py") for t in reader.threads for f in t.python[:3]):
+        return True  # whoever passes on what it reads waits for room
+    keys = {r.id: r.key for r in reader.resources}
+    return any(keys.get(ident) == pipe.key for loop in reader.loops for ident in loop.descriptors)
+
+
+def awaits_orders(view: View, process: Process, thread: Thread, resource: Optional[Resource]) -> Optional[str]:
+    """Why a wait for this peer may be a rest."""
+    if resource is not None and any(waker.pid in ancestors(view, process) for waker in resource.wakers):
+        return "the other end is its parent's, or of somebody above: a worker that waits for orders rests like this"
+    if any(frame.file.endswith(multiprocessing("managers")) for frame in thread.python[:6]):
+        return "it asks an object of a multiprocessing manager, which may wait by design: a queue, a lock"
+    return None
+
+
+def behind(view: View, process: Process) -> Optional[Waiter]:
+    """Who waits for a process or for its other end, with a line of the program: its parent first."""
+    found = [w for p in view.processes if p is not process for w in waiters(view, p) if own_frame(w.frames)]
+    needing = [w for w in found if any(waker.pid == process.pid for waker in w.resource.wakers)]
+    return min(needing, key=lambda w: w.process.pid != process.ppid, default=None)
+
+
+def ancestors(view: View, process: Process) -> Tuple[int, ...]:
+    """Its parent, grandparent, …, as far as they were captured, and the first that was not."""
+    found: List[int] = []
+    current: Optional[Process] = process
+    while current is not None and current.ppid is not None and current.ppid not in found and len(found) < _DEEPEST:
+        found.append(current.ppid)
+        current = view.by_pid.get(current.ppid)
+    return tuple(found)
+
+
+def culprits_of(view: View, waiter: Waiter) -> Tuple[Culprit, ...]:
+    """Its line; before it, where it is a library's thread that reads for the program, the program's lines that wait for it."""
+    found: List[Culprit] = []
+    for thread in view.waits_on(waiter.process, waiter.thread.tid) if all(map(is_library, waiter.frames)) else ():
+        frame = own_frame(thread.python)
+        if frame is not None and not is_library(frame):
+            found.append(view.culprit(waiter.process, frame, thread))
+    return (*found, *waiter.culprits(view))
+
+
+def left_behind(view: View, end: Holder) -> bool:
+    """Is it a server that has lost its parent, and has this as its own output? It serves on, and looks at its socket now
+    and then, but nobody is to read what it has to say."""
+    process = view.by_pid.get(end.pid)
+    if process is None or process.ppid in view.by_pid or not end.standard:
+        return False
+    sockets = {r.id for r in process.resources if r.listening}
+    sockets |= {r.part_of for r in process.resources if r.listening and r.part_of}
+    rests = [t.wait.resource in sockets or t.wait.endless is True if t.wait else False for t in process.threads]
+    return bool(sockets) and all(rests) and all(map(view.rests, process.threads))
+
+
+def only_reads(view: View, end: Holder) -> bool:
+    """Does every thread of that process wait to read some pipe?"""
+    process = view.by_pid.get(end.pid)
+    if process is None or not process.threads:
+        return False
+    reading = {w.thread.tid for w in waiters(view, process) if w.task is None and read_ends(w)}
+    return all(thread.tid in reading for thread in process.threads)
+
+
+def waits_too(view: View, end: Holder, pipe: Resource) -> bool:
+    """Does every thread of that process read the same pipe?"""
+    process = view.by_pid.get(end.pid)
+    if process is None or not process.threads:
+        return False
+    same = {r.id for r in process.resources if r.key == pipe.key}
+    return all(t.wait is not None and t.wait.resource in same for t in process.threads)

@@ -1,0 +1,129 @@
+"""Peers that talk over pipes or sockets and all read first: a circle in which nobody writes."""
+
+from __future__ import annotations
+
+from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ....evidence import Resource
+from ....waitgraph import Agent
+from ...facts.knowledge import own_frame, short
+from ...facts.view import View
+from ...pattern import Match
+from .pipes import WRITES, Waiter, program, waiters
+
+REMEDY = (
+    "Agree who sends first, and write that down beside the protocol: when every side reads before it writes, nobody begins. "
+    "Give each receive a time limit (Connection.poll(timeout), socket.settimeout), so that a peer that waits, too, is noticed."
+)
+#: Processes that talk to each other: a circle of more is not looked for.
+_MOST = 64
+
+
+class Side(NamedTuple):
+    """One who waits to read what only the ``others`` could write."""
+
+    waiter: Waiter
+    others: Tuple[int, ...]  # processes
+
+
+def circles(view: View) -> List[Tuple[Side, ...]]:
+    """Groups of processes of which each waits for a message that only another one of the group could send."""
+    sides: Dict[int, List[Side]] = {}
+    for process in view.processes:
+        found = [side for side in map(_side, waiters(view, process)) if side is not None]
+        stuck = [side for side in found if view.graph.stuck(side.waiter.agent) is not None]
+        if stuck:
+            sides[process.pid] = stuck
+    needs = {pid: frozenset(other for side in several for other in side.others) for pid, several in sides.items()}
+    told: Set[FrozenSet[int]] = set()
+    groups = []
+    for pid in sides:
+        group = _reached(pid, needs)
+        if group is None or pid not in group or group in told:
+            continue
+        if all(member in sides and _reached(member, needs) == group for member in group):
+            told.add(group)
+            members = tuple(side for member in sorted(group) for side in sides[member])
+            if not any(_wants_the_end(view, side) for side in members):
+                groups.append(members)
+    return groups
+
+
+def caught(view: View) -> FrozenSet[Agent]:
+    """Those in such circles, and those who wait for one of them: none of them waits for an end of file, or for a peer that
+    is only slow."""
+    inside = frozenset(side.waiter.agent for circle in circles(view) for side in circle)
+    whole = frozenset(Agent(agent.pid) for agent in inside)
+    return inside | frozenset(view.graph.behind(inside | whole)) if inside else inside
+
+
+def told(view: View, circle: Sequence[Side]) -> Match:
+    """One finding for all of them."""
+    first = circle[0].waiter
+    sure = all(view.graph.stuck(side.waiter.agent) == "proven" for side in circle)
+    handled = any(side.waiter.process.signal_handlers or side.waiter.process.catches for side in circle)
+    facts: List[str] = []
+    for waiter, others in circle:
+        who = " and ".join(program(view.by_pid[pid]) for pid in others)
+        at = own_frame(waiter.frames)
+        where = f" at {short(at)}" if at else ""
+        facts.append(f"{waiter.who} waits{where} to read {waiter.resource.description}, which {who} could write to")
+        facts += waiter.resource.because
+    facts += view.graph.reasons(first.agent) if sure else ()
+    facts += ["a signal handler of one of them may send something"] if handled else []
+    names = [f"{side.waiter.who}{_at(side.waiter)}" for side in circle[:3]]
+    more = f" and {len(circle) - 3} more" if len(circle) > 3 else ""
+    return Match(
+        confidence="proven" if sure else "possible" if handled else "likely",
+        summary=f"{', '.join(names)}{more} each wait to read what another one of them would send: nobody sends first",
+        evidence=tuple(dict.fromkeys(facts)),
+        culprits=tuple(dict.fromkeys(c for side in circle for c in side.waiter.culprits(view))),
+        remedy=REMEDY,
+        pid=first.process.pid,
+    )
+
+
+def _at(waiter: Waiter) -> str:
+    frame = own_frame(waiter.frames)
+    return f" (at {short(frame)})" if frame else ""
+
+
+def _side(waiter: Waiter) -> Optional[Side]:
+    resource, wait = waiter.resource, waiter.thread.wait
+    if resource.kind not in ("pipe", "socket") or waiter.task is not None or wait is None or wait.syscall in WRITES:
+        return None
+    if wait.kind == "event-loop" or resource.listening or (resource.received or 0) > 0:
+        return None
+    pids = tuple(dict.fromkeys(waker.pid for waker in resource.wakers if waker.pid is not None))
+    others = tuple(pid for pid in pids if pid != waiter.process.pid)
+    return Side(waiter, others) if others else None
+
+
+def _reached(start: int, needs: Mapping[int, FrozenSet[int]]) -> Optional[FrozenSet[int]]:
+    """Everybody for whom a process waits, through others, too; None when there are too many."""
+    found: Set[int] = set()
+    wanted = list(needs[start])
+    while wanted:
+        pid = wanted.pop()
+        if pid not in found:
+            found.add(pid)
+            wanted += needs.get(pid, ())
+        if len(found) > _MOST:
+            return None
+    return frozenset(found)
+
+
+def _wants_the_end(view: View, side: Side) -> bool:
+    """Is it perhaps no message, but the end of what it reads, that does not come? So it is with filters, with standard input,
+    and with a loop over a pipe of which the others have both ends, as who inherited them has."""
+    waiter = side.waiter
+    frame = own_frame(waiter.frames)
+    if frame is None or any(end.pid == waiter.process.pid and end.fd == 0 for end in waiter.resource.ends):
+        return True
+    others_inherited = all(_has_both_ends(waiter.resource, pid) for pid in side.others)
+    frames = [f for f in waiter.frames if f.file == frame.file]
+    return others_inherited and len(view.loops_around(frames)) > len(set(frames))
+
+
+def _has_both_ends(resource: Resource, pid: int) -> bool:
+    return resource.kind == "pipe" and {"r", "w"} <= {end.mode for end in resource.ends if end.pid == pid}

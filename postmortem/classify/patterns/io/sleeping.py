@@ -1,0 +1,147 @@
+"""A plain sleep is all there is.
+
+**What it looks like.** The main thread (or the thread that it waits for) is in `time.sleep`; every other thread rests.
+
+**Easily mistaken for** a program between two runs of a timer: how long the sleep is, compared with the time allowed, tells
+them apart.
+
+**Why it hangs.** The sleep is longer than anybody meant to wait: a retry delay that grew, a back-off, a placeholder.
+
+**Remedy.** Shorten it, or wait for the event with a timeout (`Event.wait(timeout)`), which can be interrupted.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, Optional
+
+from ....evidence import Process, Task, Thread
+from ...facts.knowledge import own_frame, short
+from ...facts.view import View, is_python, label
+from ...pattern import Answer, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="sleeping",
+    title="a plain sleep is all there is",
+    explanation="The program asked the kernel to let it sleep: that thread does nothing before it is over.",
+    remedy="Shorten the sleep, bound the back-off, or wait for the event itself with a timeout.",
+    references=("https://docs.python.org/3/library/time.html#time.sleep",),
+)
+
+#: A sleep counts as the reason when it is at least so many times the allowed time, and at least so many seconds.
+TIMES, AT_LEAST = 3, 10
+#: Without a deadline to compare with (a core, --pid).
+ALONE = 60
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.processes:
+        main = view.main(process)
+        if main is None:
+            continue
+        sleeper = _sleeper(view, process, main)
+        if sleeper is None:
+            yield from _sleeping_tasks(view, process, main)
+            continue
+        other = next((t for t in process.threads if _has_work(view, t, sleeper)), None)
+        if other is not None:
+            yield No(f"{label(sleeper)} sleeps, but {label(other)} has work")
+            continue
+        yield _match(view, process, sleeper)
+
+
+def _sleeper(view: View, process: Process, main: Thread) -> Optional[Thread]:
+    if _sleeps(main):
+        return main
+    behind = [t for t in process.threads if _sleeps(t) and any(w.is_main for w in view.waits_on(process, t.tid))]
+    return behind[0] if behind else None
+
+
+def _sleeps(thread: Thread) -> bool:
+    return thread.wait is not None and thread.wait.kind == "sleep"
+
+
+def _has_work(view: View, thread: Thread, sleeper: Thread) -> bool:
+    """Did it use CPU during the window, or was it running when the core was taken?"""
+    if thread is sleeper:
+        return False
+    share = view.cpu_share(thread)
+    return share > 0.05 if share is not None else thread.wait is None and thread.gil == "holds"
+
+
+def _match(view: View, process: Process, thread: Thread) -> Match:
+    wait = thread.wait
+    length = wait.timeout_s if wait else None
+    frame = own_frame(thread.python)
+    call = wait.syscall if wait and wait.syscall else "a sleep"
+    busy = view.work_beside(process, thread)
+    duration = f" for {length:g} s" if length is not None else ""
+    if frame is not None:
+        rest = "while others work" if busy else "and nothing else computes"
+        summary = f"{label(thread)} sleeps{duration} at {short(frame)}, {rest}"
+    else:
+        program = (process.argv or (process.exe or f"process {process.pid}",))[0]
+        kind = "" if is_python(process) else ", which is not a Python program,"
+        summary = f"{program} ({process.pid}){kind} sleeps in {call}{duration}"
+    facts = [f"{label(thread)} is in the system call {call}"]
+    if length is not None:
+        facts.append(f"it asked to sleep {length:g} s")
+    if view.evidence.trigger.seconds is not None and view.evidence.trigger.kind == "timeout":
+        facts.append(f"it was allowed {view.evidence.trigger.seconds:g} s in all")
+    return Match(
+        confidence="likely" if _too_long(view, length) and not busy else "possible",
+        summary=summary,
+        evidence=(*facts, *busy),
+        culprits=(view.culprit(process, frame, thread),) if frame else (),
+        victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
+        pid=process.pid,
+    )
+
+
+def _sleeping_tasks(view: View, process: Process, main: Thread) -> Iterator[Answer]:
+    """The same with asyncio.sleep: the main thread's loop has a timer, and no task waits for anything else."""
+    loops = {loop.id for loop in process.loops if loop.tid == main.tid}
+    tasks = [t for t in process.tasks if t.loop in loops and t.state == "pending"]
+    asleep = [
+        t for t in tasks if t.stack and t.stack[0].function == "sleep" and t.stack[0].file.endswith("asyncio/tasks.py")
+    ]
+    sleepers = {t.id for t in asleep}
+    idle = all(t.id in sleepers or _collects(t) for t in tasks)
+    wait = main.wait
+    if (
+        not asleep
+        or not idle
+        or wait is None
+        or wait.kind != "event-loop"
+        or not wait.timeout_s
+        or not view.rests(main)
+    ):
+        return
+    frame = own_frame(asleep[0].stack)
+    if frame is None or process.listening:
+        return
+    busy = view.work_beside(process, main)
+    yield Match(
+        confidence="likely" if _too_long(view, wait.timeout_s) and not busy else "possible",
+        summary=f"task {asleep[0].name} sleeps at {short(frame)}, and no task has anything else to do",
+        evidence=(
+            f"{len(asleep)} of {len(tasks)} tasks are suspended in asyncio.sleep",
+            f"the event loop of {label(main)} sleeps in {wait.syscall}, for {wait.timeout_s:g} s more at the last look",
+            *busy,
+        ),
+        culprits=tuple(view.culprit(process, f, main, t.name) for t in asleep[:3] for f in [own_frame(t.stack)] if f),
+        pid=process.pid,
+    )
+
+
+def _collects(task: Task) -> bool:
+    """Does it only wait for other tasks?"""
+    if (task.awaiting or "").startswith(("Task:", "_GatheringFuture")):
+        return True
+    return any(f.file.endswith(("asyncio/taskgroups.py", "asyncio/tasks.py")) for f in task.stack[:2])
+
+
+def _too_long(view: View, length: Optional[float]) -> bool:
+    if length is None:
+        return False
+    allowed = view.evidence.trigger.seconds if view.evidence.trigger.kind == "timeout" else None
+    return length >= (max(AT_LEAST, TIMES * allowed) if allowed is not None else ALONE)

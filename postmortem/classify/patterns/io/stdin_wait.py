@@ -1,0 +1,156 @@
+"""Waits for input that nobody types.
+
+**What it looks like.** The main thread reads descriptor 0, without a timeout: a terminal, or a pipe whose writer waits for a
+person itself. Often it is a question (`input()`, `getpass`, a debugger's prompt) that was not expected there.
+
+**Easily mistaken for** `pipe-never-closed`, where an end of file is withheld; a worker or a language server, which reads its
+orders from a parent that lives.
+
+**Why it hangs.** Nobody answers: the program runs in CI, under a service manager or in a pipeline, or the question is hidden
+in captured output.
+
+**Remedy.** Give it its input (`< /dev/null` makes it end at once), ask only `if sys.stdin.isatty()`, and take answers from
+options.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterator, List, Optional
+
+from ....evidence import PythonFrame, Resource
+from ...facts.knowledge import own_frame, short
+from ...facts.view import View
+from ...pattern import Answer, Match, No, Pattern
+from .pipes import WRITES, Waiter, ancestors, behind, holders, read_ends, waiters, waiters_of_unknown
+
+PATTERN = Pattern(
+    id="stdin-wait",
+    title="waits for input that nobody types",
+    explanation="The program reads its standard input, and whoever should write there, a person or another program, does not.",
+    remedy=(
+        "Start it with its input, or with `< /dev/null`; ask only when sys.stdin.isatty(), and take the answer from an "
+        "option or the environment otherwise. A breakpoint() that was left behind waits like this, too."
+    ),
+    outranks=("child-wait", "sleeping"),
+    references=("https://docs.python.org/3/library/functions.html#input",),
+)
+
+#: Standard input of which no capture has noted anything.
+_UNKNOWN = Resource("stdin", "file", "stdin; what that was, only a capture of the running process knows")
+#: The state of a pipe whose only writers read a terminal themselves.
+_WRITER_ASKS = "writer reads a terminal"
+_QUESTION = re.compile(r"\b(input|getpass|raw_input|prompt|confirm|breakpoint)\s*\(")
+_ASKS = (
+    ("/pdb.py", "cmdloop"),
+    ("/pdb.py", "_cmdloop"),
+    ("/cmd.py", "cmdloop"),
+    ("/getpass.py", "unix_getpass"),
+    ("/code.py", "interact"),
+)
+
+_TALKS = (("/code.py", "interact"), ("/cmd.py", "cmdloop"))
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.processes:
+        unrecorded = [w for w in waiters_of_unknown(view, process, _UNKNOWN) if _reads_stdin(w)]
+        for waiter in (*waiters(view, process), *unrecorded):
+            stdin = waiter.resource if waiter.resource is _UNKNOWN else _stdin(waiter)
+            if stdin is None:
+                continue
+            senders = {other.pid for other in holders(view, stdin) if other.pid in view.by_pid}
+            waits = stdin.kind == "terminal" and behind(view, process)  # who waits for it types nothing
+            sends = bool(senders & {process.pid, *ancestors(view, process)}) and not waits
+            asked = sends and _asks(view, waiter, own_frame(waiter.frames))
+            if sends and not (
+                asked and (view.graph.stuck(waiter.agent) or all(_only_reads(view, pid) for pid in senders))
+            ):
+                yield No(f"{waiter.who} reads what another process of the tree sends: {stdin.description}")
+            elif stdin.kind == "pipe" and own_frame(waiter.frames) is None and not _writers_ask(view, stdin):
+                yield No(f"{waiter.who} reads a pipe, as such programs do: {stdin.description}")
+            elif not view.idle(waiter.thread):
+                yield _match(view, waiter, stdin)
+
+
+def _only_reads(view: View, pid: int) -> bool:
+    """Does all of a process rest in a read without a time limit? Then it waits for an answer itself, and types none."""
+    threads = [(thread, thread.wait) for thread in view.by_pid[pid].threads if thread.python]
+    return bool(threads) and all(w and w.syscall == "read" and w.endless and not view.moves(t) for t, w in threads)
+
+
+def _reads_stdin(waiter: Waiter) -> bool:
+    """Of a core alone: descriptor 0 is the standard input, whatever that was."""
+    wait, frame = waiter.thread.wait, own_frame(waiter.frames)
+    return wait is not None and wait.fd == 0 and wait.syscall == "read" and frame is not None
+
+
+def _stdin(waiter: Waiter) -> Optional[Resource]:
+    """The terminal or the standard input that it reads, if it does."""
+    wait, resource = waiter.thread.wait, waiter.resource
+    if resource.kind == "terminal" and (waiter.task is not None or (wait is not None and wait.syscall not in WRITES)):
+        return resource  # be it /dev/tty, where getpass asks
+    own = any(end.pid == waiter.process.pid and end.fd == 0 for end in resource.ends)
+    return next(iter(read_ends(waiter)), None) if own else None
+
+
+def _match(view: View, waiter: Waiter, stdin: Resource) -> Match:
+    process = waiter.process
+    frame = own_frame(waiter.frames)
+    at = f" at {short(frame)}" if frame else ""
+    facts: List[str] = [f"{waiter.who} reads its input{at}: {stdin.description}", *stdin.because]
+    asks, idle, attended = _asks(view, waiter, frame), _writers_ask(view, stdin), _attended(view, waiter, stdin)
+    if asks:
+        facts.append(f"it asks a person: {asks}")
+    elif stdin.kind != "terminal" and not idle:
+        facts.append("a program that takes its orders from another one, as a worker or a language server, rests so")
+    facts += [attended] if attended else []
+    stuck = view.graph.stuck(waiter.agent) if stdin.kind == "pipe" and asks else None
+    facts += view.graph.reasons(waiter.agent) if stuck == "proven" else ()
+    sure = not attended and (bool(asks) or stdin.kind == "terminal" or idle)
+    matters = frame is not None and view.matters(process, waiter.thread)
+    return Match(
+        confidence="proven" if stuck == "proven" else "likely" if sure and matters else "possible",
+        summary=f"{waiter.who} waits{at} for input that does not come, from {stdin.description}",
+        evidence=tuple(dict.fromkeys(facts)),
+        culprits=waiter.culprits(view),
+        victims=tuple(view.victim(process, t) for t in view.waits_on(process, waiter.thread.tid)),
+        pid=process.pid,
+    )
+
+
+def _attended(view: View, waiter: Waiter, stdin: Resource) -> Optional[str]:
+    """Why somebody may be there who answers: nobody has said that the program took too long."""
+    if view.evidence.trigger.kind != "pid":
+        return None
+    if stdin.kind == "terminal" and stdin.state == "foreground":
+        return "a person may sit at that terminal"
+    frames = waiter.frames[:6]
+    talks = any(f.file.endswith(file) and f.function == function for f in frames for file, function in _TALKS)
+    if talks and not any(f.file.endswith("/pdb.py") for f in frames):  # that was left behind
+        return "it is an interactive console, to which somebody may type"
+    return None
+
+
+def _writers_ask(view: View, stdin: Resource) -> bool:
+    """Do those who could write wait for a person themselves? (``cat | program``)"""
+    mains = [view.main(view.by_pid[other.pid]) for other in holders(view, stdin) if other.pid in view.by_pid]
+    waits = [main.wait if main is not None else None for main in mains]
+    asking = (w is not None and w.fd == 0 and w.syscall == "read" and w.kind == "file" for w in waits)
+    return stdin.state == _WRITER_ASKS or (bool(waits) and all(asking))
+
+
+def _asks(view: View, waiter: Waiter, frame: Optional[PythonFrame]) -> Optional[str]:
+    """The call that asks: in the line itself, or a function of the library that is there for it."""
+    calling = waiter.thread.calling if waiter.task is None else None
+    if calling is not None and calling.function.rpartition(".")[2] == "input":
+        return "input()"
+    for found in waiter.frames[:6]:
+        if any(found.file.endswith(file) and found.function == function for file, function in _ASKS):
+            return short(found)
+    source = view.evidence.source(frame.file, frame.line) if frame is not None else None
+    if frame is not None and frame.file == "<string>" and "-c" in waiter.process.argv[:-1]:
+        text = waiter.process.argv[waiter.process.argv.index("-c") + 1].split("\n")
+        source = text[frame.line - 1] if 0 < (frame.line or 0) <= len(text) else None  # type: ignore[operator]
+    asked = _QUESTION.search(source or "")
+    return asked[1] + "()" if asked else None

@@ -1,0 +1,130 @@
+"""Every worker of a thread pool waits for work that is queued in the same pool, or in pools that wait for it in turn.
+
+**What it looks like.** All workers are in `Future.result` (or `wait`, `as_completed`, `map`), at 0 % CPU. The futures are
+pending; their jobs lie in the queue of this very pool, behind the jobs that wait for them. Or there are two pools, each full of
+jobs that wait for the other one's queue; or a coroutine is in between, which has handed its work to the pool.
+
+**Easily mistaken for** `pool-exhausted`, where the things that ran out are connections or permits; a pool that is merely
+busy, whose workers do something.
+
+**Why it hangs.** A job submits other jobs to the pool that runs it and waits for them. As soon as as many such jobs run as
+there are workers, nobody is left to take the inner ones.
+
+**Remedy.** Do the inner work in the worker itself, give each level a pool of its own, or let the job end and continue it from
+a callback. A larger pool only moves the day.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Tuple
+
+from ....evidence import Pool, Process, PythonFrame
+from ....waitgraph import Agent
+from ...facts.knowledge import own_frame, short
+from ...facts.view import View, plural
+from ...pattern import Answer, Match, No, Pattern
+from .queuedwork import Link, stuck_pools, workers
+
+PATTERN = Pattern(
+    id="executor-self-deadlock",
+    title="every worker of a pool waits for work that is queued in the same pool",
+    explanation=(
+        "A job that runs in this pool waits for a job that is still in a queue which only such workers empty. All of them "
+        "are taken by jobs of that kind, so nobody is left to run what they wait for."
+    ),
+    remedy=(
+        "Do not wait inside a job for another job of the same pool: call the function directly, use a second pool for the "
+        "inner jobs, whose own jobs wait for neither, or chain them with Future.add_done_callback. More workers only make it "
+        "rarer."
+    ),
+    needs=("python",),
+    outranks=(
+        "pool-exhausted",
+        "missed-wakeup",
+        "async-deadlock",
+        "future-never-resolved",
+        "shutdown-join",
+        "child-wait",
+        "network-wait",
+        "sleeping",
+    ),
+    references=(
+        "https://docs.python.org/3/library/concurrent.futures.html#threadpoolexecutor",
+        "https://github.com/langchain-ai/langchain/pull/10638",
+    ),
+)
+
+_SHOWN = 8
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        groups = stuck_pools(view, process)
+        for pools, links in groups:
+            yield _match(view, process, pools, links)
+        told = {pool.id for pools, _links in groups for pool in pools}
+        for pool in process.pools:
+            if not pool.threads or pool.idle or pool.id in told:
+                continue
+            free = next((agent for agent in workers(process, pool) if not view.graph.stuck(agent)), None)
+            if free is not None:
+                yield No(
+                    f"{view.graph.label(free)}, a worker of {pool.description} in process {process.pid}, can go on"
+                )
+            else:
+                yield No(
+                    f"the workers of {pool.description} in process {process.pid} wait for something else than its queue"
+                )
+
+
+def _match(view: View, process: Process, pools: List[Pool], links: List[Link]) -> Match:
+    agents = [agent for pool in pools for agent in workers(process, pool)]
+    facts = [
+        f"{pool.description} has {plural(pool.queued or 0, 'job')} in its queue, and no idle worker" for pool in pools
+    ]
+    for link in links[:_SHOWN]:
+        facts += _facts(view, link)
+    if len(links) > _SHOWN:
+        facts.append(f"and {plural(len(links) - _SHOWN, 'other worker')} wait likewise")
+    rest = [agent for agent in agents if agent not in {link.worker for link in links}]
+    facts += view.graph.reasons(*rest) if rest else ()
+    places = [
+        (frame, agent)
+        for link in links
+        for agent in (link.worker, *link.via)
+        for frame in [own_frame(view.graph.places.stack(agent))]
+        if frame is not None
+    ]
+    first = {frame: agent for frame, agent in reversed(places)}
+    behind = view.graph.behind(frozenset(agents))
+    return Match(
+        confidence="proven" if {view.graph.stuck(agent) for agent in agents} == {"proven"} else "likely",
+        summary=_summary(pools, agents, links, places),
+        evidence=tuple(dict.fromkeys(facts)),
+        culprits=tuple(view.culprit_of(first[frame], frame) for frame in dict.fromkeys(f for f, _agent in places)),
+        victims=tuple(view.victim_of(agent) for agent in behind if agent.tid is not None),
+        pid=process.pid,
+    )
+
+
+def _summary(pools: List[Pool], agents: List[Agent], links: List[Link], places: List[Tuple[PythonFrame, Agent]]) -> str:
+    at = f" at {short(places[0][0])}" if places else ""
+    jobs = plural(len(links), "job")
+    wait = "waits" if len(links) == 1 else "wait"
+    names = " and ".join(pool.description.split(" (")[0] for pool in pools)
+    number = f"all {len(agents)} workers" if len(agents) > 1 else "the only worker"
+    if len(pools) > 1:
+        return f"{number} of {names} cannot go on: {jobs} of these pools {wait}{at} for jobs that are still in their queues"
+    return f"{number} of {names} cannot go on: {jobs} of the pool {wait}{at} for jobs that are still in its own queue"
+
+
+def _facts(view: View, link: Link) -> Iterator[str]:
+    graph = view.graph
+    frame = own_frame(graph.places.stack(link.worker))
+    at = f" at {short(frame)}" if frame else ""
+    yield f"{graph.label(link.worker)}, a worker, waits{at} for the {link.wait.what}"
+    for agent in link.via:
+        edge, frame = graph.blocking(agent), own_frame(graph.places.stack(agent))
+        if edge is not None:
+            yield f"{graph.label(agent)} {edge.verb}{f' at {short(frame)}' if frame else ''} {edge.what}"
+    yield from link.job.because

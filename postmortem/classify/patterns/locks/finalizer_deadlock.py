@@ -1,0 +1,61 @@
+"""A finalizer (`__del__`, a weakref callback) takes a lock that the interrupted code below it holds.
+
+**What it looks like.** One thread waits for a lock; further down its own stack the same lock is held, and between the two
+stands a `__del__` or a weakref callback that nobody called by name.
+
+**Easily mistaken for** `self-deadlock`, where the program itself makes the second call.
+
+**Why it hangs.** Dropping the last reference to an object runs its `__del__` at once, in whatever thread and under whatever
+locks it happens; the collector does the same at any allocation.
+
+**Remedy.** Take no lock in `__del__`, or drop references outside the `with` block.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator
+
+from ....evidence import PythonFrame
+from ....waitgraph import known_from
+from ...facts.knowledge import own_frame, short
+from ...facts.view import View, label
+from ...pattern import Answer, Match, Pattern
+from .reentry import Reentry, reentries
+
+PATTERN = Pattern(
+    id="finalizer-deadlock",
+    title="a finalizer re-enters a lock held below it",
+    explanation=(
+        "An object went away while a lock was held. Its finalizer ran right there, in the same thread, and wants the same "
+        "lock, which is not re-entrant, so the thread waits for itself."
+    ),
+    remedy="Keep locks out of __del__ (queue the work instead), or drop the last reference after leaving the `with` block.",
+    needs=("python",),
+    outranks=("self-deadlock", "lock-order-deadlock", "shutdown-join", "child-wait", "network-wait", "sleeping"),
+    references=("https://docs.python.org/3/reference/datamodel.html#object.__del__",),
+)
+
+
+def match(view: View) -> Iterator[Answer]:
+    for found in reentries(view):
+        if found.via == "finalizer" and found.entered is not None:
+            yield _match(view, found, found.entered)
+
+
+def _match(view: View, found: Reentry, finalizer: PythonFrame) -> Match:
+    thread, resource, held = found.thread, found.resource, found.held
+    again = own_frame(thread.python)
+    dropped = thread.python[held.depth]
+    below = thread.python[thread.python.index(finalizer) + 1 : held.depth + 1]
+    places = (again, finalizer, held.frame, own_frame(below), dropped)
+    return Match(
+        confidence="proven" if found.sure else "likely",
+        summary=f"{short(finalizer)} ran while {label(thread)} held {resource.description}, and wants the same lock",
+        evidence=(
+            f"{label(thread)} took {resource.description} at {short(held.frame)} ({known_from(held.basis)})",
+            f"below {short(own_frame(below) or dropped)} an object went away, and {short(finalizer)} began to run",
+            f"it waits for the same lock at {short(again)}" if again else "it waits for the same lock",
+        ),
+        culprits=tuple(dict.fromkeys(view.culprit(found.process, f, thread) for f in places if f is not None)),
+        pid=found.process.pid,
+    )

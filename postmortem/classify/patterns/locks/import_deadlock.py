@@ -1,0 +1,103 @@
+"""A module that is being imported waits for a thread that needs the same import.
+
+**What it looks like.** A thread is inside the top level of a module, in a join, a `result()` or a wait. Another thread is in
+`import` of that very module (or of something in it) and waits for the first one to finish it. Both at 0 % CPU.
+
+**Easily mistaken for** `slow-import`, which moves; `lock-order-deadlock`, whose locks are the program's own.
+
+**Why it hangs.** Each module has a lock that the importing thread holds until the module's last line has run. A thread that
+is started at import time, and waited for there, cannot import the module, or anything that is still being imported, before
+that. (Two imports that wait for each other alone do not hang: the interpreter notices, and goes on with a half-made module.)
+
+**Remedy.** Start and wait for threads in a function that is called after the import, or import what the thread needs before
+it starts.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Optional, Tuple
+
+from ....evidence import Process, PythonFrame, Resource, Thread
+from ....findings import Culprit
+from ....waitgraph import Agent
+from ...facts.knowledge import own_frame, short
+from ...facts.view import View, label, plural
+from ...pattern import Answer, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="import-deadlock",
+    title="an import waits for a thread that needs the same import",
+    explanation=(
+        "One thread imports a module and, from the module's top level, waits for another thread. That thread imports the "
+        "same module, and so waits until the first one has finished importing it."
+    ),
+    remedy=(
+        "Let no module wait for a thread while it is imported: move that into a function (`if __name__ == \"__main__\"`, a "
+        "start-up hook), or import all that the thread needs before it is started."
+    ),
+    needs=("python",),
+    outranks=("lock-order-deadlock", "missed-wakeup", "shutdown-join", "child-wait", "network-wait", "sleeping"),
+    references=(
+        "https://docs.python.org/3/library/threading.html#importing-in-threaded-code",
+        "https://docs.python.org/3/reference/import.html#submodules",
+    ),
+)  # fmt: skip
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        imports = [r for r in process.resources if r.kind == "import-lock" and r.waiters and r.owner_tid is not None]
+        found = False
+        for resource in imports:
+            owner = view.thread(process, resource.owner_tid)
+            waiters = [t for tid in resource.waiters for t in [view.thread(process, tid)] if t is not None]
+            if owner is not None and _depends(view, process, owner, waiters):
+                found = True
+                yield _match(view, process, resource, owner, waiters)
+        if imports and not found:
+            yield No(
+                f"{plural(len(imports), 'import')} of process {process.pid} is waited for, and its thread can go on"
+            )
+
+
+def _depends(view: View, process: Process, owner: Thread, waiters: List[Thread]) -> bool:
+    """Can the importing thread not go on before one of those who wait for the import?"""
+    agent = Agent(process.pid, owner.tid)
+    edge = view.graph.blocking(agent)
+    if edge is None or view.graph.stuck(agent) is None:
+        return False
+    behind = view.graph.behind(frozenset(Agent(process.pid, t.tid) for t in waiters))
+    return agent in behind or edge.everyone
+
+
+def _match(view: View, process: Process, resource: Resource, owner: Thread, waiters: List[Thread]) -> Match:
+    agent = Agent(process.pid, owner.tid)
+    held = next((h.frame for h in owner.holds if h.resource == resource.id), None)
+    inside = own_frame(owner.python)
+    module = resource.description.rsplit(" ", 1)[-1]
+    culprits: List[Culprit] = []
+    for thread, frame in _places(owner, held, inside, waiters):
+        culprits.append(view.culprit(process, frame, thread))
+    waits = f" waits at {short(inside)}" if inside else " waits"
+    facts = [f"{label(owner)} imports {module}{f' at {short(held)}' if held else ''} and{waits} meanwhile"]
+    for thread in waiters:
+        wants = own_frame(thread.python)
+        facts.append(f"{label(thread)} waits{f' at {short(wants)}' if wants else ''} until {module} is imported")
+    behind = view.graph.behind(frozenset((agent, *(Agent(process.pid, t.tid) for t in waiters))))
+    return Match(
+        confidence=view.graph.stuck(agent) or "likely",
+        summary=f"{label(owner)} imports {module} and{waits} for what cannot come before {label(waiters[0])} has "
+        f"imported it too",
+        evidence=tuple(dict.fromkeys((*facts, *view.graph.reasons(agent)))),
+        culprits=tuple(dict.fromkeys(culprits)),
+        victims=tuple(view.victim_of(a) for a in behind if a.tid is not None),
+        pid=process.pid,
+    )
+
+
+def _places(
+    owner: Thread, held: Optional[PythonFrame], inside: Optional[PythonFrame], waiters: List[Thread]
+) -> List[Tuple[Thread, PythonFrame]]:
+    """The line that waits during the import, those that import in the other threads, the line that began it."""
+    found = [(owner, inside)] + [(t, own_frame(t.python)) for t in waiters] + [(owner, held)]
+    return [(thread, frame) for thread, frame in found if frame is not None]

@@ -1,0 +1,76 @@
+"""Threads that want one lock: how many do over the window, how many of them got it, and where the program takes it."""
+
+from __future__ import annotations
+
+from typing import Collection, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from ....evidence import HeldLock, Process, PythonFrame, Resource, Thread
+from ...facts import knowledge
+from ...facts.knowledge import own_frame
+from ...facts.view import View
+
+
+class LockQueue(NamedTuple):
+    lock: Resource
+    waiters: List[Thread]
+    holder: Optional[Thread]
+    held: Optional[HeldLock]
+    average: float  # threads that wait for it, over the window
+    moved: int  # of the waiters
+
+    @property
+    def under(self) -> Optional[PythonFrame]:
+        """The program's line that the block of the holder's `with` has called, nearest to it."""
+        if self.holder is None or self.held is None:
+            return None
+        return next((f for f in reversed(self.holder.python[: self.held.depth]) if not knowledge.is_library(f)), None)
+
+    def inside(self, view: View) -> List[PythonFrame]:
+        """Where those were seen who had come through: the callers of the line that takes the lock are the same."""
+        seen = []
+        for thread in self.waiters:
+            taking = own_frame(thread.python)
+            for _count, frames in view.samples(thread):
+                own = own_frame(frames)
+                if own is not None and taking is not None and own != taking and own.function == taking.function:
+                    seen.append(own)
+        return list(dict.fromkeys(f for f in seen if not knowledge.is_stdlib(f)))[:2]
+
+
+def wanted(view: View, kinds: Collection[str]) -> Iterator[Tuple[Process, Resource, List[Thread], List[Process]]]:
+    """Locks that somebody wants: (a process that has it, the lock, who wants it, all processes that have it)."""
+    shared: Dict[str, List[Tuple[Process, Resource]]] = {}
+    for process in view.pythons:
+        for lock in process.resources:
+            if lock.kind == "shared-semaphore" and lock.key and lock.kind in kinds:
+                shared.setdefault(lock.key, []).append((process, lock))
+            elif lock.kind in kinds and lock.waiters:
+                yield process, lock, view.threads(process, lock.waiters), [process]
+    for several in shared.values():
+        if all(lock.owner_pid is None and lock.owner_tid is None for _process, lock in several):
+            continue  # nobody holds it: a semaphore that a Condition or a Barrier is made of
+        waiters = [t for process, lock in several for t in view.threads(process, lock.waiters)]
+        yield (*several[0], waiters, [process for process, _lock in several])
+
+
+def queue_of(
+    view: View, process: Process, lock: Resource, waiters: List[Thread], crowd: Sequence[Process] = ()
+) -> LockQueue:
+    """``crowd``: the processes that share it."""
+    places = {_key(frame) for t in waiters for frame in [own_frame(t.python)] if frame is not None}
+    average, moved = 0.0, 0
+    for thread in (t for one in crowd or (process,) for t in one.threads):
+        total = sum(count for count, _frames in view.samples(thread))
+        inside = sum(n for n, frames in view.samples(thread) for f in [own_frame(frames)] if f and _key(f) in places)
+        average += inside / total if total else 0.0
+    for thread in waiters:
+        keys = {_key(f) for _n, frames in view.samples(thread) for f in [own_frame(frames)] if f is not None}
+        moved += bool(keys - places) or view.moves(thread)
+    holders = (view.thread(one, lock.owner_tid) for one in crowd or (process,))
+    holder = next((one for one in holders if one is not None), None)
+    held = next((h for h in holder.holds if h.resource == lock.id), None) if holder is not None else None
+    return LockQueue(lock, waiters, holder, held, average, moved)
+
+
+def _key(frame: PythonFrame) -> Tuple[str, Optional[int], str]:
+    return frame.file, frame.line, frame.function

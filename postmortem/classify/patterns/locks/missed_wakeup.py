@@ -1,0 +1,126 @@
+"""Threads wait to be notified, and nobody is left to do it.
+
+**What it looks like.** One or more threads wait on a condition, an event, a queue or a barrier, without a time limit and at
+0 % CPU. No other thread runs, no timer is set, nothing from outside can come; or other threads do run, but nothing that
+they could reach leads to the object.
+
+**Easily mistaken for** an idle worker pool, whose next job comes from outside; `shutdown-join`, where the program has ended
+already; `orphaned-lock`, where a lock was never given back.
+
+**Why it hangs.** A wait like this ends only when other code calls notify, set, put, task_done or release. Whoever should
+have done so has done it too early, for too few, not on every way out, or has ended.
+
+**Remedy.** Signal on every way out (`try`/`finally`), for every change that waiters may look for (`notify_all`), and once
+more when the last producer ends (a sentinel, `Event.set`); wait with a time limit where that cannot be promised.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Tuple
+
+from ....evidence import Process, PythonFrame
+from ....waitgraph import Edge, WaitGraph
+from ...facts.knowledge import own_frame, short
+from ...facts.view import View, do, plural
+from ...pattern import Answer, Match, No, Pattern
+from .othercauses import SIGNALLED, other_cause, signals_itself
+from .oversleeping import overslept
+
+PATTERN = Pattern(
+    id="missed-wakeup",
+    title="everyone waits to be signalled, and nobody is left to do it",
+    explanation=(
+        "These threads sleep until other code of the program signals them. All code that could do so is asleep itself, has "
+        "ended, or has lost every way to the object: the signal was sent too early, to too few, or never."
+    ),
+    remedy=(
+        "Signal on every way out of the code that should (try/finally), notify_all() after every change that a waiter may "
+        "look for, and put a sentinel or set the event when the last producer ends."
+    ),
+    needs=("python",),
+    outranks=("child-wait", "network-wait", "sleeping"),
+    references=(
+        "https://docs.python.org/3/library/threading.html#condition-objects",
+        "https://docs.python.org/3/library/queue.html#queue.Queue.task_done",
+    ),
+)
+
+_JOIN_REMEDY = (
+    "Queue.join waits until task_done() was called once for every item that was put. Call it in a `finally` clause, so that "
+    "no exception, `continue` or `return` can skip it."
+)
+_HANDLERS = (
+    "whether the program has a signal handler that signals them could not be read: that would be another reading"
+)
+_PARKED = (
+    "nobody waits for it, and others go on: it may rest on purpose, as a main thread that only keeps servers alive does"
+)
+
+
+def match(view: View) -> Iterator[Answer]:
+    graph = view.graph
+    roots = graph.roots()
+    for process in view.pythons:
+        edges = [e for a in roots if a.pid == process.pid and a.tid is not None for e in [graph.blocking(a)] if e]
+        waits = [e for e in edges if e.kind in SIGNALLED and not signals_itself(graph, e)]
+        if other_cause(graph, process, roots):
+            waits = [e for e in waits if not e.everyone]  # the signal may be what somebody else is kept from
+        busy = [e for e in waits if not _idle(view, e)]
+        if busy:
+            yield _match(view, process, busy, waits)
+        elif waits:
+            yield No(
+                f"{plural(len(waits), 'worker')} of process {process.pid} {do(len(waits), 'wait')} for a job, as idle ones do"
+            )
+    yield from overslept(view)
+
+
+def _idle(view: View, edge: Edge) -> bool:
+    thread = view.graph.places.thread(edge.waiter)
+    return thread is not None and view.idle(thread)
+
+
+def _match(view: View, process: Process, busy: List[Edge], waits: List[Edge]) -> Match:
+    graph = view.graph
+    proven = all(graph.stuck(e.waiter) == "proven" for e in busy)
+    # who is waited for by nobody, while others go on, may be parked on purpose
+    parked = graph.goes_on(process.pid) and not any(graph.is_awaited(e.waiter) or e.wakers for e in busy)
+    handled = process.signal_handlers is None and any(e.everyone for e in busy)
+    places: List[Tuple[Edge, PythonFrame]] = [
+        (e, f) for e in busy for f in [own_frame(graph.places.stack(e.waiter))] if f is not None
+    ]
+    main_first = sorted(places, key=lambda p: p[0].waiter.tid != process.pid)
+    victims = [a for a in graph.behind(frozenset(e.waiter for e in busy)) if a.tid is not None]
+    kept = [(e.waiter, f) for e in busy for f in view.kept(e.waiter)]
+    joins = [e for e in busy if _joins_queue(graph, e)]
+    return Match(
+        confidence="possible" if parked or (handled and not proven) else "proven" if proven else "likely",
+        summary=_summary(graph, main_first, busy),
+        evidence=(
+            *graph.reasons(*(e.waiter for e in waits)),
+            *(f"{graph.label(a)} keeps what others want since {short(f)}" for a, f in kept[:3]),
+            *((_HANDLERS,) if handled else ()),
+            *((_PARKED,) if parked else ()),
+        ),
+        culprits=tuple(
+            dict.fromkeys(view.culprit_of(a, f) for a, f in (*((e.waiter, f) for e, f in main_first), *kept))
+        ),
+        victims=tuple(view.victim_of(a) for a in victims),
+        remedy=_JOIN_REMEDY if joins else None,
+        pid=process.pid,
+    )
+
+
+def _joins_queue(graph: WaitGraph, edge: Edge) -> bool:
+    return any(f.function == "join" and f.file.endswith("/queue.py") for f in graph.places.stack(edge.waiter)[:4])
+
+
+def _summary(graph: WaitGraph, places: List[Tuple[Edge, PythonFrame]], busy: List[Edge]) -> str:
+    edge = places[0][0] if places else busy[0]
+    at = f" at {short(places[0][1])}" if places else ""
+    thread = graph.places.thread(edge.waiter)
+    detail = thread.wait.detail if thread is not None and thread.wait is not None else None
+    waits = f"{detail} ({edge.what})" if detail and edge.resource is not None else f"{edge.verb} {edge.what}"
+    others = len(busy) - 1
+    more = f"; {plural(others, 'other thread')} {do(others, 'wait')} likewise" if others else ""
+    return f"{graph.label(edge.waiter)} {waits}{at}, and nobody is left to bring that about{more}"

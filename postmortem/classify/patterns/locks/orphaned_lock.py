@@ -1,0 +1,152 @@
+"""Whoever took a lock is gone, and has never given it back.
+
+**What it looks like.** One or more threads wait for a lock at 0 % CPU. The lock is locked, and no thread that is there holds
+it: an RLock or an import records a thread that has ended; a plain lock is in no `with` and in no function that still runs.
+
+**Easily mistaken for** `missed-wakeup`, where nothing is held; `fork-inherited-lock`, where the holder lives on in the parent;
+`lock-order-deadlock`, whose holders are all there.
+
+**Why it hangs.** Between `acquire()` and `release()` an exception, a `return` or the end of the thread left the function. The
+lock stays locked for ever: nothing releases it on behalf of a thread that ends.
+
+**Remedy.** `with lock:` in place of `acquire()` and `release()`, or `release()` in a `finally` clause.
+"""
+
+from __future__ import annotations
+
+from typing import FrozenSet, Iterator, List, Tuple
+
+from ....evidence import Process, PythonFrame, Resource, Thread
+from ....evidence.vocabulary import ResourceKind
+from ....waitgraph import Agent
+from ...facts.knowledge import is_library, is_stdlib, own_frame, short
+from ...facts.view import View, do, label, plural
+from ...pattern import Answer, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="orphaned-lock",
+    title="whoever took a lock is gone, and has never given it back",
+    explanation=(
+        "The lock is locked, but nobody who is still there holds it. It was taken by code that has been left, by an "
+        "exception, a return or the end of its thread, without releasing it; nothing else will."
+    ),
+    remedy=(
+        "Take the lock by `with lock:`, so that every way out of the block gives it back; where acquire() and release() "
+        "must stand alone, put release() into a `finally` clause. Look for the exception that came in between in the log."
+    ),
+    needs=("python",),
+    outranks=("missed-wakeup", "future-never-resolved", "shutdown-join", "child-wait", "network-wait",
+              "sleeping", "python-busy-loop"),
+    references=(
+        "https://docs.python.org/3/library/threading.html#using-locks-conditions-and-semaphores-in-the-with-statement",
+        "https://github.com/python/cpython/issues/74956",
+    ),
+)  # fmt: skip
+
+_TAKES = ("acquire", "__enter__")
+_LOCKS: FrozenSet[ResourceKind] = frozenset(("lock", "rlock", "import-lock", "mutex", "rwlock"))
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        if process.forked:
+            continue  # who held it may live on in the parent
+        wanted = [r for r in process.resources if r.kind in _LOCKS and r.waiters]
+        lost = [r for r in wanted if r.owner_gone or (r.owner_tid is None and r.locked and r.because)]
+        for resource in lost:
+            waiters = _waiters(view, process, resource)
+            if waiters and (resource.owner_gone or resource.taken_at):
+                yield _match(view, process, resource, waiters)
+        yield from _tasks(view, process)
+        if wanted and not lost:
+            yield No(
+                f"every lock that threads of process {process.pid} wait for has a holder who is there, or may have one"
+            )
+
+
+def _tasks(view: View, process: Process) -> Iterator[Answer]:
+    """The same of asyncio's locks."""
+    for resource in process.resources:
+        lost = resource.owner_gone or (resource.because and resource.taken_at and not resource.owner_task)
+        if resource.kind != "async-lock" or not lost:
+            continue
+        waiting = [
+            t for t in process.tasks if t.id in resource.waiting_tasks and t.wait and t.wait.endless is not False
+        ]
+        if not waiting:
+            continue
+        agents = [Agent(process.pid, task=t.id) for t in waiting]
+        taken = resource.taken_at
+        places = taken or tuple(f for t in waiting for f in [own_frame(t.stack)] if f is not None)
+        at = f", taken at {short(taken[0])} and never given back" if taken else ""
+        certain = all(view.graph.stuck(agent) == "proven" for agent in agents)  # nobody can release it
+        yield Match(
+            confidence="proven" if certain else "likely",
+            summary=f"{plural(len(waiting), 'task')} {do(len(waiting), 'wait')} for {resource.description}{at}: "
+            "no task that is there holds it",
+            evidence=(
+                *(f"{view.graph.label(a)} wants {resource.description}, without a time limit" for a in agents[:4]),
+                *resource.because,
+                *(f"{short(frame)} takes it by hand, and may be left without giving it back" for frame in taken),
+            ),
+            culprits=tuple(dict.fromkeys(view.culprit(process, frame) for frame in places)),
+            victims=tuple(view.victim_of(a) for a in (*agents, *view.graph.behind(frozenset(agents)))),
+            pid=process.pid,
+        )
+
+
+def _waiters(view: View, process: Process, resource: Resource) -> List[Thread]:
+    """Those who wait without a time limit, and have not moved."""
+    found = [view.thread(process, tid) for tid in resource.waiters]
+    return [t for t in found if t is not None and t.wait is not None and t.wait.endless and not view.moves(t)]
+
+
+def _match(view: View, process: Process, resource: Resource, waiters: List[Thread]) -> Match:
+    taken = resource.taken_at
+    wants = next((f for t in waiters for f in [own_frame(t.python)] if f is not None), None)
+    facts = [f"{label(t)} wants {resource.description}{_at(t)}, without a time limit" for t in waiters[:4]]
+    if len(waiters) > 4:
+        facts.append(f"and so {do(len(waiters) - 4, 'do')} {plural(len(waiters) - 4, 'more thread')}")
+    if resource.owner_gone:
+        facts.append(f"{resource.description} records a holder that is not among the {len(process.threads)} threads")
+    facts += resource.because
+    facts += [f"{short(frame)} takes it by hand, and may be left without giving it back" for frame in taken]
+    callers = [frame for t in waiters[:4] for frame in _callers(t, taken)]
+    facts += [f"{short(frame)} takes it through that" for frame in dict.fromkeys(callers)]
+    culprits = [view.culprit(process, frame) for frame in (*taken, *callers)]
+    if not culprits and wants is not None:
+        culprits = [view.culprit(process, wants, waiters[0])]
+    opener = next(iter(resource.released_at), None)
+    open_ended = opener is not None and any(
+        view.graph.stuck(Agent(process.pid, t.tid)) is None for t in process.threads
+    )
+    if opener is not None:
+        facts.append(f"{short(opener)} gives it back without having taken it: perhaps it is a gate that others open")
+    where = f", taken at {short(taken[0])} and never given back" if len(taken) == 1 and not open_ended else ""
+    return Match(
+        confidence="proven" if resource.owner_gone else "possible" if open_ended else "likely",
+        summary=f"{plural(len(waiters), 'thread')} {do(len(waiters), 'wait')} for {resource.description}{where}: "
+        f"nobody who is there {'is known to hold' if open_ended else 'holds'} it",
+        evidence=tuple(facts),
+        culprits=tuple(dict.fromkeys(culprits)),
+        victims=tuple(view.victim(process, t) for t in waiters),
+        pid=process.pid,
+    )
+
+
+def _callers(thread: Thread, taken: Tuple[PythonFrame, ...]) -> Iterator[PythonFrame]:
+    """Who takes the lock through one of these functions that do nothing else, as this thread wants to just now: up to the
+    program's own line. Who left it locked came the same way."""
+    frames = thread.python
+    places = {(f.file, f.function) for f in taken if f.function in _TAKES}
+    at = next((i for i, f in enumerate(frames) if (f.file, f.function) in places), len(frames))
+    for frame in frames[at + 1 :]:
+        if not is_stdlib(frame):
+            yield frame
+        if not is_library(frame):
+            return
+
+
+def _at(thread: Thread) -> str:
+    frame = own_frame(thread.python)
+    return f" at {short(frame)}" if frame else ""

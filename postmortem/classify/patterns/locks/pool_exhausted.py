@@ -1,0 +1,151 @@
+"""All connections, tokens or permits are out, and whoever has one waits for another.
+
+**What it looks like.** Threads wait for a semaphore with no permit left, or for an item in an empty queue that is used as a
+pool. Those who have one each wait for a second one, or for something that cannot come.
+
+**Easily mistaken for** an idle consumer, whose queue is empty because there is nothing to do; `network-wait`, where the holders
+wait for a server; `executor-self-deadlock`, where the workers themselves ran out.
+
+**Why it hangs.** A request takes one thing from the pool and, while it has it, asks for a second one. As many requests at once
+as the pool has things take them all, and none gets its second.
+
+**Remedy.** Pass on what was taken instead of taking another; take all that is needed at once; give back before asking again.
+A larger pool only moves the day; a time limit on the second one turns the hang into an error.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, FrozenSet, Iterator, List, Optional, Tuple
+
+from ....evidence import Process, PythonFrame, Resource, Waker
+from ....evidence.vocabulary import ResourceKind
+from ....findings import Culprit
+from ....waitgraph import Agent, known_from
+from ...facts.knowledge import is_library, own_frame, short
+from ...facts.view import View, do, plural
+from ...pattern import Answer, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="pool-exhausted",
+    title="all connections, tokens or permits are out, and their holders wait for more",
+    explanation=(
+        "Everything that the pool had has been taken, by threads or tasks that wait for another one of it before they give "
+        "theirs back. None of them gets it."
+    ),
+    remedy=(
+        "Pass on the connection (token, permit) that the caller has already, or give it back before asking for another; "
+        "put a time limit on the wait so that a shortage becomes an error that tells of it."
+    ),
+    needs=("python",),
+    outranks=(
+        "lock-order-deadlock",
+        "missed-wakeup",
+        "async-deadlock",
+        "future-never-resolved",
+        "shutdown-join",
+        "child-wait",
+        "network-wait",
+        "sleeping",
+    ),
+    references=(
+        "https://docs.python.org/3/library/threading.html#semaphore-objects",
+        "https://github.com/nsidnev/fastapi-realworld-example-app/issues/64",
+        "https://github.com/brettwooldridge/HikariCP/wiki/About-Pool-Sizing",
+    ),
+)
+
+Holder = Tuple[Agent, Waker]
+_NAMED = 40  # holders
+_POOLS: FrozenSet[ResourceKind] = frozenset(("semaphore", "queue", "condition", "async-semaphore"))
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        for resource in process.resources:
+            if resource.kind not in _POOLS or resource.value or not (resource.waiters or resource.waiting_tasks):
+                continue
+            holders = [(Agent(process.pid, w.tid, w.task), w) for w in resource.wakers if w.role == "holder"]
+            if not holders:
+                continue
+            free = [a for a, _w in holders if not _starves(view, process, resource, a)]
+            if free:
+                who = view.graph.label(free[0])
+                yield No(f"{resource.description} is empty, but {who}, who has some of it, can go on")
+            elif not any(
+                (view.graph.needs(a, resource.id) or _wants(view, a, resource)) for a, _w in holders
+            ) or _in_other_circle(view, resource, holders):
+                yield No(f"those who have some of {resource.description} cannot go on for another reason")
+            elif (
+                not resource.limit or len(holders) >= resource.limit
+            ):  # where nobody knows how many there are, those found do
+                yield _match(view, process, resource, holders)
+
+
+def _starves(view: View, process: Process, resource: Resource, agent: Agent) -> bool:
+    """Does it wait, without a time limit, for a part more, or for what cannot come?"""
+    thread = view.graph.places.thread(agent)
+    wait = thread.wait if thread is not None else None
+    more = wait is not None and wait.resource == resource.id and wait.endless is True
+    return (more and thread is not None and not view.moves(thread)) or view.graph.stuck(agent) is not None
+
+
+def _in_other_circle(view: View, resource: Resource, holders: List[Holder]) -> bool:
+    """Is one of them kept by a circle of other things? Then the pool suffers from that one."""
+    agents = {agent for agent, _waker in holders}
+    return any(
+        not agents.isdisjoint(cycle.agents) and resource.id not in {edge.resource for edge in cycle.edges}
+        for cycle in view.graph.cycles
+    )
+
+
+def _match(view: View, process: Process, resource: Resource, holders: List[Holder]) -> Match:
+    graph, who = view.graph, list(dict.fromkeys(a for a, _w in holders))
+    noun, one = "task" if who[0].task is not None else "thread", len(who) == 1
+    facts = [f"{resource.description}: {plural(len(holders), 'part')} of it found, with {plural(len(who), noun)}"]
+    for agent, waker in holders[:_NAMED]:
+        frame, wants = own_frame(graph.places.stack(agent)), _wants(view, agent, resource)
+        what = (
+            "another" if wants else "those who want one" if view.graph.needs(agent, resource.id) else "something else"
+        )
+        since = f"{_at(' since', waker.frame)} ({known_from(waker.basis)})"
+        facts.append(f"{graph.label(agent)} has one{since} and waits{_at('', frame)} for {what}")
+    facts += [f"so it is with {len(holders) - _NAMED} more"] if len(holders) > _NAMED else []
+    facts += resource.because
+    behind = [Agent(process.pid, tid) for tid in resource.waiters] + [
+        Agent(process.pid, task=t) for t in resource.waiting_tasks
+    ]
+    waiting = [agent for agent in behind if agent not in who]
+    if waiting:
+        facts.append(f"{plural(len(waiting), 'other')} wait for it: {', '.join(map(graph.label, waiting[:5]))}")
+    return Match(
+        confidence="proven" if resource.closed and {graph.stuck(a) for a in who} == {"proven"} else "likely",
+        summary=f"{resource.description} is exhausted: {plural(len(who), noun)} that {'has' if one else 'have'} taken from it "
+        f"{do(len(who), 'wait')}{_at('', own_frame(graph.places.stack(who[0])))} for more before "
+        f"{'it gives its' if one else 'they give theirs'} back",
+        evidence=tuple(facts),
+        culprits=tuple(_culprits(view, holders)),
+        victims=tuple(view.victim_of(agent) for agent in waiting),
+        pid=process.pid,
+    )
+
+
+def _culprits(view: View, holders: List[Holder]) -> Iterator[Culprit]:
+    """Where they ask for more, and who asks through that; then where they took what they have; each line once."""
+    own = [[f for f in view.graph.places.stack(agent) if not is_library(f)][:2] for agent, _waker in holders]
+    wanted = [(frame, agent) for frames, (agent, _waker) in zip(own, holders) for frame in frames]
+    places: Dict[PythonFrame, Agent] = {}
+    for frame, agent in (*wanted, *((waker.frame, agent) for agent, waker in holders)):
+        if frame is not None:
+            places.setdefault(frame, agent)
+    return (view.culprit_of(agent, frame) for frame, agent in places.items())
+
+
+def _wants(view: View, agent: Agent, resource: Resource) -> bool:
+    places = view.graph.places
+    thread, task = places.thread(agent), places.task(agent)
+    wait = thread.wait if thread is not None else task.wait if task is not None else None
+    return wait is not None and wait.resource == resource.id
+
+
+def _at(word: str, frame: Optional[PythonFrame]) -> str:
+    return f"{word} at {short(frame)}" if frame is not None else ""

@@ -1,0 +1,80 @@
+"""A thread waits for a plain lock that it already holds.
+
+**What it looks like.** One thread waits for a lock at 0 % CPU, and further down its own stack stands the `with` of the same
+lock. Others queue behind it.
+
+**Easily mistaken for** `lock-order-deadlock` (two threads); `finalizer-deadlock` and `signal-handler-deadlock`, where code
+that nobody called re-enters the lock.
+
+**Why it hangs.** A `threading.Lock` does not know its owner: taking it twice waits for a release that only the waiting
+thread itself could do.
+
+**Remedy.** Do the inner call after leaving the `with` block, split off a function that expects the lock to be held, or use
+an `RLock`.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator
+
+from ....waitgraph import known_from
+from ...facts.knowledge import own_frame, short
+from ...facts.view import View, do, label, plural
+from ...pattern import Answer, Match, No, Pattern
+from .reentry import Reentry, reentries
+
+PATTERN = Pattern(
+    id="self-deadlock",
+    title="a thread takes a lock that it already holds",
+    explanation=(
+        "A plain Lock is not re-entrant: the second acquire waits for a release, and the only thread that could release "
+        "it is the one that waits."
+    ),
+    remedy=(
+        "Leave the `with` block before calling code that takes the lock again, give that code a variant for callers who "
+        "hold it, or make the lock a threading.RLock."
+    ),
+    needs=("python",),
+    outranks=(
+        "missed-wakeup",
+        "future-never-resolved",
+        "shutdown-join",
+        "child-wait",
+        "network-wait",
+        "sleeping",
+        "gil-contention",
+        "python-busy-loop",
+    ),
+    references=("https://docs.python.org/3/library/threading.html#rlock-objects",),
+)
+
+
+def match(view: View) -> Iterator[Answer]:
+    for found in reentries(view):
+        if found.via == "call":
+            yield _match(view, found)
+        else:
+            yield No(f"a {found.via} re-enters the lock, not a call of the program")
+
+
+def _match(view: View, found: Reentry) -> Match:
+    process, thread, resource, held = found.process, found.thread, found.resource, found.held
+    again = own_frame(thread.python)
+    queue = [t for tid in resource.waiters if tid != thread.tid for t in [view.thread(process, tid)] if t]
+    at = f" at {short(again)}" if again else ""
+    facts = [
+        f"{label(thread)} took {resource.description} at {short(held.frame)} ({known_from(held.basis)})",
+        f"the same thread waits for the same lock{at}, {plural(held.depth, 'call')} further in",
+    ]
+    if queue:
+        facts.append(f"{plural(len(queue), 'other thread')} {do(len(queue), 'queue')} for the lock")
+    # the call that leads from the one to the other is often the line to move
+    places = (again, held.frame, *thread.python[held.depth : held.depth + 1])
+    return Match(
+        confidence="proven" if found.sure else "likely",
+        summary=f"{label(thread)} waits{at} for {resource.description}, which it holds itself since {short(held.frame)}",
+        evidence=tuple(facts),
+        culprits=tuple(dict.fromkeys(view.culprit(process, f, thread) for f in places if f is not None)),
+        victims=tuple(view.victim(process, t) for t in queue),
+        pid=process.pid,
+    )

@@ -1,0 +1,153 @@
+"""The interpreter has finished, but joins a thread or executor that never ends.
+
+**What it looks like.** The main thread is in `threading._shutdown` (or an executor's `_python_exit` below it): the program
+is over, and the interpreter waits for a thread that is not a daemon.
+
+**Easily mistaken for** `child-wait`; for a program that is still at work.
+
+**Why it hangs.** Python joins every non-daemon thread before it exits, and every worker of an executor. This one waits for
+something that will not come any more, because whoever would have sent it has ended.
+
+**Remedy.** Tell the thread to end (a sentinel, an Event) before the program does, or make it a daemon.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Optional
+
+from ....evidence import Process, PythonFrame, Thread
+from ....waitgraph import Agent
+from ...facts import knowledge
+from ...facts.knowledge import own_frame, short
+from ...facts.view import View, label, plural
+from ...pattern import Answer, Match, Pattern
+
+PATTERN = Pattern(
+    id="shutdown-join",
+    title="the interpreter is at its end, but joins a thread that never ends",
+    explanation=(
+        "The program's own code has finished. Before the interpreter exits it waits for every thread that is not a daemon "
+        "and for the workers of executors; one of these does not end."
+    ),
+    remedy=(
+        "Ask the thread to stop before the program ends: put a sentinel into its queue, set an Event that it checks, shut "
+        "the executor down; make it a daemon only if it may be cut off anywhere."
+    ),
+    needs=("python",),
+    outranks=("network-wait", "sleeping", "child-wait", "missed-wakeup"),
+    references=("https://docs.python.org/3/library/threading.html#thread-objects",),
+)
+
+
+#: What keeps the joined thread, when it is found as well.
+_CAUSES = (
+    "lock-order-deadlock", "self-deadlock", "finalizer-deadlock", "python-busy-loop", "sleeping", "network-wait", "missed-wakeup",
+    "orphaned-lock", "executor-self-deadlock", "pipe-deadlock", "pipe-never-closed", "native-lock-gil-inversion",
+)  # fmt: skip
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        main = view.main(process)
+        if main is None or not _at_exit(main):
+            continue
+        joined = _joined(view, process, main)
+        if joined:
+            yield _match(view, process, main, joined)
+
+
+def _at_exit(main: Thread) -> bool:
+    """In the interpreter's own end; or joining below a function that no module calls, as atexit callbacks are."""
+    if any(knowledge.in_table(f, knowledge.EXIT) for f in main.python):
+        return True
+    if main.joins is None or not main.python:
+        return False
+    return main.python[-1].function not in ("<module>", "_run_module_as_main", "_bootstrap")
+
+
+def _joined(view: View, process: Process, main: Thread) -> List[Thread]:
+    """The thread that is waited for; when it is not known which, all that the exit waits for. Not the one that empties a
+    queue of multiprocessing into its pipe: whoever does not read that is to blame."""
+    known = view.thread(process, main.joins)
+    if known is not None:
+        return [] if any(knowledge.in_table(f, knowledge.FEEDS) for f in known.python) else [known]
+    return [t for t in process.threads if t.python and not t.is_main and t.daemon is not True]
+
+
+def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> Match:
+    thread = next((t for t in joined if own_frame(t.python)), joined[0])
+    frame = _place(thread)
+    at = f" at {short(frame)}" if frame else ""
+    doing = _doing(thread)
+    woken = view.moves(thread) and not _ends(thread)  # somebody gives it work
+    working = not view.rests(thread) or woken or (_ends(thread) and not _in_loop(view, frame))
+    working = working or _opens(view, Agent(process.pid, thread.tid)) or _serves(process)
+    agents = [Agent(process.pid, t.tid) for t in joined]
+    stuck = any(view.graph.stuck(agent) == "proven" for agent in agents)
+    facts = [
+        f"{label(main)} is in {main.python[-1].function} of {main.python[-1].file.rsplit('/', 1)[-1]}, called by the "
+        "interpreter itself: the program's own code has ended",
+        f"it waits for {label(thread)}, {'not a daemon' if thread.daemon is False else 'a thread it must wait for'}, "
+        f"which {doing}{at}",
+    ]
+    if len(joined) > 1:
+        facts.append(
+            f"{plural(len(joined), 'thread')} keep the process alive: {', '.join(label(t) for t in joined[:5])}"
+        )
+    if stuck:
+        facts += view.graph.reasons(*agents)
+    return Match(
+        confidence="possible" if working else "proven" if stuck else "likely",
+        summary=f"the program has ended, but {label(thread)} has not: it {doing}{at}",
+        evidence=tuple(facts),
+        culprits=tuple(view.culprit(process, f, t) for t in joined[:5] for f in [_place(t)] if f),
+        victims=(view.victim(process, main),),
+        because_of=_CAUSES,
+        pid=process.pid,
+    )
+
+
+def _serves(process: Process) -> bool:
+    """Does a thread wait for connections? Programs whose main function only starts the server end like this."""
+    return any(
+        t.wait is not None
+        and (t.wait.syscall in ("accept", "accept4") or (t.wait.kind == "event-loop" and bool(process.listening)))
+        for t in process.threads
+    )
+
+
+def _ends(thread: Thread) -> bool:
+    """Does its wait end by itself?"""
+    return thread.wait is not None and thread.wait.endless is False
+
+
+def _opens(view: View, agent: Agent) -> bool:
+    """Does it wait for somebody who gives up when a time limit is over?"""
+    return any(edge.endless is False for edge in view.graph.chain(agent).edges[1:])
+
+
+def _in_loop(view: View, frame: Optional[PythonFrame]) -> bool:
+    """Will it do the same again? A heartbeat that sleeps a second at a time never ends either."""
+    return frame is not None and len(view.loops_around([frame])) > 1
+
+
+def _place(thread: Thread) -> Optional[PythonFrame]:
+    return own_frame(thread.python)
+
+
+def _doing(thread: Thread) -> str:
+    if thread.wait is None:
+        return "runs"
+    detail = thread.wait.detail
+    if detail is not None and thread.wait.syscall and detail.startswith(thread.wait.syscall):
+        return f"is in {detail}"
+    return detail or {
+        "lock": "waits for a lock",
+        "rlock": "waits for a lock",
+        "condition": "waits to be notified",
+        "sleep": "sleeps",
+        "socket": "waits for the network",
+        "event-loop": "runs an idle event loop",
+        "pipe": "waits for a pipe",
+        "gil": "wants the GIL",
+    }.get(thread.wait.kind, f"is in {thread.wait.syscall}")

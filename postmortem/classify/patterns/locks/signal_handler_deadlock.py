@@ -1,0 +1,60 @@
+"""A Python signal handler wants a lock that the code it interrupted holds.
+
+**What it looks like.** The main thread waits for a lock; further down its own stack the same lock is held, and between the
+two stands a signal handler, which nobody called.
+
+**Easily mistaken for** `self-deadlock`, where the program itself makes the second call.
+
+**Why it hangs.** Python runs signal handlers in the main thread, between any two instructions, also inside a `with lock:`
+block. The handler waits for code that cannot go on before the handler returns.
+
+**Remedy.** Let the handler only set a flag or an Event that is checked elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator
+
+from ....evidence import PythonFrame
+from ....waitgraph import known_from
+from ...facts.knowledge import own_frame, short
+from ...facts.view import View, label
+from ...pattern import Answer, Match, Pattern
+from .reentry import Reentry, reentries
+
+PATTERN = Pattern(
+    id="signal-handler-deadlock",
+    title="a signal handler wants a lock that the interrupted code holds",
+    explanation=(
+        "The signal came while the main thread held the lock. Its handler runs on top of that very code and wants the same "
+        "lock, so each waits for the other, in one thread."
+    ),
+    remedy="Do nothing in the handler but set a flag or an Event (or use signal.set_wakeup_fd); take no locks, and do not log.",
+    needs=("python",),
+    outranks=("self-deadlock", "lock-order-deadlock", "shutdown-join", "child-wait", "network-wait", "sleeping"),
+    references=("https://docs.python.org/3/library/signal.html#note-on-signal-handlers-and-exceptions",),
+)
+
+
+def match(view: View) -> Iterator[Answer]:
+    for found in reentries(view):
+        if found.via == "signal" and found.entered is not None:
+            yield _match(view, found, found.entered)
+
+
+def _match(view: View, found: Reentry, handler: PythonFrame) -> Match:
+    thread, resource, held = found.thread, found.resource, found.held
+    again = own_frame(thread.python)
+    return Match(
+        confidence="proven" if found.sure else "likely",
+        summary=f"the signal handler {short(handler)} wants {resource.description}, which the code below it holds",
+        evidence=(
+            f"{label(thread)} took {resource.description} at {short(held.frame)} ({known_from(held.basis)})",
+            f"a signal came, and {short(handler)} began to run on top of it",
+            f"it waits for the same lock at {short(again)}" if again else "it waits for the same lock",
+        ),
+        culprits=tuple(
+            dict.fromkeys(view.culprit(found.process, f, thread) for f in (again, handler, held.frame) if f)
+        ),
+        pid=found.process.pid,
+    )

@@ -1,0 +1,111 @@
+"""The garbage collector runs again and again, and hardly anything else does.
+
+**What it looks like.** A process uses a core, and in most looks at the interpreter the cyclic garbage collector is at work; its
+own counters rise by full collections.
+
+**Easily mistaken for** `python-busy-loop`: the samples show one line of Python, the one that happens to set it off.
+
+**Why it is slow.** A full collection looks at every container that there is. `gc.collect()` after each item, a threshold
+that was set low, or a callback that collects make the cost of each step grow with all that the program keeps.
+
+**Remedy.** Collect once after the whole batch, or leave it to the interpreter; raise the threshold
+(`gc.set_threshold`), and `gc.freeze()` what stays for good.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Iterator, List, Optional
+
+from ....evidence import Collections, Process, PythonFrame, Thread
+from ...facts.knowledge import own_frame, short
+from ...facts.view import View, label, plural
+from ...pattern import Answer, CannotTell, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="gc-storm",
+    title="the cyclic garbage collector runs again and again",
+    explanation=(
+        "The cyclic garbage collector goes through all containers of the program (lists, dicts, objects) to find those that "
+        "only refer to each other. That is done so often here that it takes most of the time, and it holds the GIL (the "
+        "interpreter lock) meanwhile."
+    ),
+    remedy=(
+        "Take gc.collect() out of the loop (once per batch is enough), or raise gc.set_threshold(); gc.freeze() after "
+        "start-up keeps what stays for good out of every later collection."
+    ),
+    needs=("window",),
+    outranks=("python-busy-loop", "gil-contention", "gil-held-by-native", "sleeping", "network-wait", "child-wait",
+              "traceback-cycle-leak", "event-loop-starvation", "blocking-call-in-coroutine", "shutdown-join"),
+    references=("https://docs.python.org/3/library/gc.html",),
+)  # fmt: skip
+
+#: Of the looks during the window. Programs that allocate much, with the usual thresholds, measure 0-0.1; one collection
+#: each second over a large heap 0.04-0.07; a threshold of 1 0.33-0.44; gc.collect() for each item 0.79-0.98; a batch that
+#: builds graphs of millions of objects, which nobody would change, 0.53, with one full collection among a hundred.
+MIN_SHARE, SURE_SHARE, ALL = 0.3, 0.5, 0.75
+#: Of all collections: full ones. By the thresholds of the interpreter it is one in a hundred.
+FULL_SHARE = 0.1
+#: Fewer looks say nothing.
+MIN_LOOKS = 10
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        main = process.interpreters[0] if process.interpreters else None
+        if main is None:
+            continue
+        seen = main.collections
+        if seen is None or seen.share is None or seen.looks < MIN_LOOKS:
+            if main.collecting:
+                yield CannotTell(("an observation window: how much of the time the collector is at work",))
+            continue
+        if seen.share < MIN_SHARE:
+            if main.collecting:
+                yield No(f"the garbage collector of process {process.pid} was at work in {seen.share:.0%} of the looks")
+            continue
+        yield _match(view, process, seen, seen.share)
+
+
+def _match(view: View, process: Process, seen: Collections, share: float) -> Match:
+    thread = _collector(view, process)
+    frames = _frames(view, thread) if thread is not None else []
+    facts = [f"the collector was at work in {share:.0%} of {plural(seen.looks, 'look')} over {seen.seconds:.1f} s"]
+    if seen.counts is not None:
+        by = ", ".join(f"{count} of generation {n}" for n, count in enumerate(seen.counts))
+        facts.append(f"its own counters rose by {by} (generation {len(seen.counts) - 1}: everything there is)")
+    place = short(frames[0]) if frames else "an unknown place"
+    called = thread is not None and thread.calling is not None and thread.calling.function.startswith("gc.")
+    if thread is not None:
+        facts.append(f"{label(thread)} sets it off at {place}" + (", with gc.collect()" if called else ""))
+    return Match(
+        confidence="likely" if share >= ALL or (share >= SURE_SHARE and _asked_for(seen)) else "possible",
+        summary=f"the garbage collector takes {share:.0%} of the time, set off at {place}",
+        evidence=tuple(facts),
+        culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(frames[:3])),
+        victims=tuple(view.victim(process, t) for t in process.threads if t.gil == "waits"),
+        pid=process.pid,
+    )
+
+
+def _asked_for(seen: Collections) -> bool:
+    """Are there more full collections than the interpreter makes by itself?"""
+    return seen.counts is not None and seen.counts[-1] >= FULL_SHARE * max(1, sum(seen.counts))
+
+
+def _collector(view: View, process: Process) -> Optional[Thread]:
+    """The thread that collects; else the one that used most of the CPU."""
+    running = [t for t in process.threads if t.gc and t.python]
+    busy = sorted((t for t in process.threads if t.python), key=lambda t: -(view.cpu_share(t) or 0.0))
+    return next(iter(running or busy), None)
+
+
+def _frames(view: View, thread: Thread) -> List[PythonFrame]:
+    """The program's lines that it was at, most frequent first."""
+    seen: Counter[PythonFrame] = Counter()
+    for count, frames in view.samples(thread):
+        frame = own_frame(frames)
+        if frame is not None:
+            seen[frame] += count
+    here = own_frame(thread.python)
+    return [frame for frame, _count in seen.most_common(3)] or ([here] if here is not None else [])

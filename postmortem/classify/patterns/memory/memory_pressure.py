@@ -1,0 +1,147 @@
+"""There is too little memory: pages are pushed out, and read again from the disk, all the time.
+
+**What it looks like.** Threads stand still in the middle of plain code (a page fault, not a system call), in state D; the same
+pages that were pushed out a moment ago are read again (refaults), or come back from swap; the control group is at its limit, or
+the machine has nothing left.
+
+**Easily mistaken for** `disk-wait` and `python-busy-loop`; a program that reads a large file for the first time, which has page
+faults too, but no refaults; a cache that fills its group to the limit, which costs nothing.
+
+**Why it hangs.** What the program touches is larger than what it may have. The kernel pushes out what it needs next, its own
+code included, so that each step waits for the disk, a thousand times slower than memory.
+
+**Remedy.** A higher limit, or touch less at a time: fewer workers, smaller batches, no copies, parts of a file in order.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, NamedTuple, Optional
+
+from ....evidence import Machine, Process
+from ...facts.knowledge import short
+from ...facts.suspended import Looks, named
+from ...facts.view import View
+from ...pattern import Answer, CannotTell, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="memory-pressure",
+    title="too little memory: pages are pushed out and read again",
+    explanation=(
+        "When memory runs short, the kernel pushes out pages that it can read again from the disk: of files, of the program's "
+        "own code, and to swap. If they are needed again at once, the program waits for the disk at every step. It looks "
+        "busy or asleep, and gets next to nothing done."
+    ),
+    remedy=(
+        "Give it more memory (memory.max, docker --memory, resources.limits.memory), or let it touch less at a time: fewer "
+        "workers, smaller batches, data read in order and once."
+    ),
+    needs=("window",),
+    outranks=(
+        "disk-wait", "python-busy-loop", "gil-contention", "gil-held-by-native", "gc-storm", "slow-import", "child-wait",
+        "sleeping", "network-wait", "lock-contention", "event-loop-starvation", "blocking-call-in-coroutine", "missed-wakeup",
+        "shutdown-join", "pool-exhausted", "unbounded-queue",
+    ),
+    references=(
+        "https://docs.kernel.org/admin-guide/cgroup-v2.html#memory",
+        "https://docs.kernel.org/accounting/psi.html",
+    ),
+)  # fmt: skip
+
+#: Of the looks at a thread, in a page fault. Measured: random reads of a mapped file of 200 MB under a limit of 64 MB, 0.44 to
+#: 0.69; of one that fits, 0.
+STALLED = 0.3
+#: Of the limit (or the memory) that is read again in the window: that example did so 16 times over, on a fast disk; and so many
+#: page faults a second that waited for it (there 141): who only reads large files again with read(2) has none.
+TURNOVER, FAULTS = 0.5, 30
+#: Of what is allowed, in use: a group at less has room.
+FULL = 0.9
+#: Of the window, in which tasks stood still for want of memory (PSI). The example had 0.10 to 0.15.
+PSI = 0.05
+#: Bytes a second: what an idle machine refaults now and then (measured 0.1 MB/s) is no pressure.
+LEAST = 1 << 20
+
+
+class Pressure(NamedTuple):
+    refaulted: int  # bytes over the window
+    limit: int
+    where: str
+    facts: List[str]
+
+
+def match(view: View) -> Iterator[Answer]:
+    machine = view.evidence.machine
+    for process in view.processes if view.window is not None else ():
+        stalled, group = _stalls(process), process.cgroup
+        pressure = _group(process) or _machine(machine)
+        if pressure is None:
+            known = [each.refaulted for each in (group, machine) if each is not None and each.refaulted is not None]
+            if stalled.share >= STALLED and not known:
+                yield CannotTell((f"whether the pages that process {process.pid} waits for had been in memory before",))
+            elif group is not None and group.memory_limit:
+                yield No(f"{named(process)} read nothing again that had been pushed out of memory")
+            continue
+        faults = sum(t.counters.major_faults or 0 for t in process.threads if t.counters is not None)
+        if faults or stalled.found:
+            yield _match(view, process, pressure, stalled, faults)
+
+
+def _stalls(process: Process) -> Looks:
+    """Of the thread that stands still most: looks in state D outside of any system call."""
+    counts = [t.counters for t in process.threads if t.counters is not None]
+    looks = (Looks(min(c.states.get("D", 0), c.syscalls.get("none", 0)), sum(c.states.values())) for c in counts)
+    return max(looks, key=lambda one: one.share, default=Looks(0, 0))
+
+
+def _group(process: Process) -> Optional[Pressure]:
+    group = process.cgroup
+    if group is None or not group.memory_limit or group.memory_used is None:
+        return None
+    full, refaulted = group.memory_used / group.memory_limit, group.refaulted or 0
+    if full < FULL or refaulted < LEAST:
+        return None
+    facts = [
+        f"its control group {group.path} uses {group.memory_used / 1e6:.0f} MB of the {group.memory_limit / 1e6:.0f} MB that it "
+        f"may ({full:.0%})",
+        f"{refaulted / 1e6:.0f} MB were read again in the window that had been pushed out shortly before",
+    ]
+    if group.oom_kills:
+        facts.append(f"{group.oom_kills} processes of the group were killed for want of memory meanwhile")
+    return Pressure(refaulted, group.memory_limit, "its control group", facts)
+
+
+def _machine(machine: Optional[Machine]) -> Optional[Pressure]:
+    if machine is None or not machine.memory or machine.available is None:
+        return None
+    back = (machine.refaulted or 0) + (machine.swapped_in or 0)
+    if machine.available > (1 - FULL) * machine.memory or back < LEAST:
+        return None
+    facts = [
+        f"the machine has {machine.available / 1e6:.0f} MB left of {machine.memory / 1e6:.0f} MB",
+        f"{back / 1e6:.0f} MB were read again in the window, {(machine.swapped_in or 0) / 1e6:.0f} MB of them from swap",
+    ]
+    return Pressure(back, machine.memory, "the machine", facts)
+
+
+def _match(view: View, process: Process, pressure: Pressure, stalled: Looks, faults: int) -> Match:
+    turnover = pressure.refaulted / pressure.limit
+    stalls = [*(view.evidence.machine.stalls.items() if view.evidence.machine else ())]
+    stalls += process.cgroup.stalls.items() if process.cgroup is not None else ()
+    psi = max((share for kind, share in stalls if kind.startswith("memory")), default=0.0)
+    often = turnover >= TURNOVER and faults >= FAULTS * (view.window or 1.0)
+    sure = stalled.share >= STALLED or often or (psi >= PSI and stalled.found > 0)
+    threads = sorted(process.threads, key=lambda t: -((t.counters.major_faults or 0) if t.counters else 0))
+    frames = [(t, f) for t in threads[:3] for f in [view.hot_frame(t)] if f is not None]
+    facts = [
+        *pressure.facts,
+        f"{stalled} found {named(process)} standing still in a page fault; {faults} of its faults waited for a disk",
+    ]
+    facts += [f"all in all tasks stood still for {psi:.0%} of the window for want of memory (PSI)"] if psi else []
+    at = f" at {short(frames[0][1])}" if frames else ""
+    return Match(
+        confidence="likely" if sure and frames else "possible",
+        summary=f"{named(process)} has too little memory: {pressure.where} is full, what it needs{at} is read again and again",
+        evidence=tuple(facts),
+        culprits=tuple(dict.fromkeys(view.culprit(process, at, t) for t, f in frames for at in view.loops_around([f]))),
+        victims=tuple(view.victim(process, main) for main in [view.main(process)] if main is not None),
+        pid=process.pid,
+    )

@@ -1,0 +1,98 @@
+"""Exceptions are kept alive, with their frames and all that these hold.
+
+**What it looks like.** Memory holds dozens of exceptions, or a few that are large, beyond those that anybody handles. Each
+has a traceback, the traceback has frames, and the frames have variables with megabytes in them.
+
+**Easily mistaken for** a cache; a leak of the large objects themselves, which no variable of a living function refers to.
+
+**Why it hurts.** `exception.__traceback__` refers to every frame that the exception came through, and each frame to all its
+variables, for as long as the exception is kept: in a list of errors, an attribute, a Future. Where one of these variables
+refers to the exception again (`error = exc`), the circle stays until the cyclic collector comes by, and forever where that
+is switched off.
+
+**Remedy.** Keep what is needed of it, as text (`traceback.format_exception`), or `exc.with_traceback(None)`; delete the
+variable (`del error`, `try`/`finally`).
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List
+
+from ....evidence import KeptException, Process, PythonFrame
+from ...facts.knowledge import is_library, short
+from ...facts.view import View, plural
+from ...pattern import Answer, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="traceback-cycle-leak",
+    title="exceptions are kept alive with their frames and all these hold",
+    explanation=(
+        "An exception remembers its traceback: every function that it came through, with all variables as they were. As long "
+        "as the exception is kept somewhere, or refers to itself through one of these variables, none of that memory is freed."
+    ),
+    remedy=(
+        "Keep the text of the error in place of the exception (traceback.format_exception), or drop what it drags along: "
+        "exc.with_traceback(None), traceback.clear_frames(exc.__traceback__); delete variables that refer to the exception "
+        "before the function ends."
+    ),
+    needs=("python",),
+    outranks=("sleeping", "network-wait", "child-wait", "python-busy-loop", "missed-wakeup", "unbounded-queue",
+              "shutdown-join", "stdin-wait"),
+    references=(
+        "https://docs.python.org/3/reference/datamodel.html#traceback-objects",
+        "https://docs.python.org/3/library/traceback.html#traceback.clear_frames",
+    ),
+)  # fmt: skip
+
+#: Bytes that the variables of one kind of exception keep, and exceptions of that kind. A program that has handled its errors
+#: keeps none, one with retries and logs a handful of some kilobytes.
+MUCH, SOME = 4 << 20, 1 << 20
+FEW = 3
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        heavy = [kept for kept in process.kept_exceptions if _is_much(kept)]
+        if not heavy:
+            if process.kept_exceptions:
+                count = sum(kept.count for kept in process.kept_exceptions)
+                yield No(f"{plural(count, 'exception')} of process {process.pid} are kept, with little memory")
+            continue
+        yield _match(view, process, heavy[0], heavy)
+
+
+def _is_much(kept: KeptException) -> bool:
+    return (kept.bytes or 0) >= SOME and kept.count >= FEW
+
+
+def _match(view: View, process: Process, kept: KeptException, several: List[KeptException]) -> Match:
+    size = (kept.bytes or 0) / (1 << 20)
+    at = f", raised at {short(kept.place)}" if kept.place is not None else ""
+    keepers = f" by {' and '.join(kept.keepers[:2])}" if kept.keepers else ""
+    facts = [
+        f"{plural(kept.count, kept.type)}{at}, with {plural(kept.frames, 'frame')} in their tracebacks",
+        f"the variables of these frames keep {size:.1f} MB and more alive"
+        + (f", the most of it {kept.variable}" if kept.variable else ""),
+    ]
+    if kept.keepers:
+        facts.append(f"they are reached through {', '.join(kept.keepers)}")
+    if kept.cyclic:
+        facts.append(f"{kept.cyclic} of them are in a circle: a variable of their own traceback refers to them")
+    elif not kept.keepers:
+        facts.append("no variable that was looked at leads to them: what keeps them is a circle, or out of sight")
+    for other in several[1:3]:
+        facts.append(f"likewise {plural(other.count, other.type)}, {(other.bytes or 0) / (1 << 20):.1f} MB")
+    return Match(
+        confidence="likely" if (kept.bytes or 0) >= MUCH else "possible",
+        summary=f"{plural(kept.count, kept.type)} are kept alive{keepers}{at}, and {size:.1f} MB of variables with them",
+        evidence=tuple(facts),
+        culprits=tuple(view.culprit(process, frame) for frame in _places(kept)),
+        pid=process.pid,
+    )
+
+
+def _places(kept: KeptException) -> List[PythonFrame]:
+    """Where they are kept; else where they were caught, and raised."""
+    stored = [f for f in kept.stored_at if not is_library(f)] or list(kept.stored_at)
+    found = stored or [f for f in (kept.caught, kept.place) if f is not None]
+    return list(dict.fromkeys(found))[:4]

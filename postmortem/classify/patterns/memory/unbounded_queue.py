@@ -1,0 +1,140 @@
+"""A queue without a bound grows ahead of its consumer.
+
+**What it looks like.** A queue that may become as long as it likes holds hundreds or thousands of items, and has more at the
+end of the window than at its beginning. Whoever fills it never has to wait.
+
+**Easily mistaken for** a healthy backlog, which shrinks; a bounded queue that is full, whose producer waits as it should.
+
+**Why it hangs.** What is put in last comes out after everything before it, so the delay grows with the queue, and so does
+memory. `put` of an unbounded `asyncio.Queue` never yields, so that a producer may not even let the consumer run; a
+`sleep(0)` there only hides it, until the consumer yields twice for an item.
+
+**Remedy.** Give the queue a size: then `put` waits, and the producer goes at the consumer's pace.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Optional, Tuple
+
+from ....evidence import Backlog, Process, PythonFrame
+from ....waitgraph import Agent
+from ...facts.knowledge import is_library, own_frame, short
+from ...facts.view import View, plural
+from ...pattern import Answer, CannotTell, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="unbounded-queue",
+    title="a queue without a bound grows ahead of its consumer",
+    explanation=(
+        "Items are put into this queue faster than they are taken out, and nothing stops that, because the queue has no "
+        "maximum size. Every item waits for all those before it, so everything comes later and later, and memory fills up."
+    ),
+    remedy=(
+        "Create the queue with a maximum size (Queue(maxsize=100), deque with a check of its length): put() then waits until "
+        "there is room, and the producer goes no faster than the consumer. More consumers help only if they keep up."
+    ),
+    needs=("python",),
+    outranks=("python-busy-loop", "sleeping", "network-wait", "child-wait", "shutdown-join", "gil-contention",
+              "busy-event-loop", "lock-contention"),
+    references=(
+        "https://docs.python.org/3/library/queue.html#queue.Queue",
+        "https://docs.python.org/3/library/asyncio-queue.html#asyncio.Queue",
+    ),
+)  # fmt: skip
+
+#: Items, and how many more a second, compared with what is there: a queue that holds thousands and gains a few is steady.
+MANY, HUGE = 200, 5000
+MIN_GROWTH, GROWTH_SHARE = 20, 0.01
+_BARE = ("collections.deque", "list")
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        found = []
+        for backlog in process.backlogs:
+            if backlog.limit or backlog.items < MANY or not _is_queue(backlog):
+                continue
+            if backlog.growth is None or not backlog.seconds:
+                if backlog.items >= HUGE:
+                    yield CannotTell((f"an observation window: does {backlog.name} ({backlog.items} items) grow?",))
+                continue
+            if backlog.growth < max(MIN_GROWTH * backlog.seconds, GROWTH_SHARE * backlog.items):
+                yield No(f"{backlog.name} of process {process.pid} holds {backlog.items} items, and does not grow")
+                continue
+            found.append(backlog)
+        if found:
+            yield _match(view, process, max(found, key=lambda one: one.growth or 0), found)
+
+
+def _is_queue(backlog: Backlog) -> bool:
+    """Is something taken out again? What is only added to is a history."""
+    return bool(backlog.emptied_at) if backlog.kind in _BARE else True
+
+
+def _alone(backlog: Backlog) -> bool:
+    """Does one function, or of a bare deque or list one thread, both fill and empty it? So a search keeps what it has still
+    to visit, or somebody the newest of something: nobody is ahead of anybody, and with a bound they may block each other."""
+    filling, emptying = ({(f.file, f.function) for f in frames} for frames in (backlog.filled_at, backlog.emptied_at))
+    if filling and filling == emptying:
+        return True
+    return backlog.kind in _BARE and len({(user.tid, user.task) for user in backlog.users}) == 1
+
+
+def _match(view: View, process: Process, backlog: Backlog, several: List[Backlog]) -> Match:
+    rate, seconds = backlog.growth_per_s or 0.0, backlog.seconds or 0.0
+    users = _users(view, process, backlog)
+    putting = ", ".join(short(frame) for frame in _near(backlog.filled_at)[:2])
+    taking = ", ".join(short(frame) for frame in _near(backlog.emptied_at)[:2])
+    kind = backlog.kind.rsplit(".", 1)[-1]
+    facts = [
+        f"{backlog.name} ({backlog.kind}) holds {backlog.items:,} items and has no maximum size",
+        f"it grew by {backlog.growth:,} in {seconds:.1f} s, {rate:,.0f} a second"
+        + (f"; the fewest seen meanwhile were {backlog.least:,}" if backlog.least else ""),
+    ]
+    facts += [f"put into at {putting}"] if putting else []
+    facts += [f"taken from at {taking}"] if taking else ["nobody was found who takes from it"]
+    facts += [f"used by {', '.join(users[:6])}"] if users else []
+    others = [other for other in several if other is not backlog]
+    facts += [f"{other.name} grows as well: {other.items:,} items" for other in others[:3]]
+    consumer = _consumer(process, backlog)
+    facts += [f"a thread that takes from it is at {short(consumer)}"] if consumer is not None and not taking else []
+    alone = _alone(backlog)
+    facts += ["one thread, or one function, both fills and empties it: it may be a list of its own"] if alone else []
+    places = [*_near(backlog.filled_at)[:3], *_near(backlog.made_at)[:2]]
+    filled_here = any(not is_library(f) for f in backlog.filled_at)
+    places += [consumer] if consumer is not None and not filled_here else []
+    return Match(
+        confidence="possible" if alone else "likely",
+        summary=f"the {kind} {backlog.name} has no bound and grows ahead of its consumer: {backlog.items:,} items, "
+        f"{rate:,.0f} more each second" + (f", put in at {putting}" if putting else ""),
+        evidence=tuple(facts),
+        culprits=tuple(view.culprit(process, frame) for frame in places or _frames(backlog)),
+        pid=process.pid,
+    )
+
+
+def _consumer(process: Process, backlog: Backlog) -> Optional[PythonFrame]:
+    """Of a queue that a library keeps: the program's line that a thread of that library has called."""
+    for user in backlog.users:
+        thread = next((t for t in process.threads if t.tid == user.tid and not t.is_main), None)
+        frames = thread.python if thread is not None else ()
+        own = next((f for f in frames if not is_library(f)), None)
+        if own is not None and any(is_library(f) for f in frames[frames.index(own) + 1 :]):
+            return own
+    return None
+
+
+def _near(frames: Tuple[PythonFrame, ...]) -> List[PythonFrame]:
+    """The program's own places; a library's when it has none."""
+    return [f for f in frames if not is_library(f)] or list(frames)
+
+
+def _frames(backlog: Backlog) -> List[PythonFrame]:
+    """Without its sources: where those are who use it."""
+    found = [own_frame([user.frame]) for user in backlog.users if user.frame is not None]
+    return [frame for frame in dict.fromkeys(found) if frame is not None][:3]
+
+
+def _users(view: View, process: Process, backlog: Backlog) -> List[str]:
+    agents = [Agent(process.pid, user.tid, user.task) for user in backlog.users if user.tid or user.task]
+    return [f"{view.graph.label(agent)}" for agent in dict.fromkeys(agents)] or [plural(len(backlog.users), "frame")]

@@ -1,0 +1,1 @@
+"""Processes that wait for processes, and processes that something outside holds."""

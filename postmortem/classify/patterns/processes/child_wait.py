@@ -1,0 +1,149 @@
+"""A process waits for its child: the child's own diagnosis is the answer.
+
+**What it looks like.** A thread that matters is in `wait4`, or reads its child's output, without a timeout, and the child
+lives.
+
+**Easily mistaken for** `pipe-deadlock`, where the child cannot end because its parent does not read what it writes.
+
+**Why it hangs.** The child has not ended; what it does is told beside this finding.
+
+**Remedy.** Mend the child, or give the wait a timeout (`subprocess.run(..., timeout=...)`).
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Optional
+
+from ....evidence import Process, PythonFrame, Thread
+from ....waitgraph import program
+from ...facts.knowledge import own_frame, short
+from ...facts.view import View, label
+from ...pattern import ANYTHING, Answer, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="child-wait",
+    title="waits for a child process",
+    explanation="The program waits for a process that it started, and that process has not ended.",
+    remedy="Look at what the child does, and give the wait a timeout (subprocess.run(timeout=…), Popen.wait(timeout)).",
+    references=("https://docs.python.org/3/library/subprocess.html#subprocess.Popen.wait",),
+)
+
+_ASYNC = ("asyncio/subprocess.py", "asyncio/base_subprocess.py")
+_COMMUNICATE = ("_communicate", "communicate")
+_ANY_CHILD = ("wait4", "waitid")  # when they name none; a parent in vfork waits for its youngest
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.processes:
+        for thread in process.threads:
+            if not _waits(thread):
+                continue
+            if thread.wait is not None and thread.wait.endless is False:
+                yield No(f"{label(thread)} waits for a child with a timeout")
+            elif view.matters(process, thread) or not thread.python:
+                yield from _match(view, process, thread, own_frame(thread.python), None)
+        yield from _tasks(view, process)
+
+
+def _tasks(view: View, process: Process) -> Iterator[Answer]:
+    """The same in a coroutine: `await process.wait()` of asyncio, on a loop that rests."""
+    loops = {loop.id: view.thread(process, loop.tid) for loop in process.loops}
+    for task in process.tasks:
+        thread = loops.get(task.loop or "")
+        frame = own_frame(task.stack)
+        if task.state != "pending" or not any(f.file.endswith(_ASYNC) for f in task.stack[:4]) or frame is None:
+            continue
+        if thread and thread.wait and thread.wait.endless and view.rests(thread) and view.matters(process, thread):
+            yield from _match(view, process, thread, frame, task.name)
+
+
+def _waits(thread: Thread) -> bool:
+    wait = thread.wait
+    if wait is None:
+        return False
+    if wait.kind == "process":
+        return True
+    reading = wait.kind in ("pipe", "event-loop", "other") and wait.syscall not in ("write", "writev")
+    return reading and any(f.function in _COMMUNICATE and f.file.endswith("/subprocess.py") for f in thread.python[:3])
+
+
+def _match(
+    view: View, process: Process, thread: Thread, frame: Optional[PythonFrame], task: Optional[str]
+) -> Iterator[Answer]:
+    child = _child(view, process, thread)
+    if child is not None and _writes_to_pipe(child):
+        yield No(f"child {child.pid} cannot write its output: see pipe-deadlock")
+        return
+    if child is not None and child.state in ("Z", "X"):
+        yield No(f"child {child.pid} has ended: what is waited for is somebody who keeps its output open")
+        return
+    at = f" at {short(frame)}" if frame else ""
+    name = _name(child, thread)
+    facts = [f"{label(thread)} waits{at} for {name}, without a timeout"]
+    working = child is None and view.evidence.trigger.kind != "core"  # it began or ended during the window
+    if child is not None:
+        cpu = view.cpu(child)
+        working = _at_work(view, child)
+        facts.append(f"{name}: {_doing(child)}" + (f"; it used {cpu:.0%} of a core" if cpu is not None else ""))
+    elif view.evidence.trigger.kind == "core":
+        facts.append("a core holds one process: what the child did is not in it")
+    supervises = thread.wait is not None and thread.wait.pid is None and thread.wait.syscall in _ANY_CHILD
+    if supervises:
+        facts.append("it waits for whichever child ends first, as a supervisor does: this may be its work")
+    yield Match(
+        confidence="likely" if frame is not None and not (working or supervises) else "possible",
+        summary=f"{label(thread)} of {_program(process)} waits{at} for {name}",
+        evidence=tuple(facts),
+        culprits=(view.culprit(process, frame, thread, task),) if frame else (),
+        pid=process.pid,
+        because_of=ANYTHING,  # that the child has
+        cause_pid=child.pid if child else -1,
+    )
+
+
+#: Seconds. A child that began just before the window is one of many, and a Python that sleeps for less than that paces itself.
+YOUNG_S, SHORT_S = 0.5, 10.0
+
+
+def _at_work(view: View, child: Process) -> bool:
+    """Has it only just begun, does it use its time, or does it rest where servers do?"""
+    if child.age_s is not None and child.age_s < YOUNG_S:
+        return True
+    if any(view.moves(t) or not view.rests(t) for t in child.threads):
+        return True
+    main = view.main(child)
+    if main is None or main.wait is None:
+        return False
+    rests = main.wait.kind == "event-loop" or main.wait.endless is False
+    paces = bool(main.python) and main.wait.endless is False and 0 < (main.wait.timeout_s or 0.0) < SHORT_S
+    return paces or main.wait.syscall in ("accept", "accept4") or (bool(child.listening) and rests)
+
+
+def _child(view: View, process: Process, thread: Thread) -> Optional[Process]:
+    pid = thread.wait.pid if thread.wait else None
+    if pid is not None:
+        return view.by_pid.get(pid)
+    children: List[Process] = view.children(process)
+    return children[0] if len(children) == 1 else None
+
+
+def _program(process: Process) -> str:
+    return f"{program(process) or 'process'} ({process.pid})"
+
+
+def _name(child: Optional[Process], thread: Thread) -> str:
+    if child is not None:
+        return f"its child {_program(child)}"
+    pid = thread.wait.pid if thread.wait else None
+    return f"its child {pid}" if pid else "a child"
+
+
+def _doing(child: Process) -> str:
+    main = View.main(child)
+    return (main.wait.detail or f"in {main.wait.syscall}") if main is not None and main.wait is not None else "running"
+
+
+def _writes_to_pipe(child: Process) -> bool:
+    return any(
+        t.wait is not None and t.wait.kind == "pipe" and t.wait.syscall in ("write", "writev") for t in child.threads
+    )

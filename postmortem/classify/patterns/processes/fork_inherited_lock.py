@@ -1,0 +1,150 @@
+"""A forked process waits for a lock that another thread of its parent held when it was forked.
+
+**What it looks like.** A child of a threaded process, made by fork without exec, waits for a lock at 0 % CPU. The lock is
+held by a thread that the child does not have.
+
+**Easily mistaken for** `lock-order-deadlock`, `orphaned-lock`, `self-deadlock`; `child-wait`, which the parent shows.
+
+**Why it hangs.** fork copies the memory, locked locks included, but only the thread that calls it. Nobody in the child can
+release what another thread held at that moment; the release in the parent does not reach the copy.
+
+**Remedy.** Start processes by spawn or forkserver (the default since 3.14), or before any thread; where fork must be, make the
+locks anew in the child (`os.register_at_fork`), or fork and exec at once.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, Optional, Tuple
+
+from ....evidence import Process, PythonFrame, Resource, Thread, Waker
+from ....findings import Culprit
+from ....waitgraph import Agent, known_from
+from ...facts.knowledge import multiprocessing, own_frame, short
+from ...facts.view import View, label, plural
+from ...pattern import Answer, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="fork-inherited-lock",
+    title="a forked process waits for a lock whose holder was not forked",
+    explanation=(
+        "The process was forked while another thread of its parent held this lock. The child has a copy of the locked lock, "
+        "but not of the thread that would release it."
+    ),
+    remedy=(
+        "Make child processes by spawn or forkserver (multiprocessing.set_start_method), with subprocess, or before the "
+        "first thread starts. Where fork has to be, make the lock anew in the child with "
+        "os.register_at_fork(after_in_child=…)."
+    ),
+    needs=("python", "cores"),
+    outranks=(
+        "child-wait", "orphaned-lock", "lock-order-deadlock", "self-deadlock", "missed-wakeup", "shutdown-join",
+        "network-wait", "sleeping", "mp-worker-died",
+    ),
+    references=(
+        "https://docs.python.org/3/library/os.html#os.fork",
+        "https://docs.python.org/3/library/multiprocessing.html#contexts-and-start-methods",
+        "https://github.com/python/cpython/issues/50970",
+    ),
+)  # fmt: skip
+
+#: Where a forked child of multiprocessing goes on; the frames below are its parent's.
+_FORKED_AT = (multiprocessing("popen_fork"), "_launch")
+
+
+def match(view: View) -> Iterator[Answer]:
+    found = False
+    for process in view.pythons:
+        resources = {r.id: r for r in process.resources}
+        for thread in process.threads:
+            resource = resources.get(thread.wait.resource or "") if thread.wait is not None else None
+            waker = _before_fork(resource) if process.forked else None
+            held = _below_fork(view, process, thread, resource)
+            found = found or waker is not None or held is not None
+            if resource is not None and waker is not None:
+                yield _match(view, process, thread, resource, waker)
+            elif resource is not None and held is not None:
+                yield _own(view, process, thread, resource, held)
+    forked = [p for p in view.pythons if p.forked]
+    if forked and not found:
+        yield No(f"no lock of {plural(len(forked), 'fork')} is held by a thread that was left behind")
+
+
+def _below_fork(view: View, process: Process, thread: Thread, resource: Optional[Resource]) -> Optional[PythonFrame]:
+    """The parent's line that took the lock and then forked: the child has that frame, but never returns to it."""
+    owner = view.thread(process, resource.owner_tid) if resource is not None and resource.owner_pid is None else None
+    depth = _depth(owner.python) if owner is not None else None
+    waits = owner is thread or view.graph.stuck(Agent(process.pid, thread.tid)) is not None
+    if resource is None or owner is None or depth is None or not waits:
+        return None
+    return next((h.frame for h in owner.holds if h.resource == resource.id and h.depth > depth), None)
+
+
+def _own(view: View, process: Process, thread: Thread, resource: Resource, held: PythonFrame) -> Match:
+    """The thread that forked held it itself."""
+    owner = view.thread(process, resource.owner_tid) or thread
+    wants, started = own_frame(thread.python), _started_at(owner.python)
+    at, since = f" at {short(wants)}" if wants else "", f" at {short(held)}"
+    frames = [f for f in (wants, started, held) if f is not None]
+    return Match(
+        confidence="proven" if resource.owner_basis != "inferred" and thread.wait and thread.wait.endless else "likely",
+        summary=f"{label(thread)} of the forked process {process.pid} waits{at} for {resource.description}, which the thread "
+        f"that forked it held, taken{since}",
+        evidence=(
+            f"{label(thread)} waits{at} for {resource.description}",
+            f"it was taken{since}, in the part of the stack that is the parent's: the process was made by fork further in, "
+            f"and ends without ever returning there ({known_from(resource.owner_basis)})",
+        ),
+        culprits=tuple(dict.fromkeys(view.culprit(process, f, thread) for f in frames)),
+        victims=(view.victim(process, thread),),
+        remedy="Start the process after leaving the `with` block of the lock, or by spawn or forkserver.",
+        pid=process.pid,
+    )
+
+
+def _before_fork(resource: Optional[Resource]) -> Optional[Waker]:
+    """The thread of the parent that held it then."""
+    return next((w for w in resource.wakers if w.role == "before-fork"), None) if resource is not None else None
+
+
+def _match(view: View, process: Process, thread: Thread, resource: Resource, waker: Waker) -> Match:
+    endless = thread.wait is not None and thread.wait.endless is not False
+    sure = bool(resource.owner_gone) and waker.basis != "inferred"
+    wants = own_frame(thread.python)
+    at = f" at {short(wants)}" if wants else ""
+    who = f"{waker.name} ({waker.tid})" if waker.name else f"thread {waker.tid}" if waker.tid else "another thread"
+    who += f" of its parent {waker.pid}" if waker.pid is not None else " of its parent"
+    since = f", taken at {short(waker.frame)}" if waker.frame is not None else ""
+    return Match(
+        confidence="possible" if not endless else "proven" if sure else "likely",
+        summary=f"{label(thread)} of the forked process {process.pid} waits{at} for {resource.description}, which {who} "
+        f"held{since} when it was forked",
+        evidence=(
+            f"{label(thread)} waits{at} for {resource.description}{' without a time limit' if endless else ''}",
+            *resource.because,
+        ),
+        culprits=tuple(dict.fromkeys(_culprits(view, process, thread, wants, waker))),
+        victims=(view.victim(process, thread),),
+        pid=process.pid,
+    )
+
+
+def _culprits(
+    view: View, process: Process, thread: Thread, wants: Optional[PythonFrame], waker: Waker
+) -> Iterator[Culprit]:
+    yield from (view.culprit(process, f, thread) for f in (wants, _started_at(thread.python)) if f is not None)
+    parent = view.by_pid.get(waker.pid or 0)
+    holder = view.thread(parent, waker.tid) if parent is not None else None
+    held = own_frame(holder.python) if holder is not None and waker.frame is not None else None
+    if parent is not None and held is not None:
+        yield view.culprit(parent, held, holder)
+
+
+def _started_at(frames: Tuple[PythonFrame, ...]) -> Optional[PythonFrame]:
+    """The program's line that started the process, among what the child has of its parent's stack."""
+    depth = _depth(frames)
+    return own_frame(frames[depth:]) if depth is not None else None
+
+
+def _depth(frames: Tuple[PythonFrame, ...]) -> Optional[int]:
+    file, function = _FORKED_AT
+    return next((i for i, f in enumerate(frames) if f.function == function and f.file.endswith(file)), None)

@@ -1,0 +1,74 @@
+"""The control group of a process is frozen.
+
+**What it looks like.** No thread of it runs, wakes or answers, not even a debugger; the kernel's file of the group says that
+it is frozen (`cgroup.freeze`, or of version 1 `freezer.state`).
+
+**Easily mistaken for** whatever its threads were doing; `disk-wait`, because version 1 shows frozen tasks in state D; `stopped`.
+
+**Why it hangs.** Somebody paused the whole group: `docker pause`, `systemctl freeze`, a checkpoint or a snapshot that did not
+end, a container runtime that died half-way.
+
+**Remedy.** Thaw it: `docker unpause`, `systemctl thaw`, or write 0 to `cgroup.freeze` (THAWED to `freezer.state`).
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List
+
+from ....evidence import Process
+from ...facts.suspended import VICTIMS, callers, named, outermost, stands_at, victims, waiting, waiting_lines
+from ...facts.view import View
+from ...pattern import Answer, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="frozen",
+    title="the control group of a process is frozen",
+    explanation=(
+        "Control groups are how Linux keeps processes together, a container's for instance. A group can be frozen: then none "
+        "of its processes runs a single instruction until somebody thaws it. Their code has no part in it."
+    ),
+    remedy="Thaw the group (docker unpause, systemctl thaw), and look at what froze it: a pause, a snapshot, a checkpoint.",
+    outranks=("stopped", "throttled", "disk-wait", "dns-wait", "memory-pressure", *VICTIMS),
+    references=(
+        "https://docs.kernel.org/admin-guide/cgroup-v2.html#core-interface-files",
+        "https://docs.kernel.org/admin-guide/cgroup-v1/freezer-subsystem.html",
+    ),
+)
+
+#: A process that ran after all was thawed meanwhile. Of a core: a frozen one uses nothing at all.
+_RAN = 0.001
+
+
+def match(view: View) -> Iterator[Answer]:
+    frozen = {p.pid: p for p in view.processes if p.cgroup is not None and p.cgroup.frozen}
+    if not frozen and any(p.cgroup is not None and p.cgroup.frozen is False for p in view.processes):
+        yield No("nobody has frozen their control group (a container, a systemd unit)")
+    for process, others in outermost(frozen):
+        yield _match(view, process, others)
+
+
+def _match(view: View, process: Process, others: List[Process]) -> Match:
+    group = process.cgroup.path if process.cgroup is not None else "?"
+    agents = waiting(view, {process.pid, *(other.pid for other in others)})
+    ran = (view.cpu(process) or 0.0) > _RAN
+    facts = [f"at the end of the window the kernel said of the control group {group}: frozen"]
+    if ran:
+        facts.append(f"{named(process)} ran in the window all the same: it was frozen during it")
+    elif view.window is not None and view.cpu(process) is not None:
+        facts.append(f"{named(process)} did not run for an instant in {view.window:g} s")
+    facts += stands_at(process)
+    if others:
+        facts.append(f"so are those below it: {', '.join(map(named, others[:6]))}{' …' if len(others) > 6 else ''}")
+    facts += [f"{view.graph.label(agent)} of process {agent.pid} waits for it" for agent in agents[:4]]
+    return Match(
+        confidence="likely" if ran else "proven",
+        summary=f"{named(process)} is frozen, with all of its control group {group}",
+        evidence=tuple(facts),
+        culprits=callers(view, process) or waiting_lines(view, agents),
+        victims=victims(view, agents),
+        remedy=(
+            f"Thaw the control group {group}: docker unpause, systemctl thaw, `echo 0 > cgroup.freeze` in its folder, or of "
+            "version 1 `echo THAWED > freezer.state`; then look at what froze it."
+        ),
+        pid=process.pid,
+    )

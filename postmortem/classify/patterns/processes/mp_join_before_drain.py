@@ -1,0 +1,150 @@
+"""A process is joined before the queue into which it has put things is emptied.
+
+**What it looks like.** The parent waits in `Process.join`; the child has come to its end, where it joins the feeder thread of a
+`multiprocessing.Queue`; that thread writes into the queue's full pipe.
+
+**Easily mistaken for** `child-wait`; `shutdown-join`, which is what the child alone shows.
+
+**Why it hangs.** Items put into a Queue lie in the child until its feeder thread has written them into a pipe of 64 KB, and the
+child does not end before. The one who would read them waits for the child to end.
+
+**Remedy.** Get all items first, then join.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, NamedTuple, Optional, Tuple
+
+from ....evidence import Process, Resource, Thread
+from ....waitgraph import Agent
+from ...facts.knowledge import multiprocessing, own_frame, short
+from ...facts.view import View, label
+from ...pattern import Answer, Match, Pattern
+
+PATTERN = Pattern(
+    id="mp-join-before-drain",
+    title="a process is joined before its queue is emptied",
+    explanation=(
+        "The child has put more into the queue than its pipe takes, and does not end before all of it is written. The "
+        "parent, which should read it, waits for the child to end."
+    ),
+    remedy=(
+        "Take everything out of the queue before join(): one item for each job, or until a sentinel comes. If the items are "
+        "not wanted, call cancel_join_thread() on the queue in the child."
+    ),
+    needs=("python", "cores"),
+    outranks=("pipe-deadlock", "child-wait", "shutdown-join", "missed-wakeup", "network-wait", "sleeping"),
+    references=(
+        "https://docs.python.org/3/library/multiprocessing.html#pipes-and-queues",
+        "https://docs.python.org/3/library/multiprocessing.html#programming-guidelines",
+    ),
+)
+
+_QUEUES, _PROCESS = multiprocessing("queues"), multiprocessing("process")
+
+
+class _Feeder(NamedTuple):
+    """The thread that empties a queue's buffer into its pipe, and the one whose turn it is to write: maybe another's."""
+
+    thread: Thread
+    process: Process  # of the writer
+    writer: Thread
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        for thread in process.threads:
+            child = _joined(view, thread)
+            feeder = _feeder(view, child) if child is not None and _ends(child) else None
+            if child is not None and feeder is not None and not view.moves(feeder.writer):
+                yield _match(view, process, thread, child, feeder)
+
+
+def _joined(view: View, thread: Thread) -> Optional[Process]:
+    """The child that a thread joins."""
+    wait = thread.wait
+    if wait is None or wait.pid is None or wait.endless is False:
+        return None
+    joins = any(f.function == "join" and f.file.endswith(_PROCESS) for f in thread.python[:8])
+    return view.by_pid.get(wait.pid) if joins else None
+
+
+def _feeder(view: View, child: Process) -> Optional[_Feeder]:
+    for thread in child.threads:
+        if not _feeds(thread) or thread.wait is None:
+            continue
+        if _writes(thread):
+            return _Feeder(thread, child, thread)
+        lock = next((r for r in child.resources if r.id == thread.wait.resource), None)
+        if lock is None or lock.kind != "shared-semaphore":
+            continue
+        other = view.by_pid.get(lock.owner_pid or child.pid)
+        writer = view.thread(other, lock.owner_tid) if other is not None else None
+        if other is not None and writer is not None and _feeds(writer) and _writes(writer):
+            return _Feeder(thread, other, writer)
+    return None
+
+
+def _feeds(thread: Thread) -> bool:
+    return any(f.function == "_feed" and f.file.endswith(_QUEUES) for f in thread.python)
+
+
+def _writes(thread: Thread) -> bool:
+    return thread.wait is not None and thread.wait.syscall in ("write", "writev")
+
+
+def _ends(child: Process) -> bool:
+    """Does the process wait for its feeder thread, as it does when it ends?"""
+    main = next((t for t in child.threads if t.is_main), None)
+    return main is not None and any(
+        f.function in ("_finalize_join", "join_thread") and f.file.endswith(_QUEUES) for f in main.python[:8]
+    )
+
+
+def _match(view: View, process: Process, thread: Thread, child: Process, feeder: _Feeder) -> Match:
+    graph, agent = view.graph, Agent(process.pid, thread.tid)
+    frame = own_frame(thread.python)
+    at = f" at {short(frame)}" if frame else ""
+    pipe = _pipe(feeder)
+    proven = graph.stuck(agent) == "proven"
+    behind = feeder.writer is not feeder.thread
+    turn = (
+        (
+            f"{label(feeder.thread)} of process {child.pid} waits for its turn to write, which process "
+            f"{feeder.process.pid} has",
+        )
+        if behind
+        else ()
+    )
+    return Match(
+        confidence="proven" if proven else "likely",
+        summary=(
+            f"{label(thread)} of process {process.pid} joins its child {child.pid}{at}, which cannot end: what it has put "
+            "into a queue does not fit into the pipe, and nobody reads that"
+        ),
+        evidence=(
+            f"{label(thread)} waits{at} for process {child.pid} to end",
+            f"process {child.pid} waits for the feeder thread of a multiprocessing queue, as it does when it ends",
+            *turn,
+            f"{label(feeder.writer)} of process {feeder.process.pid} writes to {f'the {pipe.description}' if pipe else 'a pipe'} "
+            "and cannot go on: it is full",
+            *_readers(pipe),
+            *(graph.reasons(agent) if proven else ()),
+        ),
+        culprits=(view.culprit(process, frame, thread),) if frame else (),
+        victims=(view.victim(process, thread),),
+        pid=process.pid,
+    )
+
+
+def _pipe(feeder: _Feeder) -> Optional[Resource]:
+    wanted = feeder.writer.wait.resource if feeder.writer.wait is not None else None
+    return next((r for r in feeder.process.resources if r.id == wanted), None)
+
+
+def _readers(pipe: Optional[Resource]) -> Tuple[str, ...]:
+    if pipe is None or not pipe.ends:
+        return ()
+    who = sorted({end.pid for end in pipe.ends if "r" in end.mode})
+    filled = f"; {pipe.value} of {pipe.limit} bytes are in it" if pipe.value is not None and pipe.limit else ""
+    return (f"its read end is with process {', '.join(map(str, who))}{filled}",)

@@ -1,0 +1,151 @@
+"""A pool, or a queue, waits for work whose worker was killed.
+
+**What it looks like.** A thread waits for `AsyncResult.get()`, `Pool.map` or the like; every worker of the pool rests; one of
+them is younger than the others. Or it waits in `JoinableQueue.join`, and nobody else has that queue any more.
+
+**Easily mistaken for** a long task, where a worker is at work; `semaphore-orphan`, where the worker took a lock along.
+
+**Why it hangs.** When a worker of `multiprocessing.Pool` dies, the pool starts another one in its place, but forgets the job
+that the dead one had: nobody will ever bring its result.
+
+**Remedy.** Use `concurrent.futures.ProcessPoolExecutor`, which raises BrokenProcessPool; give `get` a timeout; look for what
+killed the worker: the OOM killer, a fault in native code, `os._exit`.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Optional, Tuple
+
+from ....evidence import Pool, Process, Resource, Thread
+from ....findings import Confidence
+from ....waitgraph import Agent
+from ...facts.knowledge import multiprocessing, own_frame, short
+from ...facts.view import View, do, label, plural
+from ...pattern import Answer, Match, No, Pattern
+from .poolwork import lost_lock, replaced
+
+PATTERN = Pattern(
+    id="mp-worker-died",
+    title="waits for what a worker process had to do that has died",
+    explanation=(
+        "A worker process of the pool ended in the middle of a job. multiprocessing.Pool starts another worker, but does "
+        "not do the job again: its result is awaited for ever. An item of a JoinableQueue stays undone likewise."
+    ),
+    remedy=(
+        "Find out what ended the worker (the kernel's log for the OOM killer; a fault in native code; os._exit or sys.exit "
+        "in the job). concurrent.futures.ProcessPoolExecutor raises BrokenProcessPool in its place; AsyncResult.get(timeout) "
+        "at least comes back."
+    ),
+    needs=("python", "cores"),
+    outranks=("missed-wakeup", "child-wait", "network-wait", "sleeping", "shutdown-join"),
+    references=(
+        "https://docs.python.org/3/library/concurrent.futures.html#concurrent.futures.process.BrokenProcessPool",
+        "https://github.com/python/cpython/issues/66587",
+    ),
+)
+
+_POOL = "multiprocessing.Pool"
+_FILE, _QUEUES = multiprocessing("pool"), multiprocessing("queues")
+
+
+def match(view: View) -> Iterator[Answer]:
+    for process in view.pythons:
+        for pool in process.pools:
+            if pool.kind == _POOL and pool.pending:
+                yield from _pool(view, process, pool)
+        for thread in process.threads:
+            if any(f.function == "join" and f.file.endswith(_QUEUES) for f in thread.python[:5]):
+                yield from _queue(view, process, thread)
+
+
+def _queue(view: View, process: Process, thread: Thread) -> Iterator[Match]:
+    """JoinableQueue.join waits for a task_done for each item: whoever took one and died says none."""
+    agent = Agent(process.pid, thread.tid)
+    stuck, frame = view.graph.stuck(agent), own_frame(thread.python)
+    wanted = view.graph.places.resource(process.pid, thread.wait.resource) if thread.wait is not None else None
+    if stuck is None or frame is None or wanted is None or any(w.pid != process.pid for w in wanted.wakers):
+        return  # others have the queue, and are told of elsewhere
+    ended = [p.pid for p in view.children(process) if p.state in ("Z", "X")]
+    told = f"process {' and '.join(map(str, ended[:3]))} has ended" if ended else "no other process has it any more"
+    yield Match(
+        confidence=stuck,
+        summary=f"{label(thread)} waits at {short(frame)} until all items of a JoinableQueue are done, but whoever took them is "
+        f"no more: {told}",
+        evidence=(*view.graph.reasons(agent), told),
+        culprits=(view.culprit(process, frame, thread),),
+        pid=process.pid,
+    )
+
+
+def _pool(view: View, process: Process, pool: Pool) -> Iterator[Answer]:
+    waiters: List[Tuple[Thread, Optional[Resource]]] = [(t, None) for t in process.threads if _joins(pool, t)]
+    waiters += [(t, r) for t in process.threads for r in [_awaits(process, pool, t)] if r is not None]
+    busy = [pid for pid in pool.processes if pid not in pool.idle]
+    if busy or not pool.processes:
+        yield No(
+            f"{pool.description} has {plural(pool.pending or 0, 'result')} to come, and "
+            f"{plural(len(busy), 'worker')} that {do(len(busy), 'work')}"
+        )
+        return
+    if any(lost_lock(view, pid) for pid in pool.processes):
+        yield No(f"the workers of {pool.description} wait for a lock that is lost: see semaphore-orphan")
+        return
+    waiters = waiters or list(_polls(view, process, pool))
+    if waiters:
+        yield _match(view, process, pool, waiters)
+
+
+def _awaits(process: Process, pool: Pool, thread: Thread) -> Optional[Resource]:
+    """The result of this pool that a thread waits for."""
+    wanted = thread.wait.resource if thread.wait is not None else None
+    return next((r for r in process.resources if r.id == wanted and r.part_of == pool.id), None) if wanted else None
+
+
+def _polls(view: View, process: Process, pool: Pool) -> Iterator[Tuple[Thread, Optional[Resource]]]:
+    """Who sleeps again and again while a result is still to come that never will: it looks whether that is there."""
+    lost = next((r for r in process.resources if r.part_of == pool.id and r.closed and not r.wakers), None)
+    for thread in process.threads if lost is not None else ():
+        if (
+            thread.wait is not None
+            and thread.wait.kind == "sleep"
+            and view.moves(thread)
+            and view.matters(process, thread)
+        ):
+            yield thread, lost
+
+
+def _joins(pool: Pool, thread: Thread) -> bool:
+    """Is it in Pool.join, which waits for every result?"""
+    return thread.tid not in pool.threads and any(
+        f.function == "join" and f.file.endswith(_FILE) for f in thread.python[:6]
+    )
+
+
+def _match(view: View, process: Process, pool: Pool, waiters: List[Tuple[Thread, Optional[Resource]]]) -> Match:
+    polls = any(t.wait is not None and t.wait.kind == "sleep" for t, _r in waiters)
+    does = "sleeps, and looks again and again" if polls else "waits"
+    endless = polls or all(t.wait is not None and t.wait.endless is not False for t, _r in waiters)
+    results = [r for _t, r in waiters if r is not None]
+    proof = next((r.because for r in process.resources if r.part_of == pool.id and r.closed and not r.wakers), ())
+    new = len(pool.gone) + (pool.replaced or 0)
+    thread = waiters[0][0]
+    frame = own_frame(thread.python)
+    at = f" at {short(frame)}" if frame else ""
+    what = results[0].description if results else f"the end of {pool.description}"
+    places = [(t, f) for t, _r in waiters for f in [own_frame(t.python)] if f is not None]
+    confidence: Confidence = "proven" if proof and not polls else "likely" if proof or new else "possible"
+    return Match(
+        confidence=confidence if endless else "possible",
+        summary=f"{label(thread)} waits{at} for {what}, but every worker rests: the one that had the job "
+        f"{'has' if proof else 'seems to have'} died",
+        evidence=(
+            *(f"{label(t)} {does} for {r.description if r else what}" for t, r in waiters[:3]),
+            f"{plural(pool.pending or 0, 'result')} of {pool.description} still to come, and all {len(pool.processes)} "
+            "workers wait for a job",
+            *replaced(view, pool),
+            *proof,
+        ),
+        culprits=tuple(dict.fromkeys(view.culprit(process, f, t) for t, f in places)),
+        victims=tuple(view.victim(process, t) for t, _r in waiters),
+        pid=process.pid,
+    )

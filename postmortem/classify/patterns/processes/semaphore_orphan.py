@@ -1,0 +1,140 @@
+"""A lock that processes share is taken, and the process that took it is no more.
+
+**What it looks like.** Processes wait in `SemLock.__enter__`, `acquire` or a multiprocessing queue at 0 % CPU, all for the same
+semaphore. Its value is 0, and none of the processes that have it has it by its own count. A Semaphore, which anybody may
+release, counts when all who wait would give it back themselves, and all who could release it wait.
+
+**Easily mistaken for** an idle worker pool, where one worker holds the lock of the queue and reads; `mp-worker-died`, where the
+result is lost but no lock is.
+
+**Why it hangs.** A semaphore in shared memory belongs to nobody: when the process that took it is killed (by the OOM killer,
+`terminate()`, a fault), the kernel does not give it back, and nobody else will.
+
+**Remedy.** Do not kill processes that may hold a lock: ask them to end. Where they may be killed, guard the data with a file
+lock (`fcntl.lockf`), which the kernel releases, or let one process own the data and send it messages.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from ....evidence import Process, PythonFrame, Resource, Thread
+from ....findings import CONFIDENCES, Confidence
+from ....waitgraph import Agent
+from ...facts.knowledge import is_stdlib, multiprocessing, own_frame, short
+from ...facts.view import View, do, label, plural
+from ...pattern import Answer, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="semaphore-orphan",
+    title="a lock shared by processes was taken by one that is no more",
+    explanation=(
+        "The lock is a semaphore in memory that several processes share. The process that took it has ended without giving "
+        "it back, and the kernel does not do that: everybody else waits for ever."
+    ),
+    remedy=(
+        "Let no process be killed while it may hold the lock: send it a sentinel or set an Event and join it, in place of "
+        "terminate() or kill(); look for what killed it (the OOM killer, a fault in native code). Locks that must survive "
+        "that are those of files (fcntl.lockf), which the kernel releases when a process ends."
+    ),
+    needs=("python", "cores"),
+    outranks=("child-wait", "missed-wakeup", "mp-worker-died", "shutdown-join", "network-wait", "sleeping",
+              "pipe-never-closed"),
+    references=(
+        "https://docs.python.org/3/library/multiprocessing.html#multiprocessing.Process.terminate",
+        "https://docs.python.org/3/library/multiprocessing.html#synchronization-primitives",
+    ),
+)  # fmt: skip
+
+
+_PROCESS = multiprocessing("process")
+
+
+class _Waiter(NamedTuple):
+    process: Process
+    thread: Thread
+    resource: Resource
+
+
+def match(view: View) -> Iterator[Answer]:
+    lost: Dict[str, List[_Waiter]] = {}
+    held = 0
+    for process in view.pythons:
+        resources = {r.id: r for r in process.resources if r.kind == "shared-semaphore" and r.key}
+        for thread in process.threads:
+            resource = resources.get(thread.wait.resource or "") if thread.wait is not None else None
+            if resource is None or resource.key is None:
+                continue
+            if resource.owner_gone or _lost_permit(thread, resource):
+                lost.setdefault(resource.key, []).append(_Waiter(process, thread, resource))
+            elif resource.owner_tid is not None:
+                held += 1
+    for waiters in lost.values():
+        yield _match(view, waiters)
+    if held and not lost:
+        yield No(f"{plural(held, 'thread')} {do(held, 'wait')} for locks that living processes hold")
+
+
+def _lost_permit(thread: Thread, resource: Resource) -> bool:
+    """Is it a semaphore that is always given back, though nobody who lives has taken it?"""
+    given_back = resource.value == 0 and resource.closed and resource.taken_at and resource.owner_tid is None
+    return bool(given_back) and thread.wait is not None and thread.wait.endless is True
+
+
+def _confidence(view: View, waiter: _Waiter) -> Confidence:
+    """Somebody who moves may yet release a semaphore, and without a bound it does not tell whether it ever had a permit."""
+    resource = waiter.resource
+    if resource.owner_gone:
+        return "proven" if waiter.thread.wait is not None and waiter.thread.wait.endless else "possible"
+    stuck = view.graph.stuck(Agent(waiter.process.pid, waiter.thread.tid))
+    if stuck is None:
+        return "likely" if resource.limit else "possible"
+    return stuck if resource.limit else "likely"
+
+
+def _frame(waiter: _Waiter) -> Optional[PythonFrame]:
+    """The program's line, without what the process has of its parent's stack, or of how it was started."""
+    frames = waiter.thread.python
+    begins = next((i for i, f in enumerate(frames) if f.function == "_bootstrap" and f.file.endswith(_PROCESS)), None)
+    found = own_frame(frames[:begins])
+    return None if found is None or is_stdlib(found) else found
+
+
+def _customers(view: View, waiters: List[_Waiter]) -> Iterator[Tuple[Process, Thread, PythonFrame]]:
+    """Where the program waits for the results of a pool, all workers of which wait for a lock of the pool's own."""
+    pids = {w.process.pid for w in waiters}
+    for process in view.pythons:
+        results = {
+            r.id for p in process.pools if pids & set(p.processes) for r in process.resources if r.part_of == p.id
+        }
+        for thread in process.threads:
+            frame = own_frame(thread.python)
+            if frame is not None and thread.wait is not None and thread.wait.resource in results:
+                yield process, thread, frame
+
+
+def _match(view: View, waiters: List[_Waiter]) -> Match:
+    first = next((w for w in waiters if _frame(w)), waiters[0])
+    frame = _frame(first)
+    at = f" at {short(frame)}" if frame else ""
+    others = len(waiters) - 1
+    more = f", like {plural(others, 'other thread')}" if others else ""
+    places = [(w.process, w.thread, f) for w in waiters for f in [_frame(w)] if f is not None]
+    return Match(
+        confidence=max((_confidence(view, w) for w in waiters), key=CONFIDENCES.index),
+        summary=(
+            f"{label(first.thread)} of process {first.process.pid} waits{at} for {first.resource.description}, which a "
+            f"process that is no more has not given back{more}"
+        ),
+        evidence=(
+            *(
+                f"{label(w.thread)} of process {w.process.pid} waits for {w.resource.description}"
+                f"{' without a time limit' if w.thread.wait and w.thread.wait.endless else ''}"
+                for w in waiters[:5]
+            ),
+            *first.resource.because,
+        ),
+        culprits=tuple(dict.fromkeys(view.culprit(p, f, t) for p, t, f in places or _customers(view, waiters))),
+        victims=tuple(view.victim(w.process, w.thread) for w in waiters),
+        pid=first.process.pid,
+    )

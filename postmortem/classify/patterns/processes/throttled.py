@@ -1,0 +1,150 @@
+"""The control group has used up its CPU quota.
+
+**What it looks like.** The process wants to compute, and gets less than it wants: in most of the quota's periods (of 0.1 s, as a
+rule) it was used up early, and then all threads of the group stand still until the next one.
+
+**Easily mistaken for** `python-busy-loop` and `gil-contention`: a healthy computation that would be over by now at full speed; a
+machine whose CPUs are taken by others.
+
+**Why it is slow.** A container with `cpus: 0.1` has a tenth of a CPU. With many threads the quota is used up in the first
+milliseconds of each period, and everybody waits for the rest of it, heartbeats and health checks included.
+
+**Remedy.** A larger quota, fewer threads and workers (count the quota, not `os.cpu_count()`), or less work.
+"""
+
+from __future__ import annotations
+
+from typing import Counter, Dict, Iterator, List, Optional, Tuple
+
+from ....evidence import ControlGroup, Process, PythonFrame, Thread
+from ...facts.knowledge import is_library, short
+from ...facts.suspended import named
+from ...facts.view import View, label, plural
+from ...pattern import Answer, CannotTell, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="throttled",
+    title="the CPU quota of its control group is used up",
+    explanation=(
+        "A container or a service may be given a share of the CPUs: so many milliseconds in each period, usually of 100 ms. "
+        "When they are used up, the kernel lets none of its threads run until the next period begins. The program is not "
+        "stuck: it is slowed down, by as much as it wants more than it may have."
+    ),
+    remedy=(
+        "Raise the quota (docker --cpus, resources.limits.cpu, CPUQuota=), or want less: as many threads and workers as the "
+        "quota has CPUs, not as the machine has."
+    ),
+    needs=("window",),
+    outranks=(
+        "python-busy-loop", "gil-contention", "gil-held-by-native", "slow-import", "lock-contention", "child-wait", "sleeping",
+        "network-wait", "event-loop-starvation", "blocking-call-in-coroutine", "unbounded-queue", "missed-wakeup",
+        "shutdown-join", "pool-exhausted",
+    ),
+    references=(
+        "https://docs.kernel.org/scheduler/sched-bwc.html",
+        "https://docs.kernel.org/admin-guide/cgroup-v2.html#cpu",
+    ),
+)  # fmt: skip
+
+#: Of the quota's periods. One loop under a quota of 0.1 CPUs used it up in every one, at a load of 6 on two CPUs too; under 0.5
+#: and 0.9 in none to half as long as that load left it less than the quota.
+OFTEN = 0.5
+#: Of the quota, that the processes used: 1.0 where it is the limit (at load 8 too), 0.78 where the machine is; or of periods.
+USED, ALWAYS = 0.9, 0.9
+#: Of what it wanted, it got at most so much: a loop under 0.1 gets 0.10. Above, the quota costs less than half of the time.
+GOT = 0.6
+#: Of a core, wanted by all in the group: whoever wants less has nothing to be held up in.
+WANTS = 0.2
+STABLE, _CALLERS = 0.9, 3  # of a thread's samples
+
+
+def match(view: View) -> Iterator[Answer]:
+    found: List[Tuple[Process, ControlGroup, float, float]] = []
+    for process in view.processes:
+        group = process.cgroup
+        if group is None or group.throttled is None or group.cpu_quota is None:
+            if view.window is None and group is not None and group.cpu_quota is not None:
+                yield CannotTell(("an observation window: how often the CPU quota was used up",))
+            continue
+        got, wanted = view.cpu(process), view.demand(process)
+        if not group.throttled or got is None or wanted is None:
+            yield No(f"the quota of {group.cpu_quota:g} CPUs of {group.path} was not used up")
+        else:
+            found.append((process, group, got, wanted))
+    found.sort(key=lambda one: -one[3])
+    for path in dict.fromkeys(group.path for _p, group, _got, _wanted in found):
+        several = [one for one in found if one[1].path == path]
+        if sum(wanted for _p, _group, _got, wanted in several) >= WANTS:
+            yield _match(view, several)
+
+
+def _match(view: View, several: List[Tuple[Process, ControlGroup, float, float]]) -> Match:
+    """All that run in one group share its quota, and its fate."""
+    process, group, _got, _wanted = several[0]
+    got, wanted = sum(one[2] for one in several), sum(one[3] for one in several)
+    throttled = group.throttled or 0.0
+    binds = throttled >= ALWAYS or (throttled >= OFTEN and got >= USED * (group.cpu_quota or 0.0))
+    sure = binds and got <= GOT * wanted
+    lost = f"; its threads were held back for {group.throttled_s:.2f} s in all" if group.throttled_s else ""
+    facts = [
+        f"in {throttled:.0%} of the periods of the window the quota of {group.cpu_quota:g} CPUs of {group.path} was used up early"
+        + lost,
+        f"{', '.join(named(one[0]) for one in several[:4])} used {got:.2f} cores, and had to wait to run for {wanted - got:.2f} "
+        f"more: {got / wanted:.0%} of what was wanted",
+        *(fact for one in several[:4] for fact in _busiest(view, one[0])),
+    ]
+    if not sure:
+        facts.append("that is not where most of the time goes: it is slowed down, not held up")
+    frames = [(p, t, f) for p, _g, _got, _w in several[:4] for t, f in _hot(view, p)]
+    places = ", ".join(list(dict.fromkeys(short(f) for _p, _t, f in frames))[:3])
+    places_of = {
+        (at.file, at.line): (p, t, at) for p, t, f in reversed(frames) for at in reversed(view.loops_around([f]))
+    }
+    culprits = [view.culprit(p, at, t) for p, t, at in reversed(list(places_of.values()))]
+    return Match(
+        confidence="likely" if sure else "possible",
+        summary=(
+            f"{named(process)} is held back: the CPU quota of {group.cpu_quota:g} of its control group was used up in "
+            f"{throttled:.0%} of the periods" + (f"; it computes at {places}" if places else "")
+        ),
+        evidence=tuple(facts),
+        culprits=tuple(culprits[:12]),
+        victims=tuple(view.victim(p, m) for p, _g, _got, _w in several[:6] for m in [view.main(p)] if m is not None),
+        remedy=_remedy(process, group),
+        pid=process.pid,
+    )
+
+
+def _hot(view: View, process: Process) -> List[Tuple[Thread, PythonFrame]]:
+    """Of the threads that want most, the lines that were on the stack all the time; without any the innermost one."""
+    threads = sorted(process.threads, key=lambda t: -(view.wanted_share(t) or 0.0))
+    wanting = [t for t in threads if (view.wanted_share(t) or 0.0) >= WANTS / 2][:4]
+    return [(t, f) for t in wanting for f in _kept(view, t) or (view.hot_frame(t),) if f is not None]
+
+
+def _kept(view: View, thread: Thread) -> Tuple[PythonFrame, ...]:
+    """Its own functions that were seen in nearly every sample, innermost first, each at the line where it was most often."""
+    seen: Dict[Tuple[str, str], Counter[PythonFrame]] = {}
+    total = 0
+    for count, frames in view.samples(thread):
+        total += count
+        own = {(f.file, f.function): f for f in reversed(frames) if not is_library(f)}
+        for place, frame in reversed(list(own.items())):
+            seen.setdefault(place, Counter())[frame] += count
+    kept = [lines for lines in seen.values() if sum(lines.values()) >= STABLE * total]
+    return tuple(lines.most_common(1)[0][0] for lines in kept[:_CALLERS])
+
+
+def _busiest(view: View, process: Process) -> List[str]:
+    wanting = [t for t in process.threads if (view.wanted_share(t) or 0.0) >= WANTS / 2]
+    if len(wanting) < 2:
+        return []
+    return [f"{plural(len(wanting), 'thread')} of {named(process)} wanted to run: {', '.join(map(label, wanting[:6]))}"]
+
+
+def _remedy(process: Process, group: ControlGroup) -> Optional[str]:
+    cpus = f", while os.cpu_count() may say {process.cpus_allowed}" if process.cpus_allowed else ""
+    return (
+        f"Raise the quota of {group.path} ({group.cpu_quota:g} CPUs{cpus}): docker --cpus, resources.limits.cpu, CPUQuota=; or "
+        "start no more threads and workers than it has CPUs, and allow the work the time that it needs."
+    )

@@ -1,0 +1,64 @@
+"""Options that several commands share. With ``cli`` and ``invocation`` all that knows click."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Callable
+
+import click
+
+from .. import publish
+from ..capture.options import FORMATS_LISTED, SUFFIXES_LISTED
+
+FORMAT = click.option("-f", "--format", "format_", metavar="FORMAT", default="text", help=f"{FORMATS_LISTED}.")
+REPORTS = click.option(
+    "--report",
+    "reports",
+    metavar="FILE",
+    multiple=True,
+    help=f"Also write FILE; its suffix says the format: {SUFFIXES_LISTED}. Repeatable.",
+)
+COLOR = click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Colour in the report; auto: on a terminal, unless NO_COLOR is set.",
+)
+EXE = click.option("--exe", type=click.Path(path_type=Path), help="The program that left the core, when it moved.")
+SYSROOT = click.option(
+    "--sysroot", type=click.Path(path_type=Path), help="A folder with the libraries of the core's machine."
+)
+LOCALS = click.option(
+    "--locals",
+    "with_locals",
+    is_flag=True,
+    help="Show local variables and exceptions' messages too; what names call a secret is masked.",
+)
+STRIP = click.option(
+    "--strip", is_flag=True, help="Write a bundle without cores and secrets, fit to be shown to others, and say where."
+)
+SCHEMA = click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=publish.print_schema,
+    help="Print the JSON Schema of report.json, and nothing else.",
+)
+OUTPUT = click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="DIR|FILE.zip",
+    help="Where --strip writes; not to be there yet. Without it, beside BUNDLE.",
+)
+_SINCE = click.option("--since", metavar="TIME", help="coredumpctl: no older cores than that, as journalctl takes it.")
+_DIRECTORY = click.option(
+    "-D", "--directory", type=click.Path(path_type=Path), help="coredumpctl: the journal in this folder."
+)
+
+
+def JOURNAL(command: Callable[..., int]) -> Callable[..., int]:
+    """Where coredumpctl: targets are looked for."""
+    return _SINCE(_DIRECTORY(command))

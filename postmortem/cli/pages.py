@@ -1,0 +1,143 @@
+"""The page of a pattern, for a terminal and as Markdown: its docstring, and what the tables know of it: a line of code before
+and after, the releases that mended it, references, what it stands before."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Dict, Iterable, List, NamedTuple, Tuple
+
+from ..classify.engine import Rule, all_patterns
+from ..classify.facts.fixed_in import TABLE
+from ..classify.snippets import SNIPPETS
+from ..errors import UsageError
+from ..report.escape import clean, cut
+from ..report.text.page import Page
+
+#: The headings that a docstring has, in this order; what stands before them is its introduction.
+SECTIONS = ("What it looks like", "Easily mistaken for", "Why", "Remedy")
+
+_SECTION = re.compile(r"^\*\*([^*]+?)\.?\*\*\s*", re.M)
+_NEEDS = {
+    "window": "an observation window: a capture has one, a lone core has not",
+    "python": "a Python interpreter that can be read",
+    "cores": "a core",
+}
+
+
+class Section(NamedTuple):
+    heading: str
+    text: str
+
+
+def introduction(doc: str) -> str:
+    return _SECTION.split(doc, maxsplit=1)[0].strip()
+
+
+def sections(doc: str) -> List[Section]:
+    """The parts of a docstring under their headings."""
+    parts = _SECTION.split(doc)[1:]
+    return [Section(heading, text.strip()) for heading, text in zip(parts[::2], parts[1::2])]
+
+
+def _paragraphs(text: str) -> List[str]:
+    return [" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n", text)]
+
+
+def _lists(rule: Rule) -> List[Tuple[str, List[str]]]:
+    """What stands below the words, each under a heading; nothing that is empty."""
+    pattern = rule.pattern
+    found = [
+        ("Mended in", [f"{row.advice} {row.reference}" for row in TABLE if rule.id in row.patterns]),
+        ("Stands before", [", ".join(sorted(id_ for id_ in pattern.outranks if id_ != "*"))]),
+        ("Needs", [_NEEDS.get(need, need) for need in pattern.needs]),
+        ("References", list(pattern.references)),
+    ]
+    return [(heading, [item for item in items if item]) for heading, items in found if any(items)]
+
+
+def text(rule: Rule, width: int) -> str:
+    """The page for a terminal."""
+    page = Page(width, color=False)
+    page.text(f"{rule.id}: {rule.title}")
+    page.blank()
+    page.text(introduction(rule.doc))
+    for heading, body in sections(rule.doc):
+        page.heading(heading)
+        for number, paragraph in enumerate(_paragraphs(body)):
+            if number:
+                page.blank()
+            page.text(paragraph, 2)
+        if heading == "Remedy" and rule.id in SNIPPETS:
+            for said, code in zip(("Instead of", "write"), SNIPPETS[rule.id]):
+                page.blank()
+                page.text(said, 2)
+                page.blank()
+                for line in code.splitlines():
+                    page.rendered(line, 4)
+    for heading, items in _lists(rule):
+        page.heading(heading)
+        for item in items:
+            page.text(item, 2, first="- " if len(items) > 1 else "")
+    return str(page)
+
+
+def markdown(rule: Rule, known: Iterable[str]) -> str:
+    """The page of ``docs/patterns/``; ``known``: the ids to which it may link."""
+    links = {id_: f"[`{id_}`]({id_}.md)" for id_ in known if id_ != rule.id}
+    lines = [f"# {rule.id}", "", _linked(introduction(rule.doc), links), ""]
+    for heading, body in sections(rule.doc):
+        lines += [f"## {heading}", "", _linked(body, links), ""]
+        if heading == "Remedy" and rule.id in SNIPPETS:
+            before, after = SNIPPETS[rule.id]
+            lines += ["Instead of", "", "```python", before, "```", "", "write", "", "```python", after, "```", ""]
+    for heading, items in _lists(rule):
+        lines += [f"## {heading}", "", *(f"- {_listed(item, links)}" for item in items), ""]
+    lines += [f"Labelled programs that have it: [corpora/{rule.id}](../../corpora/{rule.id}).", ""]
+    return "\n".join(lines)
+
+
+def index(rules: Iterable[Rule]) -> str:
+    """``docs/patterns/README.md``."""
+    return "\n".join(
+        [
+            "# The patterns",
+            "",
+            "Written by `make docs` from `postmortem/classify/patterns/`; `postmortem patterns ID` prints the same page.",
+            "",
+            "| pattern | what |",
+            "|---|---|",
+            *(f"| [`{rule.id}`]({rule.id}.md) | {rule.title} |" for rule in rules),
+            "",
+        ]
+    )
+
+
+def _linked(body: str, links: Dict[str, str]) -> str:
+    return re.sub(r"`([a-z-]+)`", lambda found: links.get(found[1], found[0]), body)
+
+
+def _listed(item: str, links: Dict[str, str]) -> str:
+    """Addresses become links, and ids too."""
+    words = item.split(", ")
+    if all(word in links for word in words):
+        return ", ".join(links[word] for word in words)
+    return re.sub(r"https?://\S+", lambda found: f"<{found[0]}>", item)
+
+
+def listing(width: int) -> str:
+    """All patterns, a line each."""
+    rules = all_patterns()
+    longest = max((len(rule.id) for rule in rules), default=0)
+    return "".join(cut(f"{rule.id:<{longest}}  {rule.title}", width) + "\n" for rule in rules)
+
+
+def explained(id: str, width: int) -> str:
+    """The page of one. Raises UsageError that names what was perhaps meant."""
+    known = {rule.id: rule for rule in all_patterns()}
+    if id not in known:
+        near = difflib.get_close_matches(id, known, n=1)
+        raise UsageError(
+            f"no pattern {clean(id)!r}", f"did you mean {near[0]}?" if near else "`postmortem patterns` lists them"
+        )
+    return text(known[id], width)

@@ -1,0 +1,124 @@
+"""Which function in C the innermost Python frame of a thread has called, read off its value stack.
+
+During a call the callable and its arguments lie on top of the stack (``callheights``); from 3.14 on the frame says how high
+that is. Up to 3.13 only a least height is known, and where that fails, all slots: then there must be one candidate only,
+for slots that are not in use keep what was there before. What is found is what *was called last*: whether the call goes
+on, something else has to say (samples that do not change, a system call, the collector's own flag).
+
+Layouts: PyMethodDescrObject (Include/cpython/descrobject.h: d_type, d_name), PyCFunctionObject (Include/cpython/
+methodobject.h: m_ml, m_self), PatternObject (Modules/_sre/sre.h, Modules/sre.h up to 3.10: pattern behind groups,
+groupindex and indexgroup), all alike in 3.8-3.15.
+"""
+
+from __future__ import annotations
+
+from typing import List, NamedTuple, Optional, Sequence, Tuple
+
+from ...memory import Fault
+from ..objects.builtins import NotThat, Objects
+from .callheights import least_height
+from .frame import Frame, Frames
+
+_METHOD, _SELF = 16, 24  # PyCFunctionObject
+_OWNER, _NAME = 16, 24  # PyDescrObject
+_FUNCTIONS = ("builtin_function_or_method", "builtin_method")
+_DESCRIPTORS = ("method_descriptor", "classmethod_descriptor")
+_CALLS_AGAIN, _CALLED = "callable_iterator", 16  # calliterobject (Objects/iterobject.c)
+_SCANNED = 16  # ScannerObject.pattern
+_SCANS = 56  # ScannerObject.state.string, behind four pointers
+_PATTERN = 48  # PatternObject.pattern
+_MOST_TEXT = 160
+_MOST_GIVEN = 5
+_TEXTS = ("str", "bytes", "bytearray")  # which have their length at the same place as a list
+
+
+class NativeCall(NamedTuple):
+    """``key``: equal at two moments when it is the same call still: the frame, its instruction, and what it was called
+    with."""
+
+    function: str  # "re.Pattern.match", "gc.collect"
+    detail: Optional[str]
+    text: Optional[int]  # characters, or bytes, of the longest text among its arguments
+    key: Tuple[int, ...]
+
+
+def native_call(frames: Frames, frame: Frame) -> Optional[NativeCall]:
+    """Of a frame that runs no other Python frame; None when nothing tells."""
+    slots = frames.value_stack(frame)
+    used = _used(frames, frame)
+    found = _candidates(frames.objects, slots if used is None else slots[:used])
+    if not found or (used is None and len({name for _index, name, _self in found}) > 1):
+        return None
+    index, name, self = found[-1]
+    given = slots[index : index + _MOST_GIVEN]
+    key = (frame.address, frame.code.address, frame.lasti, *given)
+    texts = (*given, *_scanned(frames.objects, name, self))
+    return NativeCall(name, _detail(frames.objects, name, self), _longest(frames.objects, texts), key)
+
+
+def _scanned(objects: Objects, name: str, self: int) -> Tuple[int, ...]:
+    """The text that a scanner, re's finditer for instance, goes through."""
+    try:
+        return (objects.field(self, _SCANS),) if self and name.startswith("_sre.SRE_Scanner.") else ()
+    except (Fault, NotThat):
+        return ()
+
+
+def _longest(objects: Objects, values: Sequence[int]) -> Optional[int]:
+    lengths = [objects.length_or_none(value) for value in values if value and objects.type_name(value) in _TEXTS]
+    return max((length for length in lengths if length is not None), default=None)
+
+
+def _used(frames: Frames, frame: Frame) -> Optional[int]:
+    """How many slots of the value stack are in use, at least."""
+    height = frames.height(frame)
+    if height is None:
+        height = least_height(frames, frame, None)
+    return None if height is None else height - frame.code.nlocalsplus
+
+
+def _candidates(objects: Objects, slots: Sequence[int]) -> List[Tuple[int, str, int]]:
+    """(slot, name, what it is a method of) of each function in C."""
+    found = []
+    for index, value in enumerate(slots):
+        kind = objects.type_name(value) if value else None
+        try:
+            if kind in _FUNCTIONS:
+                found.append((index, *_of_function(objects, value)))
+            elif kind in _DESCRIPTORS:
+                owner = objects.type_at(objects.field(value, _OWNER)).name
+                name = objects.optional_text(objects.field(value, _NAME))
+                if name:
+                    found.append((index, f"{owner}.{name}", next(iter(slots[index + 1 : index + 2]), 0)))
+            elif kind == _CALLS_AGAIN:  # what re's finditer gives, in a `for`
+                found.append((index, *_of_function(objects, objects.field(value, _CALLED))))
+        except (Fault, NotThat):
+            continue
+    return found
+
+
+def _of_function(objects: Objects, function: int) -> Tuple[str, int]:
+    memory = objects.memory
+    name = memory.cstring(memory.u64(objects.field(function, _METHOD)), 64).decode("utf-8", "backslashreplace")
+    self = objects.field(function, _SELF)
+    if not self:
+        return name, 0
+    if objects.is_instance(self, "module"):
+        namespace = objects.field(self, 16)
+        module = objects.lookup(namespace, "__name__")
+        text = objects.optional_text(module) if module else None
+        return (name if text in (None, "builtins") else f"{text}.{name}"), 0
+    return f"{objects.type_name(self) or '?'}.{name}", self
+
+
+def _detail(objects: Objects, name: str, self: int) -> Optional[str]:
+    if not name.startswith(("re.Pattern.", "_sre.SRE_Pattern.", "_sre.SRE_Scanner.")) or not self:
+        return None
+    try:
+        pattern = objects.field(self, _SCANNED) if "Scanner" in name else self
+        value = objects.field(pattern, _PATTERN)
+        is_bytes = objects.type_name(value) == "bytes"
+        text = objects.bytes_(value).decode("latin-1") if is_bytes else objects.optional_text(value)
+    except (Fault, NotThat):
+        return None
+    return None if text is None else f"pattern {text[:_MOST_TEXT]!r}{' …' if len(text) > _MOST_TEXT else ''}"

@@ -1,0 +1,325 @@
+"""Which live object a place in memory belongs to, and whether the word there is a counted reference.
+
+The collector's rings prove that an object is alive: the head in front of it (Include/internal/pycore_gc.h, 3.8-3.15)
+has neighbours that point back to it, and are heads of objects. So an object is found by walking backwards from a place to
+the nearest header with a type and such a head; memory that was freed has none. Free-threaded builds keep no rings: nothing
+is found there.
+
+Only what is known to hold its references with a count counts: ``_KINDS``, and instances of classes written in Python, whose
+slots and dicts do (Objects/typeobject.c: their tp_dealloc is subtype_dealloc). Of every other type nothing is said.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Iterator, Literal, NamedTuple, Optional, Tuple
+
+from ...memory import Fault
+from ..frames.frame import Frame
+from ..objects.attributes import TP_ITEMSIZE
+from ..objects.builtins import NotThat, TypeInfo
+from ..objects.links import linked
+from ..runtime import layouts as L
+from ..state.interpreter import Python
+from .gclists import ring_heads
+
+#: PyTypeObject.tp_dealloc, tp_weaklistoffset (Include/cpython/object.h, 3.8-3.15)
+_TP_DEALLOC, _TP_WEAKLIST = 48, 208
+#: PyTypeObject.tp_flags (Include/object.h)
+_FLAG_HEAPTYPE, _FLAG_GC = 1 << 9, 1 << 14
+_GC_HEAD, _HEADER = 16, 16
+_LINK_FLAGS = 3
+#: Bytes from an object's header to a place in it: a tuple of 8,000 items is as large.
+MAX_BODY = 1 << 16
+_PAGE = 1 << 12
+_MOST_BASES = 32
+#: PyWeakReference.wr_callback, wr_next (Include/weakrefobject.h of 3.8, cpython/weakrefobject.h); only the callback is
+#: counted.
+_CALLBACK, _NEXT = 24, 48
+MAX_WEAK = 1_000
+WEAK, CALLBACK = "weak reference", "callback"
+
+#: How an object holds what it refers to: by which part of its body, or by the frame in it.
+HolderKind = Literal["all", "head", "tuple", "set", "generator", "frame", "weak", "type"]
+#: tp_name → how it holds what it refers to. "all": each word of its body that is an object's address is counted; the
+#: structs are those of Objects/ and Modules/ of the same names (3.8-3.15). A ContextVar is not among them: it keeps the
+#: value that it had last without counting it (Python/context.c, var_cached).
+_KINDS: Dict[str, HolderKind] = {
+    "object": "all", "tuple": "tuple", "list": "head", "dict": "head", "set": "set", "frozenset": "set",
+    "collections.deque": "head", "generator": "generator", "coroutine": "generator", "async_generator": "generator",
+    "frame": "frame", "weakref": "weak", "weakref.ReferenceType": "weak", "weakproxy": "weak",
+    "weakref.ProxyType": "weak", "weakcallableproxy": "weak", "weakref.CallableProxyType": "weak",
+    **dict.fromkeys(
+        (
+            "cell", "function", "method", "builtin_function_or_method", "builtin_method", "method-wrapper", "coroutine_wrapper",
+            "async_generator_asend", "async_generator_athrow", "async_generator_wrapped_value",
+            "_asyncio.Future", "_asyncio.Task", "_asyncio.FutureIter", "FutureIter", "TaskStepMethWrapper",
+            "_asyncio.TaskStepMethWrapper", "TaskWakeupMethWrapper", "_asyncio.TaskWakeupMethWrapper",
+            "functools.partial", "traceback", "property", "classmethod", "staticmethod", "super", "mappingproxy",
+            "list_iterator", "list_reverseiterator", "tuple_iterator", "dict_keyiterator", "dict_valueiterator",
+            "dict_itemiterator", "dict_keys", "dict_values", "dict_items", "enumerate", "zip", "map", "filter",
+            "callable_iterator", "Context", "_contextvars.Context", "Token",
+            "_contextvars.Token", "hamt", "hamt_bitmap_node", "hamt_array_node", "hamt_collision_node",
+            "types.SimpleNamespace", "_queue.SimpleQueue", "collections.defaultdict", "module",
+        ),
+        "all",
+    ),
+}  # fmt: skip
+
+
+class Holder(NamedTuple):
+    """A live object around a place."""
+
+    address: int
+    info: TypeInfo
+    kind: Optional[HolderKind]  # None: how it holds things is not known
+    end: int
+
+
+class _Type(NamedTuple):
+    info: TypeInfo
+    kind: Optional[HolderKind]
+    base: int  # bytes of the body that the kind describes: behind it are slots of classes written in Python
+    itemsize: int
+    weaklist: int
+    gc: bool
+
+
+class Holders:
+    """Live objects of one interpreter process."""
+
+    def __init__(self, python: Python) -> None:
+        self._python = python
+        self._objects = python.objects
+        self._layout = python.layout
+        self._types: Dict[int, Optional[_Type]] = {}
+        self._subtype_dealloc = self._learn_dealloc()
+        self._heads = {head for interpreter in python.interpreters for head in ring_heads(python, interpreter)}
+
+    def _learn_dealloc(self) -> Optional[int]:
+        for interpreter in self._python.interpreters[:1]:
+            example = self._python.module_value(interpreter, "_frozen_importlib", "ModuleSpec")
+            try:
+                return self._objects.field(example, _TP_DEALLOC) if example else None
+            except Fault:
+                return None
+        return None
+
+    # ------------------------------------------------------------------ finding
+
+    def around(self, place: int) -> Optional[Holder]:
+        """The live object whose body a place lies in; None when there is none near by."""
+        last = place & ~15  # objects lie at multiples of 16
+        while last > place - MAX_BODY:
+            page = last & -_PAGE
+            try:
+                words = self._objects.memory.words(page, (last - page) // 8 + 2)
+            except Fault:
+                return None
+            for index in range(len(words) - 1, 0, -2):
+                found = self._type(words[index])
+                address = page + index * 8 - 8
+                if found is not None and found.gc and address + _HEADER <= place and self.is_live(address):
+                    holder = self._holder(address, found)
+                    # objects do not overlap: behind the nearest one there is something else
+                    return holder if place < holder.end else None
+            last = page - 16
+        return None
+
+    def at(self, address: int) -> Optional[Holder]:
+        """The live object at an address."""
+        try:
+            found = self._type(self._objects.memory.u64(address + self._layout.ob_type))
+        except Fault:
+            return None
+        return self._holder(address, found) if found is not None and found.gc and self.is_live(address) else None
+
+    def with_dict(self, address: int) -> Optional[Holder]:
+        """The live object at an address when its class keeps a pointer to a dict before it (3.11+)."""
+        holder = self.at(address) if not address & 15 else None
+        return holder if holder is not None and holder.info.flags & L.FLAG_MANAGED_DICT else None
+
+    def namespace(self, holder: Holder) -> Optional[int]:
+        """The dict that shares the values of an instance that has them inline (3.13+); None when it has none."""
+        if not self._layout.inline_values or not holder.info.flags & L.FLAG_INLINE_VALUES:
+            return None
+        try:
+            return self._objects.memory.u64(holder.address + self._layout.managed_dict) or None
+        except Fault:
+            return None
+
+    def is_live(self, address: int) -> bool:
+        """Does the collector know an object here? Other lists are made like its rings, so the neighbours have to be
+        objects too, or the end of a ring."""
+        node, memory = address - _GC_HEAD, self._objects.memory
+        try:
+            after, before = (link & ~_LINK_FLAGS for link in memory.words(node, 2))
+            return bool(
+                after
+                and before
+                and memory.u64(after + 8) & ~_LINK_FLAGS == node
+                and memory.u64(before) & ~_LINK_FLAGS == node
+                and all(end in self._heads or self._is_object(end + _GC_HEAD) for end in (after, before))
+                and memory.u64(address) & 0xFFFFFFFF
+            )
+        except Fault:
+            return False
+
+    def _is_object(self, address: int) -> bool:
+        found = self._type(self._objects.memory.u64(address + self._layout.ob_type))
+        return found is not None and found.gc
+
+    def weak_references(self, address: int) -> Iterator[int]:
+        """The weak references to an object: its class says where their list begins, which may be before the object
+        (Objects/typeobject.c, MANAGED_WEAKREF_OFFSET, 3.12+). Raises Fault or NotThat."""
+        found = self._type(self._objects.memory.u64(address + self._layout.ob_type))
+        if found is None:
+            raise NotThat("its class was not read")
+        if found.weaklist:
+            first = self._objects.memory.u64(address + found.weaklist)
+            yield from linked(first, lambda weak: self._objects.memory.u64(weak + _NEXT), MAX_WEAK)
+
+    # ------------------------------------------------------------------ types
+
+    def _type(self, address: int) -> Optional[_Type]:
+        if address in self._types:
+            return self._types[address]
+        found = None
+        if 0x1000 <= address < 1 << 47 and not address & 7:
+            try:
+                found = self._read_type(address)
+            except (Fault, NotThat):
+                found = None
+        if len(self._types) > 1 << 20:
+            self._types.clear()
+        self._types[address] = found
+        return found
+
+    def _read_type(self, address: int) -> Optional[_Type]:
+        objects = self._objects
+        metatype = objects.memory.u64(address + self._layout.ob_type)
+        if not objects.type_at(metatype).flags & L.FLAG_TYPE:
+            return None
+        info = objects.type_at(address)
+        kind, base = self._kind(info)
+        weaklist = objects.memory.i64(address + self._layout.ob_extra + _TP_WEAKLIST)
+        return _Type(info, kind, base, objects.field(address, TP_ITEMSIZE), weaklist, bool(info.flags & _FLAG_GC))
+
+    def _kind(self, info: TypeInfo) -> Tuple[Optional[HolderKind], int]:
+        for _ in range(_MOST_BASES):
+            if info.flags & L.FLAG_TYPE:
+                return "type", info.basicsize
+            if info.name in _KINDS and not self._is_python_class(info):
+                return _KINDS[info.name], info.basicsize
+            if info.flags & L.FLAG_EXCEPTION and not info.flags & _FLAG_HEAPTYPE:
+                return "all", info.basicsize
+            if not self._is_python_class(info) or not info.base:
+                return None, info.basicsize
+            info = self._objects.type_at(info.base)
+        return None, info.basicsize
+
+    def _is_python_class(self, info: TypeInfo) -> bool:
+        return bool(
+            info.flags & _FLAG_HEAPTYPE
+            and self._subtype_dealloc is not None
+            and self._objects.field(info.address, _TP_DEALLOC) == self._subtype_dealloc
+        )
+
+    # ------------------------------------------------------------------ extent
+
+    def _holder(self, address: int, found: _Type) -> Holder:
+        try:
+            size = self._size(address, found)
+        except (Fault, NotThat):
+            size = found.info.basicsize
+        return Holder(address, found.info, found.kind, address + size)
+
+    def _size(self, address: int, found: _Type) -> int:
+        memory, layout = self._objects.memory, self._layout
+        frame = self.frame_in(address, found.kind)
+        if frame is not None:
+            start = frame.address + layout.fr_localsplus
+            return start + 8 * (frame.code.nlocalsplus + frame.code.stacksize) - address
+        size = found.info.basicsize
+        if found.itemsize and found.kind not in ("generator", "frame"):
+            count = abs(memory.i64(address + layout.ob_size))
+            if count > 1 << 24:
+                raise NotThat("longer than can be believed")
+            size += count * found.itemsize
+        if layout.inline_values and found.info.flags & L.FLAG_INLINE_VALUES:
+            size += layout.dict_values_start + 8 * memory.u8(address + found.info.basicsize)
+        return size
+
+    def frame_in(self, address: int, kind: Optional[HolderKind]) -> Optional[Frame]:
+        """The interpreter's frame inside of a generator, a coroutine or a frame object; since 3.11. Up to 3.10 a frame
+        object is the frame."""
+        layout, frames = self._layout, self._python.frames
+        try:
+            if kind == "generator" and not layout.heap_frames:
+                return frames.generator(address).frame
+            if kind == "frame":
+                at = address if layout.heap_frames else self._objects.memory.u64(address + layout.fo_frame)
+                return frames.frame(at) if address <= at < address + MAX_BODY else None
+        except (Fault, NotThat):
+            pass
+        return None
+
+    # ------------------------------------------------------------------ words
+
+    def counts(self, holder: Holder, place: int) -> Tuple[Optional[bool], str]:
+        """Is the word at a place in an object's body a counted reference? None: not known. And what it is there."""
+        found, kind = self._types.get(holder.info.address), holder.kind
+        offset = place - holder.address
+        if found is None or kind is None:
+            return None, "a word"
+        if offset == found.weaklist:
+            return False, "its weak references"
+        if kind == "weak":
+            return offset == _CALLBACK, CALLBACK
+        if offset >= found.base and kind in ("head", "set", "all", "type") and not found.itemsize:
+            return self._behind(holder, place)
+        return self._within(holder, kind, place)
+
+    def _within(self, holder: Holder, kind: HolderKind, place: int) -> Tuple[Optional[bool], str]:
+        layout, offset = self._layout, place - holder.address
+        if kind in ("generator", "frame"):
+            frame = self.frame_in(holder.address, kind)
+            if frame is not None and place >= frame.address and (frame.address > holder.address or layout.heap_frames):
+                return slot_of(self._python, frame, place)
+            return offset >= _HEADER, "its own"
+        if kind == "tuple":
+            count = self._objects.memory.u64(holder.address + layout.ob_size)
+            return 0 <= offset - layout.tuple_items < 8 * count or offset >= holder.info.basicsize, "item"
+        if kind == "set":
+            table = self._objects.memory.u64(holder.address + layout.set_table)
+            return holder.address <= table <= place and (place - table) % 16 == 0, "item"
+        return kind in ("all", "type"), "field"
+
+    def _behind(self, holder: Holder, place: int) -> Tuple[Optional[bool], str]:
+        """Slots of classes written in Python, and since 3.13 the values of instance attributes."""
+        layout, values = self._layout, holder.address + holder.info.basicsize
+        if place < values:
+            return True, "slot"
+        if not layout.inline_values or not self._objects.memory.u8(values + 3):  # PyDictValues.valid
+            return False, "gone"
+        return True, "attribute"
+
+
+def slot_of(python: Python, frame: Frame, place: int, least: Optional[int] = None) -> Tuple[Optional[bool], str]:
+    """Is the word at a place in a frame a counted reference? None: that depends on how much of its value stack is in
+    use, which is not known; ``least``: so many slots surely are. And what it is: ``local x`` or ``value``."""
+    layout = python.layout
+    start = frame.address + layout.fr_localsplus
+    if place < start:
+        # f_gen, the word before f_lasti, is borrowed up to 3.10 (Include/frameobject.h); f_globals and f_builtins since
+        borrowed = (layout.fr_globals, layout.fr_globals + 8, layout.fr_previous)
+        if layout.heap_frames:
+            borrowed = (layout.fr_instr - 8,) * 3
+        return place - frame.address not in borrowed, "its own"
+    index = (place - start) // 8
+    if index < frame.code.nlocalsplus:
+        names = frame.code.local_names()
+        return True, f"local {names[index]}" if index < len(names) else "local"
+    height = python.frames.height(frame)
+    if height is None:
+        return (True if least is not None and index < least else None), "value"
+    return index < height, "value"

@@ -1,0 +1,329 @@
+"""Who can still reach what somebody waits for: the referrers of the awaited objects, and their referrers, and so on up.
+
+Everyone who could signal an object has to get at it, along references. So the walk goes from the object upwards until it
+meets somebody who can act: another thread's frame, another task, a module, a class, an event loop's timers and
+descriptors. What it passes on the way cannot act by itself: containers, instances, functions, suspended generators. The
+waiters, their frames, and tasks that wait for a waiter in turn, are where it ends. When every reference of every object on
+the way is accounted for by its count, the list of those met is complete; when one is not, nothing is claimed.
+
+Weak references lead to an object too, and are followed, but for those by which asyncio lists all tasks.
+
+Whoever reaches a waiting task cannot signal what it waits for, though he could cancel it: that is not looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ...memory import Fault
+from ..frames.frame import Frame
+from ..objects.attributes import attribute
+from ..objects.builtins import NotThat
+from ..state.interpreter import Python, ThreadState
+from .owners import CALLBACK, WEAK, Holder
+from .referrers import Reference, References, Referrers
+
+MAX_OBJECTS, MAX_LEVELS = 300, 12
+_MOST_NAMED = 6
+#: Functions of asyncio that keep a task in a local variable for no other purpose than to wait for its end.
+_RUNNERS = (
+    ("run_until_complete", "asyncio/base_events.py"),
+    ("run_forever", "asyncio/base_events.py"),
+    ("_run_once", "asyncio/base_events.py"),
+    ("run", "asyncio/runners.py"),
+)
+#: What threading.Thread keeps for its own start (Lib/threading.py): nobody else takes it from there.
+_PRIVATE = ("_args", "_kwargs", "_target")
+#: Attributes of an event loop that its own code alone looks into (Lib/asyncio/base_events.py, selector_events.py).
+_QUEUES = {"_ready": "the ready queue", "_scheduled": "the timers", "_selector": "the selector"}
+#: Classes whose objects run code by themselves, and that are not read as tasks are.
+_ACTORS = ("_asyncio.Task", "Task", "greenlet.greenlet")
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the walk has to recognise. Addresses throughout."""
+
+    threads: Set[int]  # thread states of the waiters
+    tasks: Set[int]  # the waiters among the tasks, and whichever task waits for one of them
+    pending: Set[int]  # all tasks that have not ended
+    ended: Set[int] = field(default_factory=set)  # and all that have
+    subject: int = 0  # the object that the waiters wait for, of which others are parts
+    modules: Mapping[int, str] = field(default_factory=dict)  # namespace → name of the module
+    registries: Set[int] = field(default_factory=set)  # sets by which asyncio lists all tasks
+    coroutines: Set[int] = field(default_factory=set)  # what the tasks run that have not ended
+    of_threads: Mapping[int, ThreadState] = field(default_factory=dict)  # Thread objects, and their dicts → the thread
+
+
+class Actor(NamedTuple):
+    """Somebody who can reach the object. Without thread and task it is anybody who comes along at ``where``."""
+
+    where: str
+    thread: Optional[ThreadState] = None
+    task: Optional[int] = None
+    frame: Optional[Frame] = None
+
+
+@dataclass
+class Reach:
+    """``complete``: nobody but the actors can reach the object. ``obstacle``: why that cannot be told. ``steps``: what
+    refers to each object on the way, of which there are ``references`` in all."""
+
+    actors: List[Actor] = field(default_factory=list)
+    steps: List[str] = field(default_factory=list)
+    obstacle: Optional[str] = None
+    references: int = 0
+
+    @property
+    def complete(self) -> bool:
+        return self.obstacle is None and all(a.thread is not None or a.task is not None for a in self.actors)
+
+
+class Walk:
+    """One walk upwards, from ``starts``. ``names``: of the tasks, by address."""
+
+    def __init__(
+        self,
+        python: Python,
+        referrers: Referrers,
+        around: Surroundings,
+        names: Mapping[int, str],
+        starts: Sequence[int],
+    ) -> None:
+        self._objects = python.objects
+        self._python = python
+        self._referrers = referrers
+        self._around = around
+        self._names = names
+        self._paths: Dict[int, str] = {}
+        self.front: List[int] = []  # objects whose referrers are to be looked for next
+        self._weak: Set[int] = set()
+        self.reach = Reach()
+        for address in starts:
+            self._add(address, "")
+
+    def _climb(self, found: Mapping[int, References]) -> None:
+        """One level up: from what refers to the objects of ``front``."""
+        level, self.front = self.front, []
+        for address in level:
+            references, said = found[address], []
+            for reference in references.found:
+                what = self._follow(address, reference)
+                if what:
+                    said.append(what)
+            obstacle = self._unaccounted(address, references)
+            if obstacle is not None:
+                self.reach.obstacle = self.reach.obstacle or obstacle
+            self.reach.steps.append(self._sentence(address, references, said))
+            self.reach.references += references.count or 0
+        if len(self._paths) > MAX_OBJECTS:
+            self.give_up("what refers to it was followed over a few hundred objects, and goes on")
+
+    def climb(self, found: Mapping[int, References]) -> None:
+        """Never raises."""
+        try:
+            self._climb(found)
+        except (Fault, NotThat) as exc:
+            self.give_up(str(exc))
+
+    def give_up(self, why: str) -> None:
+        self.reach.obstacle = self.reach.obstacle or why
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing is left to climb to, or it would add nothing: the list of those met is not complete anyway."""
+        return not self.front or not self.reach.complete
+
+    def _sentence(self, address: int, references: References, said: Sequence[str]) -> str:
+        known = list(dict.fromkeys(said))
+        more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
+        times = f"{references.count} times" if references.count != 1 else "once"
+        found = ", ".join(known[:_MOST_NAMED]) + more
+        return f"{self._called(address)} is referred to {times}: {found or 'by nobody'}"
+
+    # ------------------------------------------------------------------ accounts
+
+    def _unaccounted(self, address: int, references: References) -> Optional[str]:
+        """Why not all references to an object are known; None when they are."""
+        what = self._called(address)
+        if references.count is None:
+            return f"references to {what} are not counted"
+        if references.weak:
+            return f"there is a weak reference to {what} that could not be read"
+        if references.counted == references.count:
+            return None
+        if references.counted > references.count:
+            return f"more references to {what} were found than it counts: it was being changed"
+        counts = f"{what} counts {references.count} reference" + ("s" if references.count != 1 else "")
+        return f"{counts}, of which {references.counted or 'none'} {'was' if references.counted < 2 else 'were'} found"
+
+    # ------------------------------------------------------------------ one reference
+
+    def _follow(self, address: int, reference: Reference) -> Optional[str]:
+        """Meets or adds whoever holds the reference; says so in words, None for what does not count."""
+        if reference.thread is not None:
+            return self._on_stack(address, reference) if reference.counted else None
+        holder = reference.holder
+        if holder is None or (reference.counted is False and reference.how != WEAK):
+            return None
+        if reference.how == WEAK:
+            self._weak.add(holder.address)
+            self._add(holder.address, self._at(address, "weak reference"))
+            return None
+        if holder.address in self._around.pending or holder.address in self._around.tasks:
+            return self._by_task(address, reference, holder)
+        if holder.address in self._around.of_threads and reference.how in self._private_words():
+            thread = self._around.of_threads[holder.address]
+            if thread.address in self._around.threads:
+                return f"the start of {_thread(thread)}"
+            self._meet(Actor(self._at(address, reference.how), thread))
+            return f"the start of {_thread(thread)}"
+        return self._by_object(address, reference, holder)
+
+    @staticmethod
+    def _private_words() -> Tuple[str, ...]:
+        return (*(f"attribute {n}" for n in _PRIVATE), *(f"value of {n!r}" for n in _PRIVATE))
+
+    def _on_stack(self, address: int, reference: Reference) -> str:
+        thread, frame = reference.thread, reference.frame
+        assert thread is not None
+        function = frame.function if frame is not None else "?"
+        if thread.address in self._around.threads:
+            return f"{reference.how} of {function} (on the waiting thread's own stack)"
+        if address in self._around.coroutines:
+            return f"{reference.how} of {function}, which its task runs"  # nobody else can: the task is met by itself
+        if frame is not None and address in self._around.tasks and any(frame.is_in(*runner) for runner in _RUNNERS):
+            return f"{reference.how} of asyncio's {function}"
+        self._meet(Actor(self._at(address, f"{reference.how} of {function}"), thread, None, frame))
+        return f"{reference.how} of {function} ({_thread(thread)})"
+
+    def _by_task(self, address: int, reference: Reference, holder: Holder) -> str:
+        """A task that has not ended: one that awaits the object cannot move before it; any other can."""
+        name = f"task {self._names.get(holder.address, '?')}"
+        if holder.address in self._around.tasks:
+            return f"{name}, which waits"
+        self._meet(Actor(self._at(address, name), None, holder.address))
+        return name
+
+    def _by_object(self, address: int, reference: Reference, holder: Holder) -> Optional[str]:
+        if holder.address in self._around.registries:
+            return "asyncio's list of all tasks"
+        if address in self._weak and reference.how == CALLBACK:
+            return None
+        runner = self._by_loop(address, reference, holder)
+        if runner is not None:
+            return runner
+        anybody = self._anybody(holder, reference)
+        if anybody is not None:
+            of_dict = reference.how in ("slot", "__dict__") and " → " in self._paths[address]
+            attribute, rest = self._paths[address].split(" → ", 1) if of_dict else ("", "")
+            where = f"{attribute} of {anybody.split(' of ')[-1]} → {rest}" if of_dict else self._at(address, anybody)
+            self._meet(Actor(where))
+            return anybody
+        self._add(holder.address, self._at(address, reference.how))
+        namespace = self._referrers.holders.namespace(holder) if reference.how.startswith("attribute") else None
+        if namespace is not None:  # whoever has `vars(it)` reaches the values too, though they lie in the instance
+            self._add(namespace, self._at(address, reference.how))
+        inside = f" of {reference.frame.function}" if reference.frame is not None else ""
+        return f"{reference.how}{inside} of {self._called(holder.address)}"
+
+    def _by_loop(self, address: int, reference: Reference, holder: Holder) -> Optional[str]:
+        """What stands in the queues of an event loop: only the thread that runs it takes it from there."""
+        if not self._objects.is_instance(holder.address, "BaseEventLoop"):
+            return None
+        inside = reference.how in ("slot", "__dict__")
+        word, _, rest = self._paths[address].partition(" → ") if inside else (reference.how, "", "")
+        queue = _QUEUES.get(word.split(" ")[-1].strip("'"))
+        ident = self._objects.integer_or_none(attribute(self._objects, holder.address, "_thread_id"))
+        thread = next((t for t in self._around.of_threads.values() if t.ident == ident), None)
+        if queue is None or thread is None:
+            return None
+        at = f"{queue} of its event loop"
+        self._meet(Actor(f"{at} → {rest}" if inside else self._at(address, at), thread))
+        return f"{queue} of the event loop that {_thread(thread)} runs"
+
+    def _anybody(self, holder: Holder, reference: Reference) -> Optional[str]:
+        """What makes an object known to all code of the process, or to something that acts by itself."""
+        objects = self._objects
+        if holder.address in self._around.modules:
+            return f"global {reference.how.split(' of ')[-1].strip(chr(39))} of {self._around.modules[holder.address]}"
+        if holder.kind == "type":
+            return f"the class {self._class_name(holder.address)}"
+        if reference.how == CALLBACK:
+            return "the callback of a weak reference"
+        if objects.is_instance(holder.address, "module"):
+            return "a module"
+        if objects.is_instance(holder.address, "BaseEventLoop") or objects.is_instance(holder.address, "uvloop.Loop"):
+            return f"{reference.how} of the event loop"
+        if (
+            any(objects.is_instance(holder.address, name) for name in _ACTORS)
+            and holder.address not in self._around.ended
+        ):
+            return f"a {holder.info.name.split('.')[-1]}"
+        return None
+
+    # ------------------------------------------------------------------ books
+
+    def _meet(self, actor: Actor) -> None:
+        """Each thread and each task once, and each place where anybody may come along."""
+        if all(_who(actor) != _who(other) for other in self.reach.actors):
+            self.reach.actors.append(actor)
+
+    def _add(self, address: int, path: str) -> None:
+        if address in self._paths:
+            return
+        self._paths[address] = path
+        if address in self._around.modules:
+            self._meet(Actor(f"module {self._around.modules[address]}"))
+        else:
+            self.front.append(address)
+
+    def _at(self, address: int, step: str) -> str:
+        """The way from whoever is met down to the awaited object, in words: the dicts of instances, and what the object
+        consists of, are left out."""
+        steps = [step, self._called(address)]
+        if address != self._around.subject and " → " in self._paths.get(address, ""):
+            steps += self._paths[address].split(" → ")[1:]
+        return " → ".join(step for step in steps if step != "the dict")
+
+    def _class_name(self, address: int) -> str:
+        try:
+            return self._objects.type_at(address).name or "?"
+        except (Fault, NotThat):
+            return "?"
+
+    def _called(self, address: int) -> str:
+        if address in self._names:
+            return f"task {self._names[address]}"
+        name = self._objects.type_name(address) or "?"
+        return f"the {name.split('.')[-1]}"
+
+
+def walk(referrers: Referrers, walks: Sequence[Walk]) -> None:
+    """Takes several walks to their ends together: a pass over memory looks for many words at little more than the price of
+    one. Never raises."""
+    for _ in range(MAX_LEVELS):
+        going = [one for one in walks if not one.is_over]
+        if not going:
+            return
+        try:
+            found = referrers.of(list({address for one in going for address in one.front}))
+        except NotThat as exc:
+            for one in going:
+                one.give_up(str(exc))
+            return
+        for one in going:
+            one.climb(found)
+    for one in walks:
+        if not one.is_over:
+            one.give_up(f"what refers to it was followed over {MAX_LEVELS} levels, and goes on")
+
+
+def _who(actor: Actor) -> Tuple[object, ...]:
+    thread = actor.thread.address if actor.thread is not None else None
+    return thread, actor.task, actor.where if thread is None and actor.task is None else None
+
+
+def _thread(thread: ThreadState) -> str:
+    return f"thread {thread.name or thread.native_id or thread.ident}"

@@ -1,0 +1,169 @@
+"""Who refers to an object: every place in memory where its address stands, and whose place that is.
+
+The reference count is the check. When as many counted references have been found, in places known to be live, as the
+object counts, all others are stale copies: what was freed, what C functions left on their stacks, slots beyond the end of
+a value stack. When fewer were found, somebody unknown has one, in C code or in memory that is not at hand.
+
+Source: Include/object.h and refcount.h: ob_refcnt is a word up to 3.11, its lower 32 bits since 3.12, where values with
+the top bits set make an object immortal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import Dict, List, NamedTuple, Optional, Sequence
+
+from ...memory import Fault
+from ..frames.callheights import least_height
+from ..frames.frame import Frame
+from ..objects.builtins import NotThat
+from ..objects.wordsearch import WordSearch
+from ..state.interpreter import Python, ThreadState
+from .owners import WEAK, Holder, Holders, slot_of
+from .tables import Tables
+
+_IMMORTAL = 1 << 30
+
+
+class Reference(NamedTuple):
+    """One place that refers to an object.
+
+    counted: True, it is part of the count; None, it may be; False, it is weak.
+    """
+
+    place: int
+    counted: Optional[bool]
+    how: str
+    holder: Optional[Holder] = None
+    thread: Optional[ThreadState] = None  # in a frame that it executes
+    frame: Optional[Frame] = None
+
+
+@dataclass
+class References:
+    """What refers to an object. ``stray``: places that are nobody's, as far as is known; ``weak``: weak references that
+    could not be followed."""
+
+    count: Optional[int]  # its own count; None: it keeps none, is damaged, or known all over
+    found: List[Reference] = field(default_factory=list)
+    stray: List[int] = field(default_factory=list)
+    weak: int = 0
+
+    @property
+    def counted(self) -> int:
+        return sum(1 for reference in self.found if reference.counted)
+
+
+class _Span(NamedTuple):
+    start: int
+    end: int
+    frame: Frame
+    thread: ThreadState
+    inner: Optional[Frame]  # what it has called
+
+
+class Referrers:
+    """Finds references in one process."""
+
+    def __init__(self, python: Python, search: WordSearch) -> None:
+        self._python = python
+        self._search = search
+        self.holders = Holders(python)
+        self._tables = Tables(python, self.holders, search)
+        self._files = python.memory.files
+        self._file_starts = [file.start for file in self._files]
+        threads = [thread for interpreter in python.interpreters for thread in interpreter.threads]
+        self._spans = sorted(self._frames_of(threads), key=lambda span: span.start)
+        self._span_starts = [span.start for span in self._spans]
+
+    def _frames_of(self, threads: Sequence[ThreadState]) -> List[_Span]:
+        layout, found = self._python.layout, []
+        for thread in threads:
+            for inner, frame in zip([None, *thread.frames], thread.frames):
+                end = frame.address + layout.fr_localsplus + 8 * (frame.code.nlocalsplus + frame.code.stacksize)
+                found.append(_Span(frame.address, end, frame, thread, inner))
+        return found
+
+    def of(self, addresses: Sequence[int]) -> Dict[int, References]:
+        """The references to each of some objects, in one or two passes over memory. Raises NotThat when that takes more
+        than it may."""
+        places = self._search.places(addresses)
+        found = {address: self._sorted_out(address, places.get(address)) for address in addresses}
+        short = [r for r in found.values() if r.count is not None and r.counted < r.count]
+        wanted = {place for r in short for place in r.stray if not self._is_static(place)}
+        owners = self._tables.owners(sorted(wanted)) if wanted else {}
+        for references in found.values():
+            for place in [place for place in references.stray if place in owners]:
+                entry = owners[place]
+                references.found.append(Reference(place, True, entry.how, entry.holder))
+                references.stray.remove(place)
+        return found
+
+    def _is_static(self, place: int) -> bool:
+        """Is it in the data of a program or library? No table is there."""
+        index = bisect_right(self._file_starts, place) - 1
+        return index >= 0 and place < self._files[index].end
+
+    def _sorted_out(self, address: int, places: Optional[Sequence[int]]) -> References:
+        references = References(self.count(address) if places is not None else None)
+        for place in places or ():
+            self._search.check()
+            reference = self._reference(place)
+            if reference is None:
+                references.stray.append(place)
+            else:
+                references.found.append(reference)
+        self._add_weak(address, references)
+        return references
+
+    def count(self, address: int) -> Optional[int]:
+        """Its reference count; None for what is immortal, or no object."""
+        if self._python.layout.ob_extra:
+            return None  # free-threaded: two counts, and references that are deferred
+        with contextlib.suppress(Fault):
+            word = self._python.memory.u64(address)
+            count = word & 0xFFFFFFFF if self._python.layout.version >= (3, 12) else word
+            return count if 0 < count < _IMMORTAL else None
+        return None
+
+    def _reference(self, place: int) -> Optional[Reference]:
+        """What is known of a place without looking for the owner of a table."""
+        index = bisect_right(self._span_starts, place) - 1
+        span = self._spans[index] if index >= 0 else None
+        if span is not None and place < span.end:
+            least = least_height(self._python.frames, span.frame, span.inner)
+            counted, how = slot_of(self._python, span.frame, place, least)
+            return Reference(place, counted, how, None, span.thread, span.frame)
+        return self._in_object(place)
+
+    def _in_object(self, place: int) -> Optional[Reference]:
+        layout = self._python.layout
+        if layout.managed_dict < -8:
+            owner = self.holders.with_dict(place - layout.managed_dict)
+            if owner is not None:
+                return Reference(place, True, "__dict__", owner)
+        holder = self.holders.around(place)
+        if holder is None:
+            return None
+        try:
+            counted, how = self.holders.counts(holder, place)
+        except (Fault, NotThat):
+            return None
+        if how == "attribute":
+            how = self._tables.attribute_at(holder, place)
+        frame = self.holders.frame_in(holder.address, holder.kind) if holder.kind == "generator" else None
+        return Reference(place, True, how, holder, None, frame) if counted else None
+
+    def _add_weak(self, address: int, references: References) -> None:
+        """An object has a list of its weak references: none of them is missed when its page is."""
+        try:
+            for weak in self.holders.weak_references(address):
+                holder = self.holders.at(weak)
+                if holder is None:
+                    references.weak += 1
+                else:
+                    references.found.append(Reference(weak, False, WEAK, holder))
+        except (Fault, NotThat):
+            references.weak += 1

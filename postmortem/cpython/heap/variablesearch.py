@@ -1,0 +1,170 @@
+"""What the variables of a program lead to: from the frames of threads and tasks and the globals of their modules, through
+attributes and the first items of containers, for a few steps. That is how far a program's own names lead.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import deque
+from typing import Deque, Dict, Iterable, Iterator, List, NamedTuple, Optional, Protocol, Sequence, Set, Tuple
+
+from ...memory import Fault
+from ..frames.frame import Frame
+from ..frames.names import MACHINERY
+from ..frames.origins import is_program
+from ..objects.attributes import attributes
+from ..objects.builtins import NotThat
+from ..runtime import layouts as L
+from ..state.interpreter import Python, ThreadState
+
+_MOST_ITEMS = 32  # of a container that is looked into
+_LONG = 10_000  # longer lists are data, not what a few objects are kept in
+_MOST_VISITS = 20_000
+_MOST_FRAMES, _MOST_ALIKE, _MOST_ROOTS = 60, 4, 5000
+#: Whose attributes are not the program's: an event loop's list of ready callbacks is no queue of the program.
+_CLOSED = ("EventLoop", "Loop")
+_LEAVES = frozenset((
+    "str", "bytes", "int", "float", "bool", "NoneType", "type", "function", "builtin_function_or_method", "method", "code",
+    "module", "bytearray", "memoryview", "_io.TextIOWrapper", "property", "complex", "frame", "traceback", "cell",
+))  # fmt: skip
+CONTAINERS = ("list", "tuple", "set", "frozenset", "dict")
+
+Named = Sequence[Tuple[str, int]]
+
+
+class User(NamedTuple):
+    """A thread (address of its state) or a task (address) with the frame that leads to an object."""
+
+    thread: Optional[int]
+    task: Optional[int]
+    frame: Frame
+
+
+class Suspended(Protocol):
+    """A task: its address, and the frames of its coroutines."""
+
+    @property
+    def address(self) -> int: ...
+
+    @property
+    def frames(self) -> Sequence[Frame]: ...
+
+
+def users_of(states: Iterable[ThreadState], tasks: Iterable[Suspended]) -> List[User]:
+    """Frames of threads, and of some tasks of each kind: a thousand that run the same code lead to the same objects."""
+    users = [User(state.address, None, frame) for state in states for frame in state.frames[:_MOST_FRAMES]]
+    alike: Dict[int, int] = {}
+    for task in tasks:
+        code = task.frames[0].code.address if task.frames else 0
+        alike[code] = alike.get(code, 0) + 1
+        if alike[code] <= _MOST_ALIKE and len(users) < _MOST_ROOTS:
+            users += [User(None, task.address, frame) for frame in task.frames[:_MOST_FRAMES]]
+    return users
+
+
+class VariableSearch:
+    """Of one process; ``until``: of time.monotonic(), when the search ends wherever it is."""
+
+    #: From a variable.
+    steps = 3
+
+    def __init__(self, python: Python, until: float) -> None:
+        self.python = python
+        self.objects = python.objects
+        self._until = until
+        self._visits = 0
+        self._seen: Set[int] = set()
+        self._parents: Dict[int, int] = {}  # object → the one through which it was found first
+        self._names: Dict[int, str] = {}
+        self._taken: Dict[int, int] = {}  # object → steps from a variable
+        self._modules: Set[int] = set()
+
+    def found_at(self, name: str, value: int, kind: str, user: User) -> Optional[Named]:
+        """What to make of an object that variables lead to: () when it has nothing more inside, None when it is like
+        any other."""
+        raise NotImplementedError
+
+    def look(self, users: Iterable[User]) -> None:
+        """From these frames, the program's own first."""
+        for user in sorted(users, key=lambda user: user.frame.code.filename.endswith(MACHINERY)):
+            if self.spent:
+                break
+            self._from_frame(user)
+
+    def way_to(self, value: int) -> List[Tuple[int, str]]:
+        """The objects through which one was found, with their names, itself first."""
+        found: List[Tuple[int, str]] = []
+        while value in self._names and len(found) < 16:
+            found.append((value, self._names[value]))
+            value = self._parents.get(value, 0)
+        return found
+
+    def reached(self, steps: int) -> Set[int]:
+        """Addresses of the objects that it came to in so many steps."""
+        return {value for value, taken in self._taken.items() if taken <= steps}
+
+    @property
+    def spent(self) -> bool:
+        return self._visits >= _MOST_VISITS or time.monotonic() > self._until
+
+    def _from_frame(self, user: User) -> None:
+        frames = self.python.frames
+        self._search(list(itertools.islice(frames.locals(user.frame), 200)), user)
+        namespace = frames.globals(user.frame)
+        if not namespace or namespace in self._modules or not is_program(user.frame.code.filename):
+            return
+        self._modules.add(namespace)
+        try:
+            named = list(self.objects.text_dict(namespace).items())[:2000]
+        except (Fault, NotThat):
+            return
+        self._search([(name, value) for name, value in named if not name.startswith("__")], user)
+
+    def _search(self, named: Named, user: User) -> None:
+        """Breadth first, so that the shortest name wins. What another frame led to is looked at again one step deep, to
+        know who uses it."""
+        waiting: Deque[Tuple[str, int, int]] = deque((name, value, 0) for name, value in named)
+        mine: Set[int] = set()
+        while waiting and not self.spent:
+            name, value, steps = waiting.popleft()
+            if not value or value in mine or (value in self._seen and steps > 1):
+                continue
+            mine.add(value)
+            self._seen.add(value)
+            self._names.setdefault(value, name)
+            self._taken[value] = min(steps, self._taken.get(value, steps))
+            self._visits += 1
+            try:
+                inner = self._inside(name, value, user)
+            except (Fault, NotThat):
+                continue
+            if steps < self.steps:
+                for inner_name, item in inner:
+                    self._parents.setdefault(item, value)
+                    waiting.append((inner_name, item, steps + 1))
+
+    def _inside(self, name: str, value: int, user: User) -> Named:
+        kind = self.objects.type_name(value)
+        if kind is None or kind in _LEAVES or kind.endswith(_CLOSED):
+            return ()
+        told = self.found_at(name, value, kind, user)
+        if told is not None:
+            return told
+        flags = self.objects.type_of(value).flags
+        if kind in CONTAINERS:
+            return [(f"{name}[…]", item) for item in self.items(value, kind)]
+        if flags & (L.FLAG_TUPLE | L.FLAG_LIST):  # named tuples, and whatever else is derived
+            return [(f"{kind}[…]", item) for item in self.items(value, "list")]
+        cls = kind.rsplit(".", 1)[-1]
+        return [
+            (f"{cls}.{part}", item) for part, item in itertools.islice(attributes(self.objects, value).items(), 100)
+        ]
+
+    def items(self, value: int, kind: str, most: int = _MOST_ITEMS) -> Iterator[int]:
+        """The first items of a container; none of a list that is too long to be one of a few objects."""
+        if kind == "dict":
+            return (item for _key, item in itertools.islice(self.objects.dict_items(value), most))
+        if kind in ("set", "frozenset"):
+            return itertools.islice(self.objects.set_items(value), most)
+        return iter(self.objects.items(value, _LONG)[:most] if self.objects.length(value) <= _LONG else ())

@@ -1,0 +1,220 @@
+"""Code objects: names, and the tables that map an instruction to its place in the source and to its handlers.
+
+Format of the exception table: Objects/exception_handling_notes.txt of 3.11-3.13; of line tables: ``linetable``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple, TypeVar
+
+from ...memory import Fault
+from .builtins import NotThat, Objects
+from .linetable import FORMATS, Location
+
+#: Tables longer than this belong to no code that anybody wrote.
+MAX_TABLE = 1 << 20
+#: Variables, and values on the stack, of one frame.
+MAX_SLOTS = 10_000
+#: Items of one tuple that are no objects, or lie in pages that a core lacks.
+MAX_UNREAD = 256
+_WORD = 8
+_T = TypeVar("_T")
+#: Groups of six bits of a number in an exception table: Python/assemble.c, assemble_emit_exception_table_item.
+_MAX_GROUPS = 5
+
+
+#: Characters of a function's name: a damaged core has thousands of frames whose names are any memory.
+_MAX_NAME = 1_000
+
+
+class Handler(NamedTuple):
+    """A row of the exception table; offsets in bytes of code."""
+
+    start: int
+    end: int
+    target: int
+    depth: int  # entries of the value stack that survive
+
+
+class Code:
+    """One code object of the target. Raises Fault or NotThat when it cannot be one."""
+
+    def __init__(self, objects: Objects, address: int) -> None:
+        layout, memory = objects.layout, objects.memory
+        if objects.type_of(address).name != "code":
+            raise NotThat("not a code object")
+        self.address = address
+        self._objects = objects
+        #: What stands in a core and is damaged, or is missing from it: "file", "name", "lines".
+        self.unread: List[str] = []
+        self.filename = self._text("file", layout.co_filename)
+        self.name = self._text("name", layout.co_name)[:_MAX_NAME]
+        self.qualname: Optional[str] = None  # 3.11+
+        if layout.co_qualname >= 0:
+            qualname = objects.optional_text(memory.u64(address + layout.co_qualname))
+            self.qualname = qualname and qualname[:_MAX_NAME]
+        self.firstlineno = memory.i32(address + layout.co_firstlineno)
+        self.stacksize = min(max(memory.i32(address + layout.co_stacksize), 0), MAX_SLOTS)
+        self.firsttraceable = memory.i32(address + layout.co_firsttraceable) * 2 if layout.co_firsttraceable >= 0 else 0
+        self.start = address + layout.co_code  # up to 3.10 a pointer to the bytes is there
+        self._lines: Optional[List[Location]] = None
+        self._ends: List[int] = []
+        self._handlers: Optional[List[Handler]] = None
+        self._at: Dict[int, Optional[Handler]] = {}
+        self._names: Optional[Tuple[str, ...]] = None
+        self._used: Optional[Tuple[str, ...]] = None
+        if layout.co_nlocalsplus >= 0:
+            self.nlocalsplus = min(max(memory.i32(address + layout.co_nlocalsplus), 0), MAX_SLOTS)
+        else:
+            self.nlocalsplus = len(self.local_names())
+
+    def _text(self, what: str, offset: int) -> str:
+        text = self._objects.optional_text(self._objects.memory.u64(self.address + offset))
+        if text is None:
+            self.unread.append(what)
+            return "<unknown>"
+        return text  # which compile() takes empty, too
+
+    def line(self, offset: int) -> Optional[int]:
+        """The source line of the instruction at a byte offset; None for instructions without one."""
+        found = self.location(offset)
+        return found.line if found else None
+
+    def location(self, offset: int) -> Optional[Location]:
+        """Where in the source the instruction at a byte offset stands; None when the table does not say.
+        A frame that stands before its first one (offset < 0) is at the line of its `def`."""
+        if offset < 0:
+            return Location(0, self.firstlineno)
+        if self._lines is None:
+            self._lines = self._read_lines()
+            self._ends = [location.end for location in self._lines]
+        index = bisect_right(self._ends, offset)
+        return self._lines[index] if index < len(self._lines) else None
+
+    def _read_lines(self) -> List[Location]:
+        memory, layout = self._objects.memory, self._objects.layout
+        try:
+            table = self._objects.bytes_(memory.u64(self.address + layout.co_linetable), MAX_TABLE)
+            self._objects.spend(len(table))
+        except (Fault, NotThat):
+            self.unread.append("lines")
+            return []
+        return list(FORMATS[layout.line_table](table, self.firstlineno, self.size()))
+
+    def size(self) -> int:
+        """Bytes of its instructions, 0 when unknown: since 3.11 they lie behind the object, which counts them in units
+        of two (Include/cpython/code.h, _PyCode_NBYTES). Tables that say more are damaged."""
+        layout = self._objects.layout
+        if layout.heap_frames:
+            return len(self.bytecode())
+        try:
+            return min(self._objects.memory.u64(self.address + layout.ob_size) * 2, MAX_TABLE)
+        except Fault:
+            return 0
+
+    def bytecode(self) -> bytes:
+        """The instructions up to 3.10, two bytes each; empty when they cannot be read, and since 3.11, where they are
+        rewritten as they run."""
+        if not self._objects.layout.heap_frames:
+            return b""
+        try:
+            return self._objects.bytes_(self._objects.memory.u64(self.start), MAX_TABLE)
+        except (Fault, NotThat):
+            return b""
+
+    def handlers(self) -> List[Handler]:
+        if self._objects.layout.co_exceptiontable < 0:
+            return []
+        if self._handlers is None:
+            memory = self._objects.memory
+            try:
+                address = memory.u64(self.address + self._objects.layout.co_exceptiontable)
+                table = self._objects.bytes_(address, MAX_TABLE)
+                self._objects.spend(len(table))
+                self._handlers = list(parse_exception_table(table, self.size()))
+            except (Fault, NotThat):
+                self._handlers = []
+        return self._handlers
+
+    def handler_at(self, offset: int) -> Optional[Handler]:
+        """The innermost handler that covers an instruction."""
+        if offset not in self._at:
+            self._at[offset] = next((h for h in self.handlers() if h.start <= offset < h.end), None)
+        return self._at[offset]
+
+    def local_names(self) -> Tuple[str, ...]:
+        """Names of locals, cells and free variables, in the order of ``localsplus``."""
+        if self._names is None:
+            objects = self._objects
+            try:
+                layout = objects.layout
+                offsets = layout.co_local_names or (layout.co_localsplusnames,)
+                tuples = [objects.items(objects.memory.u64(self.address + offset), MAX_SLOTS) for offset in offsets]
+                objects.spend(_WORD * sum(map(len, tuples)))
+                if layout.co_nlocalsplus >= 0 and len(tuples[0]) != self.nlocalsplus:
+                    raise NotThat("as many names as no frame has slots")
+                self._names = tuple(objects.optional_text(item) or "?" for items in tuples for item in items)
+            except (Fault, NotThat):
+                self._names = ()
+        return self._names
+
+    def used_names(self) -> Tuple[str, ...]:
+        """Names of globals and attributes that the code uses (co_names)."""
+        if self._used is None:
+            objects = self._objects
+            try:
+                items = objects.items(objects.memory.u64(self.address + objects.layout.co_names))
+                self._used = tuple(text or "?" for text in until_damaged(map(objects.optional_text, items)))
+            except (Fault, NotThat):
+                self._used = ()
+        return self._used
+
+
+def until_damaged(found: Iterable[Optional[_T]]) -> Iterator[Optional[_T]]:
+    """What was read of the items of a tuple, None for each that was not: up to the MAX_UNREAD-th of these, where the tuple's
+    length is damaged, and any memory stands behind its end."""
+    unread = 0
+    for each in found:
+        unread += each is None
+        if unread > MAX_UNREAD:
+            return
+        yield each
+
+
+def parse_exception_table(table: bytes, size: int = 0) -> Iterator[Handler]:
+    """Rows of 6-bit varints: start, length, target (in code units), depth << 1 | lasti. No more of them
+    than ``size`` bytes of code have units (0: unknown): each covers another stretch of it."""
+    at = rows = 0
+    while at < len(table) and not 0 < size // 2 <= rows:
+        start, at = _varint(table, at)
+        length, at = _varint(table, at)
+        target, at = _varint(table, at)
+        depth, at = _varint(table, at)
+        rows += 1
+        yield Handler(start * 2, (start + length) * 2, target * 2, depth >> 1)
+
+
+def _varint(table: bytes, at: int) -> Tuple[int, int]:
+    """Big-endian groups of six bits, bit 6 says that more follow; bit 7 marks the start of a row."""
+    value = 0
+    for byte in table[at : at + _MAX_GROUPS]:
+        at += 1
+        value = value << 6 | byte & 63
+        if not byte & 64:
+            break
+    return value, at
+
+
+class CodeCache:
+    """Code objects by address: 2,000 threads share a few hundred."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._codes: Dict[int, Code] = {}
+
+    def get(self, address: int) -> Code:
+        found = self._codes.get(address)
+        if found is None:
+            found = self._codes[address] = Code(self._objects, address)
+        return found

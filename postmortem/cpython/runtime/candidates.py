@@ -1,0 +1,168 @@
+"""Where in a process ``_PyRuntime`` may lie, likeliest first; nothing here is believed before it was checked.
+
+1. The symbol, dynamic or static. 2. The section ``.PyRuntime`` (3.10+, Include/internal/pycore_runtime.h,
+GENERATE_DEBUG_SECTION). 3. The cookie of its debug offsets (3.13+) in writable memory. 4. Two neighbouring pointers
+to one place, as ``interpreters.head`` and ``interpreters.main`` are while there is one interpreter, in the writable
+memory of a program or library. The last two need neither symbols, nor sections, nor even the file.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from itertools import islice
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from ...memory import Elf, Fault, Image
+from .debugoffsets import DEBUG_COOKIE
+
+#: The file itself: modules lie in a folder of that name, and so does what was mapped right behind them.
+_PYTHON_FILE = re.compile(r"(?:^|/)(?:lib)?python(\d)\.(\d+)[^/]*$")
+#: A file, or a folder that it lies in.
+_OF_PYTHON = re.compile(r"(?:^|/)(?:lib)?python3\.\d+")
+#: A program's data and bss: python's are 3 MB. Larger areas behind a file are somebody's heap.
+_MAX_AREA = 64 << 20
+_PIECE = 1 << 20
+#: Pairs of pointers in one area. An interpreter's own data have less than a hundred; a heap that happens to lie behind
+#: a file's data has any number, and must not use up what the others may have.
+_MAX_TWINS = 500
+_SECTION = ".PyRuntime"
+#: Stands for the third number of a version of which only two are known.
+UNKNOWN_MICRO = -1
+
+
+class Candidate(NamedTuple):
+    address: int
+    path: str  # the file that holds it, "" when no file is known
+    found_by: str  # "symbol" | "section" | "cookie" | "pointers"
+    version: Optional[Tuple[int, int, int]] = None  # as the file says, when it does
+
+
+def named(image: Image) -> Iterator[Candidate]:
+    """Those that a file names: first by symbol, in every file, then by section."""
+    bases = _bases(image)
+    opened = _opened(image)
+    for path, elf in opened:
+        value = elf.symbol("_PyRuntime")
+        if value is not None:
+            yield _in_file(image, path, elf, bases[path] - elf.first_vaddr, value, "symbol")
+    for path, elf in opened:
+        section = elf.section(_SECTION)
+        if section is not None and section.address:
+            yield _in_file(image, path, elf, bases[path] - elf.first_vaddr, section.address, "section")
+
+
+def scanned(image: Image, heads: Tuple[int, ...]) -> Iterator[Candidate]:
+    """Those that data looks like. ``heads``: the offsets at which the known versions keep ``interpreters.head``."""
+    for area in data_areas(image):
+        for address in _find(image, area, DEBUG_COOKIE):
+            yield Candidate(address, area.path, "cookie", name_version(area.path))
+    opened = dict(_opened(image))
+    for area in data_areas(image):
+        if _may_be_python(opened.get(area.path)):
+            for address in islice(_twins(image, area, heads), _MAX_TWINS * len(heads)):
+                yield Candidate(address, area.path, "pointers", name_version(area.path))
+
+
+def _bases(image: Image) -> Dict[str, int]:
+    return {f.path: f.start for f in reversed(image.files) if f.offset == 0}
+
+
+def _opened(image: Image) -> List[Tuple[str, Elf]]:
+    """The mapped programs and libraries that are at hand, those called like an interpreter first."""
+    bases = _bases(image)
+    ordered = sorted(bases, key=lambda path: (not _PYTHON_FILE.search(path), bases[path]))
+    return [(path, elf) for path, elf in ((p, image.elf(p)) for p in ordered) if elf is not None]
+
+
+def _in_file(image: Image, path: str, elf: Elf, bias: int, value: int, found_by: str) -> Candidate:
+    """``Py_Version`` is a constant of 3.11+ (Python/getversion.c); before, only the file's name tells."""
+    version = None
+    symbol = elf.symbol("Py_Version")
+    if symbol is not None:
+        try:
+            version = hex_version(image.u64(symbol + bias))
+        except Fault:
+            version = None
+    return Candidate(value + bias, path, found_by, version or name_version(path))
+
+
+def hex_version(value: int) -> Optional[Tuple[int, int, int]]:
+    """PY_VERSION_HEX (Include/patchlevel.h) → (3, minor, micro); None when it is none of a Python 3."""
+    major, minor, micro = value >> 24 & 0xFF, value >> 16 & 0xFF, value >> 8 & 0xFF
+    return (major, minor, micro) if major == 3 and value >> 32 == 0 else None
+
+
+def name_version(path: str) -> Optional[Tuple[int, int, int]]:
+    """What a file called ``python3.9`` or ``libpython3.9.so.1.0`` is by its name, in which the micro version is not."""
+    match = _PYTHON_FILE.search(path)
+    return (int(match[1]), int(match[2]), UNKNOWN_MICRO) if match else None
+
+
+def is_of_python(path: str) -> bool:
+    """Does a mapped file suggest that the process runs Python: an interpreter, its library, one of its modules?"""
+    return _OF_PYTHON.search(path) is not None
+
+
+class Area(NamedTuple):
+    start: int
+    end: int
+    path: str
+
+
+def data_areas(image: Image) -> List[Area]:
+    """Writable memory that belongs to a mapped file: its data, and its bss right behind."""
+    files = image.files
+    found: List[Area] = []
+    for start, end in image.writable:
+        if end - start > _MAX_AREA:
+            continue
+        owner = next((f.path for f in files if f.start <= start < f.end or f.end == start), None)
+        if owner is None and found and found[-1].end == start:
+            owner = found[-1].path
+        if owner is not None:
+            found.append(Area(start, end, owner))
+    return sorted(found, key=lambda area: (not _PYTHON_FILE.search(area.path), area.start))
+
+
+def _may_be_python(elf: Optional[Elf]) -> bool:
+    """The C library's data is full of neighbouring equal pointers; it is asked only when nothing is known of a file."""
+    return elf is None or elf.data.find(b"PYTHONHOME") >= 0
+
+
+def _pieces(image: Image, area: Area) -> Iterator[Tuple[int, bytes]]:
+    """Whole pieces where they are there, else page by page, so that one missing page hides only itself."""
+    for start in range(area.start, area.end, _PIECE):
+        size = min(_PIECE, area.end - start)
+        try:
+            yield start, image.read(start, size)
+        except Fault:
+            for page in range(start, start + size, 4096):
+                try:
+                    yield page, image.read(page, min(4096, start + size - page))
+                except Fault:
+                    continue
+
+
+def _find(image: Image, area: Area, pattern: bytes) -> Iterator[int]:
+    for start, data in _pieces(image, area):
+        at = data.find(pattern)
+        while at >= 0:
+            if (start + at) % 8 == 0:
+                yield start + at
+            at = data.find(pattern, at + 1)
+
+
+def _twins(image: Image, area: Area, heads: Tuple[int, ...]) -> Iterator[int]:
+    """Places of two equal neighbouring pointers to something writable that is not the list head itself."""
+    ranges = image.writable
+    lowest, highest = ranges[0][0], ranges[-1][1]
+    for start, data in _pieces(image, area):
+        words = array("Q", data[: len(data) // 8 * 8])
+        for index in range(len(words) - 1):
+            word = words[index]
+            if word == words[index + 1] and lowest <= word < highest and word & 7 == 0:
+                place = start + 8 * index
+                if not place - 64 <= word <= place + 64:
+                    for offset in heads:
+                        yield place - offset

@@ -1,0 +1,111 @@
+"""What types are called where the words themselves are lost.
+
+``tp_name`` of a type that C declares points into the read-only data of its file: a core leaves those to the file, and the
+file may have been upgraded or deleted while the program ran. The type objects are in the core all the same, and the
+interpreter's own modules hold them, or an object of them, under well known names.
+
+Sources: Lib/types.py (how each type is come by), Modules/_threadmodule.c (LockType, RLock), Lib/importlib/_bootstrap.py
+(``_wrap``, the first function that every interpreter has; the module is frozen and always imported).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Dict, Iterator, Tuple
+
+from ...memory import Fault
+from ..objects.builtins import NotThat, Objects
+from ..runtime import layouts as L
+
+#: In whose namespace all types are called like their variables: exceptions too.
+_BUILTINS = "builtins"
+#: (module, variable that holds the type, tp_name)
+_TYPES = (
+    ("types", "GeneratorType", "generator"),
+    ("types", "CoroutineType", "coroutine"),
+    ("types", "AsyncGeneratorType", "async_generator"),
+    ("types", "MethodType", "method"),
+    ("types", "CellType", "cell"),
+    ("types", "FrameType", "frame"),
+    ("types", "TracebackType", "traceback"),
+    ("types", "MemberDescriptorType", "member_descriptor"),
+    ("types", "GetSetDescriptorType", "getset_descriptor"),
+    ("types", "SimpleNamespace", "types.SimpleNamespace"),
+    ("_thread", "LockType", "_thread.lock"),
+    ("_thread", "RLock", "_thread.RLock"),
+    ("collections", "deque", "collections.deque"),
+    ("_queue", "SimpleQueue", "_queue.SimpleQueue"),
+)
+#: (module, variable that holds an object of the type, tp_name)
+_EXAMPLES = (
+    ("builtins", "len", "builtin_function_or_method"),
+    ("builtins", "None", "NoneType"),
+    ("_frozen_importlib", "sys", "module"),
+    ("_frozen_importlib", "_wrap", "function"),
+)
+
+
+def read_type_names(objects: Objects, modules: int) -> Dict[int, str]:
+    """Address of a type → tp_name, as far as ``sys.modules`` (its address) leads to them. Never raises."""
+    spaces = _Namespaces(objects, modules)
+    found: Dict[int, str] = {}
+    for name, value in spaces.items(_BUILTINS):
+        if _is_type(objects, value):
+            found[value] = name
+    for module, variable, name in _TYPES:
+        value = spaces.get(module, variable)
+        if value and _is_type(objects, value):
+            found[value] = name
+    for module, variable, name in _EXAMPLES:
+        value = spaces.get(module, variable)
+        if value:
+            _note(objects, found, value, name)
+    function = spaces.get("_frozen_importlib", "_wrap")
+    if function:
+        _note_code(objects, found, function)
+    return found
+
+
+class _Namespaces:
+    """The variables of modules, each read once."""
+
+    def __init__(self, objects: Objects, modules: int) -> None:
+        self._objects = objects
+        self._known: Dict[str, Dict[str, int]] = {}
+        try:
+            self._modules = objects.text_dict(modules)
+        except (Fault, NotThat):
+            self._modules = {}
+
+    def items(self, module: str) -> Iterator[Tuple[str, int]]:
+        if module not in self._known:
+            self._known[module] = self._read(module)
+        return iter(self._known[module].items())
+
+    def get(self, module: str, variable: str) -> int:
+        """0 when there is none."""
+        return dict(self.items(module)).get(variable, 0)
+
+    def _read(self, module: str) -> Dict[str, int]:
+        try:
+            # PyModuleObject.md_dict, Include/internal/pycore_moduleobject.h
+            return self._objects.text_dict(self._objects.field(self._modules[module], L.MODULE_DICT))
+        except (KeyError, Fault, NotThat):
+            return {}
+
+
+def _is_type(objects: Objects, address: int) -> bool:
+    try:
+        return bool(objects.type_of(address).flags & L.FLAG_TYPE)
+    except (Fault, NotThat):
+        return False
+
+
+def _note(objects: Objects, found: Dict[int, str], address: int, name: str) -> None:
+    with contextlib.suppress(Fault, NotThat):
+        found.setdefault(objects.type_of(address).address, name)
+
+
+def _note_code(objects: Objects, found: Dict[int, str], function: int) -> None:
+    with contextlib.suppress(Fault):
+        _note(objects, found, objects.memory.u64(function + objects.layout.func_code), "code")

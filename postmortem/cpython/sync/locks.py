@@ -1,0 +1,363 @@
+"""Locks: what a thread waits for, and who holds it.
+
+A plain ``_thread.lock`` records no owner. But ``with lock:`` leaves the bound ``__exit__`` of the context manager
+on the frame's value stack for as long as the body runs, below the depth that the exception table gives for the
+current instruction (Python/compile.c of 3.11-3.13, compiler_with; objects from Modules/_threadmodule.c). Since 3.14
+it is the function ``__exit__`` and, in the next slot, its context manager (Python/codegen.c, LOAD_SPECIAL). An RLock
+records its owner. The futex word that a thread sleeps on is a malloc'ed semaphore whose address the lock object holds,
+or, where a lock is a byte in its object (``PyMutex``: 3.14, and late releases of 3.13), one that ``parking`` explains.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Callable, Dict, Iterator, List, Literal, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ...memory import Fault
+from ..frames.frame import Frame, Frames
+from ..frames.names import Names
+from ..objects.attributes import attribute, attributes, class_value
+from ..objects.builtins import NotThat, Objects
+from .parking import parked_on
+
+#: lockobject: lock_lock, in_weakreflist, locked; or a PyMutex alone. rlockobject: rlock_lock, rlock_owner, rlock_count,
+#: in_weakreflist; or a _PyRecursiveMutex, which is a PyMutex, thread, level (Modules/_threadmodule.c, pycore_lock.h).
+#: Which one it is tells the size of its type.
+_WORD = 16
+_MUTEX_SIZE, _RECURSIVE_MUTEX_SIZE = 24, 40
+#: PyMutex (Include/internal/pycore_lock.h): _Py_LOCKED, beside _Py_HAS_PARKED
+_LOCKED = 1
+#: m_self of PyCFunctionObject and im_self of PyMethodObject lie at the same place; im_func/m_ml as well.
+_SELF, _FUNC = 24, 16
+#: Of so many locks used at one line no name was found: of the next ones none is sought. And so many users are asked.
+_MOST_NAMELESS, _USERS = 50, 8
+_MOST_LOCALS = 50
+_MOST_WAITERS = 10_000
+_PURE_RLOCK = "_RLock"
+_EXITS = ("__exit__", "__aexit__")
+#: PyDescrObject.d_name, PyMethodDescrObject.d_method (Include/cpython/descrobject.h, descrobject.h before 3.11)
+_DESCRIBED, _METHOD = 24, 40
+
+
+@dataclass(frozen=True)
+class LockState:
+    address: int
+    kind: Literal["lock", "rlock", "mutex"]  # mutex: of an object in a free-threaded build
+    word: int  # address of the semaphore, 0 when unknown
+    locked: Optional[bool]
+    owner_ident: Optional[int]  # where it is recorded: of an RLock, and of a mutex
+    through: Optional[str] = None  # type of the object that wraps it: "Condition"
+    what: Optional[str] = None  # to people, of a "mutex": "critical section of list"
+
+
+def _lock(objects: Objects, address: int) -> LockState:
+    start = address + objects.layout.ob_extra + _WORD
+    if objects.type_of(address).basicsize - objects.layout.ob_extra <= _MUTEX_SIZE:
+        return LockState(address, "lock", start, bool(objects.memory.u8(start) & _LOCKED), None)
+    word, _weak, locked = objects.memory.words(start, 3)
+    return LockState(address, "lock", word, bool(locked & 0xFF), None)
+
+
+def _rlock(objects: Objects, address: int) -> LockState:
+    start = address + objects.layout.ob_extra + _WORD
+    first, owner, count = objects.memory.words(start, 3)
+    if objects.type_of(address).basicsize - objects.layout.ob_extra <= _RECURSIVE_MUTEX_SIZE:
+        locked = bool(first & _LOCKED)
+        return LockState(address, "rlock", start, locked, owner if locked else None)
+    return LockState(address, "rlock", first, count > 0, owner if count else None)
+
+
+#: Conditions, methods and locks of Python's own around a lock: a method of a Condition of an RLock of a lock, and some more.
+_MOST_LAYERS = 8
+_READERS: Dict[str, Callable[[Objects, int], LockState]] = {"_thread.lock": _lock, "_thread.RLock": _rlock}
+
+
+class HeldLock(NamedTuple):
+    lock: LockState
+    line: Optional[int]  # of the `with` statement
+    slot: int  # of the value stack
+
+
+class Entered(NamedTuple):
+    manager: int  # address of the context manager
+    line: Optional[int]  # of the `with` statement
+    slot: int  # of the value stack
+
+
+class Locks:
+    def __init__(self, frames: Frames) -> None:
+        self._frames = frames
+        self._objects = frames.objects
+        self._names = Names(frames)
+        self._entered: Dict[int, List[Entered]] = {}  # by the address of the frame
+        self._listed: Dict[int, Optional[Set[int]]] = {}  # condition → the locks of those who wait to be notified
+        self._nameless: Dict[Tuple[int, int], int] = {}  # line of a frame → locks used there that have no name
+
+    def at(self, address: int, depth: int = _MOST_LAYERS) -> Optional[LockState]:
+        """The lock at an address, looking through Condition and bound methods; None when it is none, or lies deeper than
+        ``depth`` of them: a Condition may have itself for a lock."""
+        if depth <= 0:
+            return None
+        objects = self._objects
+        try:
+            name = objects.type_of(address).name
+            if name in ("builtin_function_or_method", "method"):
+                return self.at(objects.field(address, _SELF), depth - 1)
+            if name in _READERS:
+                return _READERS[name](objects, address)
+            if objects.is_instance(address, _PURE_RLOCK):
+                return self._pure(address, depth - 1)
+            if objects.is_instance(address, "Condition"):
+                inner = attribute(objects, address, "_lock")
+                found = self.at(inner, depth - 1) if inner else None
+                if found is None:
+                    return None
+                return LockState(found.address, found.kind, found.word, found.locked, found.owner_ident, "Condition")
+        except (Fault, NotThat):
+            pass
+        return None
+
+    def _pure(self, address: int, depth: int) -> Optional[LockState]:
+        """threading._RLock, from which programs derive their own (Lib/threading.py: _block, _owner, _count: 3.8-3.15): known
+        by the lock inside, whose record is its own."""
+        values = attributes(self._objects, address)
+        found = self.at(values["_block"], depth) if "_block" in values else None
+        if found is None or found.kind != "lock":
+            return None
+        owner = self._objects.integer_or_none(values.get("_owner")) if found.locked else None
+        return replace(found, kind="rlock", owner_ident=owner)
+
+    # ------------------------------------------------------------------ holders
+
+    def held(self, frame: Frame) -> List[HeldLock]:
+        """Locks that `with` statements of this frame keep, outermost first; through generator-based context
+        managers too (the lock is then held by the suspended generator, on this frame's behalf)."""
+        found: List[HeldLock] = []
+        for entered in self.entered(frame):
+            lock = self.at(entered.manager)
+            if lock is not None:
+                found.append(HeldLock(lock, entered.line, entered.slot))
+        return found
+
+    def entered(self, frame: Frame) -> List[Entered]:
+        """All context managers that `with` statements of this frame keep open, those that they keep open in turn behind
+        them."""
+        known = self._entered.get(frame.address)
+        if known is None:
+            known = self._entered[frame.address] = [
+                Entered(inner, line, slot)
+                for slot, manager, line in self._managers(frame)
+                for inner in self._opened(manager, 5)
+            ]
+        return known
+
+    def _opened(self, manager: int, depth: int) -> Iterator[int]:
+        """A context manager and, unless it is a lock, what its generator or its ExitStack holds."""
+        yield manager
+        if not depth or self.at(manager) is not None:
+            return
+        inner = self.generator_frame(manager)
+        if inner is not None:
+            for _slot, other, _line in self._managers(inner):
+                yield from self._opened(other, depth - 1)
+        for other in self.stacked(manager):
+            yield from self._opened(other, depth - 1)
+
+    def managers(self, frame: Frame) -> List[Tuple[int, Optional[int]]]:
+        """The context managers of a frame's active `with` statements that are no locks themselves, those that ExitStacks
+        among them have entered too, and the line of each `with`."""
+        found = [(m, line) for _slot, outer, line in self._managers(frame) for m in self._unpacked(outer, 5)]
+        return [(m, line) for m, line in found if self.at(m) is None]
+
+    def _unpacked(self, manager: int, depth: int) -> Iterator[int]:
+        yield manager
+        for inner in self.stacked(manager) if depth else ():
+            yield from self._unpacked(inner, depth - 1)
+
+    def enter_uses(self, manager: int, name: str) -> bool:
+        """Does the ``__enter__`` of a manager's class use a name, such as ``release``?"""
+        function = class_value(self._objects, manager, "__enter__")
+        try:
+            if function is None or self._objects.type_name(function) != "function":
+                return False
+            return (
+                name
+                in self._frames.codes.get(
+                    self._objects.memory.u64(function + self._objects.layout.func_code)
+                ).used_names()
+            )
+        except (Fault, NotThat):
+            return False
+
+    def guarded(self, manager: int) -> List[LockState]:
+        """The locks among the attributes of a manager whose ``__enter__`` acquires."""
+        if not self.enter_uses(manager, "acquire"):
+            return []
+        try:
+            values = attributes(self._objects, manager).values()
+        except (Fault, NotThat):
+            return []
+        return [lock for lock in map(self.at, values) if lock is not None]
+
+    def stacked(self, manager: int) -> List[int]:
+        """What an ExitStack or AsyncExitStack will leave: ``_exit_callbacks`` is a deque of (is_sync, bound __exit__)
+        (Lib/contextlib.py, _BaseExitStack)."""
+        if not self._objects.is_instance(manager, "_BaseExitStack"):
+            return []
+        try:
+            callbacks = attribute(self._objects, manager, "_exit_callbacks")
+            pairs = list(self._objects.deque_items(callbacks, 100)) if callbacks else []
+            exits = [self._objects.items(pair)[1] for pair in pairs]
+            return [self._objects.field(e, _SELF) for e in exits if self._objects.type_name(e) == "method"]
+        except (Fault, NotThat, IndexError):
+            return []
+
+    def methods(self, frame: Frame, name: str) -> Iterator[int]:
+        """The locks whose bound method of this name is a local variable of a frame."""
+        for _variable, value in list(self._frames.locals(frame))[:_MOST_LOCALS]:
+            try:
+                is_builtin = self._objects.type_name(value) == "builtin_function_or_method"
+                if is_builtin and self._is_builtin(value, (name,)):
+                    yield self._objects.field(value, _SELF)
+            except Fault:
+                continue
+
+    def _is_builtin(self, value: int, names: Sequence[str]) -> bool:
+        """Is a bound method of C called one of these? Its PyMethodDef points to the name, which lies in the file; where that is
+        not at hand, the class has the same PyMethodDef under its name. Raises Fault."""
+        method = self._objects.field(value, _FUNC)
+        try:
+            called = self._objects.memory.cstring(self._objects.memory.u64(method), 16)
+            return called in [name.encode() for name in names]
+        except Fault:
+            bound = self._objects.field(value, _SELF)
+            found = [class_value(self._objects, bound, name) for name in names] if bound else []
+            return any(self._objects.field(each, _METHOD) == method for each in found if each)
+
+    def _managers(self, frame: Frame) -> Iterator[Tuple[int, int, Optional[int]]]:
+        """(slot, context manager, line of its `with`) of the active `with` statements of a frame."""
+        kept = self._frames.kept_depth(frame)
+        values = self._frames.value_stack(frame)[:kept] if kept else ()
+        for slot, value in enumerate(values):
+            manager, last = self._bound(value), slot
+            if manager is None and slot + 1 < len(values) and values[slot + 1] and self._is_exit(value):
+                manager, last = values[slot + 1], slot + 1
+            if manager:
+                yield last, manager, self._frames.with_line(frame, last)
+
+    def _bound(self, value: int) -> Optional[int]:
+        """The context manager of a bound ``__exit__`` or ``__aexit__``."""
+        objects = self._objects
+        name = objects.type_name(value) if value else None
+        try:
+            if name == "builtin_function_or_method":
+                found = self._is_builtin(value, _EXITS)
+            else:
+                found = name == "method" and self._is_exit(objects.field(value, _FUNC))
+            return objects.field(value, _SELF) if found else None
+        except Fault:
+            return None
+
+    def _is_exit(self, value: int) -> bool:
+        """Is it a function, or an unbound method of a built-in type, called ``__exit__`` or ``__aexit__``?"""
+        objects = self._objects
+        name = objects.type_name(value) if value else None
+        try:
+            if name == "function":
+                qualname = objects.optional_text(objects.memory.u64(value + objects.layout.func_qualname))
+                return qualname is not None and qualname.split(".")[-1] in _EXITS
+            return name == "method_descriptor" and objects.optional_text(objects.field(value, _DESCRIBED)) in _EXITS
+        except Fault:
+            return False
+
+    def generator_frame(self, manager: int) -> Optional[Frame]:
+        """The suspended frame of a ``contextlib.contextmanager`` or ``asynccontextmanager``."""
+        if not self._objects.is_instance(manager, "_GeneratorContextManagerBase"):
+            return None
+        generator = attribute(self._objects, manager, "gen")
+        if generator is None or self._objects.type_name(generator) not in ("generator", "async_generator"):
+            return None
+        try:
+            return self._frames.generator(generator).frame
+        except (Fault, NotThat):
+            return None
+
+    # ------------------------------------------------------------------ waiters
+
+    def awaited(self, frames: Sequence[Frame], word: int) -> Optional[LockState]:
+        """The lock whose semaphore a thread sleeps on: it is on the value stack or among the locals of one of the
+        innermost frames. Slots may be stale, so only a lock with this very semaphore counts. A thread that is parked
+        says itself for which byte it waits, and the lock is the object around it."""
+        parked = parked_on(self._objects.memory, word)
+        word = word if parked is None else parked
+        if frames and frames[0].is_in("acquire", "/threading.py"):
+            around = self.at(self._frames.local(frames[0], "self") or 0)
+            if around is not None and around.word == word:
+                return around
+        for frame in frames[:3]:
+            candidates = list(self._frames.value_stack(frame))
+            candidates += [value for _name, value in self._frames.locals(frame)]
+            for value in candidates:
+                lock = self.at(value) if value else None
+                if lock is not None and lock.word == word:
+                    return lock
+        return None if parked is None else self.at(parked - self._objects.layout.ob_extra - _WORD)
+
+    def notified(self, frame: Frame, waiter: Optional[LockState]) -> Optional[bool]:
+        """True of a thread in ``Condition.wait`` whose own lock (``waiter``) has been released, or is not in the
+        condition's list any more: it has been notified, and not yet run since (Lib/threading.py, Condition.notify:
+        3.8-3.15). A lock that is handed over from thread to thread, from 3.13 on, is not seen free."""
+        if waiter is None or not frame.is_in("wait", "/threading.py"):
+            return None
+        condition = self._frames.local(frame, "self")
+        if condition is None or self._frames.local(frame, "waiter") != waiter.address:
+            return None
+        if waiter.locked is False:
+            return True
+        if condition not in self._listed:
+            self._listed[condition] = self._waiters_of(condition)
+        listed = self._listed[condition]
+        return True if listed is not None and waiter.address not in listed else None
+
+    def _waiters_of(self, condition: int) -> Optional[Set[int]]:
+        """The locks in a condition's list; None when not all of them can be read."""
+        try:
+            waiters = attribute(self._objects, condition, "_waiters")
+            found = set(self._objects.deque_items(waiters, _MOST_WAITERS)) if waiters else None
+        except (Fault, NotThat):
+            return None
+        return found if found is not None and len(found) < _MOST_WAITERS else None
+
+    # ------------------------------------------------------------------ names
+
+    def name(self, lock: int, frames: Sequence[Frame]) -> Optional[str]:
+        """What the program calls a lock, or the Condition around it, whichever is nearer, as seen from frames that use it.
+        Of hundreds at one line that have no name it is believed of the others."""
+        places = {(frame.code.address, frame.lasti) for frame in frames[:_USERS]}
+        if places and all(self._nameless.get(place, 0) >= _MOST_NAMELESS for place in places):
+            return None
+        matched = [0]
+
+        def same(value: int) -> bool:
+            if self._same(value, lock):
+                matched[0] = value
+                return True
+            return False
+
+        around = self._names.find(same, frames)
+        if around is None:
+            for place in places:
+                self._nameless[place] = self._nameless.get(place, 0) + 1
+            return None
+        if matched[0] == lock:
+            return around
+        own = self._names.find(lambda value: value == lock, frames)
+        return own if own is not None and own.count(".") <= around.count(".") else around
+
+    def _same(self, value: int, lock: int) -> bool:
+        if value == lock:
+            return True
+        if self._objects.type_name(value) != "Condition" and not self._objects.is_instance(value, _PURE_RLOCK):
+            return False
+        found = self.at(value)
+        return found is not None and found.address == lock

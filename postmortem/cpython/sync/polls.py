@@ -1,0 +1,120 @@
+"""Who waits by asking again and again, and sleeps in between: what for.
+
+Of a lock on a file nothing in the kernel says that somebody asks for it: the call comes back at once, refused. But the
+function that sleeps names the call, itself or in a function or method that it names; and it knows the file, as the path in a
+variable or as an open descriptor. SQLite sleeps below its own call (busy_timeout: sqliteDefaultBusyCallback in main.c).
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Iterator, List, Optional, Set, Tuple
+
+from ...memory import Fault
+from ..frames.calls import callable_name
+from ..frames.frame import Frame, Frames
+from ..frames.functions import Functions
+from ..objects.attributes import attribute, attributes, class_value
+from ..objects.builtins import NotThat
+from ..objects.code import Code
+
+#: What asks for a lock on a file without waiting for it, in names and as functions in C (Modules/fcntlmodule.c).
+_LOCKS = frozenset(("flock", "lockf", "LOCK_NB", "F_SETLK", "F_OFD_SETLK"))
+#: Modules of functions in C below which SQLite runs.
+_SQLITE = ("sqlite3.", "_sqlite3.", "apsw.", "pysqlite3.")
+#: Functions that have their time limit in a variable, negative for none: (file ending, function, variable). filelock 3.0-3.16.
+_LIMITS = (("filelock/_api.py", "acquire", "timeout"), ("/filelock.py", "acquire", "timeout"))
+#: From the function that sleeps to the one that asks.
+_DEPTH = 3
+_MOST_CODES, _MOST_NAMES, _MOST_VALUES = 60, 300, 200
+
+
+def is_sqlite(function: str) -> bool:
+    """Is a function in C one of SQLite's? ``function``: as ``native_call`` names it."""
+    return function.startswith(_SQLITE)
+
+
+def asks_for_file_locks(frames: Frames, frame: Frame) -> bool:
+    """Does a function ask for locks on files?"""
+    search = _Search(frames, frame)
+    try:
+        return search.asks(frame.code, frames.globals(frame) or 0, _DEPTH)
+    except (Fault, NotThat):
+        return False
+
+
+def has_no_limit(frames: Frames, frame: Frame) -> bool:
+    """Is it known to ask for ever?"""
+    name = next((local for file, function, local in _LIMITS if frame.is_in(function, file)), None)
+    value = frames.local(frame, name) if name is not None else None
+    try:
+        return value is not None and frames.objects.number(value) < 0
+    except (Fault, NotThat):
+        return False
+
+
+def texts(frames: Frames, frame: Frame) -> List[str]:
+    """The texts, paths among them, in a function's variables and in the attributes of what they refer to."""
+    objects = frames.objects
+    values = [value for _name, value in frames.locals(frame)][:_MOST_VALUES]
+    for value in tuple(values):
+        try:
+            values += list(attributes(objects, value).values())[:_MOST_VALUES]
+        except (Fault, NotThat):
+            continue
+    found = []
+    for value in dict.fromkeys(values):
+        text = objects.optional_text(value)
+        if text is None:  # pathlib keeps what it was made of, and the whole once somebody has asked for that
+            part = attribute(objects, value, "_str")
+            text = objects.optional_text(part) if part else None
+        if text:
+            found.append(text)
+    return found
+
+
+class _Search:
+    """Through the functions that a function names: methods of its ``self``, globals of its module, functions of modules that
+    are among these. What it names is not always what it calls: that it names the one call is enough."""
+
+    def __init__(self, frames: Frames, frame: Frame) -> None:
+        self._frames, self._objects = frames, frames.objects
+        self._functions = Functions(frames)
+        self._self = frames.local(frame, "self")
+        self._seen: Set[int] = set()
+
+    def asks(self, code: Code, namespace: int, depth: int) -> bool:
+        names = code.used_names()[:_MOST_NAMES]
+        if _LOCKS.intersection(names):
+            return True
+        if depth <= 1 or code.address in self._seen or len(self._seen) >= _MOST_CODES:
+            return False
+        self._seen.add(code.address)
+        return any(self._leads(value, depth - 1) for value in self._named(names, namespace))
+
+    def _leads(self, value: int, depth: int) -> bool:
+        if self._objects.type_name(value) == "builtin_function_or_method":
+            return (callable_name(self._objects, value) or "") in _LOCKS
+        function = self._functions.function(value)
+        code = self._functions.code(function)
+        return code is not None and self.asks(code, self._globals(function or 0), depth)
+
+    def _named(self, names: Tuple[str, ...], namespace: int) -> Iterator[int]:
+        known: Dict[str, int] = self._objects.text_dict(namespace) if namespace else {}
+        for name in names:
+            method = class_value(self._objects, self._self, name) if self._self else None
+            if method is not None:
+                yield method
+            value = known.get(name)
+            if value is None:
+                continue
+            yield value
+            if self._objects.type_name(value) == "module":
+                inner = self._objects.text_dict(self._objects.field(value, 16))
+                yield from (inner[other] for other in names if other in inner)
+
+    def _globals(self, function: int) -> int:
+        """PyFunctionObject.func_globals: the first field since 3.10, behind func_code before (Include/funcobject.h)."""
+        layout = self._objects.layout
+        first = layout.func_code - layout.ob_extra >= 48
+        at: Optional[int] = self._objects.field(function, 16 if first else 24)
+        return at or 0

@@ -1,0 +1,164 @@
+"""Which synchronisation object a blocked thread waits for, found from the frames of the standard library above it.
+
+A wait for a Queue, a Future or a Barrier is a wait for a Condition inside it, which is one for a lock that the waiter made
+for itself: the lock says nothing, the frames say it all. Each function of the table has the object in its ``self``; the
+outermost one is what the program waits for.
+
+Sources: Lib/threading.py, Lib/queue.py, Lib/concurrent/futures/_base.py, Lib/importlib/_bootstrap.py of 3.8-3.15.
+"""
+
+from __future__ import annotations
+
+from typing import List, Literal, NamedTuple, Optional, Sequence, Tuple
+
+from ...memory import Fault
+from ..frames.frame import Frame, Frames
+from ..objects.attributes import attribute
+from ..objects.builtins import NotThat, Objects
+from .parking import parked_on
+
+IMPORTLIB = ("<frozen importlib._bootstrap>", "importlib/_bootstrap.py")
+_THREADING, _QUEUE, _FUTURES = ("/threading.py",), ("/queue.py",), ("concurrent/futures/_base.py",)
+#: A queue inside an executor inside …: no call of the standard library nests deeper.
+_MAX_LAYERS = 12
+
+LayerKind = Literal["condition", "event", "semaphore", "barrier", "thread", "queue", "future", "futures", "import-lock"]
+#: endings of the file, its functions, the type (or a base) of ``self``, what it is to people
+_LAYERS: Tuple[Tuple[Tuple[str, ...], Tuple[str, ...], str, LayerKind], ...] = (
+    (_THREADING, ("wait", "wait_for", "_acquire_restore"), "Condition", "condition"),
+    (_THREADING, ("wait",), "Event", "event"),
+    (_THREADING, ("acquire",), "Semaphore", "semaphore"),
+    (_THREADING, ("wait", "_wait", "_enter"), "Barrier", "barrier"),
+    (_THREADING, ("join", "_wait_for_tstate_lock"), "Thread", "thread"),
+    (_QUEUE, ("get", "put", "join"), "Queue", "queue"),
+    (_QUEUE, ("get",), "_PySimpleQueue", "queue"),
+    (_FUTURES, ("result", "exception"), "Future", "future"),
+    (IMPORTLIB, ("acquire",), "_ModuleLock", "import-lock"),
+)
+#: Functions that wait for several futures, and the variables that have those still awaited (Lib/concurrent/futures/_base.py).
+_SEVERAL = {"wait": "not_done", "as_completed": "pending"}
+
+
+class Layer(NamedTuple):
+    """A function that waits on behalf of the one below it."""
+
+    kind: LayerKind
+    address: int  # of the object; for "futures", of the set of them
+    function: str  # "get"
+    depth: int  # index of its frame, 0 = most recent call
+
+
+def layers(frames: Frames, stack: Sequence[Frame]) -> List[Layer]:
+    """The innermost first; empty when the innermost frame belongs to none of them."""
+    found: List[Layer] = []
+    for depth, frame in enumerate(stack[:_MAX_LAYERS]):
+        layer = _layer(frames, frame, depth)
+        if layer is None:
+            break
+        found.append(layer)
+    return found
+
+
+def _layer(frames: Frames, frame: Frame, depth: int) -> Optional[Layer]:
+    function = frame.function
+    for files, functions, type_name, kind in _LAYERS:
+        if function in functions and frame.code.filename.endswith(files):
+            value = frames.local(frame, "self")
+            if value is not None and frames.objects.is_instance(value, type_name):
+                return Layer(kind, value, function, depth)
+    if function in _SEVERAL and frame.code.filename.endswith(_FUTURES):
+        several = frames.local(frame, _SEVERAL[function])
+        if several is not None:
+            return Layer("futures", several, function, depth)
+    return None
+
+
+def condition_lock(objects: Objects, layer: Layer) -> Optional[int]:
+    """The lock that a Condition gives back while somebody waits on it, and that he then wants again."""
+    return attribute(objects, layer.address, "_lock")
+
+
+# ---------------------------------------------------------------------- queues in C
+
+
+class SimpleQueue(NamedTuple):
+    address: int
+    items: Optional[Tuple[int, ...]]  # addresses, the first to be taken first; None when they cannot be read
+
+
+#: simplequeueobject, Modules/_queuemodule.c: up to 3.12 lock, locked, lst, lst_pos, weakreflist; from 3.13 on
+#: has_threads_waiting, the ring of put_idx, get_idx, items, items_cap, num_items, weakreflist. The size tells which.
+_NAME, _OLD_SIZE, _WORD = "_queue.SimpleQueue", 56, 16
+_MOST_ITEMS = 1_000_000
+
+
+def simple_queue(objects: Objects, address: int) -> Optional[SimpleQueue]:
+    """A queue.SimpleQueue with what is in it; None when it is none."""
+    if not objects.is_instance(address, _NAME):
+        return None
+    try:
+        return SimpleQueue(address, _simple_items(objects, address))
+    except (Fault, NotThat):
+        return SimpleQueue(address, None)
+
+
+def _simple_items(objects: Objects, address: int) -> Tuple[int, ...]:
+    if _is_ring(objects, address):
+        first, items, places, count = (objects.field(address, offset) for offset in (32, 40, 48, 56))
+        if count > places or places > _MOST_ITEMS:
+            raise NotThat("a damaged queue")
+        words = objects.memory.words(items, places)
+        return tuple(words[(first + i) % places] for i in range(count))
+    taken = objects.field(address, 40)
+    return objects.items(objects.field(address, 32))[taken:]
+
+
+def _is_ring(objects: Objects, address: int) -> bool:
+    info = objects.type_of(address)
+    for _ in range(32):  # subclasses are larger
+        if info.name == _NAME or not info.base:
+            break
+        info = objects.type_at(info.base)
+    return info.basicsize - objects.layout.ob_extra > _OLD_SIZE
+
+
+def awaited_queue(frames: Frames, stack: Sequence[Frame], word: int) -> Optional[int]:
+    """The SimpleQueue in whose ``get`` a thread sleeps whose futex is at ``word``: that of its lock; from 3.13 on the
+    thread is parked at the queue's flag."""
+    objects: Objects = frames.objects
+    parked = parked_on(objects.memory, word)
+    if parked is not None:
+        found = parked - objects.layout.ob_extra - _WORD
+        return found if objects.is_instance(found, _NAME) else None
+    for frame in stack[:2]:
+        for value in (*frames.value_stack(frame), *(value for _name, value in frames.locals(frame))):
+            if value and objects.is_instance(value, _NAME) and _lock_word(objects, value) == word:
+                return value
+    return None
+
+
+def _lock_word(objects: Objects, queue: int) -> Optional[int]:
+    try:
+        return objects.field(queue, _WORD)
+    except Fault:
+        return None
+
+
+# ---------------------------------------------------------------------- threads that end
+
+#: ThreadHandleObject.handle (3.13+); the event that a thread sets at its end lies within its handle: node, refcount, ident,
+#: os_handle, state, mutex, thread_is_exiting (Modules/_threadmodule.c, ThreadHandle).
+_HANDLE, _HANDLE_SIZE = 16, 64
+_HANDLES = ("_handle", "_os_thread_handle")  # 3.13, 3.14
+
+
+def ends_at(objects: Objects, thread: int, event: int) -> bool:
+    """Is ``event`` the address of the event that a threading.Thread sets when it ends?"""
+    for name in _HANDLES:
+        handle = attribute(objects, thread, name)
+        try:
+            if handle and 0 <= event - objects.field(handle, _HANDLE) < _HANDLE_SIZE:
+                return True
+        except Fault:
+            continue
+    return False

@@ -1,0 +1,288 @@
+"""One core file → evidence."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ...arch.registersets import READ
+from ...cores.executable import find_executable, take_executable
+from ...cores.located import Located
+from ...errors import NotACore, PostmortemError, TargetNotFound, ToolFailed, ToolMissing
+from ...evidence import Evidence, Gap, NativeFrame, Process, Timings, Trigger
+from ...evidence import replace as changed
+from ...foreign.files import Unfit, open_regular
+from ...foreign.processfiles import Files, Shelves, below
+from ...memory import ElfCore, NotElf
+from ...memory.elf import ET_CORE, OtherWidth
+from ...native import CoreFile, NativeStacks, Unwinding, start
+from ...native.evalloop import named
+from ...native.nearest import without_guesses
+from .crashes import fatal_signal, with_crash
+
+if TYPE_CHECKING:
+    from ..process.process import Reader
+    from ..recorded.raw import Raw
+
+_COPY = "analyze a copy that nobody writes to"
+#: How long gdb may take where nobody waits for the verdict.
+GDB_DEADLINE_S = 60.0
+
+
+class How(NamedTuple):
+    """How a core is to be read. ``meanwhile`` is called when there is nothing left to do but to wait for gdb. ``gdb_s``: how long
+    that may take for it, 0 for none."""
+
+    exe: Optional[Path] = None
+    sysroot: Optional[Path] = None
+    with_locals: bool = False
+    progress: Callable[[str], None] = lambda text: None
+    meanwhile: Callable[[], object] = lambda: None
+    gdb_s: float = GDB_DEADLINE_S
+
+
+def from_core(path: Path, how: How = How(), *, owner: Optional[int] = None, tool_version: str = "") -> Evidence:  # noqa: B008 - a tuple
+    """Evidence of a lone core file. ``owner``: the user whose process it was, or who has made the file; None: whom ``path``
+    belongs to. Raises TargetNotFound, NotACore."""
+    began = time.monotonic()
+    descriptor = _open(path)
+    with Shelves(below(how.sysroot), owner=_owner(descriptor) if owner is None else owner) as shelves:
+        files = shelves.of({})
+        core = open_to_read(path, files, descriptor=descriptor)
+        return _evidence(core, files, how, tool_version, began)
+
+
+def _evidence(core: ElfCore, files: Files, how: How, tool_version: str, began: float) -> Evidence:
+    pid = core.pid or (core.threads[0].tid if core.threads else 0)
+    opened = with_program(core, pid, None, files, how)._replace(crashed=True)
+    begun = begin(opened, how, start_gdb([opened], how))
+    process, gaps = finish(begun, how)
+    from ...redaction.evidence import discreet  # noqa: PLC0415 - as in begin
+    from ..cross_process.forks import with_kinship  # noqa: PLC0415
+    from ..sourcecode.sources import read_sources  # noqa: PLC0415
+
+    process = with_kinship(
+        [process], {process.pid: begun.reader.trace()}, lambda _pid: open_core(Path(core.path), files)
+    )[0]
+    sources = read_sources([process], lambda _pid: files)
+    ended = process.fatal_signal
+    found = Evidence(
+        trigger=Trigger("core", None, signal.Signals(ended).name if ended is not None else None),
+        processes=(process,),
+        gaps=(*gaps, *sources.gaps),
+        sources=sources.lines,
+        loops=sources.loops,
+        branches=sources.branches,
+        timings=Timings(extract_s=round(time.monotonic() - began, 3)),
+        tool_version=tool_version,
+    )
+    return discreet(found)
+
+
+def open_core(path: Path, files: Files, *, descriptor: Optional[int] = None) -> ElfCore:
+    """``files``: where what it maps is looked for; ``descriptor``: of the core, taken over; ``path`` then only names it.
+    Raises TargetNotFound, NotACore."""
+    located = Located(files)
+    try:
+        core = ElfCore(str(path), located, descriptor=_open(path) if descriptor is None else descriptor)
+    except OSError as exc:
+        raise unusable(path, exc) from None
+    except OtherWidth as exc:
+        if exc.kind != ET_CORE:
+            raise NotACore(f"{path} is not a core file: {exc}", "name a core file or a bundle") from None
+        raise _of_another_machine(path, exc.machine, "gdb-multiarch") from None
+    except (NotElf, ValueError) as exc:
+        raise NotACore(f"{path} is not a core file: {exc}", "name a core file or a bundle") from None
+    located.core = core
+    return core
+
+
+def _open(path: Path) -> int:
+    """Raises TargetNotFound, NotACore."""
+    try:
+        return open_regular(str(path))
+    except OSError as exc:
+        raise unusable(path, exc) from None
+
+
+def _owner(descriptor: int) -> Optional[int]:
+    """The user whom a core belongs to; of one that is root's, as those that the system stores, the user of its process."""
+    owner = os.fstat(descriptor).st_uid
+    if owner or os.geteuid():
+        return owner
+    try:
+        core = ElfCore("", lambda _name: None, descriptor=os.dup(descriptor))
+    except (OSError, NotElf, ValueError):
+        return owner
+    uid = core.uid
+    core.close()
+    return uid
+
+
+def unusable(path: Path, exc: OSError) -> PostmortemError:
+    """What to say of a core that cannot be opened."""
+    if isinstance(exc, FileNotFoundError):
+        return TargetNotFound(f"there is no file {path}", "check the path, or name a bundle directory")
+    if isinstance(exc, IsADirectoryError):
+        return NotACore(f"{path} is a directory without a manifest.json", "name a core file or a bundle")
+    if isinstance(exc, Unfit):
+        return NotACore(f"{path} is not a core file: it {exc.strerror}", "name a core file or a bundle")
+    return NotACore(f"{path} cannot be read: {exc.strerror}", "check its permissions")
+
+
+def open_to_read(path: Path, files: Files, *, descriptor: Optional[int] = None) -> ElfCore:
+    """As ``open_core``; raises NotACore also for a core of a machine on which nothing but gdb could read it."""
+    core = open_core(path, files, descriptor=descriptor)
+    if core.machine_name in READ:
+        return core
+    core.close()
+    raise _of_another_machine(path, core.machine_name, "`postmortem debug` with gdb-multiarch")
+
+
+def _of_another_machine(path: Path, machine: str, how: str) -> NotACore:
+    return NotACore(
+        f"{path} is a core of {machine}: only {' and '.join(READ)} are read", f"{how} shows its native stacks"
+    )
+
+
+class Opened(NamedTuple):
+    """A core with its program, the path of which is None when it is not known. ``files``: of its process."""
+
+    core: ElfCore
+    pid: int
+    raw: Optional[Raw]
+    files: Files
+    program: Optional[Path]
+    gaps: List[Gap]
+    crashed: bool = False  # a lone core: if a fatal signal ended the process, nobody sent it to have this core
+
+    @property
+    def path(self) -> Path:
+        return Path(self.core.path)
+
+    @property
+    def file(self) -> CoreFile:
+        """What is open: its path may lead elsewhere by now."""
+        return CoreFile(self.path, self.core.descriptor)
+
+
+class Begun(NamedTuple):
+    """A process whose Python side has been read, while gdb may still be at work on its native stacks."""
+
+    opened: Opened
+    unwinding: Optional[Unwinding]
+    reader: Reader
+    directory: Optional[str]
+
+
+def with_program(core: ElfCore, pid: int, raw: Optional[Raw], files: Files, how: How) -> Opened:
+    gaps: List[Gap] = []
+    if core.truncated:
+        gaps.append(
+            Gap(
+                "core",
+                core.path,
+                "the file ends before its segments do: it was cut short",
+                "raise the limit on core size (ulimit -c unlimited) or free disk space",
+            )
+        )
+    if how.exe is not None:
+        take_executable(core, how.exe)
+    return Opened(core, pid, raw, files, how.exe or _executable(core, gaps, how.sysroot), gaps)
+
+
+def start_gdb(several: Sequence[Opened], how: How) -> Optional[Unwinding]:
+    """One gdb for all of them; they are of one program (native.may_share) when there is more than one."""
+    first, others = several[0], several[1:]
+    ended = fatal_signal(first.core) is not None if first.crashed else False
+    crashed = first.core.threads[0].tid if ended and first.core.threads else None
+    how.progress(f"native stacks of {sum(len(o.core.threads) for o in several)} threads with gdb")
+    try:
+        if how.sysroot is not None:
+            _refuse_endless(first, how.sysroot)
+        return start(
+            first.file,
+            first.program,
+            deadline_s=how.gdb_s,
+            sysroot=how.sysroot,
+            others=[o.file for o in others],
+            crashed=crashed,
+            machine=first.core.machine_name,
+        )
+    except (ToolMissing, ToolFailed) as exc:
+        for opened in several:
+            opened.gaps.append(Gap("gdb", "native stacks", str(exc), exc.next or None))
+        return None
+
+
+def _refuse_endless(opened: Opened, sysroot: Path) -> None:
+    """Raises ToolFailed for a foreign tree that would keep gdb until its deadline."""
+    from ...native.debuglinks import endless  # noqa: PLC0415 - few analyses have a sysroot
+
+    found = endless(opened.core, opened.program, sysroot)
+    if found is not None:
+        raise ToolFailed(f"{found}, named as debug information, is no regular file: gdb would wait for it", "remove it")
+
+
+def begin(opened: Opened, how: How, unwinding: Optional[Unwinding]) -> Begun:
+    """Reads the Python side."""
+    from ..process import reading, summary  # noqa: PLC0415, F401 - gdb works while the reader is imported: 40 ms
+
+    reader, directory = reading.read(opened.core, opened.pid, opened.raw, opened.files, opened.gaps, how.with_locals)
+    return Begun(opened, unwinding, reader, directory)
+
+
+def finish(begun: Begun, how: How) -> Tuple[Process, List[Gap]]:
+    """Waits for gdb, and puts both sides together. What it missed it is given once more, alone, for ``how.gdb_s``."""
+    how.meanwhile()
+    core, gaps = begun.opened.core, begun.opened.gaps
+    native = _collect(begun, how)
+    from ..process import summary  # noqa: PLC0415 - as in begin
+
+    process = changed(
+        summary.process_of(begun.reader, _named(native, core) if native else {}), directory=begun.directory
+    )
+    if begun.opened.crashed:
+        process = with_crash(process, core, native, gaps)
+    if process.exe is None and begun.opened.program is not None:
+        process = changed(process, exe=str(begun.opened.program))
+    gaps.extend(begun.reader.gaps)
+    gaps.extend(
+        Gap("core", file, why, "pass --sysroot, or copy the file of the machine that wrote the core")
+        for file, why in sorted(core.unusable.items())
+        if core.is_program(file) and why not in ("not an ELF file",)
+    )
+    gaps.extend(
+        Gap("core", file, "it was changed while it was read: what was read of it may not fit together", _COPY)
+        for file in core.altered
+    )
+    return process, gaps
+
+
+def _named(native: NativeStacks, core: ElfCore) -> Dict[int, Tuple[NativeFrame, ...]]:
+    return without_guesses(named(native.stacks, core), core)
+
+
+def _executable(core: ElfCore, gaps: List[Gap], sysroot: Optional[Path]) -> Optional[Path]:
+    path, gap = find_executable(core, sysroot)
+    if gap is not None:
+        gaps.append(gap)
+    return path
+
+
+def _collect(begun: Begun, how: How) -> Optional[NativeStacks]:
+    opened, unwinding = begun.opened, begun.unwinding
+    if unwinding is not None and unwinding.missed(opened.path):
+        unwinding = start_gdb([opened], how) if how.gdb_s else None
+    if unwinding is None:
+        return None
+    try:
+        native = unwinding.collect(opened.path)
+    except (ToolMissing, ToolFailed) as exc:
+        opened.gaps.append(Gap("gdb", "native stacks", str(exc), exc.next or None))
+        return None
+    opened.gaps.extend(native.gaps)
+    return native

@@ -1,0 +1,255 @@
+"""A core that a fatal signal left → ``evidence.Crash``: from its notes, from what gdb saw of the thread that got the
+signal, and from what glibc and the interpreter said before they aborted."""
+
+from __future__ import annotations
+
+import re
+import signal
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ...arch.instructions import access_to, faulting_address
+from ...arch.registersets import program_counter, stack_pointer
+from ...arch.siginfo import SigInfo
+from ...cpython.state.fatalerrors import FatalError, inferred, split
+from ...evidence import Crash, Gap, NativeFrame, Process, Thread
+from ...evidence import replace as changed
+from ...libc.aborts import NoAbortMessage, abort_message
+from ...libc.stackbounds import GAP, Bounds, bounds
+from ...memory import ElfCore, Fault
+from ...memory.elf import PF_W, PF_X
+from ...native.stacks import CrashFrame, CrashLine, CrashPlace, NativeStacks
+from .interrupted import interrupted
+
+#: Signals whose default is a core (signal(7)) and that the process itself causes or a watchdog sends.
+FATAL = {
+    "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGQUIT", "SIGSYS", "SIGTRAP", "SIGXCPU", "SIGXFSZ",
+}  # fmt: skip
+_MEMORY = (signal.SIGSEGV, signal.SIGBUS)
+_FATAL_ERROR = re.compile(r"(fatal_error|_?Py_FatalError(Func|Format|_TstateNULL)?)(\.[\w.]+)?$")
+_ABORT = re.compile(r"(__GI_)?abort$")
+_DEBUGGER = "`postmortem debug` shows the registers and memory around it"
+
+
+def fatal_signal(core: ElfCore) -> Optional[int]:
+    """The signal that ended the process; a core that gcore took has one that ends nothing."""
+    number = core.siginfo[0] if core.siginfo else core.threads[0].signal if core.threads else 0
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return None
+    return number if name in FATAL and (core.siginfo or name != "SIGTRAP") else None
+
+
+def with_crash(process: Process, core: ElfCore, native: Optional[NativeStacks], gaps: List[Gap]) -> Process:
+    """The process with what is known of its crash; the core's first thread is the one that got the signal."""
+    number = fatal_signal(core)
+    if number is None or not core.threads:
+        return process
+    reader = _CrashReader(core, number, native.crash if native else None, gaps)
+    thread = next((t for t in process.threads if t.tid == core.threads[0].tid), None)
+    crash = changed(reader.crash(thread), holds_gil=_holds_gil(process, thread))
+    return changed(process, fatal_signal=number, crash=crash)
+
+
+def _holds_gil(process: Process, thread: Optional[Thread]) -> Optional[bool]:
+    """By the interpreter's own record; None for free-threaded builds, which have no such lock."""
+    wanted = thread.interpreter if thread is not None and thread.interpreter is not None else 0
+    gil = next((i.gil for i in process.interpreters if i.id == wanted), None)
+    if thread is None or gil is None or process.python is None or process.python.free_threaded:
+        return None
+    if thread.gil == "holds":
+        return True
+    return False if gil.locked is False or gil.holder_tid not in (None, thread.tid) else None
+
+
+class _Place(NamedTuple):
+    """Where the signal hit: the innermost frame, or the one that a handler interrupted."""
+
+    depth: int  # of its frame among the native ones
+    registers: Mapping[str, int]
+    instruction: Optional[str] = None
+    handler: Optional[bool] = None
+    access: Optional[str] = None
+
+
+class _CrashReader:
+    def __init__(self, core: ElfCore, number: int, seen: Optional[CrashLine], gaps: List[Gap]) -> None:
+        self._core, self._seen, self._gaps = core, seen, gaps
+        self._tid = core.threads[0].tid
+        self._cause = core.cause  # None: the core has no siginfo
+        self._number = number
+
+    def crash(self, thread: Optional[Thread]) -> Crash:
+        cause, place = self._origin()
+        if self._core.cause is None:
+            self._say(
+                "why it was sent", "the core has no siginfo", "let the kernel write the core (ulimit -c unlimited)"
+            )
+        number = cause.signal if cause is not None else self._number
+        pc = program_counter(place.registers) or None
+        mapped = self._core.mapped_file(pc) if pc is not None else None
+        found = Crash(
+            signal=int(number),
+            code=cause.code if cause else None,
+            code_name=cause.code_name if cause else None,
+            sender_pid=cause.sender[0] if cause and cause.sender else None,
+            sender_uid=cause.sender[1] if cause and cause.sender else None,
+            syscall=cause.syscall if cause else None,
+            tid=self._tid,
+            pc=pc,
+            instruction=place.instruction,
+            module=mapped.path if mapped is not None else None,
+            handler=place.handler,
+            native_depth=len(self._seen.frames) if self._seen and self._seen.frames else None,
+            native_whole=self._seen.whole if self._seen and self._seen.frames else None,
+        )
+        found = self._with_frame(found, place, thread)
+        if cause is not None and number in _MEMORY and (cause.is_fault or cause.address is not None):
+            found = self._with_address(found, cause, place)
+        if place.instruction is None and self._seen is not None and found.access != "execute":
+            self._say(
+                "the instruction",
+                "the code at its address is not in the core, and its file not here",
+                "pass --sysroot with the files of the core's machine",
+            )
+        if number == signal.SIGABRT:
+            found = self._with_words(found, place)
+        return self._with_stack(found, place)
+
+    # ------------------------------------------------------------------ where
+
+    def _origin(self) -> Tuple[Optional[SigInfo], _Place]:
+        """A handler that ran for a fault raised it again, aborted, or failed itself: the fault is what counts, the oldest
+        one where there are several."""
+        seen, first = self._seen, self._core.threads[0]
+        ended = self._cause or SigInfo(self._number, None)
+        if seen is None or not seen.places:
+            if ended.sender is not None and ended.sender[0] == self._core.pid and self._number != signal.SIGABRT:
+                self._say("whether a handler ran", "its native stack is not known", "install gdb, and analyze it again")
+            return self._cause, _Place(0, first.regs)
+        places = [self._believed(place) for place in seen.places]
+        for place in reversed(places):
+            found = interrupted(self._core, ended, seen.frames, place)
+            if found is not None:
+                return found.cause, _Place(place.frame, place.registers, place.instruction, True, found.access)
+        inner = places[0]
+        return self._cause, _Place(0, {**first.regs, **inner.registers}, inner.instruction, False)
+
+    def _believed(self, place: CrashPlace) -> CrashPlace:
+        """Without the instruction where gdb read other bytes than are known to have been there: of another build of a
+        file, or zeros."""
+        try:
+            code = bytes.fromhex(place.code or "")
+            if code and self._core.read(program_counter(place.registers), len(code)) == code:
+                return place
+        except (Fault, ValueError):
+            pass
+        return changed(place, instruction=None)
+
+    def _with_frame(self, crash: Crash, place: _Place, thread: Optional[Thread]) -> Crash:
+        """Its index in the merged stack: native frames are there in their order, Python ones between them."""
+        native = [i for i, f in enumerate(thread.stack) if isinstance(f, NativeFrame)] if thread is not None else []
+        if thread is None or place.depth >= len(native) or self._seen is None:
+            return crash
+        frame = thread.stack[native[place.depth]]
+        if not isinstance(frame, NativeFrame) or frame.address != crash.pc:
+            return crash
+        return changed(crash, frame=native[place.depth], function=frame.function)
+
+    def _with_address(self, crash: Crash, cause: SigInfo, place: _Place) -> Crash:
+        text, registers = self._understood(place.instruction), {**place.registers}
+        registers.setdefault("fs_base", self._core.threads[0].regs.get("fs_base", 0))
+        if cause.address is None:
+            address = faulting_address(text, registers) if text else None
+            basis = "instruction" if address is not None else None
+            access = access_to(address, text, registers) if text and address is not None else None
+            return changed(crash, address=address, address_basis=basis, access=access)
+        access = place.access
+        if access is None and cause.address == crash.pc:
+            access = "execute"
+        if access is None and text is not None:
+            access = access_to(cause.address, text, registers)
+        return changed(crash, address=cause.address, address_basis="recorded", access=access)
+
+    def _understood(self, instruction: Optional[str]) -> Optional[str]:
+        """What an instruction of another machine than x86-64 does to memory is not read from its text."""
+        return instruction if self._core.machine_name == "x86-64" else None
+
+    # ------------------------------------------------------------------ what was said
+
+    def _with_words(self, crash: Crash, place: _Place) -> Crash:
+        message: Optional[str] = None
+        try:
+            message = abort_message(self._core)
+        except NoAbortMessage as exc:
+            self._say("the message of abort()", str(exc), "pass --sysroot with the files of the core's machine")
+        error, basis = self._python_error(place)
+        return changed(
+            crash,
+            message=message,
+            python_error=error.message if error else None,
+            python_error_function=error.function if error else None,
+            python_error_basis=basis if error else None,
+        )
+
+    def _python_error(self, place: _Place) -> Tuple[Optional[FatalError], Optional[str]]:
+        frames = self._seen.frames if self._seen else ()
+        fatal = [i for i, f in enumerate(frames) if f.function and _FATAL_ERROR.match(f.function)]
+        aborts = [i for i, f in enumerate(frames) if f.function and _ABORT.match(f.function)]
+        aborts = [i for i in aborts if fatal and i < fatal[0] <= i + 4]
+        if not aborts or self._seen is None:
+            return None, None
+        texts = [said.text for said in self._seen.said if said.name in ("msg", "format")]
+        if texts:
+            names = [said.text for said in self._seen.said if said.name in ("func", "prefix")]
+            return split(texts[-1], names[-1] if names else None), "recorded"
+        error = self._inferred(place, frames, aborts[-1], [i for i in fatal if i <= fatal[0] + 4][-1])
+        if error is None:
+            self._say(
+                "the message of Py_FatalError()",
+                "no debug information tells it, and it is no constant of a file",
+                "the program's stderr has it",
+            )
+        return error, "inferred"
+
+    def _inferred(self, place: _Place, frames: Sequence[CrashFrame], abort: int, last: int) -> Optional[FatalError]:
+        """Between the frame that called abort and the one that called the last function of the fatal error."""
+        low = frames[abort + 1].sp if abort + 1 < len(frames) else None
+        high = frames[last + 2].sp if last + 2 < len(frames) else None
+        if low is None or high is None:
+            return None
+        return inferred(self._core, low, high, place.registers, self._is_constant)
+
+    def _is_constant(self, address: int) -> bool:
+        mapping = self._core.mapping(address)
+        return mapping is not None and not mapping.flags & (PF_W | PF_X) and self._core.mapped_file(address) is not None
+
+    # ------------------------------------------------------------------ the stack
+
+    def _with_stack(self, crash: Crash, place: _Place) -> Crash:
+        sp = stack_pointer(place.registers)
+        if not sp:
+            return crash
+        fs_base = self._core.threads[0].regs.get("fs_base")
+        registers: Dict[str, int] = {**place.registers, **({"fs_base": fs_base} if fs_base else {})}
+        found = bounds(self._core, registers, sp)
+        if found is None:
+            reason = "it runs on a stack of its own making, or the core does not list its mappings"
+            self._say("the bounds of its stack", reason, None)
+            return crash
+        where = _place_of(crash.address, sp, found)
+        limit = found.limit if found.limit is not None or where != "guard" else found.high - found.low
+        return changed(crash, stack=where, stack_used=max(0, found.high - sp), stack_limit=limit)
+
+    def _say(self, what: str, reason: str, remedy: Optional[str]) -> None:
+        self._gaps.append(Gap("core", f"crash of thread {self._tid}: {what}", reason, remedy))
+
+
+def _place_of(address: Optional[int], sp: int, stack: Bounds) -> Optional[str]:
+    """An overflow is met near the stack pointer: a stray pointer that happens to lead below a stack is none."""
+    if address is None:
+        return None
+    if stack.low <= address < stack.high:
+        return "inside"
+    below = stack.guard - GAP <= address < stack.low and abs(address - sp) <= GAP
+    return "guard" if below and (address >= stack.guard or sp < stack.low) else None

@@ -1,0 +1,194 @@
+"""The processes of a bundle, each from its core, several gdbs at a time; within a budget when there is one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections import deque
+from pathlib import Path
+from typing import Deque, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ...cores.executable import take_executable
+from ...errors import PostmortemError
+from ...evidence import Gap, Process
+from ...foreign.held import Folder
+from ...foreign.processfiles import NO_FILES, Files
+from ...memory import ElfCore
+from ...native import Unwinding, may_share
+from ..cross_process.forks import Trace, with_kinship
+from ..cross_process.sharing import with_sharers
+from ..cross_process.workers import with_workers
+from ..process.coreless import read_without_core
+from ..recorded import documents
+from ..recorded.raw import Raw, kept_root
+from . import schedule
+from .cores import Begun, How, Opened, begin, finish, open_to_read, start_gdb, unusable, with_program
+
+_SHARERS = "raw/proc/sharers.json"
+_NAMED = 8  # processes that a gap names before it only counts them
+
+
+class Cores(NamedTuple):
+    """The cores of a bundle. ``place``: a path to it, for gdb; ``files``: those of its processes, by pid."""
+
+    folder: Folder
+    place: Path
+    files: Mapping[int, Files]
+
+    def has(self, pid: int) -> bool:
+        return self.folder.has(_name(pid))
+
+    def root(self, process: Mapping[str, object]) -> Optional[Path]:
+        """Where a process's files are kept, whether or not they are: nothing else stands in for them."""
+        kept = kept_root(process)
+        return (self.place / kept).absolute() if kept is not None else None
+
+    def open(self, pid: int) -> ElfCore:
+        """Raises NotACore."""
+        path = self.place / _name(pid)
+        try:
+            descriptor = self.folder.open(_name(pid))
+        except OSError as exc:
+            raise unusable(path, exc) from None
+        return open_to_read(path, self.files.get(pid, NO_FILES), descriptor=descriptor)
+
+
+def _name(pid: int) -> str:
+    return f"raw/cores/{pid}.core"
+
+
+def read_processes(
+    cores: Cores, raws: Mapping[int, Raw], how: How, until: Optional[float] = None
+) -> Tuple[List[Process], List[Gap]]:
+    """In the order of ``raws``, the root first. ``until``: see schedule.Budget."""
+    order = schedule.most_telling_first(raws)
+    readings = _Readings(cores, raws, how, schedule.Budget(until, len(raws)))
+    try:
+        for pid in order:
+            readings.take(pid)
+        readings.begin()
+        readings.drain(0)
+    finally:
+        readings.close()
+    processes = with_kinship([readings.processes[pid] for pid in raws], readings.traces, cores.open)
+    maps = {pid: raw.process.get("maps") for pid, raw in raws.items()}
+    processes = with_sharers(
+        processes, readings.traces, maps, documents.read(cores.folder, _SHARERS, documents.SHARERS)
+    )
+    processes = with_workers(processes)
+    return processes, [*(gap for pid in raws for gap in readings.gaps.get(pid, ())), *readings.left_out()]
+
+
+class _Readings:
+    """Processes of one program share a gdb; while it works for some, the next are begun."""
+
+    def __init__(self, cores: Cores, raws: Mapping[int, Raw], how: How, budget: schedule.Budget) -> None:
+        self.processes: Dict[int, Process] = {}
+        self.traces: Dict[int, Trace] = {}
+        self.gaps: Dict[int, List[Gap]] = {}
+        self._cores, self._raws, self._how, self._budget = cores, raws, how, budget
+        self._programs: List[int] = []  # descriptors
+        self._at_once, self._together = schedule.at_once(), schedule.together(len(raws))
+        self._others = len(raws)  # that have not been taken yet
+        self._opened: List[Opened] = []
+        self._waiting: Deque[List[Begun]] = deque()
+        self._without_gdb: List[int] = []
+        self._unread: List[int] = []
+
+    def take(self, pid: int) -> None:
+        """The next process: it is read now, or together with those that come after it."""
+        self._others -= 1
+        is_first = not (self.processes or self._waiting or self._opened)  # it is read in any case
+        if not self._cores.has(pid):
+            self._read_without_core(pid, [])
+        elif is_first or self._budget.may_read():
+            self._open(pid)
+        else:
+            self._unread.append(pid)
+            self._read_without_core(pid, [])
+
+    def begin(self) -> None:
+        """Starts gdb for those that have been taken, and reads their Python side meanwhile."""
+        several, self._opened = self._opened, []
+        if not several:
+            return
+        self.drain(self._at_once - 1)
+        how = self._how_for(several[0].pid, self._budget.gdb_s(self._others, len(several)))
+        unwinding = start_gdb(several, how) if how.gdb_s else None
+        if not how.gdb_s:
+            self._without_gdb += [opened.pid for opened in several]
+        self._waiting.append([self._begun(opened, unwinding) for opened in several])
+
+    def drain(self, kept: int) -> None:
+        """Finishes the oldest ones until no more than so many gdbs are at work."""
+        while len(self._waiting) > kept:
+            for begun in self._waiting.popleft():
+                self._finish(begun)
+
+    def left_out(self) -> List[Gap]:
+        """One gap for each cause, for what there was no time for."""
+        remedy = f"`postmortem analyze {self._cores.place}` takes all the time that it needs"
+        found = []
+        if self._without_gdb:
+            reason = "the budget left no time for gdb; their Python side is complete"
+            found.append(Gap("gdb", f"native stacks of {_listed(self._without_gdb)}", reason, remedy))
+        if self._unread:
+            reason = "the budget was used up before their cores were read: /proc and py-spy alone speak of them"
+            found.append(Gap("core", _listed(self._unread), reason, remedy))
+        return found
+
+    def _open(self, pid: int) -> None:
+        self._how.progress(f"process {pid}")
+        how = self._how_for(pid)
+        try:
+            core = self._cores.open(pid)
+        except PostmortemError as exc:
+            self._read_without_core(pid, [Gap("core", f"process {pid}", str(exc), exc.next or None)])
+            return
+        with contextlib.suppress(OSError):  # the file was gone while the program ran: nobody else has it
+            self._programs.append(self._cores.folder.open(f"raw/exe/{pid}"))
+            take_executable(core, Path(f"/proc/{os.getpid()}/fd/{self._programs[-1]}"))
+        opened = with_program(core, pid, self._raws[pid], self._cores.files.get(pid, NO_FILES), how)
+        shares = may_share(opened.file, opened.program, how.sysroot)
+        if self._opened and not (shares and opened.program == self._opened[0].program):
+            self.begin()
+        self._opened.append(opened)
+        if not shares or len(self._opened) >= self._together:
+            self.begin()
+
+    def _how_for(self, pid: int, gdb_s: float = 0.0) -> How:
+        """A process with a root of its own is read with the files of that root, unless we are told where they are."""
+        sysroot = self._how.sysroot or self._cores.root(self._raws[pid].process)
+        return self._how._replace(sysroot=sysroot, gdb_s=gdb_s)
+
+    def _begun(self, opened: Opened, unwinding: Optional[Unwinding]) -> Begun:
+        began = time.monotonic()
+        try:
+            return begin(opened, self._how_for(opened.pid), unwinding)
+        finally:
+            self._budget.note_reading(time.monotonic() - began)
+
+    def _finish(self, begun: Begun) -> None:
+        pid = begun.opened.pid
+        how = self._how_for(pid, self._budget.gdb_s(self._others))
+        if self._budget.limited and begun.unwinding is not None and begun.unwinding.too_late_for(begun.opened.path):
+            begun = begun._replace(unwinding=None)
+            self._without_gdb.append(pid)
+        self.processes[pid], self.gaps[pid] = finish(begun, how)
+        self.traces[pid] = begun.reader.trace()
+
+    def close(self) -> None:
+        """Give up what was opened for gdb."""
+        while self._programs:
+            os.close(self._programs.pop())
+
+    def _read_without_core(self, pid: int, why: Sequence[Gap]) -> None:
+        self.processes[pid], gaps = read_without_core(pid, self._raws[pid])
+        self.gaps[pid] = [*why, *gaps]
+
+
+def _listed(pids: Sequence[int]) -> str:
+    shown = ", ".join(map(str, pids[:_NAMED]))
+    more = f" and {len(pids) - _NAMED} more" if len(pids) > _NAMED else ""
+    return f"process {shown}" if len(pids) == 1 else f"processes {shown}{more}"

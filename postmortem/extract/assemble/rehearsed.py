@@ -1,0 +1,35 @@
+"""A process read as the extraction reads it, for a capture that wants to know which pages and sources that takes."""
+
+from __future__ import annotations
+
+from typing import List, Optional
+
+from ...cpython.state.interpreter import Python
+from ...foreign.held import Folder
+from ...foreign.processfiles import Files
+from ...memory import ElfCore
+from ..process.process import Reader
+from ..process.reading import read as read_core
+from ..process.summary import process_of
+from ..sourcecode.scripts import located
+from .bundles import raw_of
+
+
+class ReadProcess:
+    """What ``capture.readers`` describes."""
+
+    def __init__(self, reader: Reader, directory: Optional[str]) -> None:
+        self._reader, self._directory = reader, directory
+        self.python: Optional[Python] = reader.python
+
+    @property
+    def sources(self) -> List[str]:
+        return [located(file, self._directory) for file in self._reader.files]
+
+    def finish(self) -> None:
+        process_of(self._reader, {})
+
+
+def read(core: ElfCore, pid: int, folder: Folder, files: Files, with_locals: bool) -> ReadProcess:
+    """Read threads and frames. ``folder``: of the bundle, for what the capture noted of the process."""
+    return ReadProcess(*read_core(core, pid, raw_of(folder, pid), files, [], with_locals))

@@ -1,0 +1,279 @@
+"""Processes made of each other by fork, without exec, and the locks that the younger one took along.
+
+fork(2) copies the memory, but only the thread that calls it: a lock that another thread held at that moment stays locked
+in the child for ever. Three things are compared while the cores of both are at hand:
+
+- Each execve(2) puts 16 new random bytes on the stack (getauxval(3), AT_RANDOM): equal bytes at an equal address mean that
+  no exec lies between the two processes. They seed stack canaries, so they go into no evidence.
+- A thread that was not forked leaves its memory behind: the first word of a thread's control block is the block's own
+  address (tcbhead_t.tcb of glibc's sysdeps/x86_64/nptl/tls.h, struct pthread.self of musl), which is also
+  threading.get_ident(). Found in the child, without being a thread of the child, it says who was there at the fork.
+  The parent's threads of then may have ended since. So where a child waits for a lock that nobody has, its memory is
+  looked through for blocks that it does not run, and that were not about to end (see ``abandoned``).
+- A lock lies at the same address in both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from array import array
+from typing import (
+    Callable,
+    Collection,
+    Final,
+    FrozenSet,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
+
+from ...errors import PostmortemError
+from ...evidence import Process, Resource, Thread, Waker
+from ...evidence import replace as changed
+from ...evidence.vocabulary import ResourceKind
+from ...libc.musl import is_musl, left_behind
+from ...memory import ElfCore, Fault, Image, Memory, NotElf
+from .semaphores import Claim
+
+AT_RANDOM = 25
+#: Role of the Waker that stands for the thread of the parent that held a lock when the process was forked.
+BEFORE_FORK: Final = "before-fork"
+_LOCKS: FrozenSet[ResourceKind] = frozenset(("lock", "rlock", "condition", "import-lock", "mutex", "rwlock"))
+_MOST_THREADS = 1_000
+#: struct pthread of glibc 2.28 and later on x86-64 (nptl/descr.h): aligned to 64 bytes; header.tcb and header.self are its
+#: own address, behind the header (704 bytes) and a list of 16 follow tid, and, after robust_prev, robust_head, cleanup and
+#: cleanup_jmp_buf, cancelhandling, of which EXITING_BIT is set by start_thread when the thread's function has returned.
+_ALIGNED, _SELF, _TID, _CANCEL = 64, 0x10, 0x2D0, 0x308
+_EXITING, _CANCEL_BITS = 0x10, 0x80
+#: struct pthread of musl: as its pointers are.
+_ALIGNED_ON_MUSL = 8
+_PIECE = 1 << 20
+#: Seconds for looking through a child's memory: a gigabyte takes about one.
+_SEARCH_S = 2.0
+
+
+class LockPlace(NamedTuple):
+    """Where a lock of a process lies."""
+
+    address: int
+    owner_ident: Optional[int]  # where it is recorded
+    owner_tid: Optional[int] = None  # the same of a lock of native code
+
+    @property
+    def recorded(self) -> bool:
+        return self.owner_ident is not None or self.owner_tid is not None
+
+
+class Trace(NamedTuple):
+    """What of one process the evidence of others is completed with; it is in no evidence itself."""
+
+    origin: Optional[bytes] = None
+    idents: Mapping[int, int] = {}  # threading.get_ident() → tid
+    locks: Mapping[str, LockPlace] = {}  # by the id of the resource
+    claims: Mapping[str, Claim] = {}  # semaphores, by key
+    complete: bool = True  # False: it may have more semaphores
+    unsettled: bool = False  # a thread may have taken a semaphore that it has not noted yet
+
+
+def origin_of(core: ElfCore) -> Optional[bytes]:
+    """What two processes have in common between which lies no exec; None when the core does not say."""
+    address = core.auxv.get(AT_RANDOM)
+    try:
+        return address.to_bytes(8, "little") + core.read(address, 16) if address else None
+    except (Fault, OverflowError):
+        return None
+
+
+#: Opens the core of a process, by its pid. Raises OSError, NotElf, ValueError or PostmortemError.
+Reopen = Callable[[int], ElfCore]
+
+
+def with_kinship(processes: Sequence[Process], traces: Mapping[int, Trace], reopen: Reopen) -> List[Process]:
+    """``forked`` of each process, and what is known of the locks that it inherited."""
+    by_pid = {p.pid: p for p in processes}
+    return [_with_parent(p, by_pid.get(p.ppid or 0), traces, reopen) for p in processes]
+
+
+def _with_parent(process: Process, parent: Optional[Process], traces: Mapping[int, Trace], reopen: Reopen) -> Process:
+    mine, theirs = traces.get(process.pid), traces.get(parent.pid) if parent is not None else None
+    if mine is None:
+        return process
+    if theirs is None or mine.origin is None or theirs.origin is None:
+        parent, theirs = None, None  # it has ended, or was not captured
+    elif mine.origin != theirs.origin:
+        return changed(process, forked=False)
+    left_behind = _left_behind(process, mine, theirs, reopen)
+    if not left_behind:
+        return process
+    fork = _Fork(process, parent, mine, theirs or Trace(), left_behind)
+    return changed(process, forked=True, resources=tuple(map(fork.completed, process.resources)))
+
+
+def _left_behind(process: Process, mine: Trace, theirs: Optional[Trace], reopen: Reopen) -> Tuple[int, ...]:
+    """Idents of threads of the parent that were there at the fork and are not in the child."""
+    others = [ident for ident in theirs.idents if ident not in mine.idents] if theirs is not None else []
+    recorded = [lock.owner_ident for lock in mine.locks.values() if lock.owner_ident not in (None, *mine.idents)]
+    wanted = list(dict.fromkeys([*recorded, *others]))[:_MOST_THREADS] if theirs is not None else []
+    puzzling = any(_nobody_has(r) and r.waiters for r in process.resources if r.id in mine.locks)
+    if not wanted and not puzzling:
+        return ()
+    try:
+        core = reopen(process.pid)
+    except (OSError, NotElf, ValueError, PostmortemError):
+        return ()
+    try:
+        found = tuple(ident for ident in wanted if ident is not None and was_thread(core, ident))
+        return found or (abandoned(core, {*own_tids(core), *(t.tid for t in process.threads)}) if puzzling else ())
+    finally:
+        core.close()
+
+
+def _nobody_has(resource: Resource) -> bool:
+    return resource.kind in _LOCKS and resource.locked is True and resource.owner_tid is None
+
+
+def was_thread(memory: Memory, ident: int) -> bool:
+    """Does a thread's control block lie at this address?"""
+    try:
+        return ident % 8 == 0 and memory.u64(ident) == ident
+    except Fault:
+        return False
+
+
+def own_tids(core: ElfCore) -> Set[int]:
+    """The numbers of a core's threads, and those by which they know themselves: others in a pid namespace of their own."""
+    found = {thread.tid for thread in core.threads}
+    for thread in core.threads:
+        with contextlib.suppress(Fault):
+            found.add(core.u32(thread.regs.get("fs_base", 0) + _TID))
+    return found
+
+
+def abandoned(image: Image, tids: Collection[int]) -> Tuple[int, ...]:
+    """Addresses of the control blocks of threads that neither run, as ``tids`` do, nor had come to their end: fork has left
+    them behind. On glibc a thread that had ended before leaves its block, too, for the next one to use."""
+    until = time.monotonic() + _SEARCH_S
+    found: List[int] = []
+    on_musl = is_musl(image.files)
+    aligned = _ALIGNED_ON_MUSL if on_musl else _ALIGNED
+    for low, high in image.written:
+        for start in range(low & -aligned, high, _PIECE):
+            if time.monotonic() > until or len(found) >= _MOST_THREADS:
+                return tuple(found)
+            places = _own_addresses(image, max(start, low), min(start + _PIECE, high), aligned)
+            found += [at for at in places if (left_behind(image, at) if on_musl else _left_running(image, at, tids))]
+    return tuple(found)
+
+
+def _own_addresses(memory: Memory, low: int, high: int, aligned: int) -> Iterator[int]:
+    """Where, at multiples of ``aligned``, the word is its own address."""
+    try:
+        words = array("Q", memory.read(low, (high - low) & -8))
+    except Fault:
+        return
+    first = -low % aligned
+    yield from (
+        at for at, word in zip(range(low + first, high, aligned), words[first // 8 :: aligned // 8]) if at == word
+    )
+
+
+def _left_running(memory: Memory, block: int, tids: Collection[int]) -> bool:
+    try:
+        cancel = memory.u32(block + _CANCEL)
+        known = memory.u64(block + _SELF) == block and cancel < _CANCEL_BITS
+        return known and not cancel & _EXITING and memory.u32(block + _TID) not in tids
+    except Fault:
+        return False
+
+
+class _Fork(NamedTuple):
+    process: Process
+    parent: Optional[Process]  # None: it was not read
+    mine: Trace
+    theirs: Trace
+    left_behind: Tuple[int, ...]
+
+    def completed(self, resource: Resource) -> Resource:
+        """A lock that nobody in the child can have taken says so."""
+        place = self.mine.locks.get(resource.id)
+        if place is None or not _nobody_has(resource):
+            return resource
+        if self.parent is None and place.recorded and place.owner_ident not in self.left_behind:
+            return resource  # its holder may have been a thread of this process
+        waker, steps = self._holder(place)
+        gone = place.recorded or len(self.process.threads) == 1
+        return changed(
+            resource,
+            owner_gone=True if gone else resource.owner_gone,
+            wakers=(waker, *(() if gone else resource.wakers)),
+            because=(*resource.because, *self._fork_steps(), *steps, *self._own_steps(place)),
+        )
+
+    def _fork_steps(self) -> Tuple[str, ...]:
+        count = len(self.left_behind)
+        threads = "a thread" if count == 1 else f"{count} threads"
+        if self.parent is None:
+            return (
+                f"the control block{'s' if count > 1 else ''} of {threads} that had not come to an end, and "
+                f"{'do' if count > 1 else 'does'} not run in process {self.process.pid}, {'are' if count > 1 else 'is'} in "
+                f"its memory: fork has left {'them' if count > 1 else 'it'} behind",
+            )
+        return (
+            f"process {self.process.pid} was forked, without exec, from process {self.parent.pid}: the random bytes that "
+            "execve puts on a stack are the same in both",
+            f"the control block{'s' if count > 1 else ''} of {threads} of process {self.parent.pid} that "
+            f"{'do' if count > 1 else 'does'} not run in process {self.process.pid} "
+            f"{'are' if count > 1 else 'is'} in its memory: the parent had them when it forked",
+        )
+
+    def _own_steps(self, place: LockPlace) -> Tuple[str, ...]:
+        threads = len(self.process.threads)
+        if place.recorded:
+            which = "its one thread is not" if threads == 1 else f"none of its {threads} threads is"
+            return (f"process {self.process.pid} does not have that thread: {which} the one that the lock records",)
+        if threads > 1:
+            return (f"no frame of the {threads} threads of process {self.process.pid} was found to hold it",)
+        return (
+            f"process {self.process.pid} has one thread, the one that waits, and none of its frames has taken the lock",
+        )
+
+    def _holder(self, place: LockPlace) -> Tuple[Waker, Tuple[str, ...]]:
+        """Who has the lock in the parent, or had it when that forked, and the steps that tell."""
+        if self.parent is None:
+            step = (
+                "the lock records one of them"
+                if place.recorded
+                else "that process was not read: who had it is not known"
+            )
+            return Waker(BEFORE_FORK, "recorded" if place.recorded else "inferred"), (step,)
+        parent = self.parent.pid
+        if place.recorded:
+            tid = place.owner_tid if place.owner_ident is None else self.theirs.idents.get(place.owner_ident)
+            thread = next((t for t in self.parent.threads if t.tid == tid), None)
+            if thread is None:
+                step = f"the thread that the lock records does not run in process {parent} any more, either"
+                return Waker(BEFORE_FORK, "recorded", parent), (step,)
+            step = f"the thread that the lock records is {_label(thread)} of process {parent}"
+            return Waker(BEFORE_FORK, "recorded", parent, thread.tid, name=thread.name), (step,)
+        same = [ident for ident, other in self.theirs.locks.items() if other.address == place.address]
+        for thread in self.parent.threads:
+            for held in thread.holds:
+                if held.resource in same:
+                    where = f"{held.frame.file.rsplit('/', 1)[-1]}:{held.frame.line}"
+                    step = f"in process {parent} {_label(thread)} holds the lock of the same address, taken at {where}"
+                    waker = Waker(BEFORE_FORK, "memory", parent, thread.tid, frame=held.frame, name=thread.name)
+                    return waker, (step,)
+        step = (
+            f"no thread of process {parent} is known to have the lock of that address now; the copy would not be told"
+        )
+        return Waker(BEFORE_FORK, "inferred", parent), (step,)
+
+
+def _label(thread: Thread) -> str:
+    return f"{thread.name} ({thread.tid})" if thread.name else f"thread {thread.tid}"

@@ -1,0 +1,290 @@
+"""The semaphores that one process shares with others: who waits for which, whether it holds it, and what it is called.
+
+Which process holds one that this process only waits for is found when all have been read: see ``kinship``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, Final, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from ...cpython.frames.frame import Frame
+from ...cpython.frames.names import Names
+from ...cpython.state.interpreter import Python, ThreadState
+from ...cpython.sync.semaphores import NO_BOUND, Paths, SemLock, find_semlocks, read_count, role_of, wrapped
+from ...evidence import Gap, HeldLock, PythonFrame, Resource
+from ...evidence.vocabulary import OwnerBasis
+from ...frameworks.processpools import multiprocessing
+from ...memory import Image, MappedFile
+from ..ownership.acquires import Acquires, Lines
+from ..waits.threadwaits import FutexFacts
+
+KIND: Final = "shared-semaphore"
+_SYNCHRONIZE = multiprocessing("synchronize")
+#: Files of functions that only pass objects of the program on.
+_OWN = ("/multiprocessing/", "/multiprocess/", "concurrent/futures/process.py", "contextlib.py")
+#: sem_open(3): a file each, of a name of its own while it is new.
+#: Where the C library puts them: glibc sem.NAME, under a name of its own when it is new; musl tmp-NUMBER when it is new, and
+#: NAME itself for who opens it later (src/thread/sem_open.c), which is mp-… from Python.
+_FILES = re.compile(r"/dev/shm/(sem\.|tmp-\d+|mp-\w+)")  # noqa: S108
+_MOST_FRAMES = 200
+#: How far out the function is sought that takes a semaphore and gives it back: behind methods named `take`, `__enter__`, …
+_TAKERS = 6
+#: Functions of those files that have the object as `self`, which is no name.
+_METHODS = ("__enter__", "acquire", "get", "put", "wait", "wait_for", "join", "task_done", "set", "is_set", "notify")
+
+
+class Claim(NamedTuple):
+    """What one process knows of a semaphore."""
+
+    is_lock: bool
+    value: Optional[int]
+    taken: int  # how often it took it and did not give it back
+    owner_tid: Optional[int]
+    basis: Optional[OwnerBasis]  # of the owner
+    frame: Optional[PythonFrame]  # where it was taken
+    #: Of those that wait for it: the functions that take it and give it back. None: one of them does not give it back
+    #: itself, so that it may be a signal.
+    lent: Optional[Tuple[PythonFrame, ...]] = ()
+
+
+class SemaphoreBook:
+    """``maps``: lines of /proc/PID/maps, where a capture kept them. Locks are noted with ``wait`` while threads are read;
+    ``settle`` finds holders; ``resources`` and ``held_by`` tell it."""
+
+    def __init__(
+        self, python: Python, image: Image, maps: Any, threads: Dict[int, ThreadState], lines: Lines, gaps: List[Gap]
+    ) -> None:
+        self._python = python
+        self._image = image
+        self._threads = threads
+        self._locks = python.locks
+        self._names = Names(python.frames)
+        self._acquires = Acquires(python.frames, lines)
+        self.keys = semaphore_files(maps, image.files)
+        self._owners: Dict[int, Optional[int]] = {}
+        #: False: there is more memory than is looked through, and some may not have been found.
+        self.complete = True
+        self._by_handle: Dict[int, List[SemLock]] = {}
+        if self.keys:
+            self._find(gaps)
+        self._handle_of = {lock.address: handle for handle, locks in self._by_handle.items() for lock in locks}
+        self._ids: Dict[int, str] = {}
+        self._waiters: Dict[int, List[int]] = {}
+        self._users: Dict[int, List[Frame]] = {}
+        self._held: Dict[int, List[HeldLock]] = {}
+        self._stacks: Dict[int, List[Sequence[Frame]]] = {}  # of those that wait, by handle
+        self._lent: Dict[int, Optional[Tuple[PythonFrame, ...]]] = {}
+        #: Some thread may have just taken one, and not have noted it yet.
+        self.unsettled = False
+
+    def _find(self, gaps: List[Gap]) -> None:
+        found, self.complete = find_semlocks(self._python, self._image, self.keys)
+        for lock in found:
+            self._by_handle.setdefault(lock.handle, []).append(lock)
+        if not self.complete:
+            reason = "the process has more memory than is looked through: some semaphores' holders stay unknown"
+            gaps.append(Gap("cpython", "semaphores shared by processes", reason))
+
+    # ------------------------------------------------------------------ waits
+
+    def wait(self, word: int, tid: int, frames: Sequence[Frame]) -> Optional[FutexFacts]:
+        """What a futex word means to a thread with these frames; None when it is none of these semaphores."""
+        if word not in self._by_handle:
+            return None
+        self._users.setdefault(word, []).extend(frames[:8])
+        self._waiters.setdefault(word, []).append(tid)
+        self._stacks.setdefault(word, []).append(frames[:_TAKERS])
+        what = "a lock" if self._is_lock(word) else "a semaphore"
+        return FutexFacts("semaphore", self._ident(word), f"waits for {what} that processes share")
+
+    def runs(self, frames: Sequence[Frame]) -> None:
+        """A thread that is in no system call, or wants the GIL: it may have taken a semaphore just now and wait for the
+        GIL in order to note that (semaphore.c, semlock_acquire: sem_wait is called without it)."""
+        if frames and self._by_handle:
+            code = frames[0].code
+            if code.filename.endswith(_SYNCHRONIZE) or "acquire" in code.used_names():
+                self.unsettled = True
+
+    def _ident(self, handle: int) -> str:
+        """The same in every process, so that what one waits for is found among what another one holds."""
+        return self._ids.setdefault(handle, self.keys[handle])
+
+    def _is_lock(self, handle: int) -> bool:
+        return self._by_handle[handle][0].is_lock
+
+    # ------------------------------------------------------------------ holders
+
+    def settle(self) -> None:
+        """Finds where the locks that this process holds were taken."""
+        if not self._by_handle:
+            return
+        tid_of = {state.ident: tid for tid, state in self._threads.items()}
+        self._owners = {
+            handle: tid_of.get(lock.ident)
+            for handle, locks in self._by_handle.items()
+            for lock in locks
+            if lock.is_lock and lock.taken > 0
+        }
+        for handle, tid in self._owners.items():
+            self._ident(handle)
+            self._users.setdefault(handle, []).extend(self._threads[tid].frames[:8] if tid is not None else ())
+        for tid in {tid for tid in self._owners.values() if tid is not None}:
+            for handle, depth, frame, line, basis in self._places(tid):
+                if self._owners.get(handle) == tid:
+                    self._users.setdefault(handle, []).append(frame)
+                    held = HeldLock(self._ident(handle), self._frame(frame, line), depth, basis)
+                    self._held.setdefault(tid, []).append(held)
+        self._acquires.consider(f.code.filename for several in self._stacks.values() for fs in several for f in fs)
+        for handle, stacks in self._stacks.items():
+            takers = [self._taker(handle, frames) for frames in stacks]
+            known = tuple(dict.fromkeys(self._frame(f, None) for f in takers if f is not None))
+            self._lent[handle] = None if None in takers else known
+
+    def _taker(self, handle: int, frames: Sequence[Frame]) -> Optional[Frame]:
+        """The function that waits to take a semaphore and will give it back: by `with`, or by its own calls."""
+        by_with = False
+        for frame in frames:
+            if frame.code.filename.endswith(_SYNCHRONIZE):
+                if frame.function != "__enter__":
+                    return None  # a condition, an event: they signal each other
+                by_with = True
+            elif by_with or any(
+                self._handle_of.get(wrapped(self._python.objects, value) or 0) == handle
+                for value in self._acquires.given_back(frame)
+            ):
+                return frame
+        return None
+
+    def _basis(self, handle: int) -> Optional[OwnerBasis]:
+        """Who took it last is recorded. But a lock may be used as a signal, taken twice and given back by another one: a
+        thread that waits for what it has itself taken by hand may be told so by others."""
+        owner = self._owners.get(handle)
+        if owner is None:
+            return None
+        by_with = any(h.resource == self._ids.get(handle) and h.basis == "recorded" for h in self._held.get(owner, ()))
+        return "inferred" if owner in self._waiters.get(handle, ()) and not by_with else "recorded"
+
+    def _places(self, tid: int) -> Iterator[Tuple[int, int, Frame, Optional[int], OwnerBasis]]:
+        """(handle, depth, frame, line, basis) of the `with` statements, and of the calls of acquire, that took one."""
+        state = self._threads.get(tid)
+        for depth, frame in enumerate(state.frames[:_MOST_FRAMES] if state else ()):
+            if frame.code.filename.endswith(_SYNCHRONIZE):
+                continue
+            taken: List[Tuple[int, Optional[int], OwnerBasis]]
+            taken = [(manager, line, "recorded") for manager, line in self._locks.managers(frame)]
+            if "acquire" in frame.code.used_names():
+                taken += [(value, line, "inferred") for line, value in self._acquires.of(frame)]
+            for value, line, basis in taken:
+                handle = self._handle_of.get(wrapped(self._python.objects, value) or 0)
+                if handle is not None:
+                    yield handle, depth, frame, line, basis
+
+    def _frame(self, frame: Frame, line: Optional[int]) -> PythonFrame:
+        code = frame.code
+        module = self._python.frames.module(frame)
+        return PythonFrame(code.filename, line or frame.line, code.name, code.qualname, module)
+
+    def held_by(self, tid: int) -> Tuple[HeldLock, ...]:
+        return tuple(self._held.get(tid, ()))
+
+    # ------------------------------------------------------------------ what it comes to
+
+    def claims(self) -> Dict[str, Claim]:
+        """By key, for all that this process has."""
+        found = {}
+        for handle, locks in self._by_handle.items():
+            state = read_count(self._image, handle)
+            owner = self._owners.get(handle)
+            held = next((h for h in self._held.get(owner or 0, ()) if h.resource == self._ids.get(handle)), None)
+            found[self.keys[handle]] = Claim(
+                locks[0].is_lock,
+                state.value if state else None,
+                sum(lock.taken for lock in locks),
+                owner,
+                self._basis(handle),
+                held.frame if held else None,
+                self._lent.get(handle, ()),
+            )
+        return found
+
+    def resources(self) -> Tuple[Resource, ...]:
+        return tuple(self._resource(handle, ident) for handle, ident in self._ids.items())
+
+    def _resource(self, handle: int, ident: str) -> Resource:
+        lock = self._by_handle[handle][0]
+        state = read_count(self._image, handle)
+        owner = self._owners.get(handle)
+        died = handle in self._owners and owner is None
+        steps = (
+            (f"a thread of this process took it {lock.taken} times and ended without giving it back",) if died else ()
+        )
+        return Resource(
+            id=ident,
+            kind=KIND,
+            description=self._description(handle, lock),
+            owner_tid=owner,
+            owner_basis=self._basis(handle),
+            owner_gone=True if died and self._python.all_threads else None,
+            because=steps,
+            waiters=tuple(self._waiters.get(handle, ())),
+            locked=state.value == 0 if state else None,
+            key=self.keys[handle],
+            value=state.value if state else None,
+            limit=lock.limit if lock.limit < NO_BOUND else None,
+        )
+
+    # ------------------------------------------------------------------ names
+
+    def _description(self, handle: int, lock: SemLock) -> str:
+        for found in map(self._named, (lock.address for lock in self._by_handle[handle])):
+            if found is not None:
+                name, kind, path = found
+                role = role_of(path)
+                return f"{kind} {name}" + (f" ({role})" if role else "") + ", shared by processes"
+        what = "RLock" if lock.recursive else "Lock" if lock.is_lock else "Semaphore"
+        return f"a {what} of multiprocessing whose name was not found"
+
+    def _named(self, semlock: int) -> Optional[Tuple[str, str, Tuple[str, ...]]]:
+        """(name, type, attributes) of what the program knows a SemLock by; the program's own frames first."""
+        objects = self._python.objects
+        paths = Paths(objects, semlock)
+        seen: List[Tuple[str, Tuple[str, ...]]] = []
+
+        def same(value: int) -> bool:
+            path = paths.of(value)
+            if path is not None:
+                seen.append((objects.type_name(value) or "object", path))
+            return path is not None
+
+        users = self._users.get(self._handle_of[semlock], [])
+        own = [f for f in users if any(part in f.code.filename for part in _OWN)]
+        for frames in ([f for f in users if f not in own], [f for f in reversed(own) if f.function not in _METHODS]):
+            name = self._names.find(same, frames)
+            if name is not None:
+                return (name, *seen[-1])
+        return None
+
+
+def semaphore_files(maps: Any, files: Sequence[MappedFile] = ()) -> Dict[int, str]:
+    """Where semaphores are mapped → a key that is the same in every process: device and inode of the file, or, where
+    only the core's notes are at hand, its path."""
+    found: Dict[int, str] = {}
+    for line in maps if isinstance(maps, list) else ():
+        words = str(line).split(None, 5)
+        if len(words) == 6 and _FILES.match(words[5]):
+            start = words[0].partition("-")[0]
+            if _is_hex(start):
+                found[int(start, 16)] = f"shared-semaphore:{words[3]}:{words[4]}"
+    if not found and not isinstance(maps, list):
+        for file in files:
+            if _FILES.match(file.path) and file.offset == 0:
+                found[file.start] = f"shared-semaphore:{file.path}"
+    return found
+
+
+def _is_hex(text: str) -> bool:
+    try:
+        return int(text, 16) >= 0
+    except ValueError:
+        return False

@@ -1,0 +1,175 @@
+"""Semaphores across processes: what one process waits for, which other one holds, or could release.
+
+A lock of multiprocessing is taken and given back by the same process, which counts that in its own memory (see
+cpython/semaphores.py). So when the semaphore is 0, exactly one process has a count above 0; when none has, its holder has
+ended. Anybody who maps the file of any other semaphore may release it, and nobody else: it has no name any more, or one
+that only the program's own processes know. A semaphore that is 0, though no living process has taken it by its own count,
+and for which all that wait would give it back themselves, was taken by one that has ended, or has never had a permit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+
+from ...evidence import Process, PythonFrame, Resource, Waker
+from ...evidence import replace as changed
+from .forks import Trace
+from .semaphores import KIND, Claim, semaphore_files
+
+_NAMED = 6  # processes that a sentence names
+
+
+class Sharers(NamedTuple):
+    """Who has a semaphore."""
+
+    read: Tuple[int, ...]  # pids of those whose memory was read
+    others: Tuple[int, ...]  # of those who map it and were not read, or not captured
+    claims: Dict[int, Claim]
+    all_known: bool  # False: there may be more
+    settled: bool  # False: one of them may have taken it without having noted that
+
+    @property
+    def certain(self) -> bool:
+        return self.all_known and not self.others
+
+
+class _Machine(NamedTuple):
+    """What was noted of the processes that were not captured."""
+
+    beyond: Mapping[str, Any]
+    all_known: bool
+
+    @classmethod
+    def of(cls, noted: Any) -> _Machine:
+        if not isinstance(noted, dict):
+            return cls({}, False)
+        beyond = noted.get("beyond")
+        complete = noted.get("unread") == 0 and noted.get("not_looked_at") == 0
+        return cls(beyond if isinstance(beyond, dict) else {}, complete and isinstance(beyond, dict))
+
+    def who_map(self, key: str) -> List[int]:
+        pids = self.beyond.get(key.partition(":")[2])
+        return [pid for pid in pids if isinstance(pid, int)] if isinstance(pids, list) else []
+
+
+def with_sharers(
+    processes: Sequence[Process], traces: Mapping[int, Trace], maps: Mapping[int, Any], noted: Any
+) -> List[Process]:
+    """The processes with what is known of their semaphores' holders. ``maps``: lines of /proc/PID/maps, by pid;
+    ``noted``: what a capture noted of all other processes of the machine (see capture/sharers.py), None when it did not."""
+    keys = {pid: set(semaphore_files(lines).values()) for pid, lines in maps.items() if isinstance(lines, list)}
+    wanted = {r.key for p in processes for r in p.resources if r.kind == KIND and r.key}
+    machine = _Machine.of(noted)
+    known = {key: _sharers(key, processes, traces, keys, machine) for key in wanted}
+    return [_with_holders(p, known) for p in processes]
+
+
+def _sharers(
+    key: str, processes: Sequence[Process], traces: Mapping[int, Trace], keys: Mapping[int, Any], machine: _Machine
+) -> Sharers:
+    read: List[int] = []
+    others = machine.who_map(key)
+    claims: Dict[int, Claim] = {}
+    settled = True
+    for process in processes:
+        if process.state in ("Z", "X"):
+            continue
+        trace = traces.get(process.pid)
+        if trace is not None and key in trace.claims:
+            claims[process.pid] = trace.claims[key]
+            settled = settled and not trace.unsettled
+        if process.pid not in keys or key in keys[process.pid]:  # what it maps is unknown, or it does
+            certain = trace is not None and trace.complete and key in trace.claims
+            (read if certain else others).append(process.pid)
+    return Sharers(tuple(read), tuple(others), claims, machine.all_known, settled)
+
+
+def _with_holders(process: Process, known: Mapping[str, Sharers]) -> Process:
+    if not any(r.kind == KIND and r.key for r in process.resources):
+        return process
+    resources = tuple(
+        _completed(process.pid, r, known[r.key]) if r.kind == KIND and r.key else r for r in process.resources
+    )
+    return changed(process, resources=resources)
+
+
+def _completed(pid: int, resource: Resource, sharers: Sharers) -> Resource:
+    claim = sharers.claims.get(pid)
+    if resource.locked is not True or resource.owner_gone or claim is None:
+        return resource
+    if not claim.is_lock or any(_is_signal(c) for c in sharers.claims.values()):
+        return _signalled(resource, sharers)
+    holders = [(other, c) for other, c in sharers.claims.items() if c.taken > 0]
+    if len(holders) > 1:
+        return changed(resource, owner_tid=None, owner_basis=None)  # a copy that a plain os.fork made of a count
+    if holders:
+        holder, held = holders[0]
+        if held.owner_tid is not None:
+            return changed(
+                resource, owner_pid=holder if holder != pid else None, owner_tid=held.owner_tid, owner_basis=held.basis
+            )
+        step = f"a thread of process {holder} took it, and ended without giving it back"
+        return changed(resource, owner_gone=True, because=(step,))
+    return _without_holder(resource, sharers)
+
+
+def _is_signal(claim: Claim) -> bool:
+    """Is the lock used as a signal: given back by one who had not taken it, or waited for by who took it by hand?"""
+    return claim.taken < 0 or claim.basis == "inferred"
+
+
+def _without_holder(resource: Resource, sharers: Sharers) -> Resource:
+    """Nobody has it, though it is taken."""
+    if not sharers.certain or not sharers.settled:
+        return resource
+    return changed(
+        resource,
+        owner_gone=True,
+        because=(
+            "its value in shared memory is 0: somebody has taken it, and has not given it back",
+            f"on this machine only {_listed(sharers.read)} {_have(sharers.read)} it in memory, and by the count that each "
+            "keeps none has it",
+            "so the process that took it has ended, or dropped it without giving it back",
+        ),
+    )
+
+
+def _signalled(resource: Resource, sharers: Sharers) -> Resource:
+    """A semaphore, or the inner part of a condition, an event, a queue: whoever has it may release it."""
+    pids = (*sharers.read, *sharers.others)
+    wakers = tuple(Waker("reach", "memory", pid, name="has it in memory") for pid in pids)
+    step = f"on this machine only {_listed(pids)} {_have(pids)} it in memory"
+    lent = _lent(sharers) if resource.value == 0 else ()
+    if lent:
+        steps = (
+            f"its value in shared memory is 0, and by the count that {'each of them' if len(pids) > 1 else 'it'} keeps nobody "
+            "who lives has taken it",
+            "whoever waits for it would give it back in the same function: it guards something, and is no signal",
+        )
+        return changed(resource, wakers=wakers, closed=True, because=(step, *steps), taken_at=lent)
+    return changed(
+        resource,
+        owner_tid=None,
+        owner_basis=None,
+        wakers=wakers,
+        closed=True if sharers.all_known else None,
+        because=(step,) if sharers.all_known else (),
+    )
+
+
+def _lent(sharers: Sharers) -> Tuple[PythonFrame, ...]:
+    """Where it is waited for by functions that would give it back, when all of them would, and nobody has taken it."""
+    claims = sharers.claims.values()
+    if not (sharers.certain and sharers.settled) or any(c.taken != 0 or c.lent is None for c in claims):
+        return ()
+    return tuple(dict.fromkeys(frame for c in claims for frame in c.lent or ()))
+
+
+def _have(pids: Sequence[int]) -> str:
+    return "has" if len(pids) == 1 else "have"
+
+
+def _listed(pids: Sequence[int]) -> str:
+    shown = ", ".join(map(str, pids[:_NAMED]))
+    more = f" and {len(pids) - _NAMED} more" if len(pids) > _NAMED else ""
+    return f"process {shown}" if len(pids) == 1 else f"processes {shown}{more}"

@@ -1,0 +1,306 @@
+"""Pools of processes: their workers, and the results that threads wait for.
+
+What a worker does is known when its own process has been read: ``with_workers`` puts both sides together.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Final, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ...cpython.frames.frame import Frame
+from ...cpython.frames.names import Names
+from ...cpython.frames.origins import is_program
+from ...cpython.state.interpreter import Python, ThreadState
+from ...evidence import Pool, Process, PythonFrame, Resource, Thread, Wait, Waker
+from ...evidence import replace as changed
+from ...evidence.vocabulary import WaitKind
+from ...frameworks.processpools import (
+    EXECUTOR,
+    POOL,
+    Awaited,
+    ProcessPool,
+    awaited_result,
+    job_functions,
+    joined_pool,
+    multiprocessing,
+    number_of,
+    pool_of,
+    process_pools,
+    started_process,
+)
+from ..ownership.pools import FutureFacts
+from ..waits.threadwaits import FutexFacts
+
+KIND: Final = "pool-result"
+_POOL_FILES, _QUEUES = multiprocessing("pool"), multiprocessing("queues")
+#: A worker that has no job reads the pipe of jobs, or waits for the lock of those who do.
+_TAKES: FrozenSet[WaitKind] = frozenset(("pipe", "semaphore"))
+#: Where a worker takes its next job: (file, function). It is at rest there while its queue's ``get`` runs above.
+_LOOPS = (*((file, "worker") for file in _POOL_FILES), ("concurrent/futures/process.py", "_process_worker"))
+#: Seconds by which a worker is younger than the first of its pool when it was started in another one's place: starting
+#: one takes some milliseconds.
+_YOUNGER_S, _START_S = 0.3, 0.05
+
+
+class _Draft(NamedTuple):
+    ident: str
+    awaited: Awaited
+    users: List[Frame]
+    waiters: List[int]
+
+
+class WorkerBook:
+    """Collects waits while threads are read; ``resources`` and ``pools`` tell it all."""
+
+    def __init__(self, python: Python, threads: Mapping[int, ThreadState]) -> None:
+        self._python = python
+        self._threads = threads
+        self._names = Names(python.frames)
+        self._drafts: Dict[int, _Draft] = {}
+        self._found: Optional[List[ProcessPool]] = None
+
+    def wait(self, tid: int, frames: Sequence[Frame]) -> Optional[FutexFacts]:
+        """A thread sleeps on a futex: does it wait for what the workers of a pool are to do?"""
+        awaited = awaited_result(self._python.frames, frames)
+        if awaited is None or self._pool_number(awaited) is None:
+            return None
+        draft = self._drafts.setdefault(awaited.result, _Draft(f"{KIND}-{len(self._drafts) + 1}", awaited, [], []))
+        draft.users.extend(frames[:10])
+        draft.waiters.append(tid)
+        return FutexFacts("condition", draft.ident, "waits for a result of a pool of processes")
+
+    def joined(self, wait: Wait, frames: Sequence[Frame]) -> Wait:
+        """The wait of a thread, as that for a child where it is in Process.join: of one that a fork server made, only a
+        pipe tells when it ends (Lib/multiprocessing/popen_forkserver.py, poll)."""
+        if wait.kind not in ("pipe", "event-loop", "process"):
+            return wait
+        child = started_process(self._python.frames, frames)
+        return wait if child is None or child.pid is None else changed(wait, kind="process", pid=child.pid)
+
+    def _pools(self) -> List[ProcessPool]:
+        if self._found is None:
+            stacks = [(tid, state.frames) for tid, state in sorted(self._threads.items())]
+            self._found = process_pools(self._python.frames, stacks)
+        return self._found
+
+    def _pool_number(self, awaited: Awaited) -> Optional[int]:
+        """From 1 on; None when it is no pool of processes."""
+        return next((n for n, pool in enumerate(self._pools(), 1) if pool.identity == awaited.cache), None)
+
+    def _name(self, pool: ProcessPool) -> Optional[str]:
+        """What the program calls a pool that somebody waits for."""
+        for address, users in self._used(pool):
+            own = [f for f in users if not f.code.filename.endswith(_POOL_FILES)]
+            name = self._names.find(lambda value, address=address: value == address, own)  # type: ignore[misc]
+            if name is not None:
+                return name
+        return None
+
+    def _used(self, pool: ProcessPool) -> Iterator[Tuple[int, List[Frame]]]:
+        """(address of the Pool, frames that use it)"""
+        for draft in self._drafts.values():
+            address = pool_of(self._python.frames, draft.awaited.result)
+            if draft.awaited.cache == pool.identity and address:
+                yield address, draft.users
+        for state in self._threads.values():
+            address = joined_pool(self._python.frames, state.frames, pool.identity)
+            if address:
+                yield address, state.frames[:10]
+        if pool.owner is not None:
+            for tid, state in sorted(self._threads.items()):
+                if tid not in pool.handlers.values():
+                    yield pool.owner, state.frames[:20]
+
+    def future(self, address: int) -> Optional[FutureFacts]:
+        """Who finishes a future of a ProcessPoolExecutor: the thread that manages it, once a worker has answered; and,
+        when a job cannot be sent, the feeder thread of its queue. None for any other future."""
+        for number, pool in enumerate(self._pools(), 1):
+            if pool.kind != EXECUTOR:
+                continue
+            jobs = job_functions(self._python.objects, pool.identity)
+            if address in jobs:
+                return self._managed(self._pool(number, pool), pool, jobs[address], len(jobs))
+        return None
+
+    def _managed(self, known: Pool, pool: ProcessPool, function: Optional[str], jobs: int) -> FutureFacts:
+        feeders = [tid for tid, state in self._threads.items() if any(f.is_in("_feed", *_QUEUES) for f in state.frames)]
+        wakers = [Waker("runner", "memory", tid=tid, name=f"manager of {known.description}") for tid in known.threads]
+        wakers += [Waker("reach", "memory", tid=tid, name="feeder thread of a queue") for tid in feeders]
+        return FutureFacts(
+            f"Future of {function or 'a job'}, with {known.description}",
+            "pending",
+            tuple(wakers),
+            True,
+            (
+                f"it is one of {jobs} that the manager thread of {known.description} finishes when a worker has answered",
+            ),
+        )
+
+    def pools(self) -> Tuple[Pool, ...]:
+        return tuple(self._pool(number, pool) for number, pool in enumerate(self._pools(), 1))
+
+    def _pool(self, number: int, pool: ProcessPool) -> Pool:
+        name = self._name(pool)
+        workers = pool.workers or ()
+        return Pool(
+            id=f"process-pool-{number}",
+            kind=pool.kind,
+            description=f"{pool.kind} {name}" if name else pool.kind,
+            limit=pool.limit,
+            processes=tuple(w.pid for w in workers if w.pid is not None and not w.ended),
+            gone=tuple(w.pid for w in workers if w.pid is not None and w.ended),
+            threads=tuple(sorted(pool.handlers.values())),
+            pending=pool.pending,
+            replaced=_beyond_first(pool) if pool.kind == POOL else None,
+            broken=pool.broken,
+            shutdown=pool.shutdown,
+        )
+
+    def resources(self) -> Tuple[Resource, ...]:
+        return tuple(self._resource(draft) for draft in self._drafts.values())
+
+    def _resource(self, draft: _Draft) -> Resource:
+        number = self._pool_number(draft.awaited) or 0
+        pool = self._pool(number, self._pools()[number - 1])
+        left = f", {draft.awaited.left} parts of it missing" if draft.awaited.left else ""
+        job = f" of job {draft.awaited.job}" if draft.awaited.job is not None else ""
+        return Resource(
+            id=draft.ident,
+            kind=KIND,
+            description=f"the result{job} of {pool.description}{left}",
+            waiters=tuple(draft.waiters),
+            state="pending",
+            part_of=pool.id,
+        )
+
+
+def _beyond_first(pool: ProcessPool) -> Optional[int]:
+    """How many of the workers cannot be of those that the pool began with: these have numbers in a row. At least."""
+    numbers = [number_of(worker) for worker in pool.workers or ()]
+    known = [number for number in numbers if number is not None]
+    if not known or pool.limit is None or len(known) < len(numbers):
+        return None
+    return sum(number >= min(known) + pool.limit for number in known)
+
+
+# ------------------------------------------------------------------ with the workers' own side
+
+
+def with_workers(processes: Sequence[Process]) -> List[Process]:
+    """What the workers of each pool do, and whether anybody can still bring the results that are waited for."""
+    by_pid = {p.pid: p for p in processes}
+    return [_completed(p, by_pid) if any(q.processes or q.gone for q in p.pools) else p for p in processes]
+
+
+def _completed(process: Process, by_pid: Mapping[int, Process]) -> Process:
+    pools = tuple(_with_states(pool, by_pid) if pool.processes or pool.gone else pool for pool in process.pools)
+    known = {pool.id: pool for pool in pools}
+    resources = [*process.resources, *_other_results(process, pools)]
+    completed = (
+        _with_runners(process, r, known[r.part_of], by_pid) if r.kind == KIND and r.part_of in known else r
+        for r in resources
+    )
+    return changed(process, pools=pools, resources=tuple(completed))
+
+
+def _other_results(process: Process, pools: Sequence[Pool]) -> Iterator[Resource]:
+    """What pools have to bring that no thread waits for by itself: Pool.join waits for all of it."""
+    named = {r.part_of for r in process.resources if r.kind == KIND}
+    for pool in pools:
+        if pool.pending and pool.id not in named:
+            what = "a result" if pool.pending == 1 else f"{pool.pending} results"
+            yield Resource(
+                f"{KIND}-of-{pool.id}", KIND, f"{what} of {pool.description}", state="pending", part_of=pool.id
+            )
+
+
+def _with_states(pool: Pool, by_pid: Mapping[int, Process]) -> Pool:
+    alive = [pid for pid in pool.processes if pid in by_pid and by_pid[pid].state not in ("Z", "X")]
+    younger = _younger([by_pid[pid].age_s for pid in alive])
+    return changed(
+        pool,
+        processes=tuple(alive),
+        gone=(*pool.gone, *(pid for pid in pool.processes if pid not in alive)),
+        idle=tuple(pid for pid in alive if is_idle(by_pid[pid])),
+        replaced=None if pool.kind != POOL else pool.replaced if younger is None else max(pool.replaced or 0, younger),
+    )
+
+
+def _younger(ages: Sequence[Optional[float]]) -> Optional[int]:
+    """How many workers are younger than the first one by more than it takes to start them all."""
+    known = [age for age in ages if age is not None]
+    if not known or len(known) < len(ages):
+        return None
+    return sum(age < max(known) - _YOUNGER_S - _START_S * len(known) for age in known)
+
+
+def is_idle(worker: Process) -> bool:
+    """Does it wait for its next job?"""
+    return _resting(worker) is not None
+
+
+def _resting(worker: Process) -> Optional[Thread]:
+    main = next((t for t in worker.threads if t.is_main), None)
+    if main is None or main.wait is None or main.wait.endless is not True:
+        return None
+    frames = main.python
+    depth = next((i for i, f in enumerate(frames) if _in_loop(f)), 0)
+    above = frames[depth - 1] if depth else None
+    # a pool may have queues of a class of its own, whose `get` is a library's: joblib's, for instance
+    rests = (
+        above is not None
+        and above.function == "get"
+        and (above.file.endswith(_QUEUES) or (main.wait.kind in _TAKES and not is_program(above.file)))
+    )
+    return main if rests else None
+
+
+def _in_loop(frame: PythonFrame) -> bool:
+    return any(frame.file.endswith(file) and frame.function == function for file, function in _LOOPS)
+
+
+def _with_runners(process: Process, resource: Resource, pool: Pool, by_pid: Mapping[int, Process]) -> Resource:
+    proof = _proof(process, pool, by_pid)
+    if proof:
+        return changed(resource, closed=True, because=proof)
+    busy = [pid for pid in pool.processes if pid not in pool.idle]
+    runners = tuple(Waker("runner", "memory", pid, name=f"worker of {pool.description}") for pid in busy)
+    return changed(resource, wakers=runners)
+
+
+def _proof(process: Process, pool: Pool, by_pid: Mapping[int, Process]) -> Tuple[str, ...]:
+    """Why a result that is pending will never come: every part on its way is idle, so it is nowhere. Empty when that is
+    not so, or not known.
+
+    A read that blocks says that its pipe is empty, and ``_handle_tasks`` waits only while its queue is.
+    """
+    threads = {
+        t.python[i].function: t
+        for t in process.threads
+        for i in range(len(t.python))
+        if t.tid in pool.threads and t.python[i].file.endswith(_POOL_FILES)
+    }
+    tasks, results = threads.get("_handle_tasks"), threads.get("_handle_results")
+    if pool.kind != POOL or tasks is None or results is None or not pool.processes:
+        return ()
+    asks = tasks.python[0].function == "_handle_tasks" and _waits(tasks, "futex")
+    reader = next((by_pid[pid].pid for pid in pool.processes if _reads(by_pid[pid])), None)
+    if not asks or not _waits(results, "read") or reader is None or set(pool.idle) != set(pool.processes):
+        return ()
+    workers = ", ".join(map(str, pool.processes[:8])) + (" …" if len(pool.processes) > 8 else "")
+    return (
+        f"every worker of {pool.description} waits for a job (processes {workers})",
+        f"no job is queued: {tasks.name or 'a thread'} ({tasks.tid}) of the pool waits for one",
+        f"none is on its way to a worker: the read of process {reader} from the pipe of jobs blocks, so that is empty",
+        f"no result is on its way back: the read of {results.name or 'a thread'} ({results.tid}) from the pipe of results "
+        "blocks, so that is empty",
+    )
+
+
+def _waits(thread: Thread, syscall: str) -> bool:
+    return thread.wait is not None and thread.wait.syscall == syscall and thread.wait.endless is True
+
+
+def _reads(worker: Process) -> bool:
+    thread = _resting(worker)
+    return thread is not None and _waits(thread, "read")

@@ -1,0 +1,335 @@
+"""Who holds a lock that was taken by a plain ``x.acquire()``: read from the sources of the functions that still run.
+
+Nothing in memory says who called ``acquire``. But a frame very likely holds a lock when it stands at a line of a function
+whose source, before that line, acquires it and does not release it on the way, itself or in a function that it called
+and that has returned (``begin()``, ``hold_log()``); or when it is yet to release a lock that it has not acquired itself
+(``commit()``). These are inferences, and are marked as such. What is taken out of a queue and yet to be put back is held
+in the same way.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import (
+    Callable,
+    Dict,
+    Hashable,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Set,
+    Tuple,
+    TypeVar,
+)
+
+from ...cpython.frames.frame import Frame, Frames
+from ...cpython.frames.names import MACHINERY
+from ...cpython.frames.origins import is_stdlib
+from ...cpython.objects.attributes import attribute, class_value
+from ...cpython.objects.builtins import NotThat
+from ...memory import Fault
+from ..sourcecode.callsites import (
+    CallSite,
+    Function,
+    Source,
+    Span,
+    calls_before,
+    calls_from,
+    function_at,
+    function_from,
+    named_methods,
+    parameters,
+    parse,
+    with_paths,
+)
+
+Lines = Callable[[str], Optional[List[str]]]
+Verbs = Mapping[str, bool]
+K = TypeVar("K", bound=Hashable)
+
+#: Methods that take something (True) and that give it back.
+LOCKS: Verbs = {"acquire": True, "release": False}
+QUEUES: Verbs = {"get": True, "get_nowait": True, "put": False, "put_nowait": False}
+#: Methods of contextlib.ExitStack by which it takes what is its argument, and gives back all that it has.
+_STACKS: Verbs = {"enter_context": True, "close": False, "pop_all": False}
+_MOST_FILES = 300
+#: Functions called by a function that called …
+_DEPTH = 4
+#: Of a method: im_func, im_self (Include/cpython/classobject.h).
+_FUNC, _SELF = 16, 24
+
+
+def _span(frame: Frame) -> Optional[Span]:
+    """What a frame evaluates; None up to 3.10, and where the program was compiled without columns."""
+    place = frame.code.location(frame.lasti)
+    if place is None or place.line is None or place.column is None or place.end_column is None:
+        return None
+    return Span((place.line, place.column), (place.end_line or place.line, place.end_column))
+
+
+class Event(NamedTuple):
+    line: int
+    what: int  # address of the lock or queue
+    taken: bool  # else given back
+    sure: bool = True  # False: it may have been tried in vain
+
+
+def outstanding(events: Iterable[Tuple[int, K, bool]]) -> List[Tuple[int, K]]:
+    """(line, what) of all that was taken, in its order, and not given back."""
+    held: List[Tuple[int, K]] = []
+    for line, what, taken in events:
+        if taken:
+            held.append((line, what))
+        else:
+            held = [one for one in held if one[1] != what]
+    return held
+
+
+class _Scope:
+    """What names mean: in a frame, or in a function that was called with known arguments."""
+
+    def __init__(self, frames: Frames, named: Callable[[str], Optional[int]], namespace: Optional[int]) -> None:
+        self._objects = frames.objects
+        self._named = named
+        self._namespace = namespace
+
+    def resolve(self, path: Tuple[str, ...]) -> Optional[int]:
+        """The object that a dotted name means: a local or a global, then attributes."""
+        value = self._named(path[0])
+        try:
+            if value is None and self._namespace:
+                value = self._objects.lookup(self._namespace, path[0])
+            for name in path[1:]:
+                if not value:
+                    return None
+                found = attribute(self._objects, value, name)
+                value = found if found is not None else class_value(self._objects, value, name)
+        except (Fault, NotThat):
+            return None
+        return value
+
+
+class Acquires:
+    """Answers for frames; every source file is parsed once, every place in it looked at once: threads are many, the
+    lines where they stand are few."""
+
+    def __init__(self, frames: Frames, lines: Lines) -> None:
+        self._frames = frames
+        self._lines = lines
+        self._sources: Dict[str, Source] = {}
+        self._sites: Dict[Tuple[int, int, Optional[Span], bool], List[CallSite]] = {}
+        self._helpers: Dict[bool, Set[str]] = {}
+        self._files: Tuple[str, ...] = ()
+
+    def consider(self, files: Iterable[str]) -> None:
+        """The files of the program, in which functions that acquire on behalf of their callers are looked for: not those of the
+        standard library, whose helpers guard what is theirs."""
+        self._files = tuple(f for f in dict.fromkeys(files) if not is_stdlib(f))[:_MOST_FILES]
+        self._helpers.clear()
+
+    def source(self, file: str) -> Source:
+        if file not in self._sources:
+            self._sources[file] = parse(self._lines(file))
+        return self._sources[file]
+
+    def function(self, frame: Frame) -> Optional[Function]:
+        """The source of a frame's function; None where it is not at hand."""
+        line = frame.line
+        return None if line is None else function_at(self.source(frame.code.filename), frame.function, line)
+
+    # ------------------------------------------------------------------ answers
+
+    def of(self, frame: Frame, verbs: Verbs = LOCKS) -> List[Tuple[int, int]]:
+        """(line, address) of what the function of a frame has acquired, and not released, before its current line."""
+        if not self._concerns(frame, verbs):
+            return []
+        scope, events = self._scope(frame), []
+        before = self._before(frame)
+        sites = self._now(frame) if before else []
+        now = {event.what for event in self._events(scope, sites, verbs, 0) if event.taken}
+        for event in self._events(scope, before, verbs, _DEPTH):
+            if event.sure or event.what not in now:  # whoever waits for it now has tried in vain before
+                events.append(event[:3])
+        return outstanding(events)
+
+    def released(self, frame: Frame) -> Iterator[int]:
+        """Addresses of what the function of a frame has released before its current line, whatever came after."""
+        for event in self._events(self._scope(frame), self._before(frame), LOCKS, 0):
+            if not event.taken:
+                yield event.what
+
+    def given_back(self, frame: Frame) -> Set[int]:
+        """Addresses of what the function of a frame releases in its current line or behind it, itself or in functions that
+        it calls, whether or not it has it yet: to whoever waits there to take it, it is no signal."""
+        sites = self._from(frame) if self._concerns(frame, LOCKS) else []
+        return {event.what for event in self._events(self._scope(frame), sites, LOCKS, _DEPTH) if not event.taken}
+
+    def pending(self, frame: Frame, verbs: Verbs = LOCKS) -> Set[int]:
+        """Addresses of what the function of a frame is yet to give back, without taking it before that. Of locks only
+        what it does itself counts: what it will call next may as well take before it gives."""
+        function = self.function(frame) if self._concerns(frame, verbs) else None
+        if function is None or frame.line is None:
+            return set()
+        sites = [s for s in self._from(frame) if s.path not in with_paths(function)]
+        span, scope = _span(frame), self._scope(frame)
+        found: Dict[int, bool] = {}
+        for site in sites:
+            behind = (site.line, site.column) >= span.end if span else site.line > frame.line
+            for event in self._events(scope, [site], verbs, 0 if verbs is LOCKS else _DEPTH):
+                found.setdefault(event.what, not event.taken and behind)
+        return {what for what, pending in found.items() if pending}
+
+    def entered(self, manager: int, verbs: Verbs = LOCKS) -> List[int]:
+        """Addresses of what the ``__enter__`` of a context manager takes and keeps, and its ``__exit__`` gives back."""
+        taken = [event.what for event in self._method(manager, "__enter__", verbs) if event.taken]
+        back = {event.what for event in self._method(manager, "__exit__", verbs) if not event.taken} if taken else ()
+        return [what for what in taken if what in back]
+
+    def _method(self, receiver: int, name: str, verbs: Verbs) -> Iterator[Event]:
+        called = self._bound(class_value(self._frames.objects, receiver, name), receiver, [])
+        if called is not None:
+            yield from self._kept(*called, verbs, _DEPTH)
+
+    def unread(self, frame: Frame) -> bool:
+        """Might its function have acquired something, for all that is known of it? Its source may not be at hand; or, where
+        columns are not known, the line where it stands takes something first and then does something else."""
+        if not self._concerns(frame, LOCKS):
+            return False
+        if self.function(frame) is None:
+            return "acquire" in frame.code.used_names()
+        now = self._now(frame) if _span(frame) is None else []
+        takes = [site for site in now if site.name == "acquire" or site.name in self._helping(LOCKS)]
+        return any((first.end, first.end_column) <= other[:2] for first in takes for other in now)
+
+    def passes_on(self, frame: Frame, name: str) -> List[int]:
+        """Addresses of the objects whose method of this name a frame's function hands to others, instead of calling it."""
+        function = self.function(frame) if name in frame.code.used_names() else None
+        paths = named_methods(function, name) if function is not None else ()
+        return [value for value in map(self._scope(frame).resolve, paths) if value is not None]
+
+    # ------------------------------------------------------------------ syntax
+
+    def _concerns(self, frame: Frame, verbs: Verbs) -> bool:
+        """Others need not have their source looked at."""
+        if frame.code.filename.endswith(MACHINERY):
+            return False
+        used = frame.code.used_names()
+        return any(verb in used for verb in (*verbs, "enter_context")) or not self._helping(verbs).isdisjoint(used)
+
+    def _helping(self, verbs: Verbs) -> Set[str]:
+        """Names of functions of the program that take or give back something, or that call one that does."""
+        known = self._helpers.get(verbs is LOCKS)
+        if known is None:
+            calls = [
+                (f.name, {site.name for site in calls_before(f)})
+                for file in self._files
+                for f in self.source(file).functions
+                if not isinstance(f, ast.Module)
+            ]
+            known = set()
+            for _ in range(_DEPTH):
+                known |= {name for name, called in calls if not called.isdisjoint({*verbs, *known})}
+            self._helpers[verbs is LOCKS] = known
+        return known
+
+    def _before(self, frame: Frame) -> List[CallSite]:
+        return self._known(frame, True)
+
+    def _from(self, frame: Frame) -> List[CallSite]:
+        return self._known(frame, False)
+
+    def _now(self, frame: Frame) -> List[CallSite]:
+        """The calls that it makes now: without columns, all those of the line where it stands."""
+        line, span = frame.line or 0, _span(frame)
+        sites = [site for site in self._from(frame) if site.line <= line <= site.end]
+        return [site for site in sites if (site.line, site.column) < span.end] if span else sites
+
+    def _known(self, frame: Frame, before: bool) -> List[CallSite]:
+        line = frame.line
+        if line is None:
+            return []
+        span = _span(frame)
+        place = (frame.code.address, line, span, before)
+        if place not in self._sites:
+            function = self.function(frame)
+            look = calls_before if before else calls_from
+            self._sites[place] = look(function, line, span) if function is not None else []
+        return self._sites[place]
+
+    # ------------------------------------------------------------------ objects
+
+    def _scope(self, frame: Frame) -> _Scope:
+        return _Scope(self._frames, lambda name: self._frames.local(frame, name), self._frames.globals(frame))
+
+    def _events(self, scope: _Scope, sites: Iterable[CallSite], verbs: Verbs, depth: int) -> Iterator[Event]:
+        entered: List[Tuple[int, int]] = []  # (ExitStack, lock)
+        for site in sites:
+            value = scope.resolve(site.path) if site.path and (site.name in verbs or site.name in _STACKS) else None
+            if value is not None and site.name in _STACKS and self._frames.objects.type_name(value) == "ExitStack":
+                lock = scope.resolve(site.arguments[0]) if site.arguments and site.arguments[0] else None
+                if _STACKS[site.name] and lock is not None and self._is_own(lock):
+                    entered.append((value, lock))
+                    yield Event(site.line, lock, True)
+                elif not _STACKS[site.name]:
+                    yield from (Event(site.line, inner, False) for stack, inner in entered if stack == value)
+            elif value is not None and site.name in verbs and self._is_own(value):
+                yield Event(site.line, value, verbs[site.name], site.bare)
+            elif depth and (site.name in self._helping(verbs) or (value and verbs is LOCKS and site.name in LOCKS)):
+                yield from self._within(scope, site, verbs, depth)
+
+    def _is_own(self, value: int) -> bool:
+        """Is it a lock, semaphore or queue itself, rather than something of the program's with such a method?"""
+        objects = self._frames.objects
+        name = objects.type_name(value) or ""
+        kinds = ("Lock", "Condition", "Semaphore", "Queue", "SemLock", "_multiprocessing.SemLock")
+        return name in ("_thread.lock", "_thread.RLock") or any(objects.is_instance(value, kind) for kind in kinds)
+
+    def _within(self, scope: _Scope, site: CallSite, verbs: Verbs, depth: int) -> Iterator[Event]:
+        """What a function that was called, and has returned, took and kept, or gave back."""
+        called = self._callee(scope, site)
+        for event in self._kept(*called, verbs, depth) if called is not None else ():
+            yield event._replace(line=site.line)
+
+    def _kept(self, scope: _Scope, function: Function, verbs: Verbs, depth: int) -> Iterator[Event]:
+        """What a whole run of a function comes to."""
+        events = [e[:3] for e in self._events(scope, calls_before(function), verbs, depth - 1)]
+        kept = {what for _line, what in outstanding(events)}
+        for what in dict.fromkeys(what for _line, what, _taken in events):
+            first = next(taken for _line, other, taken in events if other == what)
+            if what in kept or not first:
+                yield Event(0, what, what in kept)
+
+    def _callee(self, scope: _Scope, site: CallSite) -> Optional[Tuple[_Scope, Function]]:
+        """The function that a call means, and what its parameters are bound to."""
+        receiver = scope.resolve(site.path) if site.path else None
+        if site.path and receiver is None:
+            return None
+        objects = self._frames.objects
+        found = class_value(objects, receiver, site.name) if receiver is not None else scope.resolve((site.name,))
+        arguments = [scope.resolve(path) if path else None for path in site.arguments]
+        return self._bound(found, receiver, arguments)
+
+    def _bound(
+        self, called: Optional[int], receiver: Optional[int], arguments: List[Optional[int]]
+    ) -> Optional[Tuple[_Scope, Function]]:
+        """A function object, or a method: its source, and its parameters' values."""
+        frames, objects = self._frames, self._frames.objects
+        try:
+            if called is not None and objects.type_name(called) == "method":
+                receiver, called = objects.field(called, _SELF), objects.field(called, _FUNC)
+            if called is None or objects.type_name(called) != "function":
+                return None
+            code = frames.codes.get(objects.memory.u64(called + objects.layout.func_code))
+            # before 3.10 the globals lie behind the code (Include/cpython/funcobject.h)
+            namespace = objects.field(called, 16 if objects.layout.func_code - objects.layout.ob_extra > 16 else 24)
+        except (Fault, NotThat):
+            return None
+        function = function_from(self.source(code.filename), code.name, code.firstlineno)
+        if function is None:
+            return None
+        values = arguments if receiver is None else [receiver, *arguments]
+        bound = {name: value for name, value in zip(parameters(function), values) if value is not None}
+        return _Scope(frames, bound.get, namespace), function

@@ -1,0 +1,158 @@
+"""Which tasks hold asyncio's locks, and permits of its semaphores.
+
+``async with`` leaves the lock's ``__aexit__`` on the frame of the coroutine, as `with` does on a function's, for as long
+as its body runs. Who called ``await lock.acquire()`` is inferred from the source, as with threads (``acquires``).
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from ...cpython.frames.frame import Frame
+from ...cpython.state.interpreter import Python
+from ...evidence import PythonFrame
+from ...evidence.vocabulary import OwnerBasis
+from ...frameworks.asyncio.awaiting import Awaiting
+from ...frameworks.asyncio.primitives import Primitive
+from ...frameworks.asyncio.tasks import TaskState
+from .acquires import Acquires, Lines
+from .orphans import Orphans
+
+_LOCKS = "asyncio/locks.py"
+_BACKENDS = (_LOCKS, "anyio/_backends/_asyncio.py", "anyio/_core/_synchronization.py")
+#: Frames of a task that are searched for `async with`: real code nests a few dozens at most.
+_MAX_SEARCHED = 200
+
+
+class Claim(NamedTuple):
+    task: int
+    primitive: Primitive
+    frame: Frame
+    depth: int
+    line: Optional[int]
+    basis: OwnerBasis
+
+
+class Holders:
+    """Collects claims of all tasks; then answers."""
+
+    def __init__(self, python: Python, lines: Lines) -> None:
+        self._python = python
+        self._locks = python.locks
+        self._acquires = Acquires(python.frames, lines)
+        self._claims: Dict[int, List[Claim]] = {}  # by the primitive
+        self._of: Dict[int, List[Claim]] = {}  # by the task
+        self._tasks = 0
+        self._unread = False  # might a function have acquired something by hand, for all that is known of it?
+
+    def read(self, states: Sequence[TaskState], awaiting: Awaiting) -> None:
+        """The tasks of one interpreter. Those that run are on a thread's stack below what they have called."""
+        stacks = [(state.address, self._stack(state)) for state in states if state.state in ("pending", "running")]
+        self._tasks += len(stacks)
+        for task, frames in stacks:
+            for claim in self._by_with(task, frames, awaiting):
+                self._note(claim)
+        unowned = self._unowned(states, awaiting)
+        if unowned:
+            self._acquires.consider(f.code.filename for _task, frames in stacks for f in frames if not awaiting.own(f))
+            for task, frames in stacks:
+                self._unread = self._unread or any(self._acquires.unread(f) for f in frames if not awaiting.own(f))
+                for claim in self._by_hand(task, frames, awaiting):
+                    if claim.primitive.address in unowned:
+                        self._note(claim)
+
+    def _note(self, claim: Claim) -> None:
+        self._claims.setdefault(claim.primitive.address, []).append(claim)
+        self._of.setdefault(claim.task, []).append(claim)
+
+    def _stack(self, state: TaskState) -> Sequence[Frame]:
+        if state.state != "running" or not state.frames:
+            return state.frames[:_MAX_SEARCHED]
+        outermost = state.frames[-1].address
+        for interpreter in self._python.interpreters:
+            for thread in interpreter.threads:
+                for depth, frame in enumerate(thread.frames[:1_000]):
+                    if frame.address == outermost:
+                        return thread.frames[: depth + 1][-_MAX_SEARCHED:]
+        return state.frames
+
+    # ------------------------------------------------------------------ claims
+
+    def _by_with(self, task: int, frames: Sequence[Frame], awaiting: Awaiting) -> Iterator[Claim]:
+        for depth, frame in enumerate(frames):
+            if frame.code.filename.endswith(_BACKENDS):
+                continue
+            for entered in self._locks.entered(frame):
+                if entered.line is None:
+                    continue  # of a lock that it still waits for: no handler keeps its slot yet
+                primitive = _lockable(awaiting, entered.manager)
+                if primitive is not None and not self._given_up(primitive, frames[:depth], awaiting):
+                    yield Claim(task, primitive, frame, depth, entered.line, "with-slot")
+
+    def _given_up(self, primitive: Primitive, above: Sequence[Frame], awaiting: Awaiting) -> bool:
+        """`async with condition: await condition.wait()` keeps the slot while the lock is not held."""
+        for frame in above:
+            if frame.is_in("wait", _LOCKS):
+                condition = awaiting.primitives.at(self._python.frames.local(frame, "self"))
+                if condition is not None and condition.inner == primitive.address:
+                    return True
+        return False
+
+    def _unowned(self, states: Sequence[TaskState], awaiting: Awaiting) -> List[int]:
+        """Locked locks that tasks wait for and nobody claims."""
+        found = {}
+        for state in states:
+            for frame in state.frames[:2]:
+                if frame.is_in("acquire", _LOCKS):
+                    lock = awaiting.primitives.at(self._python.frames.local(frame, "self"))
+                    if lock is not None and lock.kind == "lock" and lock.locked and lock.address not in self._claims:
+                        found[lock.address] = True
+        return list(found)
+
+    def _by_hand(self, task: int, frames: Sequence[Frame], awaiting: Awaiting) -> Iterator[Claim]:
+        for depth, frame in enumerate(frames):
+            if awaiting.own(frame) or "acquire" not in frame.code.used_names():
+                continue
+            for line, value in self._acquires.of(frame):
+                primitive = _lockable(awaiting, value)
+                if primitive is not None:
+                    yield Claim(task, primitive, frame, depth, line, "inferred")
+
+    # ------------------------------------------------------------------ answers
+
+    def nobody(self, lock: Primitive) -> Tuple[str, ...]:
+        """Why no task has a locked lock; empty when one may, for all that is known."""
+        if not lock.locked or self._claims.get(lock.address) or self._unread:
+            return ()
+        return (
+            f"the coroutines of all {self._tasks} tasks were read, and no `async with` of theirs holds it",
+            "none of their functions has acquired it by hand, as far as their source says",
+        )
+
+    def taken_at(self, name: str, users: Sequence[Frame]) -> Tuple[PythonFrame, ...]:
+        """Where the program takes a lock of this name by hand."""
+        return Orphans(self._python, {}, self._acquires).taken_at(name, users)
+
+    def of(self, task: int) -> Tuple[Claim, ...]:
+        """What a task holds, for sure or by its source."""
+        return tuple(
+            claim
+            for claim in self._of.get(task, ())
+            if claim.primitive.kind == "semaphore" or self.owner(claim.primitive) is not None
+        )
+
+    def claims(self, primitive: int) -> Tuple[Claim, ...]:
+        return tuple(self._claims.get(primitive, ()))
+
+    def owner(self, lock: Primitive) -> Optional[Claim]:
+        """The only task that has a lock; None when it is free, or several seem to have it."""
+        claims = self._claims.get(lock.address, [])
+        return claims[0] if lock.locked and len({claim.task for claim in claims}) == 1 else None
+
+
+def _lockable(awaiting: Awaiting, address: int) -> Optional[Primitive]:
+    """The lock or semaphore at an address, looking through a Condition."""
+    found = awaiting.primitives.at(address)
+    if found is not None and found.kind == "condition":
+        found = awaiting.primitives.at(found.inner)
+    return found if found is not None and found.kind in ("lock", "semaphore") else None

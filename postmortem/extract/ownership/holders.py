@@ -1,0 +1,315 @@
+"""Who holds what: from the `with` slots of frames, from what RLocks record, and, where neither says it, from source."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ...cpython.frames.frame import Frame
+from ...cpython.state.interpreter import Python, ThreadState
+from ...cpython.sync.locks import Locks, LockState
+from ...evidence import HeldLock, PythonFrame, Waker
+from ...evidence.vocabulary import OwnerBasis
+from ...frameworks.leases import Leases
+from .acquires import LOCKS, QUEUES, Acquires
+
+_THREADING = "threading.py"
+#: Frames of a thread that are searched for `with` statements: real code nests a few hundred at most.
+_MAX_SEARCHED = 1_000
+_MAX_LOCALS = 50
+
+
+class Claim(NamedTuple):
+    tid: int
+    frame: Frame
+    depth: int
+    line: Optional[int]
+    what: int  # address of the lock, semaphore or queue
+    basis: OwnerBasis
+
+
+class Owner(NamedTuple):
+    tid: int
+    basis: OwnerBasis
+
+
+class Holders:
+    """``settle`` once all waits are known; then ``owners``, ``gone``, ``permits`` and ``held`` say it."""
+
+    def __init__(
+        self,
+        python: Python,
+        threads: Dict[int, ThreadState],
+        idents: Mapping[int, int],
+        locks: Locks,
+        acquires: Acquires,
+        found: Callable[[LockState, Frame], object],
+    ) -> None:
+        self._python = python
+        self._threads = threads
+        self._idents = idents
+        self._locks = locks
+        self._acquires = acquires
+        self._leases = Leases(python.objects)
+        self._found = found  # told of every lock that some frame keeps
+        self._suspended: List[Tuple[int, Sequence[Frame]]] = []
+        self._claims: Dict[int, List[Claim]] = {}
+        self.owners: Dict[int, Owner] = {}
+        #: Locks whose record names a thread that is no more.
+        self.gone: Set[int] = set()
+        #: Semaphore or queue → who has a permit of it, or an item that is to be put back.
+        self.permits: Dict[int, Tuple[Waker, ...]] = {}
+        #: (thread, what it holds), the most recent call first.
+        self.held: List[Claim] = []
+
+    def suspended(self, tid: int, frames: Sequence[Frame]) -> None:
+        """A coroutine that waits on a thread's event loop: what it holds, that thread holds."""
+        self._suspended.append((tid, frames))
+
+    def settle(
+        self, states: Mapping[int, LockState], wanted: Set[int], permits: Set[int], conditions: Set[int]
+    ) -> None:
+        """``states``: the locks that are known so far, to which those are added that `with` statements keep; ``wanted``:
+        those of them that somebody waits for; ``permits`` and ``conditions``: semaphores and queues, and conditions, that
+        somebody waits for."""
+        self._acquires.consider(f.code.filename for t in self._threads.values() for f in t.frames)
+        for tid in sorted(self._threads):
+            self._claim(tid, self._threads[tid].frames[:_MAX_SEARCHED], permits)
+        for tid, frames in self._suspended:
+            self._claim(tid, frames, permits, len(self._threads[tid].frames) if tid in self._threads else 0)
+        doubted = self._settle_locks(states, wanted)
+        unowned = {a for a in wanted if a not in self.owners and a not in self.gone and states[a].locked}
+        if unowned or permits:
+            self._infer(unowned, permits)
+        for address, claims in doubted.items():
+            if address not in self.owners and not self._others_may({claim.tid for claim in claims}):
+                self._own(address, claims, "inferred")
+        for claim in self._lent(conditions) if conditions else ():
+            self._claims.setdefault(claim.what, []).append(claim)
+        self._settle_permits(permits | {what for what in conditions if what in self._claims})
+
+    # ------------------------------------------------------------------ what is certain
+
+    def _settle_locks(self, states: Mapping[int, LockState], wanted: Set[int]) -> Dict[int, List[Claim]]:
+        """Returns the claims that may have been given up for a while."""
+        certain = self._python.all_threads and not self._python.finalizing
+        doubted: Dict[int, List[Claim]] = {}
+        for address, lock in states.items():
+            claims = self._claims.get(address, [])
+            if lock.owner_ident is not None:
+                owner = self._idents.get(lock.owner_ident)
+                if owner is not None:
+                    self._record(address, owner, [c for c in claims if c.tid == owner])
+                elif certain and lock.locked:
+                    self.gone.add(address)
+            elif lock.locked and len({c.tid for c in claims}) == 1:
+                if address in wanted and any(self._doubtful(c) for c in claims):
+                    doubted[address] = claims
+                else:
+                    self._own(address, claims, "with-slot")
+        return doubted
+
+    def _record(self, address: int, owner: int, claims: Sequence[Claim]) -> None:
+        """An ident is used again once its thread has ended, unless it is the main thread's: where none of the owner's
+        functions accounts for what the record says, it may be somebody else's record; so it may where the owner is a
+        thread of C's that runs no Python at the moment."""
+        state = self._threads.get(owner)
+        if state is None:
+            self.owners[address] = Owner(owner, "inferred")
+            return
+        if not claims:
+            claims = [
+                Claim(owner, frame, depth, line, address, "recorded")
+                for depth, frame in enumerate(state.frames[:_MAX_SEARCHED])
+                for line, what in self._by_hand(frame)
+                if what == address
+            ]
+        main = self._python.objects.type_name(state.object or 0) == "_MainThread"
+        self.owners[address] = Owner(owner, "recorded" if claims or main else "inferred")
+        self._hold(claims, "recorded")
+
+    def _claim(self, tid: int, frames: Sequence[Frame], permits: Set[int], below: int = 0) -> None:
+        """``below``: how many frames of the thread lie above these."""
+        for depth, frame in enumerate(frames, below):
+            for entered in self._locks.entered(frame):
+                lock = self._locks.at(entered.manager)
+                if lock is None and entered.manager in permits:
+                    what = entered.manager
+                elif lock is not None and lock.locked and not self._given_up(lock, frames[: depth - below]):
+                    self._found(lock, frame)
+                    what = lock.address
+                else:
+                    continue
+                claim = Claim(tid, frame, depth, entered.line, what, "with-slot")
+                self._claims.setdefault(what, []).append(claim)
+
+    def _given_up(self, lock: LockState, above: Sequence[Frame]) -> bool:
+        """`with condition: condition.wait()` keeps the `with` slot while the lock is not held."""
+        for frame in above:
+            if frame.function == "wait" and frame.code.filename.endswith(_THREADING):
+                condition = self._python.frames.local(frame, "self")
+                inner = self._locks.at(condition) if condition else None
+                if inner is not None and inner.address == lock.address:
+                    return True
+        return False
+
+    def _doubtful(self, claim: Claim) -> bool:
+        """May the body of the `with` have let go of the lock for a while? When it, or what it calls, releases that very
+        lock by hand, or enters a context manager that releases something, the slot proves nothing."""
+        for frame in [*self._threads[claim.tid].frames[: claim.depth + 1], claim.frame]:
+            if frame.code.filename.endswith(_THREADING):
+                continue
+            if frame.function in ("__exit__", "__aexit__") and frame is not claim.frame:
+                return True  # it takes again what it had let go
+            if claim.what in map(self._lock, self._releasable(frame)):
+                return True
+            if any(self._locks.enter_uses(manager, "release") for manager, _line in self._locks.managers(frame)):
+                return True
+        return False
+
+    def _releasable(self, frame: Frame) -> Iterator[int]:
+        """What the function of a frame has released by hand, and what others may, to whom it gives the method `release`."""
+        if "release" in frame.code.used_names():
+            yield from self._acquires.released(frame)
+            yield from self._acquires.passes_on(frame, "release")
+        yield from self._locks.methods(frame, "release")
+
+    def _lock(self, address: int) -> Optional[int]:
+        """The lock behind an object: itself, or that of a Condition."""
+        found = self._locks.at(address)
+        return found.address if found is not None else None
+
+    # ------------------------------------------------------------------ what is inferred
+
+    def _infer(self, unowned: Set[int], permits: Set[int]) -> None:
+        """Owners of wanted locks that no `with` and no record names: functions still running that acquired them."""
+        claims: Dict[int, List[Claim]] = {}
+        for tid in sorted(self._threads):
+            for depth, frame in enumerate(self._threads[tid].frames[:_MAX_SEARCHED]):
+                if frame.code.filename.endswith(_THREADING):
+                    continue
+                for line, address in self._by_hand(frame) if unowned else ():
+                    if address in unowned:
+                        claims.setdefault(address, []).append(Claim(tid, frame, depth, line, address, "inferred"))
+                for line, address in self._taken_out(frame) if permits else ():
+                    if address in permits:
+                        claim = Claim(tid, frame, depth, line, address, "inferred")
+                        self._claims.setdefault(address, []).append(claim)
+            for claim in self._borrowed(tid) if permits else ():
+                if claim.what in permits:
+                    self._claims.setdefault(claim.what, []).append(claim)
+        for address, found in claims.items():
+            if len({c.tid for c in found}) == 1:
+                self._own(address, found, "inferred")
+
+    def _others_may(self, tids: Set[int]) -> bool:
+        """May other threads have acquired something by hand, for all that is known of their functions?"""
+        others = [state.frames[:_MAX_SEARCHED] for tid, state in self._threads.items() if tid not in tids]
+        return any(self._acquires.unread(f) for f in itertools.chain.from_iterable(others))
+
+    def _by_hand(self, frame: Frame) -> Iterator[Tuple[Optional[int], int]]:
+        """Locks that a frame's function has acquired and not released, itself, through functions that it called or
+        through the context managers that it has entered: a class whose __enter__ acquires, a generator that did before
+        it yielded, an ExitStack."""
+        taken: Dict[int, Optional[int]] = {}
+        for line, value in self._acquires.of(frame):
+            taken.setdefault(value, line)
+        for value in self._acquires.pending(frame):
+            taken.setdefault(value, None)
+        for value in self._stacked(frame):
+            taken.setdefault(value, None)
+        for value, at in taken.items():
+            lock = self._lock(value)
+            yield at, lock if lock is not None else value
+        for manager, entered in self._locks.managers(frame):
+            yield from ((entered, lock.address) for lock in self._locks.guarded(manager))
+            yield from ((entered, self._lock(what) or what) for what in self._acquires.entered(manager))
+            generator = self._locks.generator_frame(manager)
+            if generator is not None:
+                yield from ((entered, address) for _line, address in self._by_hand(generator))
+
+    def _stacked(self, frame: Frame) -> Iterator[int]:
+        """What ExitStacks are to leave that a frame has filled. Those of objects belong to no frame."""
+        if "enter_context" not in frame.code.used_names():
+            return
+        for _name, value in list(self._python.frames.locals(frame))[:_MAX_LOCALS]:
+            if self._python.objects.type_name(value) == "ExitStack":
+                yield from self._locks.stacked(value)
+
+    def _taken_out(self, frame: Frame) -> Iterator[Tuple[Optional[int], int]]:
+        """Queues out of which a frame has taken an item that it is to put back, and semaphores acquired by hand."""
+        back = self._acquires.pending(frame, QUEUES)
+        if back:
+            yield from ((line, queue) for line, queue in self._acquires.of(frame, QUEUES) if queue in back)
+        yield from self._acquires.of(frame)
+        for manager, entered in self._locks.managers(frame):
+            for verbs in (QUEUES, LOCKS):
+                yield from ((entered, what) for what in self._acquires.entered(manager, verbs))
+            generator = self._locks.generator_frame(manager)
+            if generator is not None:
+                yield from ((entered, address) for _line, address in self._taken_out(generator))
+
+    def _borrowed(self, tid: int) -> Iterator[Claim]:
+        """What a thread's functions have of the pools of libraries, in the outermost of those that have it."""
+        told: Set[int] = set()
+        for depth, frame in reversed(list(enumerate(self._threads[tid].frames[:_MAX_SEARCHED]))):
+            values = [(manager, line) for manager, line in self._locks.managers(frame)]
+            values += [(value, None) for _name, value in list(self._python.frames.locals(frame))[:_MAX_LOCALS]]
+            for value, line in values:
+                for lease in self._leases.of(value):
+                    if lease.address not in told:
+                        told.add(lease.address)
+                        yield Claim(tid, frame, depth, line, lease.queue, "recorded")
+
+    def _lent(self, conditions: Set[int]) -> List[Claim]:
+        """What threads have of pools with a condition, each thing in the outermost function that has it: those of one class
+        that no two threads share, when they are as many as their pool lends. Inferred: users of it may be as many by chance;
+        those that only know it as its users do, in methods of their own, are left out."""
+        found: Dict[Tuple[int, int, int], Dict[int, Dict[int, Claim]]] = {}  # by class and pool: thing → thread → claim
+        for tid in sorted(self._threads):
+            for depth, frame in reversed(list(enumerate(self._threads[tid].frames[:_MAX_SEARCHED]))):
+                for name, value in list(self._python.frames.locals(frame))[:_MAX_LOCALS]:
+                    loan = self._leases.loan(value, conditions) if name != "self" else None
+                    if loan is not None:
+                        claim = Claim(tid, frame, depth, None, loan.condition, "inferred")
+                        several = found.setdefault((loan.kind, loan.pool, loan.condition), {})
+                        several.setdefault(loan.address, {}).setdefault(tid, claim)
+        lent: List[Claim] = []
+        for (_kind, pool, _condition), things in found.items():
+            out = self._leases.out(things)
+            claims = [next(iter(users.values())) for thing, users in things.items() if len(users) == 1 and thing in out]
+            if len(claims) > 1 and self._leases.lends_at_most(pool, len(claims)):
+                lent += claims
+        return lent
+
+    # ------------------------------------------------------------------ what it comes to
+
+    def _own(self, address: int, claims: Sequence[Claim], basis: OwnerBasis) -> None:
+        self.owners[address] = Owner(claims[0].tid, basis)
+        self._hold(claims, basis)
+
+    def _hold(self, claims: Sequence[Claim], basis: OwnerBasis) -> None:
+        self.held.extend(claim._replace(basis=basis) for claim in claims)
+
+    def _settle_permits(self, permits: Set[int]) -> None:
+        """Each frame's claim is a permit of its own: whoever enters a semaphore twice has two."""
+        for address in permits:
+            claims = self._claims.get(address, [])
+            self.held.extend(claims)
+            self.permits[address] = tuple(
+                Waker("holder", claim.basis, tid=claim.tid, frame=self.place(claim)) for claim in claims
+            )
+
+    def place(self, claim: Claim) -> PythonFrame:
+        """The line where it was taken, where that is known; else the one where the function stands."""
+        code = claim.frame.code
+        return PythonFrame(
+            code.filename,
+            claim.line or claim.frame.line,
+            code.name,
+            code.qualname,
+            self._python.frames.module(claim.frame),
+        )
+
+    def held_lock(self, claim: Claim, ident: str) -> HeldLock:
+        return HeldLock(ident, self.place(claim), claim.depth, claim.basis)

@@ -1,0 +1,128 @@
+"""Locks that nobody who is there can have: where the program takes them by hand, and may leave without giving them back.
+
+That nobody holds a plain lock cannot be read, for it records no owner. It can be made likely: every thread's stack was read
+to its end, none has it in a `with`, and the source of every function on them that acquires anything was looked at.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+from ...cpython.frames.frame import Frame
+from ...cpython.frames.names import MACHINERY
+from ...cpython.state.interpreter import Python, ThreadState
+from ...evidence import PythonFrame
+from ..sourcecode.callsites import CallSite, calls_before, dotted
+from .acquires import Acquires
+
+_MOST_PLACES = 8
+#: Decorators that make a generator a context manager: `with` slots lead to those.
+_MANAGERS = (("contextmanager",), ("asynccontextmanager",))
+
+
+class LockUser(NamedTuple):
+    """A function of the program that does something by hand with a lock of the name in question."""
+
+    file: str
+    owner: Optional[str]  # class that it is a method of
+    function: Union[ast.FunctionDef, ast.AsyncFunctionDef]
+    sites: List[CallSite]  # the calls on that lock
+
+    @property
+    def taken(self) -> Optional[int]:
+        """The line where it acquires it."""
+        return next((site.line for site in self.sites if site.name == "acquire"), None)
+
+    @property
+    def gives_back(self) -> bool:
+        return any(site.name == "release" for site in self.sites)
+
+    @property
+    def keeps(self) -> bool:
+        """Is it still held when the function has returned, or while its caller has the generator?"""
+        managers = any(dotted(d)[-1:] in _MANAGERS for d in self.function.decorator_list)
+        yields = any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(self.function))
+        return self.taken is not None and (not self.gives_back or (yields and not managers))
+
+    @property
+    def loses(self) -> bool:
+        """Does it give back what it takes, but in no `finally`: may what it does in between leave it?"""
+        certain = {
+            (inner.lineno, inner.col_offset)
+            for node in ast.walk(self.function)
+            if isinstance(node, ast.Try)
+            for statement in node.finalbody
+            for inner in ast.walk(statement)
+            if isinstance(inner, ast.Call)
+        }
+        released = [(site.line, site.column) for site in self.sites if site.name == "release"]
+        return self.taken is not None and bool(released) and certain.isdisjoint(released)
+
+
+class Orphans:
+    def __init__(self, python: Python, threads: Dict[int, ThreadState], acquires: Acquires) -> None:
+        self._python = python
+        self._threads = threads
+        self._acquires = acquires
+
+    def accounts(self, name: str, users: Sequence[Frame]) -> Tuple[str, ...]:
+        """Why none of the threads holds a lock of this name; empty when one may, for all that is known."""
+        if not self._python.all_threads or self._python.finalizing:
+            return ()
+        stacks = [self._own(state.frames) for state in self._threads.values()]
+        if any(state.cut is not None for state in self._threads.values()):
+            return ()
+        keeping = {user.function.name for user in self._users(name, users) if user.keeps}
+        for frame in (frame for stack in stacks for frame in stack):
+            if self._acquires.unread(frame) or not keeping.isdisjoint((frame.function, *frame.code.used_names())):
+                return ()
+        return (
+            f"the stacks of all {len(self._threads)} Python threads were read, and no `with` on them holds it",
+            "no function on these stacks has acquired it by hand, or is yet to release it, as far as their source says",
+        )
+
+    def taken_at(self, name: str, users: Sequence[Frame]) -> Tuple[PythonFrame, ...]:
+        """Where a lock of this name is taken by a function that also gives it back, unless an exception or a return comes
+        in between; where there is none, those that leave the giving back to others."""
+        known = list(self._users(name, users))
+        found = [user for user in known if user.loses] or [user for user in known if user.taken is not None]
+        return tuple(
+            PythonFrame(
+                u.file, u.taken, u.function.name, f"{u.owner}.{u.function.name}" if u.owner else u.function.name
+            )
+            for u in found[:_MOST_PLACES]
+        )
+
+    def released_at(self, name: str, users: Sequence[Frame]) -> Tuple[PythonFrame, ...]:
+        """Functions that give back a lock of this name which they have not taken: it may be a gate that others open."""
+        found = [user for user in self._users(name, users) if user.gives_back and user.taken is None]
+        lines = [(u, next(site.line for site in u.sites if site.name == "release")) for u in found[:_MOST_PLACES]]
+        return tuple(
+            PythonFrame(u.file, line, u.function.name, f"{u.owner}.{u.function.name}" if u.owner else u.function.name)
+            for u, line in lines
+        )
+
+    @staticmethod
+    def _own(frames: Sequence[Frame]) -> List[Frame]:
+        return [frame for frame in frames if not frame.code.filename.endswith(MACHINERY)]
+
+    def _users(self, name: str, users: Sequence[Frame]) -> Iterator[LockUser]:
+        """In the files of those who want it, and of everyone else on the stacks."""
+        owner, _dot, called = name.rpartition(".")
+        everyone = [frame for state in self._threads.values() for frame in state.frames]
+        sources = {
+            file: self._acquires.source(file)
+            for file in dict.fromkeys(frame.code.filename for frame in self._own([*users, *everyone]))
+        }
+        is_class = any(owner in source.owners.values() for source in sources.values())
+        for file, source in sources.items():
+            for function in source.functions:
+                if isinstance(function, ast.Module):
+                    continue
+                of = source.owners.get(id(function))
+                sites = [site for site in calls_before(function) if site.path and site.path[-1] == called]
+                if is_class and of != owner:  # what another class calls so is its own
+                    sites = [site for site in sites if site.path != ("self", called)]
+                if sites:
+                    yield LockUser(file, of, function, sites)

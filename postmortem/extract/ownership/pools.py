@@ -1,0 +1,174 @@
+"""Thread pools, and who could end a wait for a future of theirs."""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, Final, Iterable, List, NamedTuple, Optional, Tuple
+
+from ...cpython.objects.attributes import attribute
+from ...cpython.state.interpreter import Python, ThreadState
+from ...evidence import Pool, PythonFrame, Waker
+from ...frameworks.executors import ThreadPool, WorkItem, running_item, thread_pools, worker_frame
+
+KIND: Final = "ThreadPoolExecutor"
+#: Future._state of those that nobody waits for any more (Lib/concurrent/futures/_base.py).
+_OVER = ("FINISHED", "CANCELLED", "CANCELLED_AND_NOTIFIED")
+
+
+class FutureFacts(NamedTuple):
+    what: str  # "Future of Sizer.measure, queued in ThreadPoolExecutor size"
+    state: Optional[str]  # "pending", "running", "finished", …
+    wakers: Tuple[Waker, ...]
+    closed: Optional[bool]
+    because: Tuple[str, ...]
+
+
+class Pools:
+    """The thread pools of one process."""
+
+    def __init__(self, python: Python, threads: Dict[int, ThreadState]) -> None:
+        self._python = python
+        self._threads = threads
+        self._tid_of = {state.object: tid for tid, state in threads.items() if state.object}
+        #: Who finishes a future that no pool knows: coroutines on event loops.
+        self.beside: Callable[[int], Optional[FutureFacts]] = lambda _future: None
+        self._found: Optional[List[ThreadPool]] = None
+        self._running: Dict[int, Tuple[int, WorkItem]] = {}  # future → who runs it
+
+    def _read(self) -> List[ThreadPool]:
+        if self._found is None:
+            stacks = [self._threads[tid].frames for tid in sorted(self._threads)]
+            self._found = thread_pools(self._python.frames, stacks)
+            for tid in sorted(self._threads):
+                item = running_item(self._python.frames, self._threads[tid].frames)
+                if item is not None:
+                    self._running[item.future] = (tid, item)
+        return self._found
+
+    # ------------------------------------------------------------------ pools
+
+    def evidence(self) -> Tuple[Pool, ...]:
+        return tuple(self._pool(number, pool) for number, pool in enumerate(self._read(), 1))
+
+    def of_queue(self, queue: int) -> Optional[str]:
+        """What people call the pool whose queue of jobs this is."""
+        found = next((p for p in self._read() if p.queue == queue), None)
+        return self.label(found) if found is not None else None
+
+    @staticmethod
+    def label(pool: ThreadPool) -> str:
+        return f"{KIND} {pool.name}" if pool.name else KIND
+
+    def _pool(self, number: int, pool: ThreadPool) -> Pool:
+        workers = self.workers(pool)
+        idle = [tid for tid in workers if self._idle(tid)]
+        gone = None if pool.threads is None else len(pool.threads) - len(workers)
+        size = f"{len(workers)} of {pool.limit} workers" if pool.limit is not None else f"{len(workers)} workers"
+        lost = f", {gone} ended" if gone and not pool.shutdown else ""
+        return Pool(
+            id=f"executor-{number}",
+            kind=KIND,
+            description=f"{self.label(pool)} ({size}{lost})",
+            limit=pool.limit,
+            threads=workers,
+            idle=tuple(idle),
+            queued=None if pool.items is None else len(pool.items),
+            broken=pool.broken,
+            shutdown=pool.shutdown,
+        )
+
+    def workers(self, pool: ThreadPool) -> Tuple[int, ...]:
+        """The threads that take jobs from its queue."""
+        found = []
+        for tid in sorted(self._threads):
+            frame = worker_frame(self._threads[tid].frames)
+            if frame is not None and self._python.frames.local(frame, "work_queue") == pool.queue:
+                found.append(tid)
+        return tuple(found)
+
+    def _idle(self, tid: int) -> bool:
+        return self._threads[tid].frames[0].function == "_worker"
+
+    # ------------------------------------------------------------------ futures
+
+    def future(self, address: int) -> FutureFacts:
+        """What a future is, and who could finish it."""
+        pools = self._read()
+        state = self._state(address)
+        if address in self._running:
+            return self._run(address, state)
+        for pool in pools:
+            for place, item in enumerate(pool.items or ()):
+                if item.future == address:
+                    return self._queued(pool, place, item, state)
+        beside = self.beside(address)
+        if beside is not None:
+            return beside
+        what = f"Future ({state}, of no thread pool that was found)" if state else "Future"
+        return FutureFacts(what, state, (), None, ())
+
+    def several(self, addresses: Iterable[int]) -> FutureFacts:
+        """Of a wait for several futures: whoever could finish one that is not over."""
+        found = sorted((self.future(address) for address in addresses), key=lambda facts: facts.what)
+        pending = [facts for facts in found if (facts.state or "").upper() not in _OVER]
+        closed = True if pending and all(facts.closed for facts in pending) else None
+        shown = "; ".join(dict.fromkeys(facts.what for facts in pending[:3]))
+        more = f"; and {len(pending) - 3} more" if len(pending) > 3 else ""
+        return FutureFacts(
+            f"{len(pending)} of {len(found)} Futures: {shown}{more}" if pending else f"{len(found)} Futures",
+            "pending" if pending else "finished",
+            tuple({waker.tid: waker for facts in pending for waker in facts.wakers}.values()),
+            closed,
+            tuple(dict.fromkeys(step for facts in pending for step in facts.because)),
+        )
+
+    def _state(self, address: int) -> Optional[str]:
+        found = attribute(self._python.objects, address, "_state")
+        text = self._python.objects.optional_text(found) if found else None
+        return text.lower() if text else None
+
+    def _run(self, address: int, state: Optional[str]) -> FutureFacts:
+        tid, item = self._running[address]
+        name = self._name(tid)
+        waker = Waker("runner", "memory", tid=tid, frame=self._job_frame(tid), name=name)
+        what = f"Future of {item.function or 'a job'}, running on {name}"
+        return FutureFacts(what, state, (waker,), True, (f"{name} runs the work item whose future this is",))
+
+    def _job_frame(self, tid: int) -> Optional[PythonFrame]:
+        """Where it entered the job: the frame above the pool's own."""
+        frames = self._threads[tid].frames
+        depth = next((i for i, f in enumerate(frames) if f.code.filename.endswith("concurrent/futures/thread.py")), 0)
+        if not depth:
+            return None
+        frame = frames[depth - 1]
+        return PythonFrame(
+            frame.code.filename, frame.line, frame.code.name, frame.code.qualname, self._python.frames.module(frame)
+        )
+
+    def _queued(self, pool: ThreadPool, place: int, item: WorkItem, state: Optional[str]) -> FutureFacts:
+        """Only a worker of its pool takes it; a pool that has all its workers starts no more."""
+        label, workers = self.label(pool), self.workers(pool)
+        full = (
+            pool.limit is not None
+            and pool.threads is not None
+            and len(pool.threads) >= pool.limit
+            and len(workers) == len(pool.threads)
+            and all(thread in self._tid_of for thread in pool.threads)
+        )
+        because: Tuple[str, ...] = (
+            f"its work item is number {place + 1} of {len(pool.items or ())} in the queue of {label}",
+        )
+        if full:
+            because += (
+                f"{label} has {len(workers)} of {pool.limit} workers, so it starts no more: "
+                f"{', '.join(map(self._name, workers))}",
+            )
+        return FutureFacts(
+            f"Future of {item.function or 'a job'}, queued in {label}",
+            state,
+            tuple(Waker("runner", "memory", tid=tid, name=f"worker of {label}") for tid in workers),
+            True if full else None,
+            because,
+        )
+
+    def _name(self, tid: int) -> str:
+        return self._threads[tid].name or f"thread {tid}"

@@ -1,0 +1,225 @@
+"""Who could still signal what threads and tasks wait for: from who refers to it, as far as nothing simpler tells.
+
+It runs when all resources are known, for those that nobody holds and that are awaited without end, those with the fewest
+waiters first, and no longer than a process's share of seconds. Cancelling a waiting task is left aside: that ends its wait
+without what it waits for.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cached_property
+from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ...cpython.frames.frame import Frame as PyFrame
+from ...cpython.heap.reachability import Actor, Reach, Surroundings, Walk, walk
+from ...cpython.heap.referrers import Referrers
+from ...cpython.objects.wordsearch import WordSearch, near
+from ...cpython.state.interpreter import Python, ThreadState
+from ...evidence import Gap, Loop, PythonFrame, Resource, Task, Thread, Waker
+from ...evidence import replace as changed
+from ...frameworks.asyncio.landmarks import Landmarks
+from ...memory import ElfCore
+from .urgency import Urgency
+
+SECONDS = 2.0
+_KINDS = (
+    "lock", "condition", "event", "semaphore", "barrier", "queue", "future",
+    "async-lock", "async-event", "async-condition", "async-semaphore", "async-barrier", "async-queue", "async-future",
+)  # fmt: skip
+#: Kept for those who want to check it.
+_MOST_STEPS = 40
+#: Those who could signal something, of whom a reader is told at once.
+_TOLD = 2
+#: Walks that go over memory together: more than are begun, should the time be up.
+_TOGETHER = 32
+#: Bytes that are searched in a moment.
+_LARGE = 32 << 20
+_UNCOUNTED = " counts "
+_REMEDY = "a core with every page (--core sparse) tells more, as long as no C code is in the way"
+
+
+class Books(NamedTuple):
+    """What other parts of the reading know of the objects behind the evidence."""
+
+    addresses: Mapping[str, int]  # resource → the object
+    tasks: Mapping[int, str]  # address → id of the task
+    threads: Mapping[int, ThreadState]  # by tid
+
+
+class Reaches:
+    def __init__(
+        self, python: Python, core: ElfCore, books: Books, shown: Callable[[PyFrame], PythonFrame], gaps: List[Gap]
+    ) -> None:
+        self._python = python
+        self._core = core
+        self._books = books
+        self._shown = shown
+        self._gaps = gaps
+        self._tid_of = {state.address: tid for tid, state in books.threads.items()}
+        self._task_of = {ident: address for address, ident in books.tasks.items()}
+        self._names: Mapping[int, str] = {}  # of tasks, by address
+
+    @cached_property
+    def _landmarks(self) -> Landmarks:
+        return Landmarks(self._python, tuple(self._books.tasks))
+
+    def settle(
+        self,
+        resources: Sequence[Resource],
+        threads: Sequence[Thread],
+        tasks: Sequence[Task],
+        loops: Sequence[Loop] = (),
+    ) -> Tuple[Resource, ...]:
+        """The resources, those completed of which more is known now."""
+        endless = {t.tid for t in threads if t.wait is not None and t.wait.endless}
+        endless_tasks = {t.id for t in tasks if t.wait is not None and t.wait.endless}
+        wanted = [r for r in resources if self._is_wanted(r, endless, endless_tasks)]
+        if not wanted:
+            return tuple(resources)
+        found, obstacle = self._search(wanted, tasks)
+        done = tuple(self._completed(r, found[r.id]) if r.id in found else r for r in resources)
+        open_ones = {r.id for r in done if r.closed is None}
+        urgent = Urgency(threads, tasks, loops, done)
+        left = [r for r in wanted if r.id in open_ones and not _is_answered(found.get(r.id)) and urgent.holds_up(r)]
+        if left and obstacle is not None:
+            self._say(len(left), obstacle)
+        return done
+
+    def _search(self, wanted: List[Resource], tasks: Sequence[Task]) -> Tuple[Dict[str, Reach], Optional[str]]:
+        """By resource, as far as it could be followed; and why not further."""
+        if self._python.runtime.free_threaded:
+            return {}, "a free-threaded interpreter keeps no lists of its objects"
+        wanted.sort(key=lambda resource: len(resource.waiters) + len(resource.waiting_tasks))
+        self._names = {address: self._name(tasks, ident) for address, ident in self._books.tasks.items()}
+        until = time.monotonic() + SECONDS
+        found: Dict[str, Reach] = {}
+        for ranges in self._ranges(wanted):
+            referrers = Referrers(self._python, WordSearch(self._core, ranges, until))
+            left = [r for r in wanted if r.id not in found or found[r.id].obstacle is not None]
+            found.update(self._walked(referrers, left, self._names, until))
+        if len(found) < len(wanted) and time.monotonic() > until:
+            return found, f"the {SECONDS:g} s that a process gets for this were over"
+        obstacles = sorted(reach.obstacle for reach in found.values() if reach.obstacle is not None)
+        return found, next((o for o in obstacles if _UNCOUNTED in o), next(iter(obstacles), None))
+
+    def _ranges(self, wanted: Sequence[Resource]) -> Iterator[Sequence[Tuple[int, int]]]:
+        """What to search: of a large process first what lies near what is known. References that are all found there are
+        all that there are."""
+        written = self._core.written
+        if sum(end - start for start, end in written) > _LARGE:
+            known = [self._books.addresses[resource.id] for resource in wanted]
+            known += [*self._books.tasks, *self._landmarks.modules, *self._landmarks.of_threads]
+            for state in self._books.threads.values():
+                known += [state.address, *(frame.address for frame in state.frames)]
+            yield near(written, known)
+        yield written
+
+    def _walked(
+        self, referrers: Referrers, wanted: Sequence[Resource], names: Mapping[int, str], until: float
+    ) -> Dict[str, Reach]:
+        """By resource, as far as its waiters are known."""
+        found: Dict[str, Reach] = {}
+        for start in range(0, len(wanted), _TOGETHER):
+            if time.monotonic() > until:
+                break
+            walks = {r.id: self._walk(referrers, r, names) for r in wanted[start : start + _TOGETHER]}
+            begun = {ident: one for ident, one in walks.items() if one is not None}
+            walk(referrers, list(begun.values()))
+            found.update({ident: one.reach for ident, one in begun.items()})
+        return found
+
+    def _is_wanted(self, resource: Resource, threads: Set[int], tasks: Set[str]) -> bool:
+        owned = (resource.owner_tid, resource.owner_task, resource.owner_pid, resource.owner_gone, resource.closed)
+        return (
+            resource.kind in _KINDS
+            and resource.id in self._books.addresses
+            and all(one is None for one in owned)
+            and bool(resource.waiters or resource.waiting_tasks)
+            and threads.issuperset(resource.waiters)
+            and tasks.issuperset(resource.waiting_tasks)
+        )
+
+    @staticmethod
+    def _name(tasks: Sequence[Task], ident: str) -> str:
+        number = int(ident.rpartition("-")[2])
+        task = tasks[number - 1] if 0 < number <= len(tasks) else None
+        return (task.name if task is not None else None) or ident
+
+    def _say(self, count: int, reason: str) -> None:
+        subject = f"who else could end {count} of the waits" if count != 1 else "who else could end one of the waits"
+        remedy = _REMEDY if _UNCOUNTED in reason and not self._core.is_whole else None
+        self._gaps.append(Gap("cpython", subject, reason, remedy))
+
+    # ------------------------------------------------------------------ one resource
+
+    def _walk(self, referrers: Referrers, resource: Resource, names: Mapping[int, str]) -> Optional[Walk]:
+        """None when what its waiters sleep on is not known."""
+        states = [self._books.threads[tid] for tid in resource.waiters if tid in self._books.threads]
+        waiting = set(resource.waiting_tasks)
+        tasks = {self._task_of[ident] for ident in waiting if ident in self._task_of}
+        subject = self._books.addresses[resource.id]
+        starts = [self._landmarks.waits_on(state, subject) for state in states]
+        starts += [self._landmarks.future_of(task) for task in tasks]
+        known = [start for start in starts if start is not None]
+        if len(known) < len(starts) or len(states) < len(resource.waiters) or len(tasks) < len(waiting):
+            return None
+        around = Surroundings(
+            threads={state.address for state in states},
+            tasks=self._landmarks.waiting_for(tasks),
+            pending=self._landmarks.pending,
+            ended=self._landmarks.ended,
+            subject=subject,
+            modules=self._landmarks.modules,
+            registries=self._landmarks.registries,
+            coroutines=self._landmarks.coroutines,
+            of_threads=self._landmarks.of_threads,
+        )
+        return Walk(self._python, referrers, around, names, [*dict.fromkeys(known), subject])
+
+    def _completed(self, resource: Resource, reach: Reach) -> Resource:
+        actors = sorted(reach.actors, key=lambda actor: (self._who(actor), actor.where))
+        wakers = (*resource.wakers, *map(self._waker, actors))
+        if not reach.complete:
+            return changed(resource, wakers=wakers)
+        because = (*resource.because, *self._conclusion(resource, reach, actors))
+        return changed(
+            resource, wakers=wakers, closed=True, because=because, steps=tuple(sorted(reach.steps)[:_MOST_STEPS])
+        )
+
+    def _conclusion(self, resource: Resource, reach: Reach, actors: Sequence[Actor]) -> Iterator[str]:
+        """That nobody else refers to it, and who does."""
+        but = " and ".join(dict.fromkeys(map(self._who, actors[:_TOLD])))
+        more = f" and {len(actors) - _TOLD} more" if len(actors) > _TOLD else ""
+        others = f", and {but}{more}," if actors else ""
+        yield (
+            f"only those who wait for it{others} refer to {resource.description}: all {reach.references} references to it, and "
+            f"to what leads to it, are accounted for"
+        )
+        for actor in actors[:_TOLD]:
+            who = self._who(actor)
+            way = actor.where[len(who) + 3 :] if actor.where.startswith(f"{who} → ") else actor.where
+            yield f"{who} has a way to it: {way}"
+
+    def _who(self, actor: Actor) -> str:
+        if actor.task is not None:
+            return f"task {self._names.get(actor.task, '?')}"
+        if actor.thread is not None:
+            return actor.thread.name or f"thread {self._tid_of.get(actor.thread.address)}"
+        return "anybody"
+
+    def _waker(self, actor: Actor) -> Waker:
+        if actor.task is not None:
+            return Waker("reach", "memory", task=self._books.tasks.get(actor.task), name=actor.where)
+        if actor.thread is not None:
+            frame = self._shown(actor.frame) if actor.frame is not None else None
+            tid = self._tid_of.get(actor.thread.address)
+            return Waker("reach", "memory", tid=tid, frame=frame, name=actor.where)
+        return Waker("reach", "memory", name=actor.where)
+
+
+def _is_answered(reach: Optional[Reach]) -> bool:
+    """Was it followed to its end, or to a place where anybody comes along? What else refers to it changes nothing then."""
+    if reach is None:
+        return False
+    return reach.obstacle is None or any(actor.thread is None and actor.task is None for actor in reach.actors)

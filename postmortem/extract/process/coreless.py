@@ -1,0 +1,77 @@
+"""A process without a core: from what /proc and py-spy said."""
+
+from __future__ import annotations
+
+from typing import List, Optional, Tuple
+
+from ...evidence import Gap, Process, PythonFrame, Thread, Wait
+from ...evidence import replace as changed
+from ...memory import Segments
+from ..recorded.raw import Raw, comm, last_call
+from ..recorded.shapes import number, pid_of
+from ..recorded.timelines import timeline
+from ..recorded.window import assigned, counters
+from ..waits import threadwaits
+from ..waits.endpoints import DescriptorBook
+from .signals import caught
+
+
+def read_without_core(pid: int, raw: Raw) -> Tuple[Process, List[Gap]]:
+    facts = raw.process
+    listed = facts.get("threads")
+    tids = set(raw.window.threads)
+    tids |= {pid for pid in map(pid_of, listed) if pid is not None} if isinstance(listed, dict) else set()
+    samples = assigned(raw.samples, tids)
+    gaps = []
+    if len(samples) < len(raw.samples):
+        lost = "only its core tells which thread each of py-spy's stacks belongs to (Python 3.8 to 3.10)"
+        gaps.append(Gap("py-spy", f"samples of process {pid}", lost, "see the gap of its core"))
+    raw, tids = raw._replace(samples=samples), tids | set(samples)
+    if not all(threadwaits.is_known(last_call(raw.window, tid)) for tid in tids):
+        reason = "they were stopped before: only a core tells which calls the kernel restarts with restart_syscall"
+        gaps.append(Gap("core", f"system calls of process {pid}", reason, "capture it with a core"))
+    argv = facts.get("argv")
+    book = DescriptorBook(raw.descriptors)
+    threads = tuple(_bare_thread(tid, pid, raw, book) for tid in sorted(tids, key=lambda t: (t != pid, t)))
+    process = Process(
+        pid=pid,
+        ppid=facts.get("ppid") if isinstance(facts.get("ppid"), int) else None,
+        argv=tuple(map(str, argv)) if isinstance(argv, list) else (),
+        exe=facts.get("exe") if isinstance(facts.get("exe"), str) else None,
+        state=facts.get("state") if isinstance(facts.get("state"), str) else None,
+        threads=threads,
+        resources=book.resources(),
+        listening=raw.descriptors.listening if raw.descriptors else None,
+        catches=caught(facts.get("signals_caught")),
+        age_s=number(facts.get("age_s")),
+        io=raw.window.io,
+        rss_growth=raw.window.rss_growth,
+    )
+    return process, gaps
+
+
+def _bare_thread(tid: int, pid: int, raw: Raw, book: DescriptorBook) -> Thread:
+    """A thread of which only /proc and py-spy told: its last sample stands for its stack."""
+    facts = raw.window.threads.get(tid, {})
+    samples = raw.samples.get(tid, ())
+    last = max(samples, key=lambda s: s.last_s, default=None)
+    call = last_call(raw.window, tid)
+    stack: Tuple[PythonFrame, ...] = last.frames if last else ()
+    memory = Segments({})
+    wait: Optional[Wait] = threadwaits.describe(call, memory, raw.descriptors, lambda word: None, ()) if call else None
+    if wait is not None and call is not None:
+        wait = changed(wait, resource=book.awaited(wait, call, memory, tid))
+    if not facts:  # a zombie is not watched, and who began late was not either
+        facts = {"name": comm(raw, tid), "state": raw.process.get("state") if tid == pid else None}
+    name = facts.get("name")
+    return Thread(
+        tid=tid,
+        name=name if isinstance(name, str) else None,
+        state=facts.get("state") if isinstance(facts.get("state"), str) else None,
+        wait=wait,
+        stack=stack,
+        counters=counters(raw.window, tid),
+        samples=samples,
+        is_main=tid == pid,
+        timeline=timeline(raw.window, tid, None, (), lambda _word: None),  # which word is the GIL's, a core tells
+    )

@@ -1,0 +1,65 @@
+"""All of a core that is read without gdb: interpreter, threads, locks, tasks, and the sources that they name."""
+
+from __future__ import annotations
+
+from typing import List, Optional, Tuple
+
+from ...cpython.runtime.discovery import NoInterpreter
+from ...cpython.state.interpreter import Python
+from ...evidence import Gap
+from ...foreign.processfiles import Files
+from ...memory import CoreThread, ElfCore
+from ..recorded.raw import NO_RAW, Raw
+from ..sourcecode.scripts import located, script_directory
+from .process import Reader
+
+
+def read(
+    core: ElfCore, pid: int, raw: Optional[Raw], files: Files, gaps: List[Gap], with_locals: bool
+) -> Tuple[Reader, Optional[str]]:
+    """(a reader that has read and waits for the native stacks, the directory of the program's script or None).
+    ``files``: where its sources are."""
+    python = _python(core, gaps)
+    _replace_lost_threads(core, python, gaps)
+    directory = script_directory(python, files.lines) if python else None
+
+    def lines(file: str) -> Optional[List[str]]:
+        return files.lines(located(file, directory))
+
+    reader = Reader(core, python, raw or NO_RAW, pid, lines, with_locals)
+    reader.read()
+    for file in reader.files:
+        files.parsed(located(file, directory))  # remembered for when the sources are cited
+    return reader, directory
+
+
+def _replace_lost_threads(core: ElfCore, python: Optional[Python], gaps: List[Gap]) -> None:
+    """A core whose notes are cut off (gcore writes them last) lists too few threads or none; the interpreter knows its
+    own, from 3.11 on by their numbers."""
+    if core.threads and not core.truncated:
+        return
+    listed = len(core.threads)
+    known = {thread.tid for thread in core.threads} | {thread.regs.get("fs_base") for thread in core.threads}
+    states = [state for one in python.interpreters for state in one.threads] if python else []
+    lost = [s.native_id for s in states if s.native_id and s.native_id not in known and s.ident not in known]
+    core.threads += [CoreThread(tid, 0, {}) for tid in dict.fromkeys(lost)]
+    if listed and not lost:
+        return
+    found = f"{len(lost)} more are known from the interpreter" if lost else "so no stack can be shown"
+    gaps.append(
+        Gap(
+            "core",
+            core.path,
+            f"it lists {listed or 'no'} threads, its notes are missing or cut off: {found}",
+            "take a core that is not cut short (ulimit -c unlimited, room on the disk)",
+        )
+    )
+
+
+def _python(core: ElfCore, gaps: List[Gap]) -> Optional[Python]:
+    try:
+        return Python(core)
+    except NoInterpreter as exc:
+        if exc.python_file is not None:
+            gaps.append(Gap("cpython", f"process {core.pid}", str(exc), exc.remedy))
+        return None

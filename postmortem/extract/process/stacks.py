@@ -1,0 +1,138 @@
+"""A thread's frames → the stack of the evidence: merged with the native one, bounded, its recursion summed up."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ...cpython.frames.calls import is_signal_handler
+from ...cpython.frames.chains import Chain
+from ...cpython.frames.frame import Frame as PyFrame
+from ...cpython.state.interpreter import Python
+from ...evidence import Frame, Gap, LeftOut, NativeFrame, PythonFrame, Recursion
+from ...evidence import replace as changed
+from ...native.merge import merge
+from .variables import Variables
+
+#: Frames of one thread that evidence keeps: the innermost and the outermost; what lies between is counted.
+KEEP_INNER, KEEP_OUTER = 1_600, 400
+_GREENLET = re.compile(r"/_?greenlet\.[^/]*so[^/]*$")
+
+
+class Stack(NamedTuple):
+    frames: Tuple[Frame, ...] = ()
+    left_out: Optional[LeftOut] = None
+    recursion: Optional[Recursion] = None
+
+
+class Stacks:
+    """Stacks of one process. ``variables`` reads locals, None when nobody asked for them."""
+
+    def __init__(self, python: Optional[Python], variables: Optional[Variables], gaps: List[Gap]) -> None:
+        self._python = python
+        self._variables = variables
+        self._gaps = gaps
+        self._calls: Dict[int, List[Tuple[PythonFrame, int]]] = {}  # by id of the chain
+        self._made: Dict[Tuple[int, int, Optional[int]], PythonFrame] = {}
+        self._holes: Dict[int, Tuple[int, int]] = {}  # tid → (Python frames before the hole, how many it swallowed)
+
+    def of(self, chain: Optional[Chain], native: Sequence[NativeFrame], tid: int) -> Stack:
+        """The stack of a thread; ``chain`` is None for one that no interpreter knows."""
+        if chain is None:
+            return Stack(tuple(native))
+        merged = merge(self.prepare(chain), native)
+        self._say_greenlets(native, tid)
+        self._say_unread(chain, tid)
+        unread = chain.left_out.frames if chain.left_out else 0
+        left_out: Optional[LeftOut] = None
+        if len(merged) > KEEP_INNER + KEEP_OUTER:
+            left_out = LeftOut(KEEP_INNER, len(merged) - KEEP_INNER - KEEP_OUTER + unread)
+            merged = merged[:KEEP_INNER] + merged[-KEEP_OUTER:]
+            self._say(left_out, tid)
+        before = sum(isinstance(frame, PythonFrame) for frame in merged[:KEEP_INNER])
+        kept = sum(isinstance(frame, PythonFrame) for frame in merged)
+        frames = chain.frames[:before] + chain.frames[len(chain.frames) - (kept - before) :]
+        self._holes[tid] = before, len(chain.frames) - kept
+        return Stack(self._with_variables(merged, frames), left_out, self._recursion(chain))
+
+    def frame(self, frame: PyFrame) -> PythonFrame:
+        """A frame as evidence; equal ones are one object, for threads of a kind have most of theirs in common."""
+        namespace = self._python.frames.globals(frame) if self._python else None
+        key = (frame.code.address, frame.lasti, namespace)
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = self._make(frame)
+        return made
+
+    def _make(self, frame: PyFrame) -> PythonFrame:
+        python, code, place = self._python, frame.code, frame.code.location(frame.lasti)
+        return PythonFrame(
+            code.filename,
+            place.line if place else None,
+            code.name,
+            code.qualname,
+            python.frames.module(frame) if python else None,
+            end_line=place.end_line if place else None,
+            column=place.column if place else None,
+            end_column=place.end_column if place else None,
+        )
+
+    def depth(self, tid: int, depth: int) -> int:
+        """Where in Thread.python a frame stands that was number ``depth`` of those read; of one that is left out, the
+        place where the stack was cut."""
+        before, swallowed = self._holes.get(tid, (depth + 1, 0))
+        return depth if depth < before else max(before, depth - swallowed)
+
+    def prepare(self, chain: Chain) -> List[Tuple[PythonFrame, int]]:
+        """What merging takes, ready before the native stacks are there. What was only counted ends at the last frame
+        before it as many native loops as it had."""
+        calls = self._calls.get(id(chain))
+        if calls is None:
+            calls = self._calls[id(chain)] = [(self._shown(frame), int(frame.entry)) for frame in chain.frames]
+            if chain.left_out is not None and 0 < chain.left_out.behind <= len(calls):
+                shown, entries = calls[chain.left_out.behind - 1]
+                calls[chain.left_out.behind - 1] = shown, entries + chain.left_out.entries
+        return calls
+
+    def _shown(self, frame: PyFrame) -> PythonFrame:
+        shown = self.frame(frame)
+        if frame.entry and self._python and is_signal_handler(self._python.frames, frame):
+            return changed(shown, role="signal-handler")
+        return shown
+
+    def _with_variables(self, merged: Sequence[Frame], frames: Sequence[PyFrame]) -> Tuple[Frame, ...]:
+        if self._variables is None:
+            return tuple(merged)
+        own = iter(frames)
+        return tuple(
+            changed(frame, locals=self._variables.of(next(own))) if isinstance(frame, PythonFrame) else frame
+            for frame in merged
+        )
+
+    def _recursion(self, chain: Chain) -> Optional[Recursion]:
+        found = chain.recursion
+        if found is None:
+            return None
+        cycle = tuple(self.frame(frame) for frame in found.frames)
+        return Recursion(chain.depth, found.times, cycle, found.same_lines)
+
+    def _say_greenlets(self, native: Sequence[NativeFrame], tid: int) -> None:
+        """What runs inside a greenlet was entered through its library, and has a stack of its own."""
+        if any(frame.module is not None and _GREENLET.search(frame.module) for frame in native):
+            reason = "it runs a greenlet: those that are suspended, and what stands below this one, are not shown"
+            remedy = "with gevent, gevent.util.print_run_info() shows all of them"
+            self._gaps.append(Gap("cpython", f"stack of thread {tid}", reason, remedy))
+
+    def _say_unread(self, chain: Chain, tid: int) -> None:
+        """Frames that are known to be there, though not what they are called or at which line they stand."""
+        unread = [frame.code.unread for frame in chain.frames if frame.code.unread]
+        if unread:
+            what = " and ".join(sorted({word for words in unread for word in words}))
+            reason = f"{what} of {len(unread)} frames: not in the core, or damaged"
+            self._gaps.append(Gap("cpython", f"Python stack of thread {tid}", reason))
+
+    def _say(self, left_out: LeftOut, tid: int) -> None:
+        reason = (
+            f"{left_out.frames} frames between the innermost {KEEP_INNER} and the outermost {KEEP_OUTER} are left out"
+        )
+        self._gaps.append(Gap("cpython", f"stack of thread {tid}", reason))

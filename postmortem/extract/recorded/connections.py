@@ -1,0 +1,203 @@
+"""What ties descriptors of a tree together: ``net.json`` and the ``process.json`` of all its processes, asked questions.
+
+Bundles of before say less, and a core says nothing: then the answers are None or empty, and nothing is called complete.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
+
+from ...evidence import End
+from ...evidence.vocabulary import EndMode
+from ...foreign.held import Folder
+from . import documents
+from .shapes import dictionary as _dict
+from .shapes import digits, pid_of
+
+_KEPT = ("ppid", "argv", "exe", "comm", "state", "fds", "terminal", "foreground", "pgid", "start_ticks", "ns_pids")
+
+
+class Fill(NamedTuple):
+    """A pipe's bytes and room, before the freeze and after it."""
+
+    bytes: Optional[int]
+    capacity: Optional[int]
+    alone: Optional[bool]  # nobody at all holds the other side than the one that was asked
+    side: Optional[str]  # whose end was asked: "r" | "w" | "rw"
+    after: Optional[int] = None
+
+
+class Connections:
+    """All that the capture noted of what processes share. ``facts``: pid → process.json, of the tree."""
+
+    def __init__(self, net: Dict[str, Any], facts: Mapping[int, Mapping[str, Any]]) -> None:
+        self.net = net
+        self._facts = {pid: {key: known.get(key) for key in _KEPT} for pid, known in facts.items() if known}
+        self._beyond = _dict(net.get("beyond"))
+        self._sockets = self._holders_of_sockets()
+
+    @classmethod
+    def read(cls, folder: Folder, facts: Mapping[int, Mapping[str, Any]]) -> Connections:
+        """From a bundle; what is missing or damaged is empty."""
+        return cls(documents.read(folder, "raw/proc/net.json", documents.NET), facts)
+
+    # ------------------------------------------------------------------ processes
+
+    def fact(self, pid: int, key: str) -> Any:
+        return self._facts.get(pid, {}).get(key)
+
+    def in_tree(self, pid: int) -> bool:
+        return pid in self._facts
+
+    def children(self, pid: int) -> Optional[Tuple[int, ...]]:
+        """Those that live, or have ended and wait to be collected; None when nothing is known of the process itself."""
+        if pid not in self._facts:
+            return None
+        return tuple(sorted(child for child, known in self._facts.items() if known["ppid"] == pid))
+
+    def child(self, pid: int, named: int) -> int:
+        """The PID of a child that its parent knows as ``named``: another number where the parent is in a pid namespace (NSpid
+        of /proc/PID/status: ours first, that of the innermost namespace last)."""
+        depth = len(self._numbers(pid)) - 1
+        if depth > 0:
+            for child in self.children(pid) or ():
+                if self._numbers(child)[depth : depth + 1] == [named]:
+                    return child
+        return named
+
+    def _numbers(self, pid: int) -> List[int]:
+        found = self.fact(pid, "ns_pids")
+        return [number for number in found if isinstance(number, int)] if isinstance(found, list) else []
+
+    def beyond(self, pid: int) -> Dict[str, Any]:
+        """What was noted of a process that was not captured."""
+        return _dict(_dict(self._beyond.get("processes")).get(str(pid)))
+
+    def program(self, pid: int) -> Optional[str]:
+        """A name for people: the script of an interpreter, else the program's."""
+        known = self._facts.get(pid)
+        if known is None:
+            name = self.beyond(pid).get("name")
+            return name if isinstance(name, str) else None
+        words = [str(word) for word in known["argv"] or () if not str(word).startswith("-")]
+        script = next((word for word in words[1:4] if word.endswith(".py")), None)
+        name = script or (words[0] if words else known["comm"])
+        return str(name).rsplit("/", 1)[-1] if name else None
+
+    def called(self, pid: int) -> str:
+        """``PID 123 (gzip)``."""
+        name = self.program(pid)
+        return f"PID {pid} ({name})" if name else f"PID {pid}"
+
+    def special(self, pid: int, fd: int) -> Dict[str, Any]:
+        """What fdinfo told of an eventfd, an epoll, a pidfd, …"""
+        return _dict(_dict(_dict(self.net.get("special")).get(str(pid))).get(str(fd)))
+
+    # ------------------------------------------------------------------ ends
+
+    def emulators(self, number: str) -> Tuple[End, ...]:
+        """Who of the tree has the other end of the pseudo-terminal /dev/pts/NUMBER."""
+        found = []
+        for pid, table in _dict(self.net.get("special")).items():
+            for fd, told in _dict(table).items():
+                known = _dict(told)
+                owner, descriptor = pid_of(pid), digits(fd, 1 << 31)
+                if owner is None or descriptor is None:
+                    continue
+                if known.get("kind") == "pty" and str(known.get("index")) == number:
+                    found.append(End(owner, descriptor, "rw"))
+        return tuple(found)
+
+    def ends_of_pipe(self, name: str) -> Tuple[End, ...]:
+        """``name``: its inode, or a FIFO's path."""
+        rows = _dict(self.net.get("pipes")).get(name)
+        target = name if name.startswith("/") else f"pipe:[{name}]"
+        return (*_ends(rows, True), *self.ends_beyond(target))
+
+    def ends_of_socket(self, inode: str) -> Tuple[End, ...]:
+        return (*self._sockets.get(inode, ()), *self.ends_beyond(f"socket:[{inode}]"))
+
+    def peer_of_socket(self, inode: str) -> Optional[str]:
+        """The inode of the other end when that is on this machine."""
+        peer = _dict(_dict(self.net.get("sockets")).get(inode)).get("peer")
+        return str(peer) if isinstance(peer, int) and peer > 0 else None
+
+    def timeouts(self, inode: str) -> Optional[Tuple[float, float]]:
+        """Seconds after which the kernel ends a blocking receive, and a send, on a socket; 0: never. None: unknown."""
+        row = _dict(self.net.get("timeouts")).get(inode)
+        if not isinstance(row, list) or len(row) != 2 or not all(isinstance(one, (int, float)) for one in row):
+            return None
+        return float(row[0]), float(row[1])
+
+    def fill(self, name: str) -> Optional[Fill]:
+        known = _dict(_dict(self.net.get("fill")).get(name))
+        if not known:
+            return None
+        after = _dict(_dict(self.net.get("fill_after")).get(name))
+        return Fill(
+            _int(known.get("bytes")),
+            _int(known.get("capacity")),
+            _bool(known.get("alone")),
+            known.get("side"),
+            _int(after.get("bytes")),
+        )
+
+    def all_holders(self, targets: Iterable[str], ends: Iterable[End]) -> Tuple[bool, str]:
+        """Is it known that nobody holds these files but ``ends``? With the sentence that says so, or what is missing.
+
+        What no process beyond the tree has was made within it: then only those of the tree, and those who may descend
+        from it, could have inherited it.
+        """
+        if "known" not in self.net or not self._beyond:
+            return False, "which other processes hold it was not recorded"
+        known = set(self.net["known"]) if isinstance(self.net["known"], list) else set()
+        hidden = [p for p, f in self._facts.items() if p not in known and str(f["state"])[:1] not in ("Z", "X")]
+        if hidden:
+            return False, f"the descriptors of {self.called(hidden[0])} could not be read"
+        if self.net.get("in_flight"):
+            return (
+                False,
+                "descriptors are on their way through a socket, and may be one of them: whoever receives them has it",
+            )
+        if self._beyond.get("not_looked_at"):
+            return False, "there was no time to look at the descriptors of all processes of the machine"
+        unread = _dict(self._beyond.get("unread"))
+        if unread.get("younger"):
+            return False, "younger processes of other users might hold it, and may not be looked into"
+        inherited = self.net.get("inherited")
+        shared = any(not end.in_tree for end in ends) or bool(set(inherited or ()) & set(targets))
+        strangers = unread.get("older") or unread.get("unrelated")
+        if shared and (strangers or not self._beyond.get("all_visible")):
+            return False, "it was given to the program by others, who may not be looked into"
+        count = len(known) + (_int(self._beyond.get("looked_at")) or 0)
+        return True, f"the descriptors of {count} processes, all that could hold it, were looked through"
+
+    def ends_beyond(self, target: str) -> Tuple[End, ...]:
+        """Those that processes beyond the tree have of a file, by its path or what the link to it says."""
+        return _ends(_dict(self._beyond.get("ends")).get(target), False, self)
+
+    def _holders_of_sockets(self) -> Dict[str, List[End]]:
+        found: Dict[str, List[End]] = {}
+        for pid, known in self._facts.items():
+            for fd, target in _dict(known["fds"]).items():
+                descriptor = digits(fd, 1 << 31)
+                if descriptor is not None and isinstance(target, str) and target.startswith("socket:["):
+                    found.setdefault(target[8:-1], []).append(End(pid, descriptor, "rw"))
+        return found
+
+
+def _ends(rows: Any, in_tree: bool, names: Optional[Connections] = None) -> Tuple[End, ...]:
+    found = []
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, list) and len(row) == 3 and isinstance(row[0], int) and isinstance(row[1], int):
+            mode: EndMode = "r" if row[2] == "r" else "w" if row[2] == "w" else "rw"
+            found.append(End(row[0], row[1], mode, in_tree, names.program(row[0]) if names else None))
+    return tuple(found)
+
+
+def _int(value: Any) -> Optional[int]:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _bool(value: Any) -> Optional[bool]:
+    return value if isinstance(value, bool) else None

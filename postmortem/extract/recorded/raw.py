@@ -1,0 +1,65 @@
+"""What the capture wrote about a process beside its core: names, the last system calls, and what the window saw."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
+
+from ..waits import threadwaits
+from ..waits.descriptors import Descriptors
+from .shapes import pid_of
+from .window import NO_WINDOW, Window
+
+
+class Raw(NamedTuple):
+    """What the capture wrote about a process beside its core; all of it may be empty."""
+
+    process: Dict[str, Any]
+    window: Window
+    samples: Dict[int, Tuple[Any, ...]]
+    descriptors: Optional[Descriptors]
+
+
+NO_RAW = Raw({}, NO_WINDOW, {}, None)
+
+
+def kept_root(process: Mapping[str, Any]) -> Optional[str]:
+    """The directory of a bundle that has the programs and sources of a process that saw other files than its capturer
+    (capture.roots), if any of them are there; ``process``: its process.json. None for all others."""
+    number = process.get("root")
+    return f"raw/roots/{number}" if type(number) is int and number > 0 else None
+
+
+def tids(process: Dict[str, Any]) -> Dict[int, int]:
+    """The number by which a thread knows itself → ours, where they differ."""
+    threads = process.get("threads")
+    found = {}
+    for tid, facts in threads.items() if isinstance(threads, dict) else ():
+        own = facts.get("own_tid") if isinstance(facts, dict) else None
+        ours = pid_of(tid)
+        if isinstance(own, int) and ours is not None:
+            found[own] = ours
+    return found
+
+
+def own_pid(process: Dict[str, Any]) -> Optional[int]:
+    """By which a process knows itself where that is another number than ours (NSpid of /proc/PID/status)."""
+    numbers = process.get("ns_pids")
+    own = numbers[-1] if isinstance(numbers, list) and len(numbers) > 1 else None
+    return own if isinstance(own, int) else None
+
+
+def comm(raw: Raw, tid: int) -> Optional[str]:
+    """A thread's name as the kernel has it."""
+    threads = raw.process.get("threads")
+    facts = threads.get(str(tid)) if isinstance(threads, dict) else None
+    name = facts.get("comm") if isinstance(facts, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def last_call(window: Window, tid: int) -> Optional[threadwaits.SystemCall]:
+    """The system call that /proc showed at the last look of the window, before anything was stopped."""
+    call = window.threads.get(tid, {}).get("last_syscall")
+    args = call.get("args") if isinstance(call, dict) else None
+    if not isinstance(call, dict) or not isinstance(args, list) or len(args) != 6 or "name" not in call:
+        return None
+    return threadwaits.SystemCall(str(call["name"]), tuple(args))

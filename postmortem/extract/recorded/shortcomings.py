@@ -1,0 +1,49 @@
+"""Steps of a capture that failed or left something out → gaps. Reports say once what many processes share."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List
+
+from ...evidence import Gap
+
+
+def step_gaps(manifest: Dict[str, Any]) -> List[Gap]:
+    """In the order of the steps. The manifest may be anything."""
+    listed = _steps(manifest)
+    by_kernel = {
+        str(step.get("subject")) for step in listed if step.get("step") == "kernel-core" and step.get("ok") is True
+    }
+    found: List[Gap] = []
+    for step in listed:
+        if step.get("step") == "core" and str(step.get("subject")) in by_kernel:
+            continue  # the kernel has written the one that we could not
+        found += _gaps(step)
+    return found
+
+
+def end_gaps(manifest: Dict[str, Any]) -> List[Gap]:
+    """Its timings are the last thing that a capture notes: without them it was cut short."""
+    timings = manifest.get("timings")
+    if isinstance(timings, dict) and "pause_s" in timings:
+        return []
+    steps = _steps(manifest)
+    where = (
+        f"after its step {steps[-1].get('step')!r} of {steps[-1].get('subject')}" if steps else "before its first step"
+    )
+    reason = f"it was cut short {where}, killed or for want of room: what comes later is not in the bundle"
+    return [Gap("capture", "the whole capture", reason, "let the capture finish: it takes a few seconds")]
+
+
+def _steps(manifest: Dict[str, Any]) -> List[Dict[str, Any]]:
+    steps = manifest.get("steps")
+    return [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+
+
+def _gaps(step: Dict[str, Any]) -> List[Gap]:
+    failure = (step.get("error") or "failed") if step.get("ok") is False else None
+    subject, remedy = str(step.get("subject") or "capture"), step.get("remedy")
+    return [
+        Gap(str(step.get("step")), subject, str(reason), str(remedy) if remedy else None)
+        for reason in (step.get("left_out"), failure)
+        if reason
+    ]

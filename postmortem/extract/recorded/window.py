@@ -1,0 +1,212 @@
+"""What the observation window recorded: counters of each thread, and py-spy's samples.
+
+``raw/proc/PID/window.json`` is written by ``capture``; ``raw/pyspy/PID.chrometrace.json`` by py-spy (B and E events
+with microseconds, one track a thread, frames named by their qualified name).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Collection, Dict, List, NamedTuple, Optional, Tuple
+
+from ...evidence import Counters, LeftOut, PythonFrame, Sample
+from ...foreign.held import Folder
+from . import documents
+from .shapes import MOST_SAMPLES, integer, number, read_json
+
+#: Distinct stacks kept per thread, most frequent first; the rest is noise for people and rules alike.
+MAX_STACKS = 40
+#: Frames kept of one that is deeper.
+_INNER, _OUTER = 60, 200
+#: Share of a thread's samples that must agree on the outermost function.
+_MOSTLY = 0.6
+#: A thread by its tid; where the interpreter's thread state has none (up to 3.10), by its pthread_t.
+_TRACK = re.compile(r"thread \((?:([0-9]{1,10})|0x([0-9A-Fa-f]{1,16}))\)(?:: (.*))?$", re.S)
+_KINDS = ["B", "E"]  # a list: what is compared may be no key
+#: PID_MAX_LIMIT of Linux. A pthread_t is an address, far above it.
+_LARGEST_TID = 1 << 22
+#: Frames of all stacks of a trace that are put together: a trace of nothing but deeper and deeper stacks has no end.
+_MOST_FRAMES = 10_000_000
+
+
+class Window(NamedTuple):
+    """One process's window; empty when there was none."""
+
+    seconds: Optional[float]
+    threads: Dict[int, Dict[str, Any]]  # tid → the raw record
+    io: Optional[Dict[str, int]]
+    rss_growth: Optional[int]
+    probes: Dict[str, Any]
+    cpu_s: Optional[float] = None
+    minor_faults: Optional[int] = None
+    major_faults: Optional[int] = None
+    began: Optional[float] = None  # time.monotonic() of the machine of the capture
+
+
+NO_WINDOW = Window(None, {}, None, None, {})
+
+
+def read_window(folder: Folder, pid: int) -> Window:
+    """``window.json`` of a process; no window when it is missing or damaged."""
+    data = documents.read(folder, f"raw/proc/{pid}/window.json", documents.WINDOW)
+    if "threads" not in data:
+        return NO_WINDOW
+    return Window(
+        number(data.get("seconds")),
+        {int(tid): thread for tid, thread in data["threads"].items()},
+        data.get("io"),
+        data.get("rss_growth"),
+        data.get("probes", {}),
+        number(data.get("cpu_s")),
+        data.get("minor_faults"),
+        data.get("major_faults"),
+        number(data.get("began")),
+    )
+
+
+def counters(window: Window, tid: int) -> Optional[Counters]:
+    raw = window.threads.get(tid)
+    if raw is None or window.seconds is None:
+        return None
+    return Counters(
+        seconds=window.seconds,
+        cpu_s=number(raw.get("cpu_s")),
+        voluntary_switches=integer(raw.get("voluntary_switches")),
+        involuntary_switches=integer(raw.get("involuntary_switches")),
+        run_delay_s=number(raw.get("run_delay_s")),
+        minor_faults=integer(raw.get("minor_faults")),
+        major_faults=integer(raw.get("major_faults")),
+        io_delay_s=number(raw.get("io_delay_s")),
+        read_calls=integer(raw.get("read_calls")),
+        write_calls=integer(raw.get("write_calls")),
+        states=_counts(raw.get("states")),
+        syscalls=_counts(raw.get("syscalls")),
+        wchan=_counts(raw.get("wchan")),
+    )
+
+
+def whole(window: Window) -> Optional[Counters]:
+    """The counters of the process, its threads that have ended included."""
+    if window.seconds is None:
+        return None
+    calls = window.io or {}
+    return Counters(
+        seconds=window.seconds,
+        cpu_s=window.cpu_s,
+        minor_faults=window.minor_faults,
+        major_faults=window.major_faults,
+        read_calls=calls.get("syscr"),
+        write_calls=calls.get("syscw"),
+    )
+
+
+def _counts(value: Any) -> Dict[str, int]:
+    if not isinstance(value, dict):
+        return {}
+    known = {name: integer(count) for name, count in sorted(value.items())}
+    return {name: count for name, count in known.items() if count is not None}
+
+
+# ---------------------------------------------------------------------- py-spy
+
+
+def read_samples(folder: Folder, pid: int, rate: float = 50.0) -> Dict[int, Tuple[Sample, ...]]:
+    """tid, or pthread_t up to Python 3.10 → the distinct stacks that py-spy saw, most frequent first (``assigned`` tells the
+    two apart). ``rate`` (samples a second) turns the time that a stack lasted back into a count: the trace only notes
+    changes."""
+    events = read_json(folder, f"raw/pyspy/{pid}.chrometrace.json", MOST_SAMPLES)
+    if isinstance(events, dict):
+        events = events.get("traceEvents")
+    if not isinstance(events, list):
+        return {}
+    tracks: Dict[Any, List[Dict[str, Any]]] = {}
+    for event in events:
+        if isinstance(event, dict) and event.get("ph") in _KINDS and number(event.get("ts")) is not None:
+            track = event.get("tid")
+            tracks.setdefault(track if isinstance(track, (int, str)) else None, []).append(event)
+    found: Dict[int, Tuple[Sample, ...]] = {}
+    left = _MOST_FRAMES
+    for track in tracks.values():
+        tid, samples, left = _read_track(track, rate, left)
+        if tid is not None:
+            found[tid] = samples
+    return found
+
+
+def assigned(samples: Dict[int, Tuple[Sample, ...]], tids: Collection[int]) -> Dict[int, Tuple[Sample, ...]]:
+    """The samples whose tid is known when no interpreter tells which pthread_t is which: all that have one, and what
+    the only thread of a process did."""
+    if len(samples) == 1 and len(tids) == 1:
+        return dict(zip(tids, samples.values()))
+    return {tid: found for tid, found in samples.items() if tid <= _LARGEST_TID}
+
+
+def _read_track(events: List[Dict[str, Any]], rate: float, left: int) -> Tuple[Optional[int], Tuple[Sample, ...], int]:
+    """(its number, samples, frames that may still be put together): replays one thread's B and E events; a stack stands
+    from one moment of change to the next."""
+    tid: Optional[int] = None
+    stack: List[Optional[PythonFrame]] = []
+    seen: Dict[Tuple[PythonFrame, ...], List[float]] = {}  # frames → [seconds, first, last]
+    since = 0.0
+    for event in events:
+        now = event["ts"] / 1e6
+        if now > since:
+            left -= len(stack)
+            if left < 0:
+                break
+            _note(seen, stack, since, now)
+        since = now
+        if event["ph"] == "E":
+            if stack:
+                stack.pop()
+            continue
+        match = _TRACK.match(str(event.get("name"))) if not stack else None
+        if match:
+            tid = int(match[1]) if match[1] else int(match[2], 16)
+            stack.append(None)
+        else:
+            stack.append(_frame(event))
+    samples = [
+        Sample(max(1, round(total * rate)), round(first, 4), round(last, 4), *_shortened(frames))
+        for frames, (total, first, last) in seen.items()
+    ]
+    samples.sort(key=lambda s: (-s.count, s.first_s))
+    return tid, tuple(_whole(samples)[:MAX_STACKS]), left
+
+
+def _shortened(frames: Tuple[PythonFrame, ...]) -> Tuple[Tuple[PythonFrame, ...], Optional[LeftOut]]:
+    """A deep stack without its middle: forty of a recursion would be megabytes of the same lines."""
+    left = len(frames) - _INNER - _OUTER
+    return (frames, None) if left <= 0 else ((*frames[:_INNER], *frames[-_OUTER:]), LeftOut(_INNER, left))
+
+
+def _whole(samples: List[Sample]) -> List[Sample]:
+    """Without torn stacks: py-spy reads a running thread without stopping it, and sometimes loses the outer frames.
+    A thread has one outermost function; what ends elsewhere is torn, unless it is more than a few."""
+    roots: Dict[Tuple[str, str], int] = {}
+    for sample in samples:
+        root = (sample.frames[-1].file, sample.frames[-1].function)
+        roots[root] = roots.get(root, 0) + sample.count
+    main = max(roots, key=lambda r: roots[r], default=None)
+    if main is None or roots[main] < _MOSTLY * sum(roots.values()):
+        return samples
+    return [s for s in samples if (s.frames[-1].file, s.frames[-1].function) == main]
+
+
+def _note(
+    seen: Dict[Tuple[PythonFrame, ...], List[float]], stack: List[Optional[PythonFrame]], since: float, now: float
+) -> None:
+    frames = tuple(f for f in reversed(stack) if f is not None)
+    if not frames:
+        return
+    record = seen.setdefault(frames, [0.0, since, now])
+    record[0] += now - since
+    record[2] = now
+
+
+def _frame(event: Dict[str, Any]) -> PythonFrame:
+    name = str(event.get("name"))
+    args = event.get("args") if isinstance(event.get("args"), dict) else {}
+    line = integer(args.get("line")) if args else None
+    function = name.rsplit(".", 1)[-1] if not name.startswith("<") else name
+    return PythonFrame(str(args.get("filename", "")) if args else "", line or None, function, name)

@@ -1,0 +1,1 @@
+"""What the program's own sources say: plain syntax, nothing of it is executed."""

@@ -1,0 +1,113 @@
+"""The source lines that stacks show, so that a report names them on another machine too."""
+
+from __future__ import annotations
+
+import ast
+from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Set, Tuple
+
+from ...evidence import Gap, Process, PythonFrame
+from ...foreign.processfiles import REASONS, Files
+from .branches import deciding, of_ranks
+from .scripts import located
+
+_MAX_LINE = 400
+_CONTEXT = 1  # lines kept before and after
+
+
+class Sources(NamedTuple):
+    lines: Dict[str, Dict[int, str]]  # file → line → text
+    loops: Dict[str, Dict[int, Tuple[int, ...]]]  # file → line → lines of the loops around it, innermost first
+    #: Of ranks: file → line → lines of the conditions that it depends on.
+    branches: Dict[str, Dict[int, Tuple[int, ...]]]
+    gaps: List[Gap]  # what is there and was not read
+
+
+def read_sources(processes: Sequence[Process], files_of: Callable[[int], Files]) -> Sources:
+    """For every Python frame of threads, tasks and samples. ``files_of``: the files of a process, by its pid."""
+    cited: Dict[str, Set[int]] = {}
+    places: Dict[str, Set[Tuple[str, Files]]] = {}
+    asked: Dict[int, Set[str]] = {}
+    for process in processes:
+        files = files_of(process.pid)
+        for file, line in _cited(process):
+            cited.setdefault(file, set()).add(line)
+            path = located(file, process.directory)
+            if path.startswith("/"):
+                places.setdefault(file, set()).add((path, files))
+                asked.setdefault(process.pid, set()).add(path)
+    ranks = of_ranks(processes)
+    found = Sources({}, {}, {}, [])
+    for file in sorted(cited):
+        read = [(files.lines(path), path, files) for path, files in places.get(file, ())]
+        # two programs may call different files by one relative name, or by one name in two roots
+        if not read or any(texts != read[0][0] for texts, _path, _files in read):
+            continue
+        texts, path, files = read[0]
+        if texts is None:
+            continue
+        tree = files.parsed(path)
+        around = _loops_around(tree, cited[file]) if tree is not None else {}
+        wanted = {n for line in cited[file] for n in range(line - _CONTEXT, line + _CONTEXT + 1)}
+        branches = deciding(tree, ranks[file]) if tree is not None and file in ranks else {}
+        wanted |= {n for headers in (*around.values(), *branches.values()) for n in headers}
+        found.lines[file] = {n: texts[n - 1][:_MAX_LINE] for n in sorted(wanted) if 1 <= n <= len(texts)}
+        if around:
+            found.loops[file] = around
+        if branches:
+            found.branches[file] = branches
+    for pid, names in asked.items():
+        found.gaps.extend(_unread(files_of(pid).unread, sorted(names), pid))
+    return found
+
+
+def _unread(codes: Mapping[str, str], names: Sequence[str], pid: int) -> List[Gap]:
+    """What of these sources of a process was not read (``Files.unread``): one gap for each reason."""
+    by_code: Dict[str, List[str]] = {}
+    for name in names:
+        if name in codes:
+            by_code.setdefault(codes[name], []).append(name)
+    found = []
+    for code, several in by_code.items():
+        reason, remedy = REASONS[code]
+        more = f" and {len(several) - 1} more" if len(several) > 1 else ""
+        found.append(Gap("files", f"sources of process {pid}", f"{several[0]}{more}: {reason}", remedy))
+    return found
+
+
+def _loops_around(tree: ast.Module, lines: Set[int]) -> Dict[int, Tuple[int, ...]]:
+    """The `for` and `while` statements of the same function that enclose each line."""
+    around: Dict[int, Tuple[int, ...]] = {}
+    waiting: List[Tuple[ast.AST, Tuple[int, ...]]] = [(tree, ())]
+    while waiting:
+        node, headers = waiting.pop()
+        if isinstance(node, ast.stmt):
+            last = getattr(node, "end_lineno", None) or node.lineno
+            inside = [line for line in lines if node.lineno <= line <= last]
+            if not inside:
+                continue  # nor does any statement within hold one
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                headers = ()
+            elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+                headers = (node.lineno, *headers)
+            around.update((line, headers) for line in inside)  # what lies further in comes later
+        waiting.extend((child, headers) for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
+    return {line: headers for line, headers in sorted(around.items()) if headers}
+
+
+def _cited(process: Process) -> Iterable[Tuple[str, int]]:
+    stacks: List[Iterable[PythonFrame]] = [t.python for t in process.threads]
+    stacks += [task.stack for task in process.tasks]
+    stacks += [(*loop.ready_callbacks, *loop.watchers, *loop.spawned_at) for loop in process.loops]
+    stacks += [sample.frames for thread in process.threads for sample in thread.samples]
+    stacks += [[held.frame for held in thread.holds] for thread in process.threads]
+    for backlog in process.backlogs:
+        stacks.append([*backlog.made_at, *backlog.filled_at, *backlog.emptied_at])
+    for kept in process.kept_exceptions:
+        stacks.append([*kept.stored_at, *(frame for frame in (kept.place, kept.caught) if frame is not None)])
+    for resource in process.resources:
+        stacks.append([*resource.taken_at, *(waker.frame for waker in resource.wakers if waker.frame is not None)])
+    stacks.append(process.stops)
+    for stack in stacks:
+        for frame in stack:
+            if frame.line is not None:
+                yield frame.file, frame.line

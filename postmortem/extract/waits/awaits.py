@@ -1,0 +1,361 @@
+"""What tasks wait for: asyncio's primitives, futures, other tasks, threads, descriptors and children, as resources."""
+
+from __future__ import annotations
+
+from typing import Dict, Iterable, List, NamedTuple, Optional, Protocol, Sequence, Set, Tuple
+
+from ...cpython.frames.frame import Frame
+from ...cpython.frames.names import Names
+from ...cpython.objects.builtins import NotThat
+from ...cpython.state.interpreter import Python
+from ...evidence import HeldLock, PythonFrame, Resource, TaskWait, Waker
+from ...evidence import replace as changed
+from ...evidence.vocabulary import ResourceKind
+from ...frameworks.asyncio.awaiting import Awaited, Awaiting
+from ...frameworks.asyncio.deadlines import Deadlines
+from ...frameworks.asyncio.eventloops import LoopState
+from ...frameworks.asyncio.futures import Futures
+from ...frameworks.asyncio.primitives import Primitive, PrimitiveKind, describe
+from ...frameworks.asyncio.tasks import Asyncio, TaskState
+from ...memory import Fault
+from ..ownership.asyncholders import Holders
+from ..ownership.pools import FutureFacts
+from .callbacks import called_back
+
+#: What asyncio calls them.
+_CLASSES = {
+    "lock": "Lock",
+    "event": "Event",
+    "condition": "Condition",
+    "semaphore": "Semaphore",
+    "queue": "Queue",
+    "barrier": "Barrier",
+}
+#: Looking for a name costs a walk through the variables around: of thousands of futures that the same line made, some.
+_MOST_USERS = 6
+_MOST_NAMES, _MOST_NAMES_A_LINE = 2_000, 20
+
+
+class Owner(Protocol):
+    """The process that the tasks belong to, as far as they need it."""
+
+    def frame(self, frame: Frame) -> PythonFrame: ...
+
+    def note_descriptor(self, fd: int) -> Optional[str]:
+        """The resource of a descriptor, None for what is no socket or pipe."""
+
+    def work(self, future: int) -> Optional[FutureFacts]:
+        """Who could finish a concurrent.futures.Future."""
+
+    def tid_of_thread(self, thread: int) -> Optional[int]:
+        """Of a threading.Thread, by its address."""
+
+
+_KINDS: Dict[PrimitiveKind, ResourceKind] = {
+    "lock": "async-lock", "event": "async-event", "condition": "async-condition", "semaphore": "async-semaphore",
+    "queue": "async-queue", "barrier": "async-barrier",
+}  # fmt: skip
+
+
+class Draft(NamedTuple):
+    """A resource that tasks wait for or hold, until all of them are known."""
+
+    ident: str
+    kind: ResourceKind
+    awaited: Awaited
+    primitive: Optional[Primitive]
+    users: List[Frame]
+    waiters: List[str]
+
+
+class Awaits:
+    """Collects what the tasks of all interpreters wait for; ``resources`` tells it."""
+
+    def __init__(self, python: Python, owner: Owner, holders: Holders) -> None:
+        self._python = python
+        self._owner = owner
+        self._holders = holders
+        self._names = Names(python.frames)
+        self._drafts: Dict[int, Draft] = {}
+        self._waits: Dict[int, TaskWait] = {}  # by the task's address
+        self._ids: Dict[int, str] = {}
+        self._searched: Dict[Tuple[int, int], int] = {}  # place in the code → names looked for there
+        self._others: List[Resource] = []
+        self._futures: Optional[Futures] = None
+        self._called_back: Dict[int, List[Waker]] = {}  # future → tasks at whose end somebody is called with it
+
+    def read(
+        self, asyncio: Asyncio, states: Sequence[TaskState], loops: Sequence[LoopState], ids: Dict[int, str]
+    ) -> None:
+        """The tasks of one interpreter. ``ids``: address of a task → its id."""
+        self._ids.update(ids)
+        self._futures = asyncio.futures
+        awaiting = Awaiting(self._python, asyncio.futures)
+        found = {
+            state.address: awaiting.of(state.frames, state.waiter)
+            for state in states
+            if state.waiter and not state.ready
+        }
+        deadlines = Deadlines(self._python.objects, asyncio.functions, asyncio.futures, awaiting.primitives)
+        ended = deadlines.ended(timer for loop in loops for timer in loop.timers or ())
+        by_future = {state.waiter: found[state.address] for state in states if state.address in found}
+        bounded = _bounded(found, ended, by_future)
+        clocks = {loop.address: loop.timers is not None for loop in loops}
+        self._holders.read(states, awaiting)
+        self._called_back.update(called_back(asyncio, states, ids))
+        for state in states:
+            awaited = found.get(state.address)
+            if awaited is not None:
+                endless = self._endless(state, awaited, bounded, clocks)
+                users = [frame for frame in state.frames if not awaiting.own(frame)]
+                self._waits[state.address] = self._wait(ids[state.address], users, awaited, endless)
+
+    @staticmethod
+    def _endless(state: TaskState, awaited: Awaited, bounded: Set[int], clocks: Dict[int, bool]) -> Optional[bool]:
+        """None where the timers of its loop are unknown: any of them may cancel the task."""
+        primitive = awaited.primitive.address if awaited.primitive is not None else None
+        if awaited.timed or bounded.intersection((state.address, state.waiter, primitive)):
+            return False
+        return True if clocks.get(state.loop or 0) else None
+
+    # ------------------------------------------------------------------ waits
+
+    def wait(self, task: int) -> Optional[TaskWait]:
+        return self._waits.get(task)
+
+    def _wait(self, ident: str, users: Sequence[Frame], awaited: Awaited, endless: Optional[bool]) -> TaskWait:
+        known = [self._ids[task] for task in awaited.tasks if task in self._ids]
+        tasks = tuple(sorted(known, key=lambda task: int(task[len("task-") :])))  # a set's order is no order
+        if len(tasks) < len(awaited.tasks) and awaited.any:
+            tasks = ()  # some of them were not read
+        resource = None if awaited.tasks else self._resource(ident, users, awaited)
+        return TaskWait(awaited.kind, resource, tasks, awaited.any, endless, self._detail(awaited), awaited.seconds)
+
+    @staticmethod
+    def _detail(awaited: Awaited) -> Optional[str]:
+        if awaited.pid is not None:
+            return f"waits for process {awaited.pid} to end"
+        return awaited.detail
+
+    def _resource(self, ident: str, users: Sequence[Frame], awaited: Awaited) -> Optional[str]:
+        if awaited.kind == "descriptor":
+            return self._owner.note_descriptor(awaited.fd) if awaited.fd is not None else None
+        if awaited.pid is not None:
+            return self._process(ident, awaited.pid)
+        address = awaited.primitive.address if awaited.primitive is not None else awaited.future
+        if address is None or awaited.kind == "sleep":
+            return None
+        draft = self.note(address, awaited)
+        draft.users.extend(users[:4] if len(draft.users) < 40 else ())
+        draft.waiters.append(ident)
+        return draft.ident
+
+    def note(self, address: int, awaited: Awaited) -> Draft:
+        known = self._drafts.get(address)
+        if known is None:
+            kind: ResourceKind = "async-future" if awaited.primitive is None else _KINDS[awaited.primitive.kind]
+            known = Draft(f"{kind}-{len(self._drafts) + 1}", kind, awaited, awaited.primitive, [], [])
+            self._drafts[address] = known
+        return known
+
+    def _process(self, ident: str, pid: int) -> str:
+        resource = Resource(
+            f"child-{len(self._others) + 1}",
+            "process",
+            f"process {pid}",
+            owner_pid=pid,
+            owner_basis="recorded",
+            waiting_tasks=(ident,),
+        )
+        self._others.append(resource)
+        return resource.id
+
+    # ------------------------------------------------------------------ holders
+
+    def holds(self, task: int) -> Tuple[HeldLock, ...]:
+        """What a task holds. To be asked before ``resources``: locks that nobody waits for get their names there."""
+        found = []
+        for claim in self._holders.of(task):
+            draft = self.note(claim.primitive.address, Awaited(claim.primitive.kind, primitive=claim.primitive))
+            draft.users.append(claim.frame)
+            frame = self._owner.frame(claim.frame).at(claim.line or claim.frame.line)
+            found.append(HeldLock(draft.ident, frame, claim.depth, claim.basis))
+        return tuple(found)
+
+    # ------------------------------------------------------------------ what it comes to
+
+    @property
+    def tasks(self) -> Dict[int, str]:
+        """Address of a task → its id."""
+        return self._ids
+
+    def addresses(self) -> Dict[str, int]:
+        """Resource → address of the object."""
+        return {draft.ident: address for address, draft in self._drafts.items()}
+
+    def resources(self) -> Tuple[Resource, ...]:
+        """Two that the program calls alike get a number each."""
+        return (*numbered([self._finished(address, draft) for address, draft in self._drafts.items()]), *self._others)
+
+    def _finished(self, address: int, draft: Draft) -> Resource:
+        primitive = draft.primitive
+        name = self._name(address, draft)
+        found = Resource(
+            draft.ident,
+            draft.kind,
+            _description(draft, name or None),
+            waiting_tasks=tuple(draft.waiters),
+            named=None if name is None else bool(name),
+        )
+        if primitive is None:
+            found = changed(found, wakers=tuple(self._called_back.get(address, ())))
+            return self._with_runner(found, draft.awaited)
+        part_of = self._drafts.get(primitive.inner) if primitive.inner is not None else None
+        found = changed(
+            found,
+            locked=primitive.locked,
+            value=primitive.value,
+            limit=primitive.limit,
+            part_of=part_of.ident if part_of is not None else None,
+        )
+        claims = self._holders.claims(address)
+        if draft.kind == "async-lock":
+            return self._with_owner(found, name, draft, primitive)
+        if draft.kind != "async-semaphore":
+            return found
+        wakers = tuple(
+            Waker(
+                "holder",
+                claim.basis,
+                task=self._ids.get(claim.task),
+                frame=self._owner.frame(claim.frame).at(claim.line),
+            )
+            for claim in claims
+        )
+        return changed(found, wakers=wakers)
+
+    def _with_owner(self, found: Resource, name: Optional[str], draft: Draft, lock: Primitive) -> Resource:
+        if lock.owner is not None:  # by its own record; a task that was not read is nobody that is known
+            if self._has_ended(lock):
+                ended = (f"{found.description} records a task that has ended",)
+                return changed(found, owner_gone=True, owner_basis="recorded", because=ended)
+            return changed(found, owner_task=self._ids.get(lock.owner), owner_basis="recorded")
+        because = self._holders.nobody(lock)
+        if because:
+            taken = self._holders.taken_at(name, draft.users) if name else ()
+            return changed(found, because=because, taken_at=taken)
+        owner = self._holders.owner(lock)
+        if owner is None:
+            return found
+        return changed(found, owner_task=self._ids.get(owner.task), owner_basis=owner.basis)
+
+    def _has_ended(self, lock: Primitive) -> bool:
+        """Is the owner that a lock records no more? A task that has not ended keeps its address, and its coroutine."""
+        futures, owner = self._futures, lock.owner
+        if futures is None or owner is None:
+            return False
+        try:
+            if not futures.is_task(owner):
+                return lock.owner_runs is not None  # what is there now is another object
+            if futures.state(owner) == "done":
+                return True
+            return lock.owner_runs is not None and futures.coroutine(owner) != lock.owner_runs
+        except (Fault, NotThat):
+            return False
+
+    def _with_runner(self, resource: Resource, awaited: Awaited) -> Resource:
+        """Of a future that follows a thread's work: whoever does that work."""
+        if awaited.concurrent is not None:
+            facts = self._owner.work(awaited.concurrent)
+            if facts is not None:
+                return changed(
+                    resource,
+                    description=facts.what,
+                    wakers=facts.wakers,
+                    closed=facts.closed,
+                    because=facts.because,
+                    state=facts.state,
+                )
+        tid = self._owner.tid_of_thread(awaited.thread) if awaited.thread is not None else None
+        if tid is None:
+            return resource
+        return changed(
+            resource,
+            wakers=(Waker("runner", "memory", tid=tid),),
+            closed=True,
+            because=("only the thread that shuts the executor down sets it",),
+        )
+
+    def _name(self, address: int, draft: Draft) -> Optional[str]:
+        """What the program calls it; "" when nothing of it does, None when that was not looked for."""
+        users = list(dict.fromkeys(draft.users))
+        if not users or len(self._searched) >= _MOST_NAMES:
+            return None
+        place = (users[0].code.address, users[0].lasti)
+        if draft.primitive is None:
+            self._searched[place] = self._searched.get(place, 0) + 1
+            if self._searched[place] > _MOST_NAMES_A_LINE:
+                return None
+        first: Optional[str] = None
+        for user in users[:_MOST_USERS]:
+            name = self._names.find(lambda value: value == address, [user])
+            if name and ("." in name or "[" in name):
+                return name  # an attribute tells more than the local variable of somebody that it was handed to
+            first = first or name
+        return first or ""
+
+
+def _description(draft: Draft, name: Optional[str]) -> str:
+    if draft.primitive is not None:
+        state = describe(draft.primitive)
+        what = f"{draft.primitive.library}.{_CLASSES[draft.primitive.kind]}"
+        return f"{what} {name or _awaited_in(draft.users)}" + (f" ({state})" if state else "")
+    if name is None or "." in name or "[" in name:
+        return f"Future {name or _awaited_in(draft.users)}"
+    return f"Future {name}, {_awaited_in(draft.users)}"
+
+
+def _awaited_in(users: Sequence[Frame]) -> str:
+    if not users:
+        return "whose name was not found"
+    return f"awaited in {users[0].function} ({users[0].code.filename.rsplit('/', 1)[-1]}:{users[0].line or '?'})"
+
+
+def _bounded(found: Dict[int, Awaited], ended: Set[int], by_future: Dict[int, Awaited]) -> Set[int]:
+    """What a clock ends: itself, or because it cancels a task that awaits it. Cancelling goes down to what is awaited, from
+    a task or from the future of a gather (``by_future``: what tasks that wait for it stand for)."""
+    wave = [*ended]
+    for future in ended:
+        wave += _cancelled_with(by_future.get(future))
+    for awaited in found.values():
+        if awaited.timed and awaited.passes_on:
+            wave += awaited.tasks
+    bounded = set(wave)
+    while wave:
+        awaited_by = found.get(wave.pop())
+        for task in _cancelled_with(awaited_by):
+            if task not in bounded:
+                bounded.add(task)
+                wave.append(task)
+    return bounded
+
+
+def _cancelled_with(awaited: Optional[Awaited]) -> Iterable[int]:
+    return awaited.tasks if awaited is not None and awaited.passes_on else ()
+
+
+def numbered(found: Sequence[Resource]) -> List[Resource]:
+    """Those that are called alike, with a number each."""
+    counts: Dict[str, int] = {}
+    for resource in found:
+        counts[resource.description] = counts.get(resource.description, 0) + 1
+    seen: Dict[str, int] = {}
+    return [_with_number(resource, counts, seen) for resource in found]
+
+
+def _with_number(resource: Resource, counts: Dict[str, int], seen: Dict[str, int]) -> Resource:
+    text = resource.description
+    if counts[text] == 1 or resource.kind == "async-future":
+        return resource
+    seen[text] = seen.get(text, 0) + 1
+    return changed(resource, description=f"{text} #{seen[text]}")

@@ -1,0 +1,69 @@
+"""The locks of buffered files that threads wait for, as resources."""
+
+from __future__ import annotations
+
+import time
+from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+from ...cpython.state.interpreter import Python
+from ...cpython.sync.buffered import BufferedLock, awaited_buffer
+from ...evidence import Resource
+from ...memory import ElfCore
+from ..cross_process.forks import LockPlace
+from .threadwaits import FutexFacts
+
+_STANDARD = {"descriptor 0": "<stdin>", "descriptor 1": "<stdout>", "descriptor 2": "<stderr>"}
+#: For all futexes of one process: each search goes through all of its memory, a gigabyte a second.
+_SEARCHES_S = 1.5
+
+
+class _Draft(NamedTuple):
+    ident: str
+    lock: BufferedLock
+    waiters: List[int]
+
+
+class BufferBook:
+    """``idents``: threading.get_ident() → tid."""
+
+    def __init__(self, python: Optional[Python], core: ElfCore, idents: Mapping[int, int]) -> None:
+        self._python, self._core, self._idents = python, core, idents
+        self._drafts: Dict[int, _Draft] = {}
+        self._searched: Dict[int, Optional[BufferedLock]] = {}
+        self._left = _SEARCHES_S
+
+    def futex(self, word: int, tid: int) -> Optional[FutexFacts]:
+        """What a futex word that nothing else explains means to a thread."""
+        lock = self._lock(word)
+        if lock is None:
+            return None
+        draft = self._drafts.setdefault(lock.address, _Draft(f"buffer-{len(self._drafts) + 1}", lock, []))
+        draft.waiters.append(tid)
+        return FutexFacts("lock", draft.ident, "waits until another thread is done with a buffered file")
+
+    def _lock(self, word: int) -> Optional[BufferedLock]:
+        if word not in self._searched and self._python is not None and self._left > 0:
+            began = time.monotonic()
+            self._searched[word] = awaited_buffer(self._python.objects, word, self._core.written, self._left)
+            self._left -= time.monotonic() - began
+        return self._searched.get(word)
+
+    def places(self) -> Dict[str, LockPlace]:
+        return {d.ident: LockPlace(d.lock.address, d.lock.owner_ident or None) for d in self._drafts.values()}
+
+    def resources(self) -> Tuple[Resource, ...]:
+        return tuple(map(self._resource, self._drafts.values()))
+
+    def _resource(self, draft: _Draft) -> Resource:
+        lock = draft.lock
+        owner = self._idents.get(lock.owner_ident)
+        name = _STANDARD.get(lock.name or "", lock.name)
+        return Resource(
+            id=draft.ident,
+            kind="lock",
+            description=f"lock of {lock.type} {name}" if name else f"lock of a {lock.type}",
+            owner_tid=owner,
+            owner_basis="recorded" if owner is not None else None,
+            waiters=tuple(draft.waiters),
+            locked=lock.owner_ident != 0,
+        )

@@ -1,0 +1,240 @@
+"""The locks of one process: who waits for which, who holds which, and what they are called."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ...cpython.frames.frame import Frame
+from ...cpython.frames.names import MACHINERY, Names
+from ...cpython.objects.attributes import attribute
+from ...cpython.state.interpreter import InterpreterState, Python, ThreadState
+from ...cpython.sync.freethreading import FreeThreading
+from ...cpython.sync.locks import LockState
+from ...cpython.sync.parking import parked_on
+from ...cpython.sync.primitives import Layer, awaited_queue, condition_lock, ends_at, layers
+from ...evidence import HeldLock, Pool, Resource, StopTheWorld
+from ...evidence import replace as changed
+from ..ownership.acquires import Acquires, Lines
+from ..ownership.holders import Holders
+from ..ownership.orphans import Orphans
+from ..ownership.pools import Pools
+from .primitives import Primitives
+from .threadwaits import FutexFacts
+
+_THREADING = "threading.py"
+#: How far out a caller may stand whose name for a lock is the program's.
+_USERS = 12
+
+
+class LockBook:
+    """Collects waits while threads are read; ``settle`` then finds owners; ``resources`` tells it all."""
+
+    def __init__(
+        self, python: Python, threads: Dict[int, ThreadState], lines: Lines, idents: Optional[Mapping[int, int]] = None
+    ) -> None:
+        """``idents``: threading.get_ident() → tid of threads that have no state, too; None: of those that have one."""
+        self._python = python
+        self._threads = threads
+        self._locks = python.locks
+        self._free = FreeThreading(python)
+        self._pools = Pools(python, threads)
+        self._primitives = Primitives(python, threads, Names(python.frames), self._pools)
+        acquires = Acquires(python.frames, lines)
+        if idents is None:
+            idents = {state.ident: tid for tid, state in threads.items()}
+        self._holders = Holders(
+            python, threads, idents, self._locks, acquires, lambda lock, user: self._know(lock, [user])
+        )
+        self._orphans = Orphans(python, threads, acquires)
+        self._ids: Dict[int, str] = {}  # lock object → resource id
+        self._states: Dict[int, LockState] = {}
+        self._waiters: Dict[int, List[int]] = {}
+        self._users: Dict[int, List[Frame]] = {}
+        self._held: Dict[int, List[HeldLock]] = {}  # by the thread
+
+    # ------------------------------------------------------------------ waits
+
+    def wait(self, word: int, tid: int, frames: Sequence[Frame]) -> Optional[FutexFacts]:
+        """What a futex word means to a thread with these frames (most recent first)."""
+        world = self._world(word, tid)
+        if world is not None:
+            return FutexFacts("mutex", None, world)
+        lock = self._locks.awaited(frames, word) or self._free.awaited(word)
+        layer = self._layer(word, frames, lock)
+        if layer is not None:
+            return self._primitives.wait(layer, tid, frames)._replace(over=self._locks.notified(frames[0], lock))
+        if lock is None:
+            # from 3.13 on a thread's end is awaited in C, on a word of its own; any other unknown word stays unknown
+            joins = frames[0].is_in("_shutdown", _THREADING)
+            return FutexFacts("lock", None, "waits for a thread to end") if joins else None
+        ident = self._know(lock, frames[:_USERS])
+        self._waiters.setdefault(lock.address, []).append(tid)
+        return FutexFacts(lock.kind, ident, "waits for the lock of an object" if lock.kind == "mutex" else None)
+
+    def _layer(self, word: int, frames: Sequence[Frame], lock: Optional[LockState]) -> Optional[Layer]:
+        """The synchronisation object that the thread waits for; None when it is a lock that somebody is to release."""
+        if not frames:
+            return None
+        queue = awaited_queue(self._python.frames, frames, word)
+        if queue is not None:
+            return Layer("queue", queue, "get", -1)
+        if frames[0].is_in("_shutdown", _THREADING):
+            thread = self._ending(word, frames[0])
+            return Layer("thread", thread, "_shutdown", 0) if thread is not None else None
+        found = layers(self._python.frames, frames)
+        if not found:
+            return None
+        inner, address = found[0], lock.address if lock is not None else None
+        if inner.kind == "condition":
+            # a lock of its own making; or, back from there, the lock that it had given up
+            given_up = condition_lock(self._python.objects, inner)
+            known = self._locks.at(given_up) if given_up else None
+            return None if address is None or (known is not None and known.address == address) else found[-1]
+        if inner.kind == "import-lock":
+            return inner if address and address == attribute(self._python.objects, inner.address, "wakeup") else None
+        return inner if inner.kind == "thread" else None
+
+    def _ending(self, word: int, frame: Frame) -> Optional[int]:
+        """The threading.Thread whose end ``threading._shutdown`` waits for."""
+        objects = self._python.objects
+        known = [state.object for state in self._threads.values() if state.object]
+        lock = self._python.frames.local(frame, "lock")  # up to 3.12
+        if lock is not None:
+            return next((t for t in known if attribute(objects, t, "_tstate_lock") == lock), None)
+        event = parked_on(self._python.memory, word)
+        return next((t for t in known if event is not None and ends_at(objects, t, event)), None)
+
+    def joined(self, tid: int) -> Optional[int]:
+        """The thread whose end a thread waits for."""
+        return self._primitives.joined(tid)
+
+    def _world(self, word: int, tid: int) -> Optional[str]:
+        """What a wait for a stopped world is to people; None when it is none."""
+        state = self._threads.get(tid)
+        what = self._free.world_wait(word, state) if state is not None else None
+        if what != "stopped":
+            return None if what is None else "waits for the other threads to pause, to stop the world"
+        worlds = [self.stop_the_world(interpreter) for interpreter in self._python.interpreters]
+        requester = next((world.requester_tid for world in worlds if world and world.requester_tid is not None), None)
+        return (
+            "waits for a stopped world" if requester is None else f"waits until thread {requester} lets the world go on"
+        )
+
+    def stop_the_world(self, interpreter: InterpreterState) -> Optional[StopTheWorld]:
+        """Who has every thread of a free-threaded interpreter pause; None when it is unknown, and in other builds."""
+        found = self._free.stop_the_world(interpreter)
+        if found is None:
+            return None
+        requester = next((tid for tid, s in self._threads.items() if s.address == found.requester), None)
+        return StopTheWorld(found.requested, found.stopped, requester)
+
+    def _know(self, lock: LockState, users: Sequence[Frame]) -> str:
+        if lock.address not in self._ids:
+            self._ids[lock.address] = f"{lock.kind}-{len(self._ids) + 1}"
+            self._states[lock.address] = lock
+        elif lock.through and not self._states[lock.address].through:
+            self._states[lock.address] = lock
+        self._users.setdefault(lock.address, []).extend(users)
+        return self._ids[lock.address]
+
+    # ------------------------------------------------------------------ holders
+
+    def suspended(self, tid: int, frames: Sequence[Frame]) -> None:
+        """A coroutine that waits on a thread's event loop: what it holds, that thread holds."""
+        self._holders.suspended(tid, frames)
+
+    def settle(self) -> None:
+        """Finds who holds what."""
+        permits = set(self._primitives.wanted("semaphore", "queue"))
+        conditions = set(self._primitives.wanted("condition"))
+        self._holders.settle(self._states, {a for a, waiters in self._waiters.items() if waiters}, permits, conditions)
+        self._held = self._primitives.imports()
+        for claim in self._holders.held:
+            ident = self._ids.get(claim.what) or self._primitives.ident(claim.what)
+            if ident is not None:
+                self._held.setdefault(claim.tid, []).append(self._holders.held_lock(claim, ident))
+
+    def held_by(self, tid: int) -> Tuple[HeldLock, ...]:
+        return tuple(sorted(self._held.get(tid, ()), key=lambda h: (h.depth, h.resource)))
+
+    # ------------------------------------------------------------------ what it comes to
+
+    @property
+    def futures(self) -> Pools:
+        """Who could finish a concurrent.futures.Future."""
+        return self._pools
+
+    @property
+    def pools(self) -> Tuple[Pool, ...]:
+        return self._pools.evidence()
+
+    def states(self) -> Dict[str, LockState]:
+        """By the id of its resource: each lock as it was read."""
+        return {ident: self._states[address] for address, ident in self._ids.items()}
+
+    def addresses(self) -> Dict[str, int]:
+        """Resource → address of the object."""
+        return {**{ident: address for address, ident in self._ids.items()}, **self._primitives.addresses()}
+
+    def resources(self) -> Tuple[Resource, ...]:
+        """Two things that the program calls alike get a number each."""
+        found = [self._resource(address, ident) for address, ident in self._ids.items()]
+        found += self._primitives.resources(self._holders.permits)
+        alike = Counter(r.description for r in found)
+        seen: Dict[str, int] = {}
+        for i, resource in enumerate(found):
+            name = resource.description
+            seen[name] = seen.get(name, 0) + 1
+            if alike[name] > 1:
+                found[i] = changed(resource, description=f"{name} #{seen[name]}")
+        return tuple(found)
+
+    def _resource(self, address: int, ident: str) -> Resource:
+        lock, users = self._states[address], self._users.get(address, ())
+        name = self._locks.name(address, users)
+        what = lock.what or {"lock": "Lock", "rlock": "RLock"}.get(lock.kind, lock.kind)
+        called = f"{what} {name}" if name else f"a {what} {self._inside(users)}"
+        if lock.through:
+            called = f"the lock of {lock.through} {name}" if name else called
+        owner = self._holders.owners.get(address)
+        made = Resource(
+            id=ident,
+            kind=lock.kind,
+            description=called,
+            owner_tid=owner.tid if owner else None,
+            owner_basis=owner.basis if owner else None,
+            owner_gone=True if address in self._holders.gone else None,
+            waiters=tuple(self._waiters.get(address, ())),
+            locked=lock.locked,
+            part_of=self._part_of(users),
+        )
+        return self._lost(made, name, users) if owner is None and made.waiters and name else made
+
+    def _lost(self, made: Resource, name: str, users: Sequence[Frame]) -> Resource:
+        """A lock that somebody wants, and nobody is known to hold."""
+        if made.owner_gone:
+            return changed(made, taken_at=self._orphans.taken_at(name, users))
+        because = self._orphans.accounts(name, users) if made.locked and made.kind == "lock" else ()
+        if not because:
+            return made
+        taken, released = self._orphans.taken_at(name, users), self._orphans.released_at(name, users)
+        return changed(made, taken_at=taken, released_at=released, because=because)
+
+    def _inside(self, users: Sequence[Frame]) -> str:
+        """Of a lock inside an object of the standard library: what the program calls that."""
+        for value in reversed(self._around(users)):
+            name = self._primitives.name(value, users)
+            if name:
+                return f"in {(self._python.objects.type_name(value) or 'object').split('.')[-1]} {name}"
+        return "whose name was not found"
+
+    def _part_of(self, users: Sequence[Frame]) -> Optional[str]:
+        return next((i for i in map(self._primitives.ident, self._around(users)) if i is not None), None)
+
+    def _around(self, users: Sequence[Frame]) -> List[int]:
+        """The objects of the standard library whose methods want the lock, innermost first."""
+        inside = itertools.takewhile(lambda frame: frame.code.filename.endswith(MACHINERY), users)
+        found = (self._python.frames.local(frame, "self") for frame in inside)
+        return [value for value in found if value]

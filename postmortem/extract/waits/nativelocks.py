@@ -1,0 +1,222 @@
+"""Locks of native code: mutexes, rwlocks, conditions, C++ guards, streams, joins in C. Who waits for which, who holds it.
+
+Owners are what the C library records. A guard and a pthread_once record none: there the holder is inferred, the one other
+thread that is inside the same function, or inside pthread_once.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ...cpython.sync.parking import parked_on
+from ...evidence import HeldLock, NativeFrame, PythonFrame, Resource, Thread, Wait
+from ...evidence import replace as changed
+from ...evidence.vocabulary import OwnerBasis, ResourceKind, WaitKind
+from ...libc import FutexCall, NativeWait, Threads, Wanted, awaited, describe, program_frame
+from ...libc.nativewait import NativeKind
+from ...libc.waits import waiting_for
+from ...memory import ElfCore
+from ...memory.symbols import function_at
+
+#: NativeWait.kind → (Wait.kind, Resource.kind)
+_KINDS: Dict[NativeKind, Tuple[WaitKind, ResourceKind]] = {
+    "mutex": ("mutex", "mutex"),
+    "stream": ("mutex", "mutex"),
+    "guard": ("mutex", "mutex"),
+    "once": ("mutex", "mutex"),
+    "rwlock": ("mutex", "rwlock"),
+    "condition": ("condition", "condition"),
+    "semaphore": ("semaphore", "semaphore"),
+    "barrier": ("condition", "barrier"),
+    "parked": ("lock", "lock"),
+}
+#: Mappings whose name says nothing about which one it is.
+_NAMELESS = ("/dev/zero", "/memfd:", "/SYSV")
+
+Stacks = Mapping[int, Sequence[NativeFrame]]
+
+
+class _Known(NamedTuple):
+    ident: str
+    found: NativeWait
+    waiters: List[int]
+    wanted: List[Wanted]
+
+
+class NativeLocks:
+    """``note`` what threads sleep on while they are read; ``settle`` once their native stacks are there."""
+
+    def __init__(self, core: ElfCore) -> None:
+        self._core = core
+        self._calls: Dict[int, FutexCall] = {}
+        self._known: Dict[Tuple[str, int], _Known] = {}
+        self._of: Dict[int, _Known] = {}
+        self._joins: Dict[int, Optional[int]] = {}
+        self._holders: Dict[str, Tuple[int, OwnerBasis]] = {}
+        self._functions: Dict[int, Optional[Tuple[str, int]]] = {}
+        pointers = {thread.tid: thread.regs.get("fs_base", 0) for thread in core.threads}
+        self._threads = Threads.of(core, pointers, not core.truncated, core.files)
+
+    def note(self, tid: int, args: Sequence[int]) -> None:
+        """A futex wait that no lock of the interpreter explains."""
+        self._calls[tid] = FutexCall.of(args)
+
+    def settle(self, stacks: Stacks) -> None:
+        for tid, call in self._calls.items():
+            frames = stacks.get(tid, ())
+            parked = parked_on(self._core, call.word)
+            found = (
+                NativeWait("parked", parked)
+                if parked is not None
+                else awaited(self._core, call, self._threads, [frame.function for frame in frames])
+            )
+            if found is None:
+                continue
+            if found.kind == "thread":
+                self._joins[tid] = found.owner
+                continue
+            key = found.kind, found.address
+            known = self._known.get(key)
+            if known is None:
+                ident = f"native-{_KINDS[found.kind][1]}-{len(self._known) + 1}"
+                known = self._known[key] = _Known(ident, found, [], [])
+            known.waiters.append(tid)
+            place = _place(frames)
+            if place is not None:
+                known.wanted.append(place)
+            self._of[tid] = known
+        for known in self._known.values():
+            holder = self._holder(known, stacks)
+            if holder is not None:
+                self._holders[known.ident] = holder
+
+    def wait(self, tid: int, wait: Optional[Wait]) -> Optional[Wait]:
+        """The wait of a thread, now that it is known for what."""
+        if tid in self._joins and wait is not None:
+            detail = f"waits for thread {self._joins[tid]} to end (pthread_join)"
+            return changed(wait, kind="lock", detail=detail)
+        known = self._of.get(tid)
+        if known is None or wait is None:
+            return wait
+        return changed(wait, kind=_KINDS[known.found.kind][0], resource=known.ident, detail=None)
+
+    def held_by(self, thread: Thread) -> Tuple[HeldLock, ...]:
+        """Wanted locks that a thread holds, at the line of Python from which it called into the module that has them."""
+        found = []
+        for known in self._known.values():
+            if self._holders.get(known.ident, (None, ""))[0] != thread.tid:
+                continue
+            modules = {place.module for place in known.wanted}
+            at = [i for i, f in enumerate(thread.stack) if isinstance(f, NativeFrame) and f.module in modules]
+            below = [f for f in thread.stack[at[-1] :] if isinstance(f, PythonFrame)] if at else []
+            if below:
+                depth = len(thread.python) - len(below)
+                found.append(HeldLock(known.ident, below[0], depth, self._holders[known.ident][1]))
+        return tuple(found)
+
+    def places(self) -> Dict[str, Tuple[int, int]]:
+        """By the resource's id: the address of a lock of this process alone that records an owner, and that TID. Empty
+        where threads know themselves by other numbers: those of another process cannot be told then."""
+        if any(own != tid for own, tid in self._threads.own.items()):
+            return {}
+        return {
+            known.ident: (known.found.address, known.found.owner)
+            for known in self._known.values()
+            if known.found.owner is not None and not known.found.shared
+        }
+
+    def joined(self, tid: int) -> Optional[int]:
+        """The thread whose end another one waits for in C."""
+        return self._joins.get(tid)
+
+    # ------------------------------------------------------------------ holders
+
+    def _holder(self, known: _Known, stacks: Stacks) -> Optional[Tuple[int, OwnerBasis]]:
+        """(TID, basis)."""
+        found = known.found
+        if found.owner is not None:
+            return (found.owner, "recorded") if found.owner in self._threads.tids else None
+        if found.kind == "guard":
+            inside = self._inside(known, stacks)
+        elif found.kind == "once":
+            inside = {tid for tid, frames in stacks.items() if any(waiting_for([f.function]) == "once" for f in frames)}
+        else:
+            return None
+        inside -= set(known.waiters)
+        return (inside.pop(), "inferred") if len(inside) == 1 else None
+
+    def _inside(self, known: _Known, stacks: Stacks) -> Set[int]:
+        """Threads in whose stack the function stands that wants the guard: it initialises its own static only."""
+        if not known.wanted:
+            return set()
+        wanted = known.wanted[0]
+        start = self._function(wanted.address)
+        return {
+            tid
+            for tid, frames in stacks.items()
+            for frame in frames
+            if frame.module == wanted.module
+            and (
+                self._function(frame.address) == start
+                if start is not None
+                else frame.function is not None and frame.function == wanted.function
+            )
+        }
+
+    def _function(self, returns_to: int) -> Optional[Tuple[str, int]]:
+        if returns_to not in self._functions:
+            self._functions[returns_to] = function_at(self._core, returns_to - 1)
+        return self._functions[returns_to]
+
+    # ------------------------------------------------------------------ what it comes to
+
+    def resources(self) -> Tuple[Resource, ...]:
+        """In the order in which they were met; two that are called alike get a number each."""
+        found = [self._resource(known) for known in self._known.values()]
+        names = [resource.description for resource in found]
+        return tuple(
+            changed(r, description=f"{r.description} #{names[:i].count(r.description) + 1}")
+            if names.count(r.description) > 1
+            else r
+            for i, r in enumerate(found)
+        )
+
+    def _resource(self, known: _Known) -> Resource:
+        found = known.found
+        owner, basis = self._holders.get(known.ident, (None, None))
+        return Resource(
+            id=known.ident,
+            kind=_KINDS[found.kind][1],
+            description=describe(self._core, found, known.wanted[0] if known.wanted else None),
+            owner_tid=owner,
+            owner_basis=basis,
+            waiters=tuple(known.waiters),
+            locked=True if owner is not None or found.gone else None,
+            owner_gone=found.gone,
+            because=_because(found, owner, basis),
+            key=self._key(found) if found.shared else None,
+        )
+
+    def _key(self, found: NativeWait) -> Optional[str]:
+        """The same in every process that maps the file."""
+        mapped = self._core.mapped_file(found.address)
+        if mapped is None or mapped.path.startswith(_NAMELESS):
+            return None
+        return f"shared-{found.kind}:{mapped.path}+{mapped.offset + found.address - mapped.start:#x}"
+
+
+def _place(frames: Sequence[NativeFrame]) -> Optional[Wanted]:
+    index = program_frame([(frame.function, frame.module) for frame in frames])
+    if index is None:
+        return None
+    return Wanted(frames[index].function, frames[index].module, frames[index].address)
+
+
+def _because(found: NativeWait, owner: Optional[int], basis: Optional[str]) -> Tuple[str, ...]:
+    if found.gone:
+        return (f"the mutex records thread {found.owner} as its owner, and the process has no such thread",)
+    if basis == "inferred":
+        return (f"it records no owner; thread {owner} is the only other one inside the function that waits for it",)
+    if found.readers:
+        return (f"{found.readers} readers hold it, and it does not record which threads they are",)
+    return ()

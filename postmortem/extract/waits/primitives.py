@@ -1,0 +1,289 @@
+"""Conditions, events, semaphores, barriers, queues, futures, threads and imports that threads wait for, as resources."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ...cpython.frames.frame import Frame
+from ...cpython.frames.names import Names
+from ...cpython.objects.attributes import attribute, attributes
+from ...cpython.objects.builtins import NotThat
+from ...cpython.state.interpreter import Python, ThreadState
+from ...cpython.sync.primitives import IMPORTLIB, Layer, simple_queue
+from ...evidence import HeldLock, PythonFrame, Resource, Waker
+from ...evidence import replace as changed
+from ...evidence.vocabulary import ResourceKind, WaitKind
+from ...memory import Fault
+from ..ownership.pools import Pools
+from .threadwaits import FutexFacts
+
+#: Kind of the layer, function that waits → what the thread waits for, in words.
+_DETAILS = {
+    ("condition", ""): "waits to be notified",
+    ("event", ""): "waits for an event to be set",
+    ("semaphore", ""): "waits for a permit of a semaphore",
+    ("barrier", ""): "waits for the others at a barrier",
+    ("queue", "get"): "waits for an item in a queue",
+    ("queue", "put"): "waits for room in a queue",
+    ("queue", "join"): "waits until every item of a queue is done",
+    ("thread", ""): "waits for a thread to end",
+    ("future", ""): "waits for the result of a job",
+    ("futures", ""): "waits for the results of several jobs",
+    ("import-lock", ""): "waits for another thread to import a module",
+}
+#: Kind of a resource → kind of a wait for it.
+_WAIT_KINDS: Dict[ResourceKind, WaitKind] = {"semaphore": "semaphore", "thread": "lock", "import-lock": "lock"}
+_MOST_FUTURES = 10_000
+_IMPORTING = (*IMPORTLIB, "<frozen importlib._bootstrap_external>", "importlib/__init__.py")
+
+
+class Draft(NamedTuple):
+    """A resource that threads wait for, until all of them are known."""
+
+    ident: str
+    kind: ResourceKind
+    address: int
+    users: List[Frame]
+    waiters: List[int]
+    functions: List[str]
+
+
+class Primitives:
+    """Collects waits while threads are read; ``resources`` tells it all."""
+
+    def __init__(self, python: Python, threads: Dict[int, ThreadState], names: Names, pools: Pools) -> None:
+        self._python = python
+        self._objects = python.objects
+        self._threads = threads
+        self._names = names
+        self._pools = pools
+        self._drafts: Dict[int, Draft] = {}
+        self._joins: Dict[int, int] = {}  # thread → threading.Thread
+        self._tid_of = {state.object: tid for tid, state in threads.items() if state.object}
+        self._describe: Dict[str, Callable[[Draft, Resource], Resource]] = {
+            "condition": self._condition,
+            "event": self._event,
+            "semaphore": self._semaphore,
+            "barrier": self._barrier,
+            "queue": self._queue,
+            "future": self._future,
+            "thread": self._thread,
+            "import-lock": self._import_lock,
+        }
+
+    # ------------------------------------------------------------------ waits
+
+    def wait(self, layer: Layer, tid: int, frames: Sequence[Frame]) -> FutexFacts:
+        """A thread waits in this layer; ``frames`` are its own, most recent first."""
+        kind: ResourceKind = "future" if layer.kind == "futures" else layer.kind
+        known = self._drafts.get(layer.address)
+        if known is None:
+            known = Draft(f"{kind}-{len(self._drafts) + 1}", kind, layer.address, [], [], [])
+            self._drafts[layer.address] = known
+        known.users.extend(frames[layer.depth + 1 : layer.depth + 6])
+        known.waiters.append(tid)
+        if kind == "thread":
+            self._joins[tid] = layer.address
+        known.functions.append(layer.function)
+        detail = _DETAILS.get((layer.kind, layer.function)) or _DETAILS.get((layer.kind, ""))
+        return FutexFacts(_WAIT_KINDS.get(kind, "condition"), known.ident, detail)
+
+    def ident(self, address: int) -> Optional[str]:
+        """The id of the resource that an object is, when somebody waits for it."""
+        draft = self._drafts.get(address)
+        return draft.ident if draft is not None else None
+
+    def addresses(self) -> Dict[str, int]:
+        """Resource → address of the object."""
+        return {draft.ident: address for address, draft in self._drafts.items()}
+
+    def wanted(self, *kinds: str) -> List[int]:
+        """Addresses of the objects of these kinds that somebody waits for."""
+        return [address for address, draft in self._drafts.items() if draft.kind in kinds]
+
+    def joined(self, tid: int) -> Optional[int]:
+        """The thread whose end this one waits for."""
+        thread = self._joins.get(tid)
+        return self._tid_of.get(thread) if thread is not None else None
+
+    # ------------------------------------------------------------------ what it comes to
+
+    def resources(self, holders: Dict[int, Tuple[Waker, ...]]) -> Tuple[Resource, ...]:
+        """``holders``: object → who holds a permit of it, or an item that is to be put back."""
+        found = []
+        for address, draft in self._drafts.items():
+            blank = Resource(draft.ident, draft.kind, "", waiters=tuple(draft.waiters), wakers=holders.get(address, ()))
+            found.append(self._describe[draft.kind](draft, blank))
+        return tuple(found)
+
+    def name(self, address: int, users: Sequence[Frame]) -> Optional[str]:
+        return self._names.find(lambda value: value == address, users)
+
+    def _called(self, what: str, draft: Draft) -> str:
+        name = self.name(draft.address, draft.users)
+        return f"{what} {name}" if name else f"{'an' if what[0] in 'AEIOU' else 'a'} {what} whose name was not found"
+
+    def _type(self, draft: Draft) -> str:
+        return (self._objects.type_name(draft.address) or draft.kind).split(".")[-1]
+
+    def _integer(self, draft: Draft, attribute_name: str) -> Optional[int]:
+        return self._objects.integer_or_none(attribute(self._objects, draft.address, attribute_name))
+
+    def _condition(self, draft: Draft, blank: Resource) -> Resource:
+        lent = len(blank.wakers)  # by the pool whose condition it is
+        more = f" (all {lent} that it guards are lent)" if lent else ""
+        return changed(blank, description=self._called(self._type(draft), draft) + more, limit=lent or None)
+
+    def _event(self, draft: Draft, blank: Resource) -> Resource:
+        flag = self._integer(draft, "_flag")
+        state = "" if flag is None else " (set)" if flag else " (not set)"
+        return changed(blank, description=self._called(self._type(draft), draft) + state, value=flag)
+
+    def _semaphore(self, draft: Draft, blank: Resource) -> Resource:
+        value, limit = self._integer(draft, "_value"), self._integer(draft, "_initial_value")
+        left = f"{value} of {limit} permits" if limit else f"{value or 'no'} permit{'s' if (value or 0) > 1 else ''}"
+        state = "" if value is None else f" ({left} left)"
+        held = [w for w in blank.wakers if w.basis == "with-slot"]
+        known = limit is not None and value is not None and len(held) == limit - value
+        because = (
+            (
+                f"it has {limit} permits, and {len(held)} `with` statements of these threads hold the {limit - value} that are "
+                "out"
+                if limit is not None and value is not None
+                else "",
+            )
+            if known
+            else ()
+        )
+        return changed(
+            blank,
+            description=self._called(self._type(draft), draft) + state,
+            value=value,
+            limit=limit,
+            closed=True if known else None,
+            because=because,
+        )
+
+    def _barrier(self, draft: Draft, blank: Resource) -> Resource:
+        value, limit = self._integer(draft, "_count"), self._integer(draft, "_parties")
+        state = "" if value is None or limit is None else f" ({value} of {limit} have arrived)"
+        return changed(blank, description=self._called(self._type(draft), draft) + state, value=value, limit=limit)
+
+    def _queue(self, draft: Draft, blank: Resource) -> Resource:
+        simple = simple_queue(self._objects, draft.address)
+        if simple is not None:
+            items = None if simple.items is None else len(simple.items)
+            of = self._pools.of_queue(draft.address)
+            called = f"queue of {of}" if of else self._called("SimpleQueue", draft)
+            return changed(blank, description=f"{called} ({_filled(items, 0)})", value=items, limit=0)
+        items, limit = self._length(draft), self._integer(draft, "maxsize")
+        limit = 0 if limit is not None and limit < 0 else limit
+        unfinished = self._integer(draft, "unfinished_tasks") if "join" in draft.functions else None
+        undone = f", {_items(unfinished)} not done" if unfinished is not None else ""
+        return changed(
+            blank,
+            description=f"{self._called(self._type(draft), draft)} ({_filled(items, limit)}{undone})",
+            value=items,
+            limit=limit,
+        )
+
+    def _length(self, draft: Draft) -> Optional[int]:
+        """Of a Queue's ``queue``, a deque or a list; of a _PySimpleQueue's ``_queue``."""
+        for name in ("queue", "_queue"):
+            inner = attribute(self._objects, draft.address, name)
+            try:
+                if inner:
+                    return self._objects.length(inner)
+            except (Fault, NotThat):
+                return None
+        return None
+
+    def _future(self, draft: Draft, blank: Resource) -> Resource:
+        several = self._several(draft.address)
+        facts = self._pools.future(draft.address) if several is None else self._pools.several(several)
+        name = self.name(draft.address, draft.users) if several is None and not facts.wakers else None
+        what = facts.what.replace("Future", f"Future {name}", 1) if name else facts.what
+        return changed(
+            blank, description=what, state=facts.state, wakers=facts.wakers, closed=facts.closed, because=facts.because
+        )
+
+    def _several(self, address: int) -> Optional[List[int]]:
+        """The futures of a set, None when it is a future itself."""
+        try:
+            return sorted(list(self._objects.set_items(address))[:_MOST_FUTURES])
+        except (Fault, NotThat):
+            return None
+
+    # ------------------------------------------------------------------ threads, imports
+
+    def _thread(self, draft: Draft, blank: Resource) -> Resource:
+        tid = self._tid_of.get(draft.address)
+        found = attribute(self._objects, draft.address, "_name")
+        name = self._objects.optional_text(found) if found else None
+        if tid is not None:
+            return changed(blank, description=f"thread {name or tid}", owner_tid=tid, owner_basis="recorded")
+        started = self._objects.integer_or_none(attribute(self._objects, draft.address, "_ident")) is not None
+        gone = True if started and self._python.all_threads and not self._python.finalizing else None
+        what = "that is no longer there" if started else "that was never started"
+        return changed(blank, description=f"thread {name or '?'}, {what}", owner_gone=gone)
+
+    def _import_lock(self, draft: Draft, blank: Resource) -> Resource:
+        module, owner, ident = self._import(draft)
+        gone = ident is not None and owner is None and self._python.all_threads and not self._python.finalizing
+        return changed(
+            blank,
+            description=f"import of module {module or '?'}",
+            owner_tid=owner,
+            owner_basis="recorded" if owner is not None else None,
+            owner_gone=True if gone else None,
+        )
+
+    def _import(self, draft: Draft) -> Tuple[Optional[str], Optional[int], Optional[int]]:
+        """(name of the module, thread that imports it, its ident) of a _ModuleLock."""
+        values: Dict[str, int] = {}
+        with contextlib.suppress(Fault, NotThat):
+            values = attributes(self._objects, draft.address)
+        ident = self._objects.integer_or_none(values.get("owner"))
+        owner = next((tid for tid, state in self._threads.items() if state.ident == ident), None)
+        return self._objects.optional_text(values["name"]) if "name" in values else None, owner, ident
+
+    def imports(self) -> Dict[int, List[HeldLock]]:
+        """The wanted imports that threads are at, by thread, each at the line that imports."""
+        found: Dict[int, List[HeldLock]] = {}
+        for draft in self._drafts.values():
+            module, owner, _ident = self._import(draft) if draft.kind == "import-lock" else (None, None, None)
+            if owner is None or module is None:
+                continue
+            frames = self._threads[owner].frames
+            loads = (
+                i for i, f in enumerate(frames) if f.is_in("_find_and_load", *IMPORTLIB) and self._loads(f, module)
+            )
+            start = next(loads, len(frames))
+            depth = next(
+                (i for i, f in enumerate(frames) if i > start and not f.code.filename.endswith(_IMPORTING)), None
+            )
+            if depth is not None:
+                held = HeldLock(draft.ident, self._place(frames[depth]), depth, "recorded")
+                found.setdefault(owner, []).append(held)
+        return found
+
+    def _loads(self, frame: Frame, module: str) -> bool:
+        name = self._python.frames.local(frame, "name")
+        return name is not None and self._objects.optional_text(name) == module
+
+    def _place(self, frame: Frame) -> PythonFrame:
+        code = frame.code
+        return PythonFrame(code.filename, frame.line, code.name, code.qualname, self._python.frames.module(frame))
+
+
+def _filled(items: Optional[int], limit: Optional[int]) -> str:
+    if items is None:
+        return "of unknown length"
+    if limit:
+        return f"{items} of {limit} places taken"
+    return f"{_items(items) if items else 'empty'}, no bound"
+
+
+def _items(count: int) -> str:
+    return "1 item" if count == 1 else f"{count} items"

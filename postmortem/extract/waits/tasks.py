@@ -1,0 +1,217 @@
+"""Event loops and their tasks → evidence."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Optional, Protocol, Sequence, Tuple
+
+from ...cpython.frames.frame import Frame
+from ...cpython.objects.builtins import NotThat
+from ...cpython.objects.code import Code
+from ...cpython.state.interpreter import Python
+from ...evidence import Gap, Loop, PythonFrame, Resource, Task, Waker
+from ...evidence import replace as changed
+from ...frameworks.asyncio.eventloops import LoopState
+from ...frameworks.asyncio.futures import CONCURRENT
+from ...frameworks.asyncio.tasks import Asyncio, TaskState
+from ...frameworks.otherloops import OtherLoops
+from ...memory import Fault
+from ..ownership.acquires import Lines
+from ..ownership.asyncholders import Holders
+from ..ownership.pools import FutureFacts
+from .awaits import Awaits
+from .awaits import Owner as AwaitsOwner
+from .loopturns import with_turn
+
+
+class Owner(AwaitsOwner, Protocol):
+    """The process that the tasks belong to, as far as they need it."""
+
+    def tid(self, ident: Optional[int]) -> Optional[int]: ...
+
+    def suspended(self, tid: int, frames: Sequence[Frame]) -> None: ...
+
+    def probe(self, name: str) -> Dict[str, object]: ...
+
+
+class TaskBook:
+    """All interpreters' loops and tasks. Ids count from 1 in the order found and carry no address."""
+
+    def __init__(self, python: Python, owner: Owner, lines: Lines, gaps: List[Gap]) -> None:
+        self._python = python
+        self._owner = owner
+        self._gaps = gaps
+        self.awaits = Awaits(python, owner, Holders(python, lines))
+        self._runners: Dict[int, FutureFacts] = {}  # concurrent.futures.Future → who finishes it
+        self._code_frames: Dict[int, Frame] = {}
+        self.loops: Tuple[Loop, ...] = ()
+        self.tasks: Tuple[Task, ...] = ()
+        self.states: Dict[str, TaskState] = {}  # of asyncio's, by id
+
+    def read(self) -> None:
+        for interpreter in self._python.interpreters:
+            asyncio = Asyncio(self._python, interpreter)
+            states = sorted(asyncio.tasks(), key=_by_name)
+            loops = asyncio.loops(states)
+            ids = {state.address: f"task-{len(self.tasks) + n}" for n, state in enumerate(states, 1)}
+            self.states.update({ids[state.address]: state for state in states})
+            self.awaits.read(asyncio, states, loops, ids)
+            tids = {loop.address: self._owner.tid(loop.ident) for loop in loops}
+            self._find_runners(asyncio, states, loops, ids, tids)
+            self._tell(loops, states, ids)
+            others, their_tasks = OtherLoops(self._python, interpreter).read()
+            self._tell(others, sorted(their_tasks, key=_by_name))
+            self._gaps.extend(Gap("cpython", "asyncio", problem) for problem in asyncio.problems)
+
+    def _tell(
+        self, loops: Sequence[LoopState], states: Sequence[TaskState], ids: Optional[Dict[int, str]] = None
+    ) -> None:
+        """As evidence. ``ids``: of the tasks, when they have been given some."""
+        if ids is None:
+            ids = {state.address: f"task-{len(self.tasks) + n}" for n, state in enumerate(states, 1)}
+        names = {loop.address: f"loop-{len(self.loops) + n}" for n, loop in enumerate(loops, 1)}
+        tids = {loop.address: self._owner.tid(loop.ident) for loop in loops}
+        mains = {loop.address: ids.get(loop.main_task) for loop in loops if loop.main_task is not None}
+        found = (self._loop(loop, names, tids, states) for loop in loops)
+        self.loops += tuple(changed(e, main_task=mains.get(loop.address)) for e, loop in zip(found, loops))
+        for state in states:
+            self._code_frames.update({frame.code.address: frame for frame in state.frames})
+            tid = tids.get(state.loop or 0)
+            if state.state == "pending" and tid is not None:
+                self._owner.suspended(tid, state.frames)
+        self.tasks += tuple(self._task(state, ids, names) for state in states)
+
+    @property
+    def frames(self) -> List[Frame]:
+        """Of all coroutines, one for each piece of code."""
+        return list(self._code_frames.values())
+
+    def runs(self, tid: int) -> bool:
+        """Does a thread run an event loop?"""
+        return any(loop.tid == tid for loop in self.loops)
+
+    def _task(self, state: TaskState, ids: Dict[int, str], names: Dict[int, str]) -> Task:
+        wait = self.awaits.wait(state.address)
+        on = wait.resource if wait is not None and wait.kind == "descriptor" else None
+        return Task(
+            ids[state.address],
+            state.name,
+            state.state,
+            names.get(state.loop or 0),
+            tuple(self._owner.frame(frame) for frame in state.frames),
+            state.awaiting,
+            on,
+            wait,
+            self.awaits.holds(state.address),
+            state.ready,
+            self._moved(state),
+        )
+
+    def _moved(self, state: TaskState) -> Optional[bool]:
+        before = self._owner.probe("waits")
+        return before.get(str(state.address), 0) != state.waiter if before else None
+
+    def _loop(
+        self, state: LoopState, names: Dict[int, str], tids: Dict[int, Optional[int]], tasks: Sequence[TaskState]
+    ) -> Loop:
+        noted = [self._owner.note_descriptor(fd) for fd in state.descriptors]
+        known = tuple(resource for resource in noted if resource is not None)
+        own = tuple(f for f in _functions(self._python, state.watchers) if "/asyncio/" not in f.file)
+        told = Loop(
+            id=names[state.address],
+            tid=tids[state.address],
+            kind=state.kind,
+            ready=state.ready,
+            scheduled=state.scheduled,
+            running_task=next((t.name for t in tasks if t.loop == state.address and t.state == "running"), None),
+            ready_callbacks=_functions(self._python, state.callbacks),
+            readers=state.readers,
+            sockets=tuple(resource for resource in known if resource.startswith("socket")),
+            watchers=own,
+            watched=state.watched,
+            descriptors=known,
+            signals=None if state.signals is None else tuple(state.signals),
+            state=state.state,
+        )
+        return with_turn(told, state, self._owner.probe("turns"))
+
+    # ------------------------------------------------------------------ coroutines for other threads
+
+    def runner(self, future: int) -> Optional[FutureFacts]:
+        """Who finishes a concurrent.futures.Future that ``asyncio.run_coroutine_threadsafe`` has made: the task of the
+        coroutine or, before there is one, the loop in whose ready queue it stands. None for any other."""
+        return self._runners.get(future)
+
+    def _find_runners(
+        self,
+        asyncio: Asyncio,
+        states: Sequence[TaskState],
+        loops: Sequence[LoopState],
+        ids: Dict[int, str],
+        tids: Dict[int, Optional[int]],
+    ) -> None:
+        """Lib/asyncio/tasks.py, run_coroutine_threadsafe; futures.py, _chain_future: 3.8-3.15."""
+        futures = asyncio.futures
+        for state in states:
+            if state.state == "done":
+                continue
+            target = futures.linked(state.address, "_call_set_state", "destination") or self._of_portal(state)
+            if target is not None and futures.kind(target) == CONCURRENT:
+                ident = ids[state.address]
+                name = f"task {state.name or ident}"
+                self._runners[target] = _coroutine_future(state, Waker("runner", "memory", task=ident, name=name))
+        for loop in loops:
+            tid = tids[loop.address]
+            for handle in loop.queue if tid is not None else ():
+                code = asyncio.functions.code(handle.callback)
+                if code is None or code.name != "callback" or not code.filename.endswith("asyncio/tasks.py"):
+                    continue
+                target = asyncio.functions.closure(handle.callback).get("future")
+                if target is not None and futures.kind(target) == CONCURRENT:
+                    self._runners[target] = FutureFacts(
+                        "Future of a coroutine that its event loop has not begun",
+                        "pending",
+                        (Waker("runner", "memory", tid=tid),),
+                        True,
+                        ("the callback that would begin the coroutine stands in the ready queue of the event loop",),
+                    )
+
+    def _of_portal(self, state: TaskState) -> Optional[int]:
+        """The future that a task of an anyio portal finishes for another thread (anyio/from_thread.py, BlockingPortal:
+        2.0-4.12)."""
+        if not state.frames or not state.frames[-1].is_in("_call_func", "anyio/from_thread.py"):
+            return None
+        return self._python.frames.local(state.frames[-1], "future")
+
+    def resources(self) -> Tuple[Resource, ...]:
+        return self.awaits.resources()
+
+
+def _coroutine_future(state: TaskState, waker: Waker) -> FutureFacts:
+    frame = state.frames[-1] if state.frames else None
+    what = f"coroutine {frame.code.qualname or frame.code.name}" if frame is not None else "a coroutine"
+    return FutureFacts(
+        f"Future of {what}, run by {waker.name}",
+        "pending",
+        (waker,),
+        True,
+        (f"{waker.name} runs the coroutine whose outcome the future is to have",),
+    )
+
+
+def _by_name(task: TaskState) -> Tuple[str, int, str]:
+    """Task-2 before Task-10; a set's order is no order."""
+    name = task.name or ""
+    head = name.rstrip("0123456789")
+    return head, int(name[len(head) :][-9:] or 0), name
+
+
+def _functions(python: Python, codes: Sequence[int]) -> Tuple[PythonFrame, ...]:
+    """Code objects as frames at their first line, each once."""
+    found = []
+    for address in dict.fromkeys(codes):
+        try:
+            code = Code(python.objects, address)
+        except (Fault, NotThat):
+            continue
+        found.append(PythonFrame(code.filename, code.firstlineno, code.name, code.qualname))
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,282 @@
+"""The files of a process as the process itself names them: below its root, with the rights of its user.
+
+A name is the program's choice, and so is what it leads to: a symbolic link, a device, a file system that never answers. So
+sources are read by a child (``foreign.reader``) that may read what the process's user may, and they are sources: regular
+files of a name that Python's have, after all links. Why one was not read is remembered, for a gap to say.
+
+Where the files are: below ``--sysroot``; else, for a process that saw another root than its capturer, in ``raw/roots`` of the
+bundle, and nowhere else; else here.
+"""
+
+from __future__ import annotations
+
+import ast
+import errno
+import functools
+import os
+import posixpath
+import re
+import tokenize
+from collections import OrderedDict
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping, MutableMapping, Optional, Tuple
+
+from . import rights as users
+from .children import Lost
+from .held import Folder
+from .reader import Reader
+from .rights import Rights
+from .root import Root
+
+SUFFIXES = (".py", ".pyw", ".pyi", ".pyx")
+_STDLIB = re.compile(r"/lib(64)?/python3\.\d+t?/(?!site-packages/|dist-packages/)")
+_MAX_FILE = 8 << 20
+#: What is remembered: files, their bytes, their syntax trees (some hundred times as large).
+_MOST_FILES, _MOST_BYTES, _MOST_TREES = 4096, 64 << 20, 64
+#: Readers of one bundle, each a child: users times roots.
+_MOST_READERS = 32
+
+NOT_KEPT = "not-kept"
+#: Why a file was not read: a code → (reason, remedy).
+REASONS = {
+    "denied": ("the user whose process it is may not read it", "let that user read it, or analyze with --sysroot"),
+    "late": ("it did not answer in time", "look whether its file system (FUSE, NFS) still works"),
+    "large": (f"it is larger than {_MAX_FILE >> 20} MB", None),
+    "no-file": ("it is no regular file", None),
+    "no-source": ("it leads to a file that is no Python source", None),
+    "ids": (
+        "the process runs with the rights of several users (set-user-id): nothing is read for it",
+        "analyze with --sysroot and the program's sources",
+    ),
+    NOT_KEPT: (
+        "the process saw other files than its capturer, and the bundle has no copies of them",
+        "analyze with --sysroot and the files of that root",
+    ),
+}  # fmt: skip
+_CODES = {
+    errno.EACCES: "denied",
+    errno.EPERM: "denied",
+    errno.EFBIG: "large",
+    errno.EINVAL: "no-file",
+    errno.EBADF: "no-source",
+}
+
+
+class Files:
+    """Files of processes that share a root and a user. ``reader`` None: nothing is read; ``refused`` says why. ``programs``
+    reads what the processes have mapped, where ``reader`` may not. ``normal``: files lie under normalised names."""
+
+    def __init__(
+        self,
+        reader: Optional[Reader],
+        refused: str = "",
+        programs: Optional[Callable[[], Reader]] = None,
+        *,
+        normal: bool = False,
+    ) -> None:
+        self._reader, self._refused, self._programs, self._normal = reader, refused, programs, normal
+        self._lines: OrderedDict[str, Tuple[Optional[List[str]], int]] = OrderedDict()  # with the bytes of the file
+        self._trees: OrderedDict[str, Optional[ast.Module]] = OrderedDict()
+        self._bytes = 0
+        #: Name → why it was not read, of those that are there.
+        self.unread: Dict[str, str] = {}
+
+    def lines(self, name: str) -> Optional[List[str]]:
+        """The lines of a Python source file, by its absolute name; None for anything else, or when it is not there."""
+        if name in self._lines:
+            self._lines.move_to_end(name)
+            return self._lines[name][0]
+        data = self.source(name)
+        found = _text(data) if data is not None else None
+        self._lines[name] = found, len(data or b"")
+        self._bytes += len(data or b"")
+        while len(self._lines) > 1 and (self._bytes > _MOST_BYTES or len(self._lines) > _MOST_FILES):
+            self._bytes -= self._lines.popitem(last=False)[1][1]
+        return found
+
+    def parsed(self, name: str) -> Optional[ast.Module]:
+        """The syntax tree of a program's own source file. The source may have changed, or be for another version of
+        Python: None where it is none here. Nobody changes the standard library: it is not parsed."""
+        if _STDLIB.search(name):
+            return None
+        if name not in self._trees:
+            self._trees[name] = _tree(self.lines(name))
+            while len(self._trees) > _MOST_TREES:
+                self._trees.popitem(last=False)
+        return self._trees[name]
+
+    def open(self, name: str) -> int:
+        """Return a descriptor of any regular file, to be read. Raises OSError."""
+        if self._reader is not None:
+            return self._reader.open(posixpath.normpath(name) if self._normal else name)
+        if self._programs is not None:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+
+    def open_mapped(self, name: str) -> int:
+        """The same with our own rights, for a program or library whose content the process has had, which the caller
+        makes sure of. Raises OSError."""
+        if self._programs is None:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+        return self._programs().open(name)
+
+    def source(self, name: str, most: int = _MAX_FILE) -> Optional[bytes]:
+        """The content of a Python source file; None as for ``lines``."""
+        if not name.startswith("/") or not name.endswith(SUFFIXES):
+            return None
+        if self._reader is None:
+            self._note(name, self._refused)
+            return None
+        try:
+            return self._reader.read(posixpath.normpath(name) if self._normal else name, most, SUFFIXES)
+        except Lost:
+            self._note(name, "late")
+        except OSError as exc:
+            self._note(name, _CODES.get(exc.errno or 0, ""))
+        except ValueError:
+            pass  # no name of a file
+        return None
+
+    def _note(self, name: str, code: str) -> None:
+        if code and len(self.unread) < _MOST_FILES:
+            self.unread[name] = code
+
+    def why(self, name: str) -> Optional[str]:
+        """Why a file that is there was not read, in words."""
+        code = self.unread.get(name)
+        return REASONS[code][0] if code is not None else None
+
+    def close(self) -> None:
+        """End the reader."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+
+NO_FILES = Files(None)
+
+
+class Kept(Root):
+    """A root that a bundle holds: under normalised names, without links."""
+
+    def rights(self) -> Optional[Rights]:
+        """Those of the user whom these copies belong to: others' might be hard links."""
+        owner = os.fstat(self.descriptor).st_uid
+        return users.of_user(owner) if os.geteuid() == 0 and owner else None
+
+
+#: The root of a number; 0: our own. None when its files are not to be had. Raises OSError.
+Place = Callable[[int], Optional[Root]]
+
+
+def below(sysroot: Optional[Path], kept: Optional[Folder] = None) -> Place:
+    """Where files are: below ``sysroot``, where the user says that; else in a bundle, or here."""
+
+    def place(number: int) -> Optional[Root]:
+        if sysroot is not None:
+            return Root.at(str(sysroot))
+        if not number:
+            return Root.at("/")
+        if kept is None:
+            return None
+        with kept.child(f"raw/roots/{number}") as folder:
+            return Kept(os.dup(folder.descriptor), links=False)
+
+    return place
+
+
+class Shelves:
+    """The files of all processes of one target. ``owner``: the user whom the bundle or the core belongs to; what a bundle tells
+    of rights is believed if it is ours or root's. ``helpers``: see foreign.children.Child. Make what is needed before other
+    threads are started; close it, or leave its ``with``."""
+
+    def __init__(
+        self, place: Place, *, owner: Optional[int] = None, helpers: Optional[MutableMapping[int, Optional[int]]] = None
+    ) -> None:
+        self._place, self._helpers = place, helpers
+        self._is_root = os.geteuid() == 0
+        self._owner = users.of_user(owner) if self._is_root and owner else None
+        self._roots: Dict[int, Optional[Root]] = {}
+        self._files: Dict[Tuple[int, Optional[Rights], bool], Files] = {}
+        self._ours: Dict[int, Reader] = {}  # readers with our own rights
+
+    def of(self, facts: Mapping[str, Any]) -> Files:
+        """The files of a process with this ``process.json``; of any process of a lone core, where that is empty."""
+        rights, mixed = self._owner, False
+        if self._is_root and self._owner is None:
+            rights, mixed = noted_rights(facts)
+        number = facts.get("root")
+        key = (number if type(number) is int else 0, rights, mixed)
+        if key not in self._files:
+            self._files[key] = self._made(*key)
+        return self._files[key]
+
+    def _made(self, number: int, rights: Optional[Rights], mixed: bool) -> Files:
+        root = self._root(number)
+        if root is None or len(self._files) >= _MOST_READERS:
+            return Files(None, NOT_KEPT if number else "")
+        if isinstance(root, Kept):  # copies: what its user might read was read for them
+            rights, mixed = root.rights(), False
+        ours = functools.partial(self._reader_of_ours, number, root) if rights is not None or mixed else None
+        if mixed:
+            return Files(None, "ids", ours)
+        try:
+            return Files(Reader(root, rights, helpers=self._helpers), "", ours, normal=isinstance(root, Kept))
+        except OSError:  # no child is to be had
+            return Files(None)
+
+    def _root(self, number: int) -> Optional[Root]:
+        if number not in self._roots:
+            try:
+                self._roots[number] = self._place(number)
+            except (OSError, ValueError):
+                self._roots[number] = None
+        return self._roots[number]
+
+    def _reader_of_ours(self, number: int, root: Root) -> Reader:
+        """Raises OSError when no child is to be had."""
+        if number not in self._ours:
+            self._ours[number] = Reader(root, helpers=self._helpers)
+        return self._ours[number]
+
+    def close(self) -> None:
+        """End the readers, give up the roots."""
+        for files in self._files.values():
+            files.close()
+        for reader in self._ours.values():
+            reader.close()
+        for root in self._roots.values():
+            if root is not None:
+                root.close()
+
+    def __enter__(self) -> Shelves:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def noted_rights(facts: Mapping[str, Any]) -> Tuple[Optional[Rights], bool]:
+    """(the rights that ``process.json`` notes or None, whether it says that the process has those of several users)."""
+    if "rights" not in facts:
+        return None, False
+    rights = users.of_json(facts["rights"])
+    if rights is None:
+        return None, True
+    return rights._replace(reads_all=facts.get("reads_all") is True), False
+
+
+def _text(data: bytes) -> List[str]:
+    try:
+        encoding, _lines = tokenize.detect_encoding(BytesIO(data).readline)
+        return data.decode(encoding, "backslashreplace").splitlines()
+    except (SyntaxError, LookupError):
+        return data.decode("utf-8", "backslashreplace").splitlines()
+
+
+def _tree(texts: Optional[List[str]]) -> Optional[ast.Module]:
+    try:
+        return ast.parse("\n".join(texts), filename="") if texts is not None else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None

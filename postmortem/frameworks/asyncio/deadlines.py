@@ -1,0 +1,74 @@
+"""What the timers of a loop will end: futures that they set, events that they signal, tasks that they cancel.
+
+A timer leads there directly, through what its callback is bound to, given or closes over, or by way of an object whose
+business is to end tasks in time: asyncio.Timeout and async_timeout's keep theirs as ``_task``, anyio's CancelScope as
+``_host_task`` and ``_tasks``, aiohttp's TimerContext as ``_tasks``.
+"""
+
+from __future__ import annotations
+
+from typing import Iterable, Iterator, Optional, Set
+
+from ...cpython.frames.functions import Functions
+from ...cpython.objects.attributes import Slots, attributes
+from ...cpython.objects.builtins import NotThat, Objects
+from ...memory import Fault
+from .eventloops import Handle
+from .futures import Futures
+from .primitives import Primitives
+
+_GUARDS = ("Timeout", "CancelScope", "TimerContext")
+_GUARDED = ("_task", "_host_task", "_tasks")
+_MAX_GUARDED = 1_000
+
+
+class Deadlines:
+    """Of one interpreter; nothing here raises."""
+
+    def __init__(self, objects: Objects, functions: Functions, futures: Futures, primitives: Primitives) -> None:
+        self._objects = objects
+        self._functions = functions
+        self._futures = futures
+        self._primitives = primitives
+        self._slots = Slots(objects)
+
+    def ended(self, timers: Iterable[Handle]) -> Set[int]:
+        """Addresses of futures, tasks and primitives."""
+        found: Set[int] = set()
+        for timer in timers:
+            direct = [a for a in timer.arguments if self._futures.kind(a) is not None]
+            if direct:  # such as sleep's
+                found.update(direct)
+                continue
+            for address in (*timer.arguments, *self._functions.carried(timer.callback)):
+                found.update(self._end(address))
+        return found
+
+    def _end(self, address: int) -> Iterator[int]:
+        name = self._objects.type_name(address)
+        if name is None:
+            return
+        if self._futures.kind(address) is not None or self._primitives.at(address) is not None:
+            yield address
+        elif name.split(".")[-1] in _GUARDS:
+            for attribute in _GUARDED:
+                yield from self._guarded(self._value(address, attribute))
+
+    def _value(self, address: int, name: str) -> Optional[int]:
+        try:
+            return attributes(self._objects, address).get(name) or self._slots.get(address, name)
+        except (Fault, NotThat):
+            return self._slots.get(address, name)
+
+    def _guarded(self, value: Optional[int]) -> Iterator[int]:
+        if value is None:
+            return
+        if self._futures.is_task(value):
+            yield value
+            return
+        try:
+            kind = self._objects.type_name(value)
+            members = self._objects.set_items(value) if kind == "set" else self._objects.items(value, _MAX_GUARDED)
+            yield from (member for member in members if self._futures.is_task(member))
+        except (Fault, NotThat):
+            return

@@ -1,0 +1,230 @@
+"""asyncio's event loops: what stands in their ready queues, their timers, what their selectors watch.
+
+Attributes of Lib/asyncio/base_events.py, selector_events.py and unix_events.py of 3.8-3.15; handles have slots
+(events.py). A loop that is written in C, uvloop's, keeps none of these: only whose thread it is can be told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Dict, Iterable, Iterator, List, Literal, NamedTuple, Optional, Tuple
+
+from ...cpython.frames.frame import Frame
+from ...cpython.frames.functions import Functions
+from ...cpython.objects.attributes import Slots, attribute, attributes
+from ...cpython.objects.builtins import NotThat
+from ...cpython.state.interpreter import InterpreterState, Python
+from ...memory import Fault
+from .loopturns import Turn, turn_of
+from .streams import descriptor_of_socket
+
+_BASE_EVENTS, _RUNNERS = "asyncio/base_events.py", "asyncio/runners.py"
+_ASYNCIO, _UVLOOP = "BaseEventLoop", "uvloop.loop.Loop"
+_MAX_CALLERS = 50
+_MAX_HANDLES, _MAX_TIMERS, _MAX_DESCRIPTORS = 1_000, 100_000, 1_000
+
+
+class Handle(NamedTuple):
+    """A callback with its arguments, for a turn of the loop."""
+
+    callback: int
+    arguments: Tuple[int, ...]
+
+
+@dataclass
+class LoopState:
+    address: int
+    kind: str  # "asyncio" | "uvloop" | "trio" | "gevent" | "twisted" | "eventlet", or the name of its class
+    ident: Optional[int]  # pthread_t of the thread that runs it
+    ready: Optional[int] = None
+    scheduled: Optional[int] = None  # timers that were not cancelled
+    readers: Optional[int] = None
+    callbacks: List[int] = field(default_factory=list)  # code of functions in the ready queue that are not task steps
+    descriptors: List[int] = field(default_factory=list)  # that it watches, beside its own pipe
+    watchers: List[int] = field(default_factory=list)  # code of functions called when a descriptor is ready
+    watched: Optional[int] = None  # how many descriptors it watches beside its own pipe
+    signals: Optional[List[int]] = None
+    state: Optional[Literal["running", "stopped", "closed"]] = None
+    main_task: Optional[int] = None  # until whose end it runs
+    queue: List[Handle] = field(default_factory=list)  # what stands in the ready queue
+    timers: Optional[List[Handle]] = None  # None: unknown
+    first_timer: Optional[float] = None  # when it is due, seconds of time.monotonic()
+    turn: Optional[Turn] = None  # None: it waits, or is not known
+
+
+class EventLoops:
+    """The loops of one interpreter."""
+
+    def __init__(self, python: Python, interpreter: InterpreterState, functions: Functions) -> None:
+        self._python = python
+        self._interpreter = interpreter
+        self._objects = python.objects
+        self._functions = functions
+        self._slots = Slots(python.objects)
+        self._until: Dict[int, int] = {}  # loop → the task that run_until_complete waits for
+        self.problems: List[str] = []
+
+    def of(self, known: Iterable[Optional[int]]) -> List[LoopState]:
+        """The loops that threads run, then others that are known by their addresses."""
+        runners = self._runners()
+        addresses = [*runners, *(loop for loop in known if loop)]
+        found = [self._loop(address, runners.get(address)) for address in dict.fromkeys(addresses)]
+        turns = [turn_of(self._python.frames, thread.frames) for thread in self._interpreter.threads]
+        for loop in found:
+            loop.main_task = self._until.get(loop.address)
+            loop.turn = next((turn for turn in turns if turn is not None and turn.loop == loop.address), None)
+        return found
+
+    def _runners(self) -> Dict[int, int]:
+        """Loop → ident of the thread that runs it, by the frames of asyncio, innermost loop of a thread first."""
+        found: Dict[int, int] = {}
+        for thread in self._interpreter.threads:
+            for frame in thread.frames:
+                if frame.is_in("run_until_complete", _BASE_EVENTS):
+                    self._note_main(frame)
+                if frame.function in ("run_forever", "_run_once") and frame.code.filename.endswith(_BASE_EVENTS):
+                    loop = self._python.frames.local(frame, "self")
+                elif frame.is_in("run", _RUNNERS):
+                    loop = self._of_runner(self._python.frames.local(frame, "self"))
+                    loop = loop or self._python.frames.local(frame, "loop")  # up to 3.10
+                else:
+                    continue
+                if loop:
+                    found.setdefault(loop, thread.ident)
+        return found
+
+    def _note_main(self, frame: Frame) -> None:
+        loop, task = (self._python.frames.local(frame, name) for name in ("self", "future"))
+        if loop and task:
+            self._until[loop] = task
+
+    def _of_runner(self, runner: Optional[int]) -> Optional[int]:
+        """``asyncio.Runner``, and uvloop's own ``run``, keep the loop as an attribute."""
+        return attribute(self._objects, runner, "_loop") if runner else None
+
+    def _loop(self, address: int, ident: Optional[int]) -> LoopState:
+        loop = LoopState(address, self._kind(address), ident)
+        try:
+            values = attributes(self._objects, address)
+        except (Fault, NotThat) as exc:
+            self.problems.append(f"event loop: {exc}")
+            return loop
+        if loop.ident is None:
+            loop.ident = self._objects.integer_or_none(values.get("_thread_id")) or self._caller(loop)
+        loop.ready = self._objects.length_or_none(values.get("_ready"))
+        loop.queue = list(self._queue(values.get("_ready")))
+        loop.callbacks = [code for handle in loop.queue for code in self._code(handle.callback)]
+        self._read_timers(loop, values.get("_scheduled"))
+        self._read_selector(loop, values)
+        loop.signals = self._signals(values.get("_signal_handlers"))
+        closed = self._objects.integer_or_none(values.get("_closed"))
+        if "_closed" in values:
+            loop.state = "closed" if closed else "stopped" if loop.ident is None else "running"
+        elif loop.ident is not None:
+            loop.state = "running"
+        return loop
+
+    def _caller(self, loop: LoopState) -> Optional[int]:
+        """A loop that is written in C has no frames: whoever has called its ``run_…`` keeps it on his value stack."""
+        if loop.kind != "uvloop":
+            return None
+        found = {
+            thread.ident
+            for thread in self._interpreter.threads
+            for frame in thread.frames[:_MAX_CALLERS]
+            if loop.address in self._python.frames.value_stack(frame)
+        }
+        return found.pop() if len(found) == 1 else None
+
+    def _kind(self, address: int) -> str:
+        """By its class: a program may derive its own from either."""
+        if self._objects.is_instance(address, _UVLOOP):
+            return "uvloop"
+        return "asyncio" if self._objects.is_instance(address, _ASYNCIO) else self._objects.type_name(address) or "?"
+
+    # ------------------------------------------------------------------ handles
+
+    def _queue(self, ready: Optional[int]) -> Iterator[Handle]:
+        try:
+            for address in self._objects.deque_items(ready, _MAX_HANDLES) if ready else ():
+                handle = self._handle(address)
+                if handle is not None:
+                    yield handle
+        except (Fault, NotThat):
+            return
+
+    def _handle(self, address: int) -> Optional[Handle]:
+        """None for one that was cancelled: its callback is None then."""
+        callback, arguments = self._slots.get(address, "_callback"), self._slots.get(address, "_args")
+        if callback is None or self._objects.type_name(callback) == "NoneType":
+            return None
+        try:
+            return Handle(callback, self._objects.items(arguments, 100) if arguments else ())
+        except (Fault, NotThat):
+            return Handle(callback, ())
+
+    def _read_timers(self, loop: LoopState, scheduled: Optional[int]) -> None:
+        try:
+            addresses = self._objects.items(scheduled, _MAX_TIMERS) if scheduled else None
+        except (Fault, NotThat):
+            loop.scheduled = self._objects.length_or_none(scheduled)
+            return
+        if addresses is not None:
+            loop.timers = [handle for handle in map(self._handle, addresses) if handle is not None]
+            loop.scheduled = len(loop.timers)
+            loop.first_timer = min(
+                (when for when in map(self._when, addresses[:_MAX_HANDLES]) if when is not None), default=None
+            )
+
+    def _when(self, handle: int) -> Optional[float]:
+        if self._handle(handle) is None:
+            return None
+        when = self._slots.get(handle, "_when")
+        try:
+            return float(self._objects.number(when)) if when else None
+        except (Fault, NotThat):
+            return None
+
+    def _code(self, callback: int) -> Iterator[int]:
+        code = self._functions.code(callback)
+        if code is not None:
+            yield code.address
+
+    # ------------------------------------------------------------------ selectors, signals
+
+    def _read_selector(self, loop: LoopState, values: Dict[str, int]) -> None:
+        """A selector's map: descriptor → SelectorKey(fileobj, fd, events, data), where asyncio keeps a pair of
+        handles (reader, writer) as data (Lib/asyncio/selector_events.py, _add_reader)."""
+        selector = values.get("_selector")
+        keys = attribute(self._objects, selector, "_fd_to_key") if selector else None
+        if not keys:
+            return
+        loop.readers = self._objects.length_or_none(keys)
+        own = descriptor_of_socket(self._objects, values.get("_ssock"))
+        try:
+            pairs = list(islice(self._objects.dict_items(keys), _MAX_DESCRIPTORS))
+            numbers = [self._objects.integer(number) for number, _key in pairs]
+        except (Fault, NotThat):
+            return
+        loop.descriptors = [number for number in numbers if number != own]
+        if loop.readers is not None and own is not None:
+            loop.watched = loop.readers - (own in numbers)
+        for number, (_number, key) in zip(numbers, pairs):
+            if number != own:
+                loop.watchers += self._watching(key)
+
+    def _watching(self, key: int) -> List[int]:
+        try:
+            handles = self._objects.items(self._objects.items(key)[3])
+        except (Fault, NotThat, IndexError):
+            return []
+        called = (self._slots.get(handle, "_callback") for handle in handles)
+        return [code for callback in called if callback for code in self._code(callback)]
+
+    def _signals(self, handlers: Optional[int]) -> Optional[List[int]]:
+        try:
+            pairs = self._objects.dict_items(handlers) if handlers else None
+            return None if pairs is None else sorted(self._objects.integer(key) for key, _value in islice(pairs, 100))
+        except (Fault, NotThat):
+            return None

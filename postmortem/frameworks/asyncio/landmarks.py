@@ -1,0 +1,126 @@
+"""What a walk over references has to recognise: namespaces of modules, the objects of threads, asyncio's lists of tasks,
+and what a waiting thread or task sleeps on.
+
+Sources: Lib/threading.py (Condition.wait: ``waiter``), Lib/asyncio/tasks.py (_scheduled_tasks, _all_tasks),
+Lib/asyncio/base_events.py (_asyncgens), Lib/weakref.py and _weakrefset.py (WeakSet.data), all of 3.8-3.15.
+"""
+
+from __future__ import annotations
+
+from typing import Collection, Dict, Iterable, Optional, Set
+
+from ...cpython.objects.attributes import attribute
+from ...cpython.objects.builtins import NotThat
+from ...cpython.runtime import layouts as L
+from ...cpython.state.interpreter import InterpreterState, Python, ThreadState
+from ...memory import Fault
+from .futures import Futures
+from .tasks import Asyncio
+
+_SETS = ("_all_tasks", "_scheduled_tasks", "_eager_tasks")
+
+
+class Landmarks:
+    """Of one process. ``tasks``: the addresses of all that are known."""
+
+    def __init__(self, python: Python, tasks: Collection[int]) -> None:
+        self._python = python
+        self._objects = python.objects
+        self.modules: Dict[int, str] = {}  # address of a namespace → name of the module
+        self.registries: Set[int] = set()  # by which asyncio knows all tasks, and whatever they are parts of
+        #: threading.Thread objects, and their dicts where they have some → the thread that runs.
+        self.of_threads: Dict[int, ThreadState] = {}
+        self.ended: Set[int] = set()  # tasks
+        self.coroutines: Set[int] = set()  # what those tasks run that have not ended
+        self._waits: Dict[int, int] = {}  # such a task → what it awaits, 0 when nothing
+        self._awaited_by: Dict[int, Set[int]] = {}  # what is awaited → tasks
+        self._loops: Set[int] = set()
+        for interpreter in python.interpreters:
+            self._look(interpreter, tasks)
+        for task, future in self._waits.items():
+            self._awaited_by.setdefault(future, set()).add(task)
+        self.pending = set(self._waits)  # tasks that have not ended
+
+    def future_of(self, task: int) -> Optional[int]:
+        """What a task awaits: a future, or another task."""
+        return self._waits.get(task) or None
+
+    def waiting_for(self, tasks: Iterable[int]) -> Set[int]:
+        """These tasks, and all that wait for one of them, and so on: none can go on before they do."""
+        found: Set[int] = set()
+        wave = set(tasks)
+        while wave:
+            found |= wave
+            wave = {waiter for task in wave for waiter in self._awaited_by.get(task, ())} - found
+        return found
+
+    def waits_on(self, thread: ThreadState, subject: int) -> Optional[int]:
+        """The object that somebody has to release or fill for a thread that waits for ``subject``: that object itself,
+        or the lock that ``Condition.wait`` has made for this wait."""
+        if self._objects.type_name(subject) in ("_thread.lock", "_queue.SimpleQueue"):
+            return subject
+        for frame in thread.frames[:2]:
+            if frame.is_in("wait", "/threading.py"):
+                waiter = self._python.frames.local(frame, "waiter")
+                if waiter is not None and self._objects.type_name(waiter) == "_thread.lock":
+                    return waiter
+        return None
+
+    # ------------------------------------------------------------------ reading
+
+    def _look(self, interpreter: InterpreterState, tasks: Collection[int]) -> None:
+        try:
+            self._read_modules(self._python.memory.u64(interpreter.address + self._python.layout.is_modules))
+        except (Fault, NotThat):
+            return  # without them less is recognised, and more is unknown
+        for name in _SETS:
+            self._note_set(self._python.module_value(interpreter, "asyncio.tasks", name))
+        for thread in interpreter.threads:
+            if thread.object:
+                self._note_thread(thread.object, thread)
+        futures = Asyncio(self._python, interpreter).futures
+        for task in tasks:
+            self._note_task(futures, task)
+
+    def _read_modules(self, namespace: int) -> None:
+        for name, module in self._objects.text_dict(namespace).items():
+            try:
+                if self._objects.is_instance(module, "module"):
+                    self.modules.setdefault(self._objects.field(module, L.MODULE_DICT), name)
+            except Fault:
+                continue
+
+    def _note_set(self, weak_set: Optional[int]) -> None:
+        if weak_set:
+            data = attribute(self._objects, weak_set, "data")
+            self.registries.update(filter(None, (weak_set, data)))
+
+    def _note_thread(self, address: int, thread: ThreadState) -> None:
+        self.of_threads[address] = thread
+        try:
+            info = self._objects.type_of(address)
+            managed = info.flags & L.FLAG_MANAGED_DICT
+            offset = self._python.layout.managed_dict if managed else info.dictoffset
+            namespace = self._python.memory.u64(address + offset) if offset else 0
+        except (Fault, NotThat):
+            return
+        if namespace and not namespace & 1:  # 3.12: a tagged pointer to values
+            self.of_threads[namespace] = thread
+
+    def _note_task(self, futures: Futures, task: int) -> None:
+        try:
+            if futures.state(task) == "done":
+                self.ended.add(task)
+                return
+            self._waits[task] = 0
+            self._waits[task] = futures.waiter(task)
+            self.coroutines.add(futures.coroutine(task))
+            self._note_generators(futures.loop(task) or 0)
+        except (Fault, NotThat):
+            return
+
+    def _note_generators(self, loop: int) -> None:
+        """A loop lists its asynchronous generators too, to close them at its end."""
+        if loop and loop not in self._loops:
+            self._loops.add(loop)
+            self._note_set(attribute(self._objects, loop, "_asyncgens"))

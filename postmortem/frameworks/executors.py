@@ -1,0 +1,130 @@
+"""Thread pools of ``concurrent.futures``: their workers, what is queued in them, and who runs what.
+
+Sources: Lib/concurrent/futures/thread.py of 3.8-3.15: ``_worker(executor_reference, work_queue, …)``, ``_WorkItem`` with
+``future`` and ``fn`` (since 3.14 ``task``: a tuple that begins with the function), ``ThreadPoolExecutor`` with
+``_max_workers``, ``_threads``, ``_thread_name_prefix``, ``_shutdown``, ``_broken``; PyWeakReference.wr_object
+(Include/cpython/weakrefobject.h).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..cpython.frames.calls import callable_name
+from ..cpython.frames.frame import Frame, Frames
+from ..cpython.objects.attributes import attribute, attributes
+from ..cpython.objects.builtins import NotThat, Objects
+from ..cpython.sync.primitives import simple_queue
+from ..memory import Fault
+
+_FILE = "concurrent/futures/thread.py"
+#: Frames between a thread's first one and those of a pool: ``_bootstrap``, ``_bootstrap_inner``, ``run``, ``_worker``, ``run``,
+#: since 3.15 ``WorkerContext.run``.
+_OUTERMOST = 10
+_REFERENT = 16
+
+
+class WorkItem(NamedTuple):
+    future: int  # address
+    function: Optional[str]
+
+
+class ThreadPool(NamedTuple):
+    """Of what is None nothing is known."""
+
+    queue: int  # address of its SimpleQueue: its identity
+    name: Optional[str]
+    limit: Optional[int]  # workers at most
+    threads: Optional[Tuple[int, ...]]  # addresses of its threading.Thread objects, those that ended included
+    items: Optional[Tuple[WorkItem, ...]]  # that no worker has taken, in their order
+    shutdown: Optional[bool]
+    broken: Optional[bool]
+
+
+def worker_frame(frames: Sequence[Frame]) -> Optional[Frame]:
+    """The frame in which a worker takes jobs, None when the thread is none."""
+    return next((f for f in frames[-_OUTERMOST:] if f.is_in("_worker", _FILE)), None)
+
+
+def running_item(reader: Frames, frames: Sequence[Frame]) -> Optional[WorkItem]:
+    """What a worker runs just now."""
+    for frame in frames[-_OUTERMOST:]:
+        if frame.is_in("run", _FILE):
+            item = reader.local(frame, "self")
+            if item is not None and reader.objects.is_instance(item, "_WorkItem"):
+                return work_item(reader.objects, item)
+    return None
+
+
+def work_item(objects: Objects, address: int) -> Optional[WorkItem]:
+    try:
+        values = attributes(objects, address)
+        function = values.get("fn")
+        if function is None and "task" in values:
+            function = objects.items(values["task"])[0]
+        return WorkItem(values["future"], callable_name(objects, function) if function else None)
+    except (Fault, NotThat, KeyError, IndexError):
+        return None
+
+
+def thread_pools(reader: Frames, stacks: Sequence[Sequence[Frame]]) -> List[ThreadPool]:
+    """The pools that the threads with these stacks work for, in the order of their first workers."""
+    found: Dict[int, ThreadPool] = {}
+    for frames in stacks:
+        frame = worker_frame(frames)
+        queue = reader.local(frame, "work_queue") if frame is not None else None
+        if frame is None or not queue or queue in found:
+            continue
+        found[queue] = _pool(reader.objects, queue, reader.local(frame, "executor_reference"))
+    return list(found.values())
+
+
+def _pool(objects: Objects, queue: int, reference: Optional[int]) -> ThreadPool:
+    executor = _referent(objects, reference)
+    values: Dict[str, int] = {}
+    if executor:
+        with contextlib.suppress(Fault, NotThat):
+            values = attributes(objects, executor)
+    return ThreadPool(
+        queue,
+        objects.optional_text(values["_thread_name_prefix"]) if "_thread_name_prefix" in values else None,
+        objects.integer_or_none(values.get("_max_workers")),
+        _set(objects, values.get("_threads")),
+        _items(objects, queue),
+        _truth(objects, values.get("_shutdown")),
+        _truth(objects, values.get("_broken")),
+    )
+
+
+def _referent(objects: Objects, reference: Optional[int]) -> Optional[int]:
+    try:
+        found = objects.field(reference, _REFERENT) if reference else 0
+        return found if found and attribute(objects, found, "_work_queue") else None
+    except Fault:
+        return None
+
+
+def _items(objects: Objects, queue: int) -> Optional[Tuple[WorkItem, ...]]:
+    """Those that are None only wake a worker."""
+    found = simple_queue(objects, queue)
+    if found is None or found.items is None:
+        return None
+    items = [work_item(objects, one) for one in found.items if objects.type_name(one) != "NoneType"]
+    return None if None in items else tuple(item for item in items if item is not None)
+
+
+def _set(objects: Objects, address: Optional[int]) -> Optional[Tuple[int, ...]]:
+    try:
+        return tuple(objects.set_items(address)) if address else None
+    except (Fault, NotThat):
+        return None
+
+
+def _truth(objects: Objects, address: Optional[int]) -> Optional[bool]:
+    """Of a bool, or of a text that says why."""
+    text = objects.optional_text(address) if address else None
+    if text is not None:
+        return bool(text)
+    found = objects.integer_or_none(address)
+    return None if found is None else bool(found)

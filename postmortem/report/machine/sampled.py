@@ -1,0 +1,96 @@
+"""What the observation window saw of each thread: the input of the two formats for flame graphs."""
+
+from __future__ import annotations
+
+from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from ...evidence import Evidence, Process, PythonFrame, Sample, Thread
+from .. import escape
+from ..phrases import labels
+from ..result import NothingToShow, Result
+from ..text import stacks
+
+_LONGEST = 400  # columns of a name
+_COMMAND = 60
+
+
+class Place(NamedTuple):
+    """A frame of a sample. ``file`` is None where frames of a deep stack were left out."""
+
+    function: str
+    file: Optional[str]
+    line: Optional[int]
+
+
+class Seen(NamedTuple):
+    """One stack, oldest call first, and how many samples showed it."""
+
+    times: int
+    places: Tuple[Place, ...]
+
+
+class Profile(NamedTuple):
+    """One thread. ``owner`` says of which process it is, and of which target when there are several."""
+
+    owner: str
+    thread: str
+    seen: Tuple[Seen, ...]  # in the order in which they were first seen
+
+
+def of_one(evidence: Evidence) -> List[Profile]:
+    """Of every thread that was sampled. Raises NothingToShow when none was."""
+    found = list(_profiles(evidence, ""))
+    if not found:
+        raise NothingToShow(_why_not(evidence))
+    return found
+
+
+def of_many(results: Sequence[Result]) -> List[Profile]:
+    """The same of several targets; those without samples have none in it. Raises NothingToShow when all are so."""
+    found = [profile for target, evidence, _ in results for profile in _profiles(evidence, f"{target}: ")]
+    if not found:
+        raise NothingToShow(_why_not(results[0][1]) if results else "there is nothing to draw")
+    return found
+
+
+def _profiles(evidence: Evidence, target: str) -> Iterator[Profile]:
+    for process in evidence.processes:
+        for thread in process.threads:
+            samples = [sample for sample in thread.samples if sample.count > 0]
+            if samples:
+                seen = tuple(Seen(s.count, _places(s)) for s in sorted(samples, key=lambda s: s.first_s))
+                owner = escape.cut(escape.clean(target + _owner(process)), _LONGEST)
+                yield Profile(owner, _thread(thread), seen)
+
+
+def _owner(process: Process) -> str:
+    return f"process {process.pid} ({escape.cut(escape.clean(stacks.command(process)), _COMMAND)})"
+
+
+def _thread(thread: Thread) -> str:
+    return escape.cut(escape.clean(labels.thread_label(thread)), _LONGEST)
+
+
+def _places(sample: Sample) -> Tuple[Place, ...]:
+    inner = [_place(frame) for frame in sample.frames]
+    if sample.left_out is not None:
+        between = Place(f"… {labels.plural(sample.left_out.frames, 'frame')} left out", None, None)
+        inner.insert(sample.left_out.behind, between)
+    return tuple(reversed(inner))
+
+
+def _place(frame: PythonFrame) -> Place:
+    function = escape.cut(escape.clean(frame.qualname or frame.function), _LONGEST)
+    return Place(function, escape.tail(escape.clean(frame.file), _LONGEST), frame.line)
+
+
+def _why_not(evidence: Evidence) -> str:
+    if evidence.window_s is None:
+        return (
+            "there are no samples to draw: nothing was watched over time, a core shows one moment alone; "
+            "`postmortem capture` watches for a second, and for N with --observe N"
+        )
+    told = next((gap for gap in evidence.gaps if gap.source == "py-spy"), None)
+    if told is None:
+        return "there are no samples to draw: no Python stack was seen in the observation window"
+    return f"there are no samples to draw: {told.reason}" + (f"; {told.remedy}" if told.remedy else "")

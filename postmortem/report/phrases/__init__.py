@@ -1,0 +1,1 @@
+"""Words that several formats share, each said once: ``labels`` (threads, waits), ``roles``, ``chains``, ``culprits``."""

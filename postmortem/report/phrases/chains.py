@@ -1,0 +1,162 @@
+"""The wait chain of a text report: from the main thread, link by link, to whoever holds everything up."""
+
+from __future__ import annotations
+
+from typing import List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ...evidence import Evidence, HeldLock, PythonFrame
+from ...findings import Finding
+from ...waitgraph import Agent, Chain, Edge, WaitGraph, graph_of
+from . import labels
+
+_LINKS = 12
+_CHAINS = 2
+_BASES = {
+    "with-slot": "read from its `with`",
+    "inferred": "inferred from the code",
+}
+
+
+class Step(NamedTuple):
+    """Of a way: who stands at its beginning, or what links him to the next; and where the one it leads to is."""
+
+    text: str
+    frame: Optional[PythonFrame]
+    pid: Optional[int]
+
+
+class Way(NamedTuple):
+    steps: Tuple[Step, ...]
+    left_out: int  # links of it
+
+
+def ways(evidence: Evidence, finding: Optional[Finding]) -> List[Way]:
+    """What there is to say of who waits for whom; nothing where one sentence has said it."""
+    graph = graph_of(evidence)
+    return [_way(graph, chain) for chain in _chains(graph, evidence, finding)]
+
+
+def _chains(graph: WaitGraph, evidence: Evidence, finding: Optional[Finding]) -> List[Chain]:
+    """From the first main thread; and from whom the finding blames, when the way does not lead there."""
+    starts = [Agent(p.pid, t.tid) for p in evidence.processes[:1] for t in p.threads if t.is_main]
+    if finding is None:
+        starts = [agent for agent in (*starts, *sorted(graph.stuck_agents, key=str)[:_CHAINS]) if graph.stuck(agent)]
+    blamed = list(dict.fromkeys(_blamed(graph, finding))) if finding is not None else []
+    found: List[Chain] = []
+    seen: Set[Agent] = set()
+    for start in [*starts, *blamed]:
+        chain = graph.chain(start)
+        agents = {edge.waiter for edge in chain.edges} | ({chain.last} if chain.last is not None else set())
+        if start in seen or not _tells(graph, chain) or len(found) >= _CHAINS:
+            continue
+        if start in starts and blamed and not agents & set(blamed) and len(chain.edges) < 2:
+            continue
+        found.append(chain)
+        seen |= agents
+    return found
+
+
+def _blamed(graph: WaitGraph, finding: Finding) -> List[Agent]:
+    found = []
+    for one in finding.culprits[:8]:
+        process = graph.places.by_pid.get(one.pid)
+        named = (
+            next((t.id for t in process.tasks.values() if one.task in (t.name, t.id)), None)
+            if process and one.task
+            else None
+        )
+        if named is not None:
+            found.append(Agent(one.pid, task=named))
+        elif one.tid is not None:
+            found.append(Agent(one.pid, one.tid))
+    return found
+
+
+def _tells(graph: WaitGraph, chain: Chain) -> bool:
+    """The GIL is had a moment later, unless its holder is stuck."""
+    links = [edge for edge in chain.edges if edge.kind != "gil" or graph.stuck(edge.waiter)]
+    return len(links) > 1 or (len(links) == 1 and chain.end in ("circle", "gone", "nobody"))
+
+
+def _way(graph: WaitGraph, chain: Chain) -> Way:
+    first = chain.edges[0].waiter
+    steps = [_step(graph, first, f"{graph.label(first)}{_where(graph.places.stack(first))}")]
+    for number, edge in enumerate(chain.edges[:_LINKS]):
+        following = chain.edges[number + 1].waiter if number + 1 < len(chain.edges) else chain.last
+        end = _end(graph, chain) if number + 1 == len(chain.edges) else ""
+        steps.append(_step(graph, following, _link(graph, edge, following) + end))
+    return Way(tuple(steps), max(0, len(chain.edges) - _LINKS))
+
+
+def _step(graph: WaitGraph, agent: Optional[Agent], text: str) -> Step:
+    if agent is None:
+        return Step(text, None, None)
+    return Step(text, labels.own_place(graph.places.stack(agent)), agent.pid)
+
+
+def _where(frames: Sequence[PythonFrame]) -> str:
+    frame = labels.own_place(frames)
+    return f", at {_place(frame)}" if frame is not None else ""
+
+
+def _place(frame: PythonFrame) -> str:
+    return f"{labels.short_path(frame.file).rsplit('/', 1)[-1]}:{frame.line or '?'} in {frame.function}"
+
+
+def _link(graph: WaitGraph, edge: Edge, following: Optional[Agent]) -> str:
+    """``wants Lock cache.lock, held by worker-1 (101) since cache.py:30 in put, at db.py:12 in query``"""
+    text = f"{edge.verb} {edge.what}"
+    if following is None:
+        return text
+    where = _where(graph.places.stack(following))
+    if edge.waiter.is_process:
+        return f"in which {graph.label(following)} waits{where}"
+    if edge.kind == "process":
+        return text
+    if edge.kind in ("thread", "turn", "task"):
+        return f"{text}{where}"
+    if edge.signals:
+        more = f" or {len(edge.wakers) - 1} more" if len(edge.wakers) > 1 else ""
+        return f"{text}, which only {graph.label(following)}{more} could signal{where.replace(', at', ', now at', 1)}"
+    others = len(edge.wakers) - 1
+    more = f" (or {others} more)" if others else ""
+    if edge.verb != "wants":
+        return f"{text}, for which it needs {graph.label(following)}{where}{more}"
+    held = _held(graph, edge, following)
+    since = f" since {_place(held.frame)}" if held is not None else ""
+    basis = f" ({_BASES[edge.basis]})" if edge.basis in _BASES else ""
+    now = where.replace(", at", ", now at", 1)
+    return f"{text}, held by {graph.label(following)}{since}{basis}{more}{now}"
+
+
+def _held(graph: WaitGraph, edge: Edge, owner: Agent) -> Optional[HeldLock]:
+    thread, task = graph.places.thread(owner), graph.places.task(owner)
+    holds: Tuple[HeldLock, ...] = thread.holds if thread is not None else task.holds if task is not None else ()
+    return next((h for h in holds if h.resource == edge.resource), None) if owner.pid == edge.waiter.pid else None
+
+
+def _end(graph: WaitGraph, chain: Chain) -> str:
+    edge = chain.edges[-1]
+    if chain.end == "circle":
+        return ": back at the start, in a circle"
+    if chain.end == "gone":
+        process = graph.places.process(edge.waiter)
+        behind = process is not None and process.forked
+        return ", whose holder stayed behind in the parent process" if behind else ", whose holder is no more"
+    if chain.end == "nobody":
+        return ", and nobody is left who could end that"
+    if chain.end == "anyone":
+        return ", and no code of the process is left to end that" if graph.stuck(edge.waiter) else ""
+    if chain.end == "outside" and edge.outside and edge.outside[0] != edge.what:
+        return f" ({', '.join(edge.outside[:2])})"
+    return ""
+
+
+def telling(graph: WaitGraph, evidence: Evidence, finding: Optional[Finding]) -> List[Chain]:
+    """The ways that :func:`ways` tells of, as the graph has them."""
+    return _chains(graph, evidence, finding)
+
+
+def blames(graph: WaitGraph, finding: Finding) -> List[Agent]:
+    """Its culprits, as far as they are threads or tasks of the evidence."""
+    return _blamed(graph, finding)

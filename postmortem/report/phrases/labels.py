@@ -1,0 +1,279 @@
+"""What threads do, in words. Each special term is explained once, where it first stands."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Iterable, List, Optional, Sequence, Set
+
+from ...evidence import Gil, Process, PythonFrame, Resource, Thread, Timings, Trigger, Wait, replace
+
+TERMS: Dict[str, str] = {
+    "GIL": "global interpreter lock: only the thread that holds it runs Python code",
+    "futex": "the kernel's half of a lock: the thread sleeps until it is woken",
+    "mutex": "a lock inside native code",
+    "re-entrant lock": "RLock: its holder may take it again",
+    "condition": "the thread sleeps until another one notifies it",
+    "semaphore": "a counter of free places",
+    "event loop": "the thread that runs coroutines and callbacks in turn",
+    "pipe": "a one-way channel between processes",
+}
+
+CONFIDENCES: Dict[str, str] = {
+    "proven": "the evidence admits no other reading",
+    "likely": "the signs fit, and what is easily mistaken for it was checked",
+    "possible": "worth a look; the evidence does not decide it",
+}
+
+# The verb phrase for each kind of Wait; {term} words are looked up in TERMS.
+_PHRASES: Dict[str, str] = {
+    "gil": "waits for the {GIL}",
+    "lock": "waits for a lock",
+    "rlock": "waits for a {re-entrant lock}",
+    "condition": "waits on a {condition}",
+    "semaphore": "waits for a {semaphore}",
+    "event-loop": "runs an {event loop} that waits for events",
+    "socket": "waits for the other end of a socket",
+    "pipe": "waits on a {pipe}",
+    "file": "waits for a file",
+    "process": "waits for a process to end",
+    "sleep": "sleeps",
+    "futex": "waits on a {futex}",
+    "mutex": "waits for a {mutex}",
+    "signal": "waits for a signal",
+    "other": "waits",
+}
+
+_STATES = {
+    "R": "runs, or is ready to",
+    "S": "sleeps in the kernel",
+    "D": "waits for the disk or another device and cannot be interrupted",
+    "T": "is stopped by a signal",
+    "t": "is stopped by a debugger",
+    "Z": "has ended, and nobody has collected its status",
+    "I": "is idle in the kernel",
+}
+
+
+#: Of CPython, in seconds (sys.getswitchinterval()).
+_USUAL_INTERVAL = 0.005
+_LIBRARY = re.compile(r"^.*/(?:site-packages|dist-packages|lib/python3\.\d+t?)/")
+
+
+class Glossary:
+    """Explains a term the first time it is used in one report."""
+
+    def __init__(self, told: Iterable[str] = ()) -> None:
+        self._told: Set[str] = set(told)
+
+    def __call__(self, term: str) -> str:
+        if term in self._told:
+            return term
+        self._told.add(term)
+        return f"{term} ({TERMS[term]})"
+
+
+def seconds(value: float) -> str:
+    """A duration for people: ``40 ms``, ``1.5 s``, ``58 s``, ``12 min``."""
+    if value < 0.0995:
+        return f"{value * 1000:.3g} ms"
+    if value < 10:
+        return f"{value:.1f}".rstrip("0").rstrip(".") + " s"
+    return f"{value:.0f} s" if value < 600 else f"{value / 60:.0f} min"
+
+
+def trigger(found: Trigger) -> str:
+    """Why it was captured, as a sentence."""
+    length = None if found.seconds is None else seconds(found.seconds)
+    after = "" if length is None else f" after {length}"
+    during = "" if length is None else f" for {length}"
+    said = {
+        "timeout": f"The command had not ended{after}.",
+        "stall": f"The command made no progress{during}.",
+        "signal": f"Captured on signal {found.signal or '?'}.",
+        "pid": "Captured from a running process.",
+        "core": "Read from a core file.",
+    }
+    return said.get(found.kind, f"Captured ({found.kind}).")
+
+
+def short_path(file: str) -> str:
+    """A path without the folders that every library shares."""
+    return _LIBRARY.sub("", file)
+
+
+def own_place(frames: Sequence[PythonFrame]) -> Optional[PythonFrame]:
+    """The innermost frame that is no library's; the innermost of all when there is none."""
+    return next(
+        (f for f in frames if not _LIBRARY.match(f.file) and not f.file.startswith("<frozen ")),
+        next(iter(frames), None),
+    )
+
+
+def count(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def plural(number: int, noun: str) -> str:
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun}{'es' if noun.endswith('s') else 's'}"
+
+
+def took(timings: Timings) -> str:
+    """``Watched for 1 s, held still to be copied for 15 ms, analysed in 0.4 s.``; "" where nothing was measured."""
+    analysed = [part for part in (timings.extract_s, timings.classify_s) if part is not None]
+    named = (
+        ("watched for", timings.observe_s),
+        ("held still to be copied for", timings.pause_s),
+        ("analysed in", sum(analysed) if analysed else None),
+    )
+    parts = [f"{name} {seconds(value)}" for name, value in named if value is not None]
+    return f"{', '.join(parts).capitalize()}." if parts else ""
+
+
+def more(number: int, noun: str = "") -> str:
+    """That something was left out, and where it is."""
+    return f"{number:,} more{f' {noun}' if noun else ''}: the JSON report (`-f json`) has all."
+
+
+def thread_label(thread: Thread) -> str:
+    if thread.name:
+        return f'thread {thread.tid} "{thread.name}"'
+    return f"thread {thread.tid}"
+
+
+def unnamed(tid: Optional[int], task: Optional[str]) -> str:
+    """Somebody who is no thread of the evidence."""
+    return f"task {task}" if task is not None else "the process itself" if tid is None else f"thread {tid}"
+
+
+def waiting(wait: Wait, process: Process, term: Glossary) -> str:
+    """What a thread waits for: the kind, then the call, the object, its holder and the limit, as far as known."""
+    phrase = _PHRASES.get(wait.kind, "waits")
+    for name in TERMS:
+        if "{" + name + "}" in phrase:
+            phrase = phrase.replace("{" + name + "}", term(name))
+    if wait.kind == "sleep" and wait.timeout_s == 0:
+        return "gives up its turn only: it sleeps for 0 s, as after sleep(0)"
+    if wait.kind == "gil":
+        return phrase  # its futex, its 5 ms timer and who holds it say nothing about this thread
+    detail = wait.detail or ""
+    if detail.startswith("waits "):
+        phrase, detail = detail, ""
+    # futex is how nearly all locks wait: only where nothing else is known does it say something.
+    if wait.syscall and wait.syscall not in detail and (wait.syscall != "futex" or wait.kind == "other"):
+        phrase += f" in {wait.syscall}"
+    if wait.fd is not None and "descriptor" not in detail:
+        phrase += f" on descriptor {wait.fd}"
+    resource = find_resource(process, wait.resource)
+    if wait.pid is not None and resource is None:
+        phrase += f": process {wait.pid}"
+    if detail:
+        phrase += f": {detail}"
+    if resource is not None:
+        phrase += f": {resource.description}{_addresses(resource)}{_holder(resource, process)}"
+    return phrase + _limit(wait)
+
+
+def _limit(wait: Wait) -> str:
+    if wait.endless:
+        return ", without a time limit"
+    if wait.timeout_s is None:
+        return ""
+    return f", for up to {seconds(wait.timeout_s)}"
+
+
+def find_resource(process: Process, name: Optional[str]) -> Optional[Resource]:
+    return next((r for r in process.resources if r.id == name), None) if name is not None else None
+
+
+def _addresses(resource: Resource) -> str:
+    if resource.remote:
+        return f" ({resource.local or '?'} to {resource.remote})"
+    return f" ({resource.local})" if resource.local else ""
+
+
+_BASES = {
+    "recorded": "the lock's own record",
+    "with-slot": "read from the holder's `with` statement",
+    "inferred": "inferred from the code, not read",
+}
+
+
+def _holder(resource: Resource, process: Process) -> str:
+    if resource.kind == "thread":
+        return ""  # whom it joins, its description says
+    if resource.owner_gone:
+        return ", whose holder stayed behind in the parent process" if process.forked else ", whose holder is no more"
+    if resource.owner_pid not in (None, process.pid):
+        return f", held by process {resource.owner_pid}"
+    if resource.owner_tid is None:
+        return ""
+    owner = next((t for t in process.threads if t.tid == resource.owner_tid), None)
+    label = thread_label(owner) if owner else f"thread {resource.owner_tid} (not among the threads)"
+    basis = _BASES.get(resource.owner_basis or "")
+    return f", held by {label}" + (f" ({basis})" if basis else "")
+
+
+def common_wait(threads: Sequence[Thread]) -> Thread:
+    """The first thread, its wait without what differs among the others: limits, descriptors, children."""
+    first = threads[0]
+    waits = [thread.wait for thread in threads]
+    if first.wait is None or len(threads) == 1:
+        return first
+    fields = ("syscall", "resource", "timeout_s", "endless", "fd", "pid", "detail")
+    differing = [name for name in fields if len({getattr(wait, name, None) for wait in waits}) > 1]
+    shared: Thread = replace(first, wait=replace(first.wait, **dict.fromkeys(differing)))
+    return shared
+
+
+def doing(thread: Thread, process: Process, term: Glossary) -> str:
+    """What a thread does now: waits for something, runs, or what its state letter says."""
+    if thread.wait is not None:
+        return waiting(thread.wait, process, term)
+    if thread.gil == "waits":
+        return f"waits for the {term('GIL')}"
+    if thread.gil == "holds":
+        return f"holds the {term('GIL')}"
+    if thread.state in _STATES:
+        return _STATES[thread.state]
+    return "what it does is unknown"
+
+
+def work(threads: Sequence[Thread]) -> str:
+    """What threads did over the window: share of a core and how often they gave the CPU up; "" when not measured."""
+    counted = [t.counters for t in threads if t.counters is not None and t.counters.seconds > 0]
+    if not counted:
+        return ""
+    parts: List[str] = []
+    cpu = [c.cpu_s / c.seconds for c in counted if c.cpu_s is not None]
+    if cpu:
+        parts.append(f"used {100 * sum(cpu):.0f} % of a core" if sum(cpu) >= 0.005 else "used no CPU")
+    switches = [c.voluntary_switches / c.seconds for c in counted if c.voluntary_switches is not None]
+    if sum(switches) >= 1:
+        parts.append(f"gave the CPU up {count(sum(switches))} times a second")
+    return " and ".join(parts)
+
+
+def gil_tells(gil: Gil, process: Process) -> bool:
+    """Is there anything to say of it? A lock that is free, and that nobody passes on, explains nothing."""
+    waited = any(thread.gil == "waits" for thread in process.threads)
+    return bool(gil.locked) or waited or (gil.handoffs_per_s or 0) >= 1
+
+
+def gil_line(gil: Gil, process: Process, term: Glossary) -> str:
+    """Who holds the GIL, and how often it changed hands; "" when nothing is known."""
+    parts: List[str] = []
+    if gil.locked is False:
+        parts.append("free at the moment of capture")
+    elif gil.holder_tid is not None:
+        holder = next((t for t in process.threads if t.tid == gil.holder_tid), None)
+        parts.append(f"held by {thread_label(holder) if holder else f'thread {gil.holder_tid}'}")
+    elif gil.locked:
+        parts.append("held, by an unknown thread")
+    if gil.handoffs_per_s is not None:
+        times = count(gil.handoffs_per_s)
+        parts.append("changed hands once a second" if times == "1" else f"changed hands {times} times a second")
+    if gil.switch_interval is not None and parts and gil.switch_interval != _USUAL_INTERVAL:
+        parts.append(f"who wants it waits {seconds(gil.switch_interval)} before it asks the holder to let go")
+    return f"{term('GIL')}: {', '.join(parts)}" if parts else ""

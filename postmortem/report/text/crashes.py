@@ -1,0 +1,104 @@
+"""What the text report says of a crash: which signal, what failed where, and what was said before."""
+
+from __future__ import annotations
+
+import signal
+from typing import Iterator, List, Optional
+
+from ...evidence import Crash, Process
+from .. import escape
+from ..phrases import labels
+from .page import Page
+
+#: <asm-generic/siginfo.h>, in plain words; the address and the way it was accessed come before.
+_WHY = {
+    "SEGV_MAPERR": "where nothing is mapped",
+    "SEGV_ACCERR": "which may not be accessed in this way",
+    "BUS_ADRALN": "which is not aligned",
+    "BUS_ADRERR": "behind which there is no memory: a mapped file that was cut short, or a full disk",
+    "SI_KERNEL": "which no program can have",
+    "FPE_INTDIV": "an integer was divided by zero, or the quotient is too large",
+    "FPE_INTOVF": "an integer overflowed",
+    "FPE_FLTDIV": "a floating-point number was divided by zero",
+    "FPE_FLTINV": "an invalid floating-point operation",
+    "ILL_ILLOPC": "there is no such instruction",
+    "ILL_ILLOPN": "there is no such instruction",
+    "SYS_SECCOMP": "a system call that a seccomp filter refuses",
+}
+_DONE = {"read": "it read from", "write": "it wrote to", "execute": "it jumped to", None: "it accessed"}
+_CUT = 300
+
+
+def show(page: Page, process: Process, indent: int) -> None:
+    """Nothing for a process that did not crash."""
+    for sentence in sentences(process):
+        page.text(escape.clean(sentence), indent)
+
+
+def sentences(process: Process) -> List[str]:
+    """What is known of its crash; [] for a process that did not crash."""
+    return list(_sentences(process.crash, process)) if process.crash is not None else []
+
+
+def _sentences(crash: Crash, process: Process) -> Iterator[str]:
+    thread = next((t for t in process.threads if t.tid == crash.tid), None)
+    unknown = "a thread that is not known" if crash.tid is None else f"thread {crash.tid}"
+    who = labels.thread_label(thread) if thread is not None else unknown
+    code = f" ({crash.code_name})" if crash.code_name else ""
+    yield f"Crash: {signal_name(crash.signal)}{code} in {who}{_what(crash, process)}."
+    place = _place(crash)
+    if place:
+        yield place
+    if crash.handler:
+        ended = (
+            "" if process.fatal_signal in (None, crash.signal) else f" {signal_name(process.fatal_signal or 0)} then"
+        )
+        yield f"A handler of the program's own ran for it;{ended or ' the same signal'} ended the process."
+    if crash.stack == "guard":
+        limit = f" of {crash.stack_limit:,}" if crash.stack_limit is not None else ""
+        yield f"The address lies beyond the end of the thread's stack, of which {crash.stack_used:,}{limit} bytes are used."
+    elif crash.stack == "inside":
+        yield "The address lies inside the thread's own stack."
+    if crash.message:
+        yield f'The C library said: "{escape.cut(crash.message, _CUT)}".'
+    if crash.python_error:
+        function = f"{crash.python_error_function}: " if crash.python_error_function else ""
+        basis = "" if crash.python_error_basis == "recorded" else " (found by the texts that its stack points to)"
+        yield f'Python said: "Fatal Python error: {function}{escape.cut(crash.python_error, _CUT)}"{basis}.'
+
+
+def signal_name(number: int) -> str:
+    """``SIGSEGV``; ``signal 60`` for one without a name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _what(crash: Crash, process: Process) -> str:
+    why = _WHY.get(crash.code_name or "")
+    if crash.address is not None:
+        return f": {_DONE[crash.access]} address {crash.address:#x}{f', {why}' if why else ''}"
+    if crash.code_name == "SI_KERNEL":
+        return ": an address that no program can have, or data that are not aligned"
+    if why:
+        return f": {why}"
+    return _sender(crash, process)
+
+
+def _sender(crash: Crash, process: Process) -> str:
+    if crash.sender_pid is None:
+        return ""
+    if crash.sender_pid == process.pid:
+        return ", sent by the process itself"
+    if crash.sender_pid == 0:
+        return ", sent by a process outside of its pid namespace"
+    return f", sent by process {crash.sender_pid} of user {crash.sender_uid}"
+
+
+def _place(crash: Crash) -> Optional[str]:
+    if crash.pc is None:
+        return None
+    module = f" of {crash.module.rsplit('/', 1)[-1]}" if crash.module else ", which lies in no file"
+    where = f"{crash.function or f'{crash.pc:#x}'}{module}"
+    return f"At {where}: {crash.instruction}" if crash.instruction else f"At {where}."

@@ -1,0 +1,223 @@
+"""Patterns of the interpreter lock: thrash, contention, and busy programs that are neither."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import pytest
+
+from postmortem.classify.engine import classify
+from postmortem.evidence import Evidence, Gil, Interpreter, Process, PythonInfo, Resource, Wait, Waker
+from postmortem.evidence import replace as changed
+
+from ....support.make import (
+    APP,
+    counters,
+    evidence,
+    found,
+    frame,
+    lines,
+    loop,
+    poller,
+    process,
+    samples,
+    stack,
+    thread,
+    verdict,
+)
+
+
+def polling(count: int, handoffs: float, switches: int, cpu: float, delay: float = 0.0, waiting: int = 3) -> Process:
+    loops = stack("selectors.select", "asyncio.base_events._run_once", "asyncio.base_events.run_forever")
+    threads = [
+        thread(
+            n + 2,
+            loops,
+            counters=counters(cpu / count, switches // count, delay / count),
+            gil="waits" if n < waiting else "detached",
+            samples=samples((50, loops)),
+        )
+        for n in range(count)
+    ]
+    main = thread(1, [frame("call", 5), frame("main", 6)], gil="waits", counters=counters(0.01, 100))
+    return process(
+        [main, *threads],
+        gil=Gil(True, 2, 0.005, int(handoffs), handoffs),
+        loops=tuple(loop(f"loop-{n}", n + 2) for n in range(count)),
+        tasks=tuple(poller(f"task-{n}", f"loop-{n}") for n in range(count)),
+    )
+
+
+def test_thrash_is_rooted_in_the_polling_line() -> None:
+    """Thousands of hand-overs, pollers: gil-thrash leads, its culprit is the line that awaits the turn, because of
+    the spinning loops; the main thread is its victim."""
+    report = classify(evidence(polling(20, 9000, 12000, 1.0))).findings[0]
+    assert (report.pattern, report.confidence, report.because_of) == ("gil-thrash", "likely", ("busy-event-loop",))
+    assert [(c.function, c.line) for c in report.culprits] == [("poll", 40)]
+    assert report.victims[0].tid == 1 and "9,000" in report.summary
+
+
+def test_wakes_in_vain_are_thrash_too() -> None:
+    """The giver wins the lock back every time: hardly a hand-over, but far more wake-ups than the timer explains."""
+    assert verdict(evidence(polling(20, 300, 16000, 0.9))) == "gil-thrash"
+
+
+def test_thrash_on_a_loaded_machine() -> None:
+    """With half a core to be had everything happens half as often, and is the same."""
+    assert verdict(evidence(polling(12, 140, 4000, 0.45, delay=2.7))) == "gil-thrash"
+
+
+def test_two_idle_loops_are_no_thrash() -> None:
+    """Pollers that use no CPU harm nobody."""
+    assert verdict(evidence(polling(2, 10, 20, 0.05))) is None
+
+
+def test_hand_overs_without_a_poller_are_only_possible() -> None:
+    """A busy threaded server hands over often too: without a root nothing above possible is said."""
+    busy = changed(polling(8, 6000, 9000, 0.9), tasks=(), loops=())
+    assert set(found(evidence(busy)).values()) <= {"possible"}
+
+
+def test_threads_that_sleep_for_nothing_poll_too() -> None:
+    """`while not ready: sleep(0)` in threads is a root like a polling task; the loop around the line is named."""
+    spin = [frame("feed", 26), frame("run", 3)]
+    threads = [thread(n + 2, spin, counters=counters(0.12, 900), samples=samples((50, spin))) for n in range(8)]
+    main = thread(1, [frame("export", 9)], counters=counters(0.3, 50_000))
+    known = evidence(process([main, *threads], gil=Gil(True, 2, 0.005, 60_000, 60_000.0)))
+    assert found(known)["gil-thrash"] == "possible"
+    known = changed(known, sources={APP: {26: "        time.sleep(0)"}}, loops={APP: {26: (25,)}})
+    assert (found(known)["gil-thrash"], lines(known)) == ("likely", [26, 25])
+
+
+def computing(count: int, handoffs: float) -> Process:
+    work = [frame("crunch", 7), frame("worker", 3)]
+    threads = [
+        thread(
+            n + 2,
+            work,
+            counters=counters(1.0 / count, 190),
+            gil="holds" if n == 0 else "waits",
+            samples=samples((50, work)),
+        )
+        for n in range(count)
+    ]
+    return process(
+        [thread(1, stack("threading.join", "main"), counters=counters()), *threads],
+        gil=Gil(True, 2, 0.005, int(handoffs), handoffs),
+    )
+
+
+def test_contention_keeps_the_pace_of_the_timer() -> None:
+    """Computing threads share one core at up to 200 forced switches a second: contention, not thrash."""
+    assert found(evidence(computing(3, 150))) == {"gil-contention": "likely"}
+    assert lines(evidence(computing(3, 150)))[0] == 7
+
+
+def test_native_work_outside_the_gil_is_no_contention() -> None:
+    """Threads that use several cores do not share one."""
+    wide = computing(3, 20)
+    wide = changed(wide, threads=tuple(changed(t, counters=counters(0.9, 5)) if t.tid > 1 else t for t in wide.threads))
+    assert "gil-contention" not in found(evidence(wide))
+
+
+@pytest.mark.parametrize(("asleep", "expected"), [(7, "likely"), (1, None)])
+def test_on_a_crowded_machine_contention_is_told_from_want_of_a_cpu(asleep: int, expected: Optional[str]) -> None:
+    """Both get a third of a core each and wait most of the time: for the GIL asleep, for a CPU runnable. The latter is not
+    called healthy either: it could not be decided."""
+    crowded = computing(3, 150)
+    starved = changed(counters(0.3, 190, delay=0.4), states={"R": 15 - asleep, "S": asleep}, syscalls={"futex": asleep})
+    threads = tuple(changed(t, counters=starved) if t.tid > 1 else t for t in crowded.threads)
+    report = classify(evidence(changed(crowded, threads=threads)))
+    assert {f.pattern: f.confidence for f in report.findings}.get("gil-contention") == expected
+    assert ("gil-contention" in {a.pattern for a in report.abstained}) == (expected is None)
+
+
+@pytest.mark.parametrize("handoffs", [150.0, 9000.0])
+def test_a_free_threaded_program_has_no_gil_to_fight_for(handoffs: float) -> None:
+    """Busy threads that get one core together, in a build without the GIL: it is ruled out, not called unknown."""
+    busy = changed(
+        computing(4, handoffs), python=PythonInfo("3.13.5", free_threaded=True), interpreters=(Interpreter(0),)
+    )
+    report = classify(evidence(busy))
+    assert not {"gil-contention", "gil-thrash"} & {f.pattern for f in report.findings}
+    assert {"gil-contention", "gil-thrash"} <= {r.pattern for r in report.ruled_out}
+
+
+def herd(count: int = 4, notify: str = "notify_all", switches: int = 30_000) -> Evidence:
+    """Threads that wait on one Condition for their turns, and wake all others when they have had it."""
+    waits = (*stack("threading.wait"), frame("pass_on", 16), frame("run", 30))
+    wakes = (*stack("threading.notify", f"threading.{notify}"), frame("pass_on", 19), frame("run", 30))
+    threads = [
+        thread(
+            n + 2,
+            waits,
+            counters=counters(0.9 / count, switches),
+            samples=samples((40, waits), (2, wakes)),
+            wait=Wait("condition", "futex", "c", endless=True),
+        )
+        for n in range(count)
+    ]
+    turns = Resource("c", "condition", "Condition Turns.changed", waiters=tuple(t.tid for t in threads))
+    main = thread(1, [frame("main", 45)], wait=Wait("lock", "futex", endless=True), joins=2, counters=counters())
+    return evidence(process([main, *threads], gil=Gil(False, None, 0.005, 100_000, 100_000.0), resources=(turns,)))
+
+
+def test_one_condition_for_all_is_thrash() -> None:
+    """Every notify_all wakes all of them: named are where they are woken and where they wait, not the condition's lock."""
+    report = classify(herd()).findings[0]
+    assert (report.pattern, report.confidence) == ("gil-thrash", "likely") and lines(herd()) == [19, 16]
+    assert "notify_all" in (report.remedy or "") and "missed-wakeup" not in found(herd())
+
+
+def test_two_that_take_turns_wake_nobody_in_vain() -> None:
+    """Nor is a crowd known to be woken whole of which nobody was seen to do it, or that wakes at the timer's pace."""
+    assert all(found(one).get("gil-thrash") != "likely" for one in (herd(2), herd(4, "notify"), herd(4, switches=150)))
+
+
+def crowded(cpu: float, delay: float, asleep: int, **known: object) -> Process:
+    """Two computing threads on a loaded machine."""
+    made = computing(2, 90)
+    looks = changed(counters(cpu, 90, delay=delay), states={"R": 15 - asleep, "S": asleep}, syscalls={"futex": asleep})
+    return changed(made, threads=tuple(changed(t, counters=looks) if t.tid > 1 else t for t in made.threads), **known)
+
+
+def test_where_there_is_little_cpu_contention_is_little_cpu_each() -> None:
+    """8 % of a core, because there is no more to be had: housekeeping on an idle machine, computing here."""
+    assert found(evidence(crowded(0.08, 0.6, 7)))["gil-contention"] == "likely"
+
+
+def test_who_queues_for_the_gil_with_nothing_to_compute_tells_contention() -> None:
+    """Runnable threads may want a CPU only; one that is found waiting for the GIL that one of them holds decides it, and is
+    the victim."""
+    made = crowded(0.2, 0.7, 1)
+    serves = changed(
+        thread(1, [frame("answer", 31)], gil="waits", counters=counters(0.007, 1100, delay=0.5)), is_main=True
+    )
+    report = classify(evidence(changed(made, threads=(serves, *made.threads[1:]))))
+    assert report.verdict == "gil-contention" and [v.tid for v in report.findings[0].victims] == [1]
+    assert "gil-contention" not in found(evidence(crowded(0.2, 0.7, 1)))
+
+
+def test_threads_behind_a_lock_do_not_fight_for_the_gil() -> None:
+    """Each computes in turn, while it has the lock of the program."""
+    made = computing(4, 150)
+    behind = tuple(
+        changed(t, wait=Wait("rlock", "futex", "rlock-1", endless=True)) if t.tid > 2 else t for t in made.threads
+    )
+    assert "gil-contention" not in found(evidence(changed(made, threads=behind)))
+
+
+def test_where_the_results_of_a_pool_are_collected_is_named_too() -> None:
+    """There the threads are chosen; and callers are those of the samples, not of the moment."""
+    made = computing(2, 150)
+    main = thread(
+        1,
+        (*stack("threading.wait", "concurrent.futures._base.result"), frame("build", 29)),
+        wait=Wait("condition", "futex", "future-1", endless=True),
+        counters=counters(),
+    )
+    runner = Waker("runner", "memory", tid=2)
+    result = Resource("future-1", "future", "Future of crunch", waiters=(1,), wakers=(runner,), closed=True)
+    elsewhere = tuple(changed(t, stack=(frame("offer", 11),)) for t in made.threads[1:])
+    known = evidence(changed(made, threads=(main, *elsewhere), resources=(result,)))
+    assert lines(known) == [7, 3, 29]

@@ -1,0 +1,143 @@
+"""A call that keeps an event loop's thread: told from callbacks that come back, and from loops that have nothing else to do."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Tuple
+
+import pytest
+
+from postmortem.classify.engine import classify
+from postmortem.evidence import Backlog, Calling, Evidence, Loop, PythonFrame, Resource, Task, Thread, Wait
+from postmortem.evidence import replace as changed
+
+from .....support.make import (
+    counters,
+    evidence,
+    found,
+    frame,
+    held,
+    lines,
+    locked,
+    loop,
+    process,
+    samples,
+    stack,
+    thread,
+)
+
+TURN = stack("asyncio.events._run", "asyncio.base_events._run_once", "asyncio.base_events.run_forever")
+SELECT = stack("selectors.select", "asyncio.base_events._run_once", "asyncio.base_events.run_forever")
+STEP = (frame("fetch", 12), frame("handle", 20), *TURN)
+READS = Wait("socket", "recvfrom", endless=True)
+TASKS = (
+    Task("t", "T", "running", "loop-1", (frame("handle", 20),)),
+    *(Task(f"u{n}", f"U{n}", "pending", "loop-1", (frame("idle", 40),)) for n in range(3)),
+)
+KEPT = changed(loop("loop-1", 1), turned=False, callback_lasts_s=2.0, turn_s=3.0, next_timer_s=-2.5)
+Looks = Tuple[Tuple[int, Tuple[PythonFrame, ...]], ...]
+
+
+def blocked(
+    one: Loop = KEPT,
+    looks: Looks = ((90, STEP),),
+    cpu: Optional[float] = 0.0,
+    tasks: Tuple[Task, ...] = TASKS,
+    **known: Any,
+) -> Evidence:
+    """One thread, in a callback of its loop. ``cpu`` None: a lone core."""
+    known.setdefault("wait", READS)
+    if cpu is not None:
+        known.update(counters=counters(cpu, 0), samples=samples(*looks))
+    main = thread(1, STEP, **known)
+    return evidence(process([main], loops=(one,), tasks=tasks), window=1.0 if cpu is not None else None)
+
+
+def test_a_call_that_keeps_the_loop_is_named() -> None:
+    """The loop's own turn says that it is the same callback: the line is to blame, the other tasks are kept."""
+    report = classify(blocked()).findings[0]
+    assert (report.pattern, report.confidence) == ("blocking-call-in-coroutine", "likely")
+    assert lines(blocked()) == [12, 20] and len(report.victims) == 3
+    said = " ".join(report.evidence)
+    assert "began 3.0 s ago" in said and "2.5 s late" in said and "3 other tasks" in said
+
+
+def test_a_computation_is_only_believed_with_the_loops_turn() -> None:
+    """All samples may show one function of many short callbacks; when the turn is known, it is likely."""
+    busy = samples((90, STEP))
+    unknown = changed(KEPT, turned=None, callback_lasts_s=None, turn_s=None)
+    assert found(blocked(unknown, cpu=1.0, wait=None, samples=busy))["blocking-call-in-coroutine"] == "possible"
+    assert found(blocked(cpu=1.0, wait=None))["blocking-call-in-coroutine"] == "likely"
+
+
+@pytest.mark.parametrize(("inside", "expected"), [(90, "likely"), (89, None)])
+def test_of_a_loop_that_tells_nothing_nearly_all_samples_are_inside(inside: int, expected: Optional[str]) -> None:
+    """uvloop's turn is in C. A call that waits, in nine samples of ten, keeps it."""
+    unknown = changed(KEPT, turned=None, callback_lasts_s=None, turn_s=None)
+    known = blocked(unknown, ((inside, STEP), (100 - inside, SELECT)))
+    assert found(known).get("blocking-call-in-coroutine") == expected
+    ruled = {r.pattern: r.because for r in classify(known).ruled_out}
+    assert ("comes back from its callbacks" in ruled.get("blocking-call-in-coroutine", "")) == (expected is None)
+
+
+def because(known: Evidence) -> str:
+    assert "blocking-call-in-coroutine" not in found(known)
+    return {r.pattern: r.because for r in classify(known).ruled_out}["blocking-call-in-coroutine"]
+
+
+def test_a_loop_that_turns_is_not_kept() -> None:
+    """It began a turn during the window; or its turn is long, of many callbacks."""
+    assert "turned during the window" in because(blocked(changed(KEPT, turned=True, callback_lasts_s=None)))
+    assert "from callback to callback" in because(blocked(changed(KEPT, callback_lasts_s=None)))
+
+
+def test_a_coroutine_that_computes_itself_makes_no_call() -> None:
+    """It does not await; there is no call to move to a thread."""
+    running = changed(TASKS[0], stack=(frame("fetch", 12), frame("handle", 20)))
+    assert "does not await" in because(blocked(cpu=1.0, wait=None, tasks=(running, *TASKS[1:])))
+
+
+def test_a_queue_without_a_bound_is_the_cause() -> None:
+    """Putting into it never waits, and so never gives the loop a turn."""
+    known = blocked(cpu=1.0, wait=None)
+    backlog = Backlog("q", "asyncio.Queue", "rows", 100, 0, 50, 1.0, filled_at=(frame("fetch", 12),))
+    known = changed(known, processes=(changed(known.processes[0], backlogs=(backlog,)),))
+    assert "fills rows" in because(known)
+
+
+def test_who_waits_for_ever_has_another_cause() -> None:
+    """The loop's thread waits for a lock that it has itself: that is the verdict."""
+    itself = blocked(wait=locked("l"), holds=(held("l", 1),))
+    own = Resource("l", "lock", "Lock l", 1, "with-slot", (1,), True)
+    known = changed(itself, processes=(changed(itself.processes[0], resources=(own,)),))
+    assert "for good" in because(known)
+
+
+def test_of_one_moment() -> None:
+    """A wait is possible, and whoever may be between two calls is unknown; a sleep says itself that it is long."""
+    unknown = changed(KEPT, turned=None, callback_lasts_s=None, turn_s=None)
+    assert found(blocked(unknown, cpu=None))["blocking-call-in-coroutine"] == "possible"
+    running = classify(blocked(unknown, cpu=None, wait=None))
+    assert "blocking-call-in-coroutine" in {a.pattern for a in running.abstained}
+    for seconds, expected in ((5.0, "likely"), (4.9, "possible")):
+        sleeps = blocked(unknown, cpu=None, wait=Wait("sleep", "clock_nanosleep", timeout_s=seconds))
+        assert found(sleeps)["blocking-call-in-coroutine"] == expected
+
+
+def test_a_script_that_is_one_coroutine_keeps_nobody() -> None:
+    """No other task, callback, timer or descriptor: what it waits for is the thing, and this is possible at most."""
+    alone = changed(KEPT, ready=0, scheduled=0, watched=0, next_timer_s=None)
+    assert found(blocked(alone, tasks=TASKS[:1]))["blocking-call-in-coroutine"] == "possible"
+    assert found(blocked(changed(alone, watched=1), tasks=TASKS[:1]))["blocking-call-in-coroutine"] == "likely"
+
+
+def test_how_long_the_call_lasts_is_told() -> None:
+    """When it was the same call in C at the window's beginning."""
+    report = classify(blocked(calling=Calling("_socket.socket.recv", lasts_s=2.0))).findings[0]
+    assert "the same call of _socket.socket.recv since 2.0 s" in " ".join(report.evidence)
+
+
+def test_no_loop_no_callback() -> None:
+    """A thread that is in no callback, and one in select, are not meant."""
+    for frames in ((frame("fetch", 12),), SELECT):
+        one: Thread = thread(1, frames, wait=READS, counters=counters())
+        assert "blocking-call-in-coroutine" not in found(evidence(process([one])))

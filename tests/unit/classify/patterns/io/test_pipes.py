@@ -1,0 +1,380 @@
+"""Pipes, locks on files and standard input between processes: who is kept waiting by whom."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Tuple
+
+from postmortem.classify.engine import classify
+from postmortem.evidence import (
+    End,
+    Evidence,
+    Loop,
+    Process,
+    Resource,
+    SignalHandler,
+    Task,
+    Thread,
+    Wait,
+    Waker,
+)
+from postmortem.evidence import replace as changed
+
+from .....support.make import counters, evidence, found, frame, process, stack, thread
+
+PARENT, CHILD, OTHER = 1, 20, 30
+FULL, OUTPUT = "pipe:[7]", "pipe:[8]"
+
+
+def pipe(
+    key: str, pid: int, ends: Tuple[Tuple[int, int, str], ...], closed: Optional[bool] = True, **more: Any
+) -> Resource:
+    """As ``pid`` sees it, which has the first of ``ends``."""
+    mine = ends[0][2]
+    wakers = [Waker("end", "kernel", pid=p, name=f"descriptor {fd}") for p, fd, mode in ends if mode != mine]
+    return Resource(
+        f"{key}-{mine}",
+        "pipe",
+        f"pipe {key}",
+        wakers=tuple(dict.fromkeys(wakers)),
+        closed=closed,
+        key=key,
+        value=65536,
+        limit=65536,
+        ends=tuple(End(p, fd, mode, p < 900) for p, fd, mode in ends),
+        waiters=(pid,),
+        **more,
+    )
+
+
+def child(pid: int) -> Resource:
+    return Resource(
+        f"child-{pid}", "process", f"child {pid}", wakers=(Waker("runner", "kernel", pid=pid),), closed=True
+    )
+
+
+def waits(resource: Resource, syscall: str, tid: int, *functions: str, **more: Any) -> Thread:
+    kind = {"process": "process", "file-lock": "file", "terminal": "file"}.get(resource.kind, resource.kind)
+    fd = more.pop("fd", 5)
+    wait = Wait(kind, syscall, resource=resource.id, endless=True, fd=fd)
+    return thread(tid, stack(*functions), wait=wait, counters=counters(), is_main=more.pop("is_main", True), **more)
+
+
+def of(pid: int, threads: Tuple[Thread, ...], resources: Tuple[Resource, ...], **more: Any) -> Process:
+    return process(threads, pid=pid, resources=resources, ppid=more.pop("ppid", PARENT if pid != PARENT else 0), **more)
+
+
+def writer(pid: int = CHILD, closed: Optional[bool] = True, **more: Any) -> Process:
+    full = pipe(FULL, pid, ((pid, 1, "w"), (PARENT, 5, "r")), closed)
+    return of(pid, (waits(full, "write", pid, "emit", fd=1),), (full,), **more)
+
+
+def waiting_parent(*others: Thread) -> Process:
+    awaited = child(CHILD)
+    return of(PARENT, (waits(awaited, "wait4", PARENT, "subprocess.wait", "fetch"), *others), (awaited,))
+
+
+def test_the_reader_of_a_full_pipe_waits_for_the_writer() -> None:
+    """Proven when both have nobody else; the parent's line is to change, the child is its victim."""
+    diagnosis = classify(evidence(waiting_parent(), writer()))
+    first = diagnosis.findings[0]
+    assert (first.pattern, first.confidence) == ("pipe-deadlock", "proven")
+    assert [(c.pid, c.function) for c in first.culprits] == [(PARENT, "fetch")]
+    assert [v.pid for v in first.victims] == [CHILD]
+    assert "child-wait" not in [f.pattern for f in diagnosis.findings]
+
+
+def test_a_terminal_that_its_emulator_does_not_read() -> None:
+    """Likely: others might have its other end. What the parent has not got may be a question, too, but it is not read."""
+    full = Resource(
+        "terminal-1",
+        "terminal",
+        "stdout, the terminal",
+        wakers=(Waker("end", "kernel", pid=PARENT),),
+        ends=(End(CHILD, 1, "rw"), End(PARENT, 5, "rw")),
+    )
+    writes = of(CHILD, (waits(full, "write", CHILD, "report", fd=1),), (full,))
+    diagnosis = classify(evidence(waiting_parent(), writes))
+    first = diagnosis.findings[0]
+    assert (first.pattern, first.confidence, first.culprits[0].function) == ("pipe-deadlock", "likely", "fetch")
+    assert "written to its terminal" in first.summary
+    stranger = of(
+        CHILD, (waits(changed(full, wakers=()), "write", CHILD, "report", fd=1),), (changed(full, wakers=()),)
+    )
+    assert "pipe-deadlock" not in found(evidence(waiting_parent(), stranger))
+
+
+def test_a_question_on_a_terminal_that_the_parent_has() -> None:
+    """A parent that waits for the child types nothing; one that goes on may."""
+    asked = Resource(
+        "terminal-1",
+        "terminal",
+        "stdin, the terminal",
+        wakers=(Waker("end", "kernel", pid=PARENT),),
+        ends=(End(CHILD, 0, "rw"), End(PARENT, 5, "rw")),
+    )
+    asks = of(CHILD, (waits(asked, "read", CHILD, "ask", fd=0),), (asked,))
+    assert found(evidence(waiting_parent(), asks))["stdin-wait"] == "likely"
+    expects = of(
+        PARENT, (thread(PARENT, stack("expect"), wait=Wait("other", "poll", endless=False), is_main=True),), ()
+    )
+    assert "stdin-wait" not in found(evidence(expects, asks))
+
+
+def test_a_full_pipe_is_no_proof_when_others_may_hold_its_end() -> None:
+    """Or when another thread of the parent, which sleeps now, may read it."""
+    assert found(evidence(waiting_parent(), writer(closed=None)))["pipe-deadlock"] == "likely"
+    asleep = thread(
+        2, stack("tick"), wait=Wait("sleep", "clock_nanosleep", timeout_s=5.0, endless=False), counters=counters()
+    )
+    assert found(evidence(waiting_parent(asleep), writer()))["pipe-deadlock"] == "likely"
+
+
+def test_a_parent_that_reads_comes_back() -> None:
+    """A thread that reads the pipe, one that passes on what it has read, a parent that waits for nobody: no deadlock."""
+    end = pipe(FULL, PARENT, ((PARENT, 5, "r"), (CHILD, 1, "w")))
+    reads = waits(end, "read", 2, "drain", is_main=False)
+    awaited = child(CHILD)
+    main = waits(awaited, "wait4", PARENT, "subprocess.wait", "fetch")
+    assert "pipe-deadlock" not in found(evidence(of(PARENT, (main, reads), (awaited, end)), writer()))
+    passes_on = thread(
+        2, stack("queue.put", "drain"), wait=Wait("condition", "futex", endless=True), counters=counters()
+    )
+    assert "pipe-deadlock" not in found(evidence(of(PARENT, (main, passes_on), (awaited,)), writer()))
+    rests = thread(PARENT, stack("nap"), wait=Wait("sleep", "clock_nanosleep", 9.0, endless=False), is_main=True)
+    assert "pipe-deadlock" not in found(evidence(of(PARENT, (rests,), ()), writer()))
+
+
+def test_a_reader_that_was_not_captured() -> None:
+    """Whether it waits for the writer is unknown: possible, at the line that writes."""
+    full = pipe(FULL, CHILD, ((CHILD, 1, "w"), (900, 5, "r")))
+    first = classify(evidence(of(CHILD, (waits(full, "write", CHILD, "emit", fd=1),), (full,)))).findings[0]
+    assert (first.pattern, first.confidence, first.culprits[0].function) == ("pipe-deadlock", "possible", "emit")
+
+
+def test_both_write_and_neither_reads() -> None:
+    """Two full pipes: a circle, told once, with both lines."""
+    orders = pipe("pipe:[9]", PARENT, ((PARENT, 4, "w"), (CHILD, 0, "r")))
+    parent = of(PARENT, (waits(orders, "write", PARENT, "send_all", fd=4),), (orders,))
+    findings = [f for f in classify(evidence(parent, writer())).findings if f.pattern == "pipe-deadlock"]
+    assert [(f.confidence, [c.function for c in f.culprits]) for f in findings] == [("proven", ["send_all", "emit"])]
+
+
+def test_a_shell_between_them() -> None:
+    """The parent waits for a shell, the shell for the writer: the parent is still the one that could read."""
+    awaited, inner = child(OTHER), child(CHILD)
+    parent = of(PARENT, (waits(awaited, "wait4", PARENT, "subprocess.wait", "fetch"),), (awaited,))
+    shell = of(OTHER, (waits(inner, "wait4", OTHER),), (inner,), python=None)
+    first = classify(evidence(parent, shell, writer(ppid=OTHER))).findings[0]
+    assert (first.pattern, first.confidence, first.culprits[0].pid) == ("pipe-deadlock", "proven", PARENT)
+
+
+def test_a_task_that_waits_for_a_child_whose_output_nobody_takes() -> None:
+    """Its loop has stopped watching the pipe; while it watches it, the child is only slow."""
+    end = pipe(FULL, PARENT, ((PARENT, 5, "r"), (CHILD, 1, "w")))
+    frames = (*stack("asyncio.base_subprocess._wait", "asyncio.subprocess.wait"), frame("convert", 7))
+    task = Task("task-1", "convert", "pending", "loop-1", frames, "Future")
+    idle = thread(
+        PARENT,
+        stack("selectors.select"),
+        wait=Wait("event-loop", "epoll_wait", endless=True),
+        counters=counters(),
+        is_main=True,
+    )
+
+    def told(*watched: str) -> Evidence:
+        loop = Loop("loop-1", PARENT, ready=0, scheduled=0, descriptors=watched)
+        return evidence(of(PARENT, (idle,), (end,), tasks=(task,), loops=(loop,)), writer())
+
+    first = next(f for f in classify(told()).findings if f.pattern == "pipe-deadlock")
+    assert (first.confidence, [(c.task, c.line) for c in first.culprits]) == ("likely", [("convert", 7)])
+    assert "pipe-deadlock" not in found(told(end.id))
+
+
+def reader(
+    pid: int, ends: Tuple[Tuple[int, int, str], ...], *others: Thread, closed: Optional[bool] = True, **more: Any
+) -> Process:
+    end = pipe(OUTPUT, pid, ((pid, 5, "r"), *ends), closed)
+    return of(pid, (waits(end, "read", pid, "collect"), *others), (end,), **more)
+
+
+def test_a_reader_that_keeps_its_pipe_open_itself() -> None:
+    """Proven when nobody else has it; with another thread it may be a wake-up pipe."""
+    own = ((PARENT, 6, "w"),)
+    diagnosis = classify(evidence(reader(PARENT, own, signal_handlers=())))
+    assert (diagnosis.verdict, diagnosis.findings[0].confidence) == ("pipe-never-closed", "proven")
+    assert "itself, as descriptor 6" in diagnosis.findings[0].summary
+    assert found(evidence(reader(PARENT, own, closed=None, signal_handlers=())))["pipe-never-closed"] == "likely"
+    assert found(evidence(reader(PARENT, own)))["pipe-never-closed"] == "likely"  # whether a handler writes is unknown
+    assert found(evidence(reader(PARENT, own, signal_handlers=(SignalHandler(15),))))["pipe-never-closed"] == "possible"
+    other = thread(2, stack("serve"), wait=Wait("socket", "accept", endless=True), counters=counters())
+    assert found(evidence(reader(PARENT, own, other)))["pipe-never-closed"] == "possible"
+
+
+def test_one_side_of_a_pair_of_sockets_that_its_reader_has_inherited() -> None:
+    """As with a pipe: nobody else has the other side, so its end never comes. A named socket is no such pair."""
+
+    def told(**names: Any) -> Evidence:
+        ends = (End(CHILD, 4, "rw"), End(CHILD, 3, "rw"))
+        pair = Resource(
+            "socket-1",
+            "socket",
+            "socket",
+            wakers=(Waker("end", "kernel", pid=CHILD, name="descriptor 3"),),
+            closed=True,
+            ends=ends,
+            peer_in_tree=True,
+            **names,
+        )
+        return evidence(
+            waiting_parent(), of(CHILD, (waits(pair, "read", CHILD, "collect", fd=4),), (pair,), signal_handlers=())
+        )
+
+    first = classify(told()).findings[0]
+    assert (first.pattern, first.confidence, first.culprits[0].pid) == ("pipe-never-closed", "proven", CHILD)
+    assert "pipe-never-closed" not in found(told(local="/run/server.sock"))
+
+
+def test_a_reader_that_is_another_program() -> None:
+    """It has no lines to change: those of the parent are, which waits for it."""
+    parent = of(PARENT, (waits(child(CHILD), "wait4", PARENT, "finish"),), (child(CHILD),))
+    end = pipe(OUTPUT, CHILD, ((CHILD, 0, "r"), (OTHER, 7, "w")))
+    filters = of(CHILD, (waits(end, "read", CHILD, fd=0),), (end,), argv=("sort",), python=None)
+    holds = of(OTHER, daemon(PARENT).threads, (), argv=("sleepd",))
+    first = next(f for f in classify(evidence(parent, filters, holds)).findings if f.pattern == "pipe-never-closed")
+    assert (first.confidence, [(c.pid, c.function) for c in first.culprits]) == ("likely", [(PARENT, "finish")])
+
+
+def test_a_child_of_a_server_that_forks_for_the_reader() -> None:
+    """multiprocessing's forkserver: the process is a grandchild, lives, and may write or end."""
+    listens = reader(PARENT, ((OTHER, 7, "w"),))
+    server = of(
+        CHILD, (thread(CHILD, stack("serve"), wait=Wait("event-loop", "poll", endless=True), is_main=True),), ()
+    )
+    assert "pipe-never-closed" not in found(evidence(listens, server, daemon(CHILD)))
+
+
+def test_a_fifo_that_its_reader_keeps_open() -> None:
+    """Daemons open their FIFO for both, so that it has no end between two senders: whoever knows its name may write."""
+    end = pipe("fifo:/run/orders", PARENT, ((PARENT, 5, "r"), (PARENT, 6, "w")), closed=None)
+    assert "pipe-never-closed" not in found(evidence(of(PARENT, (waits(end, "read", PARENT, "collect"),), (end,))))
+
+
+def test_an_idle_worker_is_fed_by_its_parent() -> None:
+    """Also one that has inherited the write end of its own orders; and so is who reads from a child that lives."""
+    parent = of(
+        PARENT, (thread(PARENT, stack("serve"), wait=Wait("socket", "accept", endless=True), is_main=True),), ()
+    )
+    worker = reader(CHILD, ((PARENT, 9, "w"), (CHILD, 10, "w")))
+    assert "pipe-never-closed" not in found(evidence(parent, worker))
+    listens = reader(PARENT, ((CHILD, 1, "w"),))
+    rests = of(CHILD, (thread(CHILD, stack("watch"), wait=Wait("other", "poll", endless=True), is_main=True),), ())
+    assert "pipe-never-closed" not in found(evidence(listens, rests))
+
+
+def daemon(ppid: int, switches: int = 0) -> Process:
+    asleep = thread(
+        OTHER,
+        stack("nap"),
+        wait=Wait("sleep", "clock_nanosleep", 600.0, endless=False),
+        counters=counters(switches=switches),
+        is_main=True,
+    )
+    return of(OTHER, (asleep,), (), ppid=ppid)
+
+
+def test_a_daemon_that_has_the_output_of_who_started_it() -> None:
+    """The child has ended, what it left behind holds the pipe: likely, and named with its descriptor."""
+    diagnosis = classify(evidence(reader(PARENT, ((OTHER, 1, "w"),)), daemon(4711)))
+    first = diagnosis.findings[0]
+    assert (first.pattern, first.confidence) == ("pipe-never-closed", "likely")
+    assert first.summary.endswith("service.py (PID 30), as descriptor 1")
+    assert "pipe-never-closed" not in found(evidence(reader(PARENT, ((OTHER, 1, "w"),)), daemon(4711, switches=50)))
+
+
+def test_a_server_that_was_left_behind() -> None:
+    """Its parent is gone, the pipe is its own output, and it looks at its listening socket now and then: it says nothing
+    more. Who does so as the child of a living parent may yet."""
+    end = pipe(OUTPUT, PARENT, ((PARENT, 5, "r"), (OTHER, 1, "w")))
+    listens = Resource("socket-1", "socket", "socket", listening=True)
+    polls = Wait("socket", "poll", "socket-1", timeout_s=0.5, endless=False)
+    frames = tuple(frame("read", 3, file="/venv/lib/python3.12/site-packages/invoke/runners.py") for _ in range(1))
+    reads = thread(7, frames, wait=Wait("pipe", "read", end.id, endless=True, fd=5), counters=counters())
+    joins = thread(
+        PARENT,
+        stack("preview"),
+        joins=7,
+        is_main=True,
+        counters=counters(),
+        wait=Wait("lock", "futex", "thread-7", endless=True),
+    )
+    joined = Resource("thread-7", "thread", "thread T-7", owner_tid=7, owner_basis="recorded", waiters=(PARENT,))
+
+    def told(ppid: int) -> Any:
+        serves = thread(OTHER, stack("serve"), wait=polls, counters=counters(switches=2), is_main=True)
+        server = of(OTHER, (serves,), (listens,), ppid=ppid)
+        return classify(evidence(of(PARENT, (joins, reads), (end, joined)), server))
+
+    first = told(900).findings[0]
+    assert (first.pattern, first.confidence) == ("pipe-never-closed", "likely")
+    assert [c.function for c in first.culprits] == ["preview", "read"]
+    assert "pipe-never-closed" not in [f.pattern for f in told(PARENT).findings]
+
+
+def test_a_neighbour_of_a_pipeline_and_one_that_inherited() -> None:
+    """A sister's stdout is a pipeline; the same pipe as some high descriptor of another program was inherited."""
+    parent = of(PARENT, (waits(child(CHILD), "wait4", PARENT, "run"),), (child(CHILD),))
+    sister = daemon(PARENT)
+    assert "pipe-never-closed" not in found(evidence(parent, reader(CHILD, ((OTHER, 1, "w"),)), sister))
+    other_program = of(OTHER, sister.threads, (), argv=("sleepd",))
+    told = found(evidence(parent, reader(CHILD, ((OTHER, 7, "w"),)), other_program))
+    assert told["pipe-never-closed"] == "likely"
+
+
+def test_a_ring_of_forked_readers() -> None:
+    """Each keeps the next one's pipe open, and the parent has closed its ends: proven."""
+    parent = of(PARENT, (waits(child(CHILD), "wait4", PARENT, "finish"),), (child(CHILD),))
+    one = reader(CHILD, ((OTHER, 7, "w"),))
+    end = pipe("pipe:[9]", OTHER, ((OTHER, 5, "r"), (OTHER, 6, "w")))
+    two = of(OTHER, (waits(end, "read", OTHER, "collect"),), (end,), signal_handlers=())
+    assert found(evidence(parent, one, two))["pipe-never-closed"] == "proven"
+
+
+def talks(pid: int, key: str, ends: Tuple[Tuple[int, int, str], ...], **more: Any) -> Process:
+    """Waits for a message that others with the write end could send."""
+    end = pipe(key, pid, ((pid, 5, "r"), *ends))
+    known = {"signal_handlers": (), "catches": (), **more}
+    return of(pid, (waits(end, "read", pid, "ask"),), (end,), **known)
+
+
+def test_peers_that_all_read_first() -> None:
+    """One finding that names the circle, with every line, and the advice to agree who begins; no end is withheld here."""
+    parent = of(PARENT, (waits(child(CHILD), "wait4", PARENT, "finish"),), (child(CHILD),))
+    one, two = talks(CHILD, "pipe:[8]", ((OTHER, 7, "w"),)), talks(OTHER, "pipe:[9]", ((CHILD, 7, "w"),))
+    told = [f for f in classify(evidence(parent, one, two)).findings if f.pattern.startswith("pipe-")]
+    assert [(f.pattern, f.confidence, {c.pid for c in f.culprits}) for f in told] == [
+        ("pipe-deadlock", "proven", {CHILD, OTHER})
+    ]
+    assert "who sends first" in told[0].remedy
+    handled = talks(OTHER, "pipe:[9]", ((CHILD, 7, "w"),), signal_handlers=(SignalHandler(14),), catches=(14,))
+    assert "likely" not in found(evidence(parent, one, handled)).values()
+
+
+def test_who_waits_for_one_of_those_that_all_read_first() -> None:
+    """He reads what somebody of the circle would send: neither an end that is withheld nor a peer that is slow."""
+    one = talks(CHILD, "pipe:[8]", ((OTHER, 7, "w"),))
+    two = talks(OTHER, "pipe:[9]", ((CHILD, 7, "w"), (OTHER, 9, "w")))
+    wakers = (Waker("end", "kernel", pid=CHILD, name="descriptor 8"),)
+    pair = Resource("socket-1", "socket", "socket", wakers=wakers, closed=True, peer_in_tree=True)
+    third = of(40, (waits(pair, "recvfrom", 40, "ask"),), (pair,), signal_handlers=(), catches=())
+    parent = of(PARENT, (waits(child(CHILD), "wait4", PARENT, "finish"),), (child(CHILD),))
+    known = found(evidence(parent, one, two, third))
+    assert known["pipe-deadlock"] == "proven"
+    assert not {"pipe-never-closed", "network-wait"} & known.keys()
+
+
+def test_filters_wait_for_the_end_of_their_input() -> None:
+    """Of standard input, or of a pipe that others have inherited whole: the end is what does not come."""
+    parent = talks(PARENT, "pipe:[8]", ((CHILD, 1, "w"),))
+    orders = pipe("pipe:[9]", CHILD, ((CHILD, 0, "r"), (PARENT, 6, "w")))
+    filters = of(CHILD, (waits(orders, "read", CHILD, "filter", fd=0),), (orders,), signal_handlers=(), catches=())
+    assert "pipe-deadlock" not in found(evidence(parent, filters))

@@ -1,0 +1,125 @@
+"""Live objects and their counted words in synthesised memory."""
+
+from __future__ import annotations
+
+import struct
+from types import SimpleNamespace
+from typing import Any, Optional
+
+import pytest
+
+from postmortem.cpython.frames.callheights import least_height
+from postmortem.cpython.heap.owners import Holders
+from postmortem.cpython.objects.builtins import Objects
+from postmortem.cpython.runtime.layouts import FLAG_TUPLE, FLAG_TYPE, TP_FLAGS, TP_NAME
+from postmortem.cpython.runtime.releases import LAYOUTS
+from postmortem.memory import Segments
+
+TYPES, HEAP, HEAD = 0x10000, 0x20000, 0x30000
+TYPE, TUPLE, OPAQUE = TYPES, TYPES + 1024, TYPES + 2048
+FIRST, SECOND = HEAP + 0x100, HEAP + 0x200
+GC = 1 << 14
+
+
+class Target:
+    """Two tracked objects in a ring with its head."""
+
+    def __init__(self, kind: int = TUPLE) -> None:
+        self.memory = Segments({TYPES: b"\0" * 4096, HEAP: b"\0" * 4096, HEAD: b"\0" * 64})
+        self._type(TYPE, "type", FLAG_TYPE | GC, 40)
+        self._type(TUPLE, "tuple", FLAG_TUPLE | GC, 24, 8)
+        self._type(OPAQUE, "lib.Opaque", GC, 64)
+        for at, after, before in ((FIRST, SECOND - 16, HEAD), (SECOND, HEAD, FIRST - 16)):
+            self.memory.put_words(at - 16, after, before, 1, kind, 2, 0xAAA0, 0xBBB0, 0xAAA0)
+        self.memory.put_words(HEAD, FIRST - 16, SECOND - 16)
+
+    def _type(self, at: int, name: str, flags: int, size: int, itemsize: int = 0) -> None:
+        self.memory.put_words(at + 8, TYPE)
+        self.memory.put_words(at + TP_NAME, at + 512, size, itemsize)
+        self.memory.put_words(at + TP_FLAGS, flags)
+        self.memory.put(at + 512, name.encode())
+
+    def holders(self) -> Holders:
+        layout = LAYOUTS[3, 12]
+        python: Any = SimpleNamespace(
+            memory=self.memory, layout=layout, objects=Objects(self.memory, layout), interpreters=[], frames=None
+        )
+        found = Holders(python)
+        found._heads = {HEAD}
+        return found
+
+    def counted(self, place: int) -> Optional[bool]:
+        holders = self.holders()
+        holder = holders.around(place)
+        return holders.counts(holder, place)[0] if holder is not None else None
+
+
+def test_items_of_a_tuple_are_counted_and_nothing_behind_them() -> None:
+    """Both items; the word behind belongs to no object."""
+    target = Target()
+    assert [target.counted(SECOND + 24 + 8 * n) for n in range(3)] == [True, True, None]
+
+
+def test_what_was_freed_holds_nothing() -> None:
+    """The ring goes past it: it is no object any more, though it looks like one."""
+    target = Target()
+    target.memory.put_words(HEAD, FIRST - 16, FIRST - 16)
+    target.memory.put_words(FIRST - 16, HEAD, HEAD)
+    assert target.counted(SECOND + 24) is None
+    assert target.counted(FIRST + 24) is True
+
+
+def test_other_lists_are_no_rings_of_objects() -> None:
+    """Entries of a parking lot are linked like heads of objects; their neighbours are none."""
+    target = Target()
+    lot = HEAP + 0x800
+    target.memory.put_words(lot, lot + 0x100, lot + 0x100)
+    target.memory.put_words(lot + 0x100, lot, lot)
+    target.memory.put_words(lot + 16, 1, TUPLE, 2, 0xAAA0)
+    assert target.counted(lot + 16 + 24) is None
+
+
+def test_an_unknown_class_counts_nothing() -> None:
+    """How an extension holds what it refers to is its own business."""
+    target = Target(OPAQUE)
+    holders = target.holders()
+    holder = holders.around(SECOND + 24)
+    assert holder is not None and holder.kind is None
+    assert holders.counts(holder, SECOND + 24)[0] is None
+
+
+class Calling:
+    """A frame of 3.10 that is in ``it.get()``, called as a method with what stands on its value stack."""
+
+    def __init__(self, *stack: str, instruction: int = 161, operand: int = 0) -> None:
+        self._names = dict(enumerate(stack, 1))
+        names, kinds = self._names, {"get": "method_descriptor", "it": "Queue", "": None}
+        self.objects: Any = SimpleNamespace(
+            layout=LAYOUTS[3, 10], type_name=lambda value: kinds.get(names[value], "str"), memory=None
+        )
+        self.frame: Any = SimpleNamespace(
+            lasti=0, code=SimpleNamespace(bytecode=lambda: struct.pack("BB", instruction, operand), nlocalsplus=2)
+        )
+
+    def value_stack(self, _frame: object) -> tuple[int, ...]:
+        return tuple(self._names)
+
+    def kept_depth(self, _frame: object) -> int:
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("stack", "least"),
+    [(("get", "it"), 4), (("x", "get", "it"), 5), (("get", "it", "get", "it"), 4), (("x", "y"), None)],
+    ids=["alone", "above something", "with leftovers above", "not to be seen"],
+)
+def test_a_call_in_progress_tells_the_least_height(stack: tuple[str, ...], least: Optional[int]) -> None:
+    """Two locals and what the call has on the stack; the lowest place that fits counts, for the ones above may be stale."""
+    calling: Any = Calling(*stack)
+    assert least_height(calling, calling.frame, None) == least
+
+
+def test_other_instructions_tell_nothing() -> None:
+    """A `with` statement calls too, but not with what lies on the stack."""
+    calling: Any = Calling("get", "it", instruction=143)
+    assert least_height(calling, calling.frame, None) is None

@@ -1,0 +1,198 @@
+"""The walk up from what somebody waits for, over made references."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, Dict, List, Optional, Sequence
+
+import pytest
+
+from postmortem.cpython.heap import reachability
+from postmortem.cpython.heap.owners import CALLBACK, WEAK, Holder
+from postmortem.cpython.heap.reachability import MAX_LEVELS, Reach, Surroundings, Walk, walk
+from postmortem.cpython.heap.referrers import Reference, References
+from postmortem.cpython.objects.builtins import NotThat, TypeInfo
+from postmortem.cpython.state.interpreter import ThreadState
+
+LOCK, DEQUE, QUEUE, REGISTRY, MODULE, TASK, OTHER = range(0x1000, 0x8000, 0x1000)
+WAITER = ThreadState(1, 0, 1, 11, None, name="waiter")
+STRANGER = ThreadState(2, 0, 2, 12, None, name="stranger")
+NAMES = {
+    LOCK: "_thread.lock",
+    DEQUE: "collections.deque",
+    QUEUE: "Queue",
+    REGISTRY: "dict",
+    TASK: "_asyncio.Task",
+    OTHER: "_asyncio.Task",
+}
+
+
+class Objects:
+    """As much of ``Objects`` as a walk asks for."""
+
+    def type_name(self, address: int) -> Optional[str]:
+        return NAMES.get(address)
+
+    def is_instance(self, address: int, name: str) -> bool:
+        return NAMES.get(address) == name
+
+
+def held(by: int, how: str = "item", counted: bool = True, kind: str = "all") -> Reference:
+    info = TypeInfo(1, NAMES.get(by, "object"), 0, 64, 0, 0)
+    return Reference(by + 32, counted, how, Holder(by, info, kind, by + 64))
+
+
+def on_stack(thread: ThreadState) -> Reference:
+    frame: Any = SimpleNamespace(function="work", is_in=lambda *_names: False)
+    return Reference(8, True, "local it", None, thread, frame)
+
+
+class Memory:
+    """``Referrers`` with made answers: each object's own count, and what was found."""
+
+    def __init__(self, known: Dict[int, References], namespaces: Optional[Dict[int, int]] = None) -> None:
+        self._known = known
+        self.holders: Any = SimpleNamespace(namespace=lambda holder: (namespaces or {}).get(holder.address))
+
+    def of(self, addresses: Sequence[int]) -> Dict[int, References]:
+        return {address: self._known[address] for address in addresses}
+
+
+def counted(*found: Reference, count: Optional[int] = None) -> References:
+    return References(count if count is not None else sum(1 for r in found if r.counted), list(found))
+
+
+def climbed(known: Dict[int, References], namespaces: Optional[Dict[int, int]] = None, **around: Any) -> Reach:
+    surroundings = Surroundings(**{"threads": {1}, "tasks": set(), "pending": set(), "subject": QUEUE, **around})
+    python: Any = SimpleNamespace(objects=Objects())
+    referrers: Any = Memory(known, namespaces)
+    one = Walk(python, referrers, surroundings, {TASK: "mine", OTHER: "other"}, [LOCK])
+    walk(referrers, [one])
+    return one.reach
+
+
+def own(**more: References) -> Dict[int, References]:
+    """A lock in a deque in a queue that the waiting thread alone refers to."""
+    return {
+        LOCK: counted(on_stack(WAITER), held(DEQUE)),
+        DEQUE: counted(held(QUEUE, "attribute _waiters")),
+        QUEUE: counted(on_stack(WAITER)),
+    }
+
+
+def test_what_only_its_waiter_refers_to_is_out_of_reach() -> None:
+    """Nobody is met, nothing is missing, and each object on the way has its sentence."""
+    reach = climbed(own())
+    assert reach.complete and reach.actors == [] and len(reach.steps) == 3
+    assert "the Queue is referred to once: local it of work (on the waiting thread's own stack)" in reach.steps
+
+
+@pytest.mark.parametrize("short", [LOCK, DEQUE, QUEUE])
+def test_one_reference_that_is_not_found_spoils_the_proof(short: int) -> None:
+    """Wherever on the way it is missing."""
+    known = own()
+    known[short].count = (known[short].count or 0) + 1
+    reach = climbed(known)
+    assert not reach.complete and "counts" in (reach.obstacle or "")
+
+
+@pytest.mark.parametrize("count", [None, 0])
+def test_counts_that_tell_nothing_prove_nothing(count: Optional[int]) -> None:
+    """An object without a count, and one of which more references were found than it has."""
+    known = own()
+    known[DEQUE].count = count
+    assert not climbed(known).complete
+
+
+def test_another_threads_frame_is_met() -> None:
+    """The list is complete, and he is on it."""
+    reach = climbed({**own(), QUEUE: counted(on_stack(WAITER), on_stack(STRANGER))})
+    assert reach.complete and [actor.thread for actor in reach.actors] == [STRANGER]
+
+
+def test_a_global_may_be_used_by_anybody() -> None:
+    """The way to the object is told, without what the object consists of."""
+    known = {**own(), QUEUE: counted(held(REGISTRY, "value of 'q'")), REGISTRY: counted(held(MODULE, "value of 'ALL'"))}
+    reach = climbed(known, modules={MODULE: "app"})
+    assert not reach.complete and [actor.where for actor in reach.actors] == ["global ALL of app → the Queue"]
+
+
+def test_a_task_that_does_not_wait_is_met_and_one_that_does_is_not() -> None:
+    """A reference of the waiting task is no way out; of any other it is."""
+    waiting = climbed({**own(), QUEUE: counted(held(TASK, "field"))}, tasks={TASK}, pending={TASK, OTHER})
+    assert waiting.complete and waiting.actors == []
+    other = climbed({**own(), QUEUE: counted(held(OTHER, "field"))}, tasks={TASK}, pending={TASK, OTHER})
+    assert other.complete and [actor.task for actor in other.actors] == [OTHER]
+
+
+def test_a_task_that_was_not_read_may_do_anything() -> None:
+    """It is no mere object because it is not among those known."""
+    assert not climbed({**own(), QUEUE: counted(held(OTHER, "field"))}).complete
+
+
+def test_weak_references_are_followed() -> None:
+    """From one in asyncio's own list nothing follows, from any other the way goes on; one that cannot be read may be
+    anywhere."""
+    weak = held(REGISTRY, WEAK, counted=False)
+    known = {**own(), QUEUE: counted(on_stack(WAITER), weak), REGISTRY: counted(held(MODULE))}
+    assert climbed(known, registries={MODULE}).complete
+    assert not climbed(known, modules={MODULE: "app"}).complete
+    lost = own()
+    lost[QUEUE].weak = 1
+    assert not climbed(lost).complete
+
+
+def test_the_callback_of_a_weak_reference_may_be_called_any_time() -> None:
+    """By whoever drops what it refers to."""
+    assert not climbed({**own(), QUEUE: counted(held(REGISTRY, CALLBACK))}).complete
+
+
+def test_the_dict_of_an_instance_is_a_way_to_its_values() -> None:
+    """Where they lie in the instance, nothing of the dict refers to them."""
+    known = {**own(), REGISTRY: counted(held(QUEUE, "__dict__"), held(MODULE, "value of 'KEPT'"))}
+    assert climbed(known).complete
+    assert not climbed(known, {QUEUE: REGISTRY}, modules={MODULE: "app"}).complete
+
+
+def test_a_way_without_end_is_given_up() -> None:
+    """Objects that refer to each other in a row longer than is followed: unknown, and no hang."""
+    known = {0x1000 * n: counted(held(0x1000 * (n + 1))) for n in range(1, MAX_LEVELS + 10)}
+    assert not climbed(known).complete
+
+
+def test_a_circle_has_an_end() -> None:
+    """Objects that refer only to each other are out of reach."""
+    assert climbed({**own(), QUEUE: counted(held(DEQUE))}).complete
+
+
+def test_a_search_that_fails_says_why() -> None:
+    """Nothing is raised."""
+
+    class Failing(Memory):
+        def of(self, addresses: Sequence[int]) -> Dict[int, References]:
+            raise NotThat("no time")
+
+    referrers: Any = Failing({})
+    python: Any = SimpleNamespace(objects=Objects())
+    walks: List[Walk] = [Walk(python, referrers, Surroundings({1}, set(), set()), {}, [LOCK])]
+    walk(referrers, walks)
+    assert walks[0].reach.obstacle == "no time" and not walks[0].reach.complete
+
+
+def test_what_stands_in_the_ready_queue_waits_for_the_thread_of_its_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else takes it from there. Of a loop that no thread runs, and of what the program keeps on it, anybody may."""
+    loop, running = 0x9000, {"_thread_id": 0xABC}
+    monkeypatch.setitem(NAMES, loop, "BaseEventLoop")
+    monkeypatch.setattr(reachability, "attribute", lambda _objects, _address, name: running.get(name))
+    monkeypatch.setattr(Objects, "integer_or_none", lambda _self, at: STRANGER.ident if at else None, raising=False)
+    ready = {**own(), QUEUE: counted(held(loop, "attribute _ready"))}
+    reach = climbed(ready, of_threads={1: WAITER, 2: STRANGER})
+    assert reach.complete and reach.actors == [
+        reachability.Actor("the ready queue of its event loop → the Queue", STRANGER)
+    ]
+    inside = {**own(), QUEUE: counted(held(REGISTRY, "value of '_ready'")), REGISTRY: counted(held(loop, "__dict__"))}
+    reach = climbed(inside, of_threads={2: STRANGER})
+    assert [actor.thread for actor in reach.actors] == [STRANGER]
+    assert not climbed({**own(), QUEUE: counted(held(loop, "attribute app"))}, of_threads={2: STRANGER}).complete
+    running.clear()
+    assert not climbed(ready, of_threads={2: STRANGER}).complete

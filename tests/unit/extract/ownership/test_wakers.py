@@ -1,0 +1,142 @@
+"""Which resources are asked for, and what is made of the answers."""
+
+from __future__ import annotations
+
+import dataclasses
+from types import SimpleNamespace
+from typing import Any, Dict, List, Optional, Sequence
+
+import pytest
+
+from postmortem.cpython.heap.reachability import Actor, Reach
+from postmortem.cpython.runtime.releases import LAYOUTS
+from postmortem.cpython.state.interpreter import ThreadState
+from postmortem.evidence import Gap, Resource, Thread, Wait, replace
+from postmortem.extract.ownership.wakers import Books, Reaches
+
+QUEUE = Resource("queue-1", "queue", "Queue q", waiters=(11,))
+WAITING = Thread(11, wait=Wait("condition", resource="queue-1", endless=True), is_main=True)
+STRANGER = ThreadState(2, 0, 2, 12, None)
+
+
+class Answering(Reaches):
+    """Has its walks answered by the test."""
+
+    def __init__(
+        self, answers: Dict[str, Reach], gaps: List[Gap], free_threaded: bool = False, whole: bool = False
+    ) -> None:
+        python: Any = SimpleNamespace(
+            runtime=SimpleNamespace(free_threaded=free_threaded),
+            objects=None,
+            interpreters=[],
+            memory=SimpleNamespace(files=[]),
+            module_value=None,
+            layout=LAYOUTS[3, 12],
+            on_musl=False,
+        )
+        core: Any = SimpleNamespace(written=[], is_whole=whole)
+        books = Books({"queue-1": 0x1000}, {}, {12: STRANGER})
+        super().__init__(python, core, books, lambda frame: frame, gaps)  # type: ignore[arg-type, return-value]
+        self.answers = answers
+        self.asked: List[str] = []
+
+    def _walked(self, referrers: object, wanted: Sequence[Resource], names: object, until: float) -> Dict[str, Reach]:
+        self.asked += [resource.id for resource in wanted]
+        return self.answers
+
+
+def settled(
+    reach: Optional[Reach],
+    resource: Resource = QUEUE,
+    thread: Thread = WAITING,
+    free_threaded: bool = False,
+    whole: bool = False,
+    others: Sequence[Thread] = (),
+) -> Any:
+    gaps: List[Gap] = []
+    reaches = Answering({"queue-1": reach} if reach else {}, gaps, free_threaded, whole)
+    (found,) = reaches.settle([resource], [thread, *others], [])
+    return SimpleNamespace(resource=found, gaps=gaps, asked=reaches.asked)
+
+
+def test_nobody_can_reach_it() -> None:
+    """Closed, without wakers; the conclusion is one sentence, and what it rests on is kept beside it."""
+    done = settled(Reach(steps=["the deque is referred to once: …", "a Queue is referred to 3 times: …"], references=4))
+    assert done.resource.closed is True and done.resource.wakers == () and done.gaps == []
+    (sentence,) = done.resource.because
+    assert "only those who wait for it refer to Queue q" in sentence and "all 4 references" in sentence
+    assert done.resource.steps == ("a Queue is referred to 3 times: …", "the deque is referred to once: …")
+
+
+def test_of_those_who_reach_it_two_are_told_of() -> None:
+    """In the same order whatever order memory was read in; all of them are wakers."""
+    strangers = [ThreadState(n, 0, n, n, None, name=f"s-{n}") for n in (15, 13, 14)]
+    done = settled(Reach([Actor("local q of work → the Queue", state) for state in strangers]))
+    assert len(done.resource.wakers) == 3 and len(done.resource.because) == 3
+    assert "s-13 and s-14 and 1 more" in done.resource.because[0] and "s-13 has a way" in done.resource.because[1]
+
+
+def test_threads_that_reach_it_are_wakers() -> None:
+    """By the kernel's number; the list is complete."""
+    done = settled(Reach([Actor("local q of work → the Queue", STRANGER)]))
+    assert done.resource.closed is True and [waker.tid for waker in done.resource.wakers] == [12]
+
+
+def test_a_global_leaves_it_open() -> None:
+    """Who comes along there is not known; the place is named."""
+    done = settled(Reach([Actor("global Q of app → the Queue")]))
+    assert done.resource.closed is None and done.resource.wakers[0].name == "global Q of app → the Queue"
+    assert done.resource.because == () and done.gaps == []
+
+
+def test_what_is_not_known_is_a_gap() -> None:
+    """And leaves it open."""
+    done = settled(Reach(obstacle="the Queue counts 3 references, of which 2 were found"))
+    assert done.resource == QUEUE
+    assert [gap.subject for gap in done.gaps] == ["who else could end one of the waits"] and done.gaps[0].remedy
+
+
+COUNTS = Reach(obstacle="the Queue counts 3 references, of which 2 were found")
+
+
+def test_a_gap_names_no_remedy_that_cannot_help() -> None:
+    """Every page was in the core already."""
+    assert [gap.remedy for gap in settled(COUNTS, whole=True).gaps] == [None]
+
+
+def test_what_anybody_reaches_is_decided_whatever_else_was_not_found() -> None:
+    """It stays open, and a reference more would not close it."""
+    done = settled(dataclasses.replace(COUNTS, actors=[Actor("global Q of app → the Queue")]))
+    assert done.resource.closed is None and done.gaps == []
+
+
+def test_only_who_holds_somebody_up_is_worth_a_gap() -> None:
+    """An idle worker may wait for whomever; one that the main thread joins may not."""
+    worker = replace(WAITING, is_main=False)
+    assert settled(COUNTS, thread=worker).gaps == []
+    assert len(settled(COUNTS, thread=worker, others=[Thread(1, joins=11, is_main=True)]).gaps) == 1
+
+
+@pytest.mark.parametrize(
+    ("resource", "thread"),
+    [
+        (replace(QUEUE, owner_tid=12), WAITING),
+        (replace(QUEUE, owner_gone=True), WAITING),
+        (replace(QUEUE, closed=True), WAITING),
+        (replace(QUEUE, kind="pipe"), WAITING),
+        (replace(QUEUE, waiters=()), WAITING),
+        (QUEUE, replace(WAITING, wait=Wait("condition", resource="queue-1", timeout_s=3.0))),
+        (QUEUE, replace(WAITING, wait=Wait("condition", resource="queue-1"))),
+    ],
+    ids=["held", "its holder is gone", "known", "of the kernel", "not awaited", "with a timeout", "perhaps with one"],
+)
+def test_some_need_not_be_asked_for(resource: Resource, thread: Thread) -> None:
+    """Where something simpler answers, or the wait ends by itself, memory is not searched."""
+    done = settled(Reach(), resource, thread)
+    assert done.asked == [] and done.resource == resource
+
+
+def test_free_threaded_interpreters_tell_nothing() -> None:
+    """Said once, and nothing is searched."""
+    done = settled(Reach(), free_threaded=True)
+    assert done.asked == [] and done.resource == QUEUE and len(done.gaps) == 1

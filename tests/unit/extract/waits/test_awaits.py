@@ -1,0 +1,59 @@
+"""What bounds a task's wait, and how resources are told apart."""
+
+from __future__ import annotations
+
+from postmortem.evidence import Resource
+from postmortem.extract.waits.awaits import _bounded, numbered
+from postmortem.frameworks.asyncio.awaiting import Awaited
+from postmortem.frameworks.asyncio.primitives import Primitive, describe
+
+
+def test_a_clock_bounds_what_it_cancels() -> None:
+    """A task that a timer cancels passes that on to what it awaits directly; a shield, and asyncio.wait, keep it."""
+    found = {
+        1: Awaited("task", tasks=[2], passes_on=True),
+        2: Awaited("tasks", tasks=[3, 4], passes_on=True),
+        3: Awaited("task", tasks=[5]),
+        4: Awaited("event"),
+    }
+    assert _bounded(found, {1}, {}) == {1, 2, 3, 4}
+
+
+def test_a_clock_that_cancels_a_gather_bounds_its_tasks() -> None:
+    """Its future is no task, but cancelling it cancels them; one that shields them keeps them."""
+    for passes_on, bounded in ((True, {7, 2}), (False, {7})):
+        gathered = Awaited("tasks", tasks=[2], passes_on=passes_on)
+        assert _bounded({1: gathered, 2: Awaited("lock")}, {7}, {7: gathered}) == bounded
+
+
+def test_wait_for_bounds_the_task_that_it_made() -> None:
+    """Up to 3.11 it is that task which is cancelled, not the waiter."""
+    found = {1: Awaited("task", tasks=[2], passes_on=True, timed=True), 2: Awaited("tasks", tasks=[1], passes_on=True)}
+    assert _bounded(found, set(), {}) == {1, 2}  # a circle ends
+    assert _bounded({1: Awaited("task", tasks=[2], timed=True)}, set(), {}) == set()
+
+
+def test_what_is_called_alike_is_numbered() -> None:
+    """Except futures: thousands come from one line."""
+    names = ("asyncio.Lock a", "asyncio.Lock a", "asyncio.Lock b")
+    found = numbered([Resource(str(n), "async-lock", name) for n, name in enumerate(names)])
+    assert [r.description for r in found] == ["asyncio.Lock a #1", "asyncio.Lock a #2", "asyncio.Lock b"]
+    futures = [Resource(str(n), "async-future", "Future x") for n in range(2)]
+    assert numbered(futures) == futures
+
+
+def test_states_in_words() -> None:
+    """What is unknown is left out."""
+    said = {
+        describe(Primitive(1, "queue", None, 0, 0)): "empty, no bound",
+        describe(Primitive(1, "queue", None, 1, 1, 2)): "full, 1 place, 2 not done",
+        describe(Primitive(1, "queue", None, 3, 8)): "3 items, 8 places",
+        describe(Primitive(1, "queue")): "",
+        describe(Primitive(1, "semaphore", None, 0, 3)): "0 of 3 left",
+        describe(Primitive(1, "semaphore", None, 2)): "2 left",
+        describe(Primitive(1, "barrier", None, 1, 2)): "1 of 2 have arrived",
+        describe(Primitive(1, "event", None, 0)): "not set",
+        describe(Primitive(1, "lock", False)): "free",
+        describe(Primitive(1, "lock", True)): "",
+    }
+    assert all(text == expected for text, expected in said.items())
