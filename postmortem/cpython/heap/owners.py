@@ -21,6 +21,7 @@ from ..objects.links import linked
 from ..runtime import layouts as L
 from ..state.interpreter import Python
 from .gclists import ring_heads
+from .slots import CALLBACK, FIELD, ITEM, OWN, SLOT, STACK, Slot
 
 #: PyTypeObject.tp_dealloc, tp_weaklistoffset (Include/cpython/object.h, 3.8-3.15)
 _TP_DEALLOC, _TP_WEAKLIST = 48, 208
@@ -36,7 +37,6 @@ _MOST_BASES = 32
 #: counted.
 _CALLBACK, _NEXT = 24, 48
 MAX_WEAK = 1_000
-WEAK, CALLBACK = "weak reference", "callback"
 
 #: How an object holds what it refers to: by which part of its body, or by the frame in it.
 HolderKind = Literal["all", "head", "tuple", "set", "generator", "frame", "weak", "type"]
@@ -265,48 +265,48 @@ class Holders:
 
     # ------------------------------------------------------------------ words
 
-    def counts(self, holder: Holder, place: int) -> Tuple[Optional[bool], str]:
+    def counts(self, holder: Holder, place: int) -> Tuple[Optional[bool], Slot]:
         """Is the word at a place in an object's body a counted reference? None: not known. And what it is there."""
         found, kind = self._types.get(holder.info.address), holder.kind
         offset = place - holder.address
         if found is None or kind is None:
-            return None, "a word"
+            return None, Slot("word")
         if offset == found.weaklist:
-            return False, "its weak references"
+            return False, Slot("weak-list")
         if kind == "weak":
             return offset == _CALLBACK, CALLBACK
         if offset >= found.base and kind in ("head", "set", "all", "type") and not found.itemsize:
             return self._behind(holder, place)
         return self._within(holder, kind, place)
 
-    def _within(self, holder: Holder, kind: HolderKind, place: int) -> Tuple[Optional[bool], str]:
+    def _within(self, holder: Holder, kind: HolderKind, place: int) -> Tuple[Optional[bool], Slot]:
         layout, offset = self._layout, place - holder.address
         if kind in ("generator", "frame"):
             frame = self.frame_in(holder.address, kind)
             if frame is not None and place >= frame.address and (frame.address > holder.address or layout.heap_frames):
                 return slot_of(self._python, frame, place)
-            return offset >= _HEADER, "its own"
+            return offset >= _HEADER, OWN
         if kind == "tuple":
             count = self._objects.memory.u64(holder.address + layout.ob_size)
-            return 0 <= offset - layout.tuple_items < 8 * count or offset >= holder.info.basicsize, "item"
+            return 0 <= offset - layout.tuple_items < 8 * count or offset >= holder.info.basicsize, ITEM
         if kind == "set":
             table = self._objects.memory.u64(holder.address + layout.set_table)
-            return holder.address <= table <= place and (place - table) % 16 == 0, "item"
-        return kind in ("all", "type"), "field"
+            return holder.address <= table <= place and (place - table) % 16 == 0, ITEM
+        return kind in ("all", "type"), FIELD
 
-    def _behind(self, holder: Holder, place: int) -> Tuple[Optional[bool], str]:
+    def _behind(self, holder: Holder, place: int) -> Tuple[Optional[bool], Slot]:
         """Slots of classes written in Python, and since 3.13 the values of instance attributes."""
         layout, values = self._layout, holder.address + holder.info.basicsize
         if place < values:
-            return True, "slot"
+            return True, SLOT
         if not layout.inline_values or not self._objects.memory.u8(values + 3):  # PyDictValues.valid
-            return False, "gone"
-        return True, "attribute"
+            return False, Slot("gone")
+        return True, Slot("attribute")
 
 
-def slot_of(python: Python, frame: Frame, place: int, least: Optional[int] = None) -> Tuple[Optional[bool], str]:
+def slot_of(python: Python, frame: Frame, place: int, least: Optional[int] = None) -> Tuple[Optional[bool], Slot]:
     """Is the word at a place in a frame a counted reference? None: that depends on how much of its value stack is in
-    use, which is not known; ``least``: so many slots surely are. And what it is: ``local x`` or ``value``."""
+    use, which is not known; ``least``: so many slots surely are. And what it is: a variable, or of the value stack."""
     layout = python.layout
     start = frame.address + layout.fr_localsplus
     if place < start:
@@ -314,12 +314,12 @@ def slot_of(python: Python, frame: Frame, place: int, least: Optional[int] = Non
         borrowed = (layout.fr_globals, layout.fr_globals + 8, layout.fr_previous)
         if layout.heap_frames:
             borrowed = (layout.fr_instr - 8,) * 3
-        return place - frame.address not in borrowed, "its own"
+        return place - frame.address not in borrowed, OWN
     index = (place - start) // 8
     if index < frame.code.nlocalsplus:
         names = frame.code.local_names()
-        return True, f"local {names[index]}" if index < len(names) else "local"
+        return True, Slot("local", names[index] if index < len(names) else None)
     height = python.frames.height(frame)
     if height is None:
-        return (True if least is not None and index < least else None), "value"
-    return index < height, "value"
+        return (True if least is not None and index < least else None), STACK
+    return index < height, STACK

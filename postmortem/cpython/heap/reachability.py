@@ -14,15 +14,16 @@ Whoever reaches a waiting task cannot signal what it waits for, though he could 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Literal, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from ...memory import Fault
 from ..frames.frame import Frame
 from ..objects.attributes import attribute
 from ..objects.builtins import NotThat
 from ..state.interpreter import Python, ThreadState
-from .owners import CALLBACK, WEAK, Holder
+from .owners import Holder
 from .referrers import Reference, References, Referrers
+from .slots import CALLBACK, WEAK, Slot
 
 MAX_OBJECTS, MAX_LEVELS = 300, 12
 _MOST_NAMED = 6
@@ -56,10 +57,44 @@ class Surroundings:
     of_threads: Mapping[int, ThreadState] = field(default_factory=dict)  # Thread objects, and their dicts → the thread
 
 
-class Actor(NamedTuple):
-    """Somebody who can reach the object. Without thread and task it is anybody who comes along at ``where``."""
+#: Why the list of those who can reach an object is not complete. uncounted: not all of its references were found.
+ObstacleKind = Literal[
+    "free-threaded", "late", "no-count", "weak", "overcounted", "uncounted", "objects", "levels", "unreadable"
+]
 
-    where: str
+
+class Obstacle(NamedTuple):
+    """What the walk could not pass. what: the object, or the text of an error; references: its count; found: how many of them."""
+
+    kind: ObstacleKind
+    what: str = ""
+    references: int = 0
+    found: int = 0
+
+
+class Step(NamedTuple):
+    """One step of a way to the object: a place that refers to the next one, or an object passed (``slot`` None)."""
+
+    text: str
+    slot: Optional[Slot] = None
+    is_dict: bool = False
+
+
+class _Public(NamedTuple):
+    """A place that all code of the process knows, and what it belongs to."""
+
+    text: str
+    owner: str
+
+    @classmethod
+    def named(cls, text: str) -> _Public:
+        return cls(text, text)
+
+
+class Actor(NamedTuple):
+    """Somebody who can reach the object. Without thread and task it is anybody who comes along at the way's beginning."""
+
+    way: Tuple[Step, ...]
     thread: Optional[ThreadState] = None
     task: Optional[int] = None
     frame: Optional[Frame] = None
@@ -72,7 +107,7 @@ class Reach:
 
     actors: List[Actor] = field(default_factory=list)
     steps: List[str] = field(default_factory=list)
-    obstacle: Optional[str] = None
+    obstacle: Optional[Obstacle] = None
     references: int = 0
 
     @property
@@ -96,12 +131,12 @@ class Walk:
         self._referrers = referrers
         self._around = around
         self._names = names
-        self._paths: Dict[int, str] = {}
+        self._paths: Dict[int, Tuple[Step, ...]] = {}
         self.front: List[int] = []  # objects whose referrers are to be looked for next
         self._weak: Set[int] = set()
         self.reach = Reach()
         for address in starts:
-            self._add(address, "")
+            self._add(address, ())
 
     def _climb(self, found: Mapping[int, References]) -> None:
         """One level up: from what refers to the objects of ``front``."""
@@ -118,16 +153,16 @@ class Walk:
             self.reach.steps.append(self._sentence(address, references, said))
             self.reach.references += references.count or 0
         if len(self._paths) > MAX_OBJECTS:
-            self.give_up("what refers to it was followed over a few hundred objects, and goes on")
+            self.give_up(Obstacle("objects"))
 
     def climb(self, found: Mapping[int, References]) -> None:
         """Never raises."""
         try:
             self._climb(found)
         except (Fault, NotThat) as exc:
-            self.give_up(str(exc))
+            self.give_up(Obstacle("unreadable", str(exc)))
 
-    def give_up(self, why: str) -> None:
+    def give_up(self, why: Obstacle) -> None:
         self.reach.obstacle = self.reach.obstacle or why
 
     @property
@@ -144,19 +179,18 @@ class Walk:
 
     # ------------------------------------------------------------------ accounts
 
-    def _unaccounted(self, address: int, references: References) -> Optional[str]:
+    def _unaccounted(self, address: int, references: References) -> Optional[Obstacle]:
         """Why not all references to an object are known; None when they are."""
         what = self._called(address)
         if references.count is None:
-            return f"references to {what} are not counted"
+            return Obstacle("no-count", what)
         if references.weak:
-            return f"there is a weak reference to {what} that could not be read"
+            return Obstacle("weak", what)
         if references.counted == references.count:
             return None
         if references.counted > references.count:
-            return f"more references to {what} were found than it counts: it was being changed"
-        counts = f"{what} counts {references.count} reference" + ("s" if references.count != 1 else "")
-        return f"{counts}, of which {references.counted or 'none'} {'was' if references.counted < 2 else 'were'} found"
+            return Obstacle("overcounted", what)
+        return Obstacle("uncounted", what, references.count, references.counted)
 
     # ------------------------------------------------------------------ one reference
 
@@ -169,21 +203,18 @@ class Walk:
             return None
         if reference.how == WEAK:
             self._weak.add(holder.address)
-            self._add(holder.address, self._at(address, "weak reference"))
+            self._add(holder.address, self._at(address, WEAK))
             return None
         if holder.address in self._around.pending or holder.address in self._around.tasks:
             return self._by_task(address, reference, holder)
-        if holder.address in self._around.of_threads and reference.how in self._private_words():
+        private = reference.how.kind in ("attribute", "value") and reference.how.name in _PRIVATE
+        if private and holder.address in self._around.of_threads:
             thread = self._around.of_threads[holder.address]
             if thread.address in self._around.threads:
                 return f"the start of {_thread(thread)}"
             self._meet(Actor(self._at(address, reference.how), thread))
             return f"the start of {_thread(thread)}"
         return self._by_object(address, reference, holder)
-
-    @staticmethod
-    def _private_words() -> Tuple[str, ...]:
-        return (*(f"attribute {n}" for n in _PRIVATE), *(f"value of {n!r}" for n in _PRIVATE))
 
     def _on_stack(self, address: int, reference: Reference) -> str:
         thread, frame = reference.thread, reference.frame
@@ -216,13 +247,14 @@ class Walk:
             return runner
         anybody = self._anybody(holder, reference)
         if anybody is not None:
-            of_dict = reference.how in ("slot", "__dict__") and " → " in self._paths[address]
-            attribute, rest = self._paths[address].split(" → ", 1) if of_dict else ("", "")
-            where = f"{attribute} of {anybody.split(' of ')[-1]} → {rest}" if of_dict else self._at(address, anybody)
-            self._meet(Actor(where))
-            return anybody
+            path = self._paths[address]
+            if reference.how.kind in ("slot", "dict") and len(path) > 1:  # path: of the dict of the instance
+                self._meet(Actor((Step(f"{path[0].text} of {anybody.owner}", path[0].slot), *path[1:])))
+            else:
+                self._meet(Actor(self._at(address, anybody.text)))
+            return anybody.text
         self._add(holder.address, self._at(address, reference.how))
-        namespace = self._referrers.holders.namespace(holder) if reference.how.startswith("attribute") else None
+        namespace = self._referrers.holders.namespace(holder) if reference.how.kind == "attribute" else None
         if namespace is not None:  # whoever has `vars(it)` reaches the values too, though they lie in the instance
             self._add(namespace, self._at(address, reference.how))
         inside = f" of {reference.frame.function}" if reference.frame is not None else ""
@@ -232,35 +264,36 @@ class Walk:
         """What stands in the queues of an event loop: only the thread that runs it takes it from there."""
         if not self._objects.is_instance(holder.address, "BaseEventLoop"):
             return None
-        inside = reference.how in ("slot", "__dict__")
-        word, _, rest = self._paths[address].partition(" → ") if inside else (reference.how, "", "")
-        queue = _QUEUES.get(word.split(" ")[-1].strip("'"))
+        inside, path = reference.how.kind in ("slot", "dict"), self._paths[address]
+        slot = (path[0].slot if path else None) if inside else reference.how
+        queue = _QUEUES.get(slot.name or "") if slot is not None else None
         ident = self._objects.integer_or_none(attribute(self._objects, holder.address, "_thread_id"))
         thread = next((t for t in self._around.of_threads.values() if t.ident == ident), None)
         if queue is None or thread is None:
             return None
         at = f"{queue} of its event loop"
-        self._meet(Actor(f"{at} → {rest}" if inside else self._at(address, at), thread))
+        self._meet(Actor((Step(at), *path[1:]) if inside else self._at(address, at), thread))
         return f"{queue} of the event loop that {_thread(thread)} runs"
 
-    def _anybody(self, holder: Holder, reference: Reference) -> Optional[str]:
+    def _anybody(self, holder: Holder, reference: Reference) -> Optional[_Public]:
         """What makes an object known to all code of the process, or to something that acts by itself."""
         objects = self._objects
         if holder.address in self._around.modules:
-            return f"global {reference.how.split(' of ')[-1].strip(chr(39))} of {self._around.modules[holder.address]}"
+            module = self._around.modules[holder.address]
+            return _Public(f"global {reference.how.name or reference.how} of {module}", module)
         if holder.kind == "type":
-            return f"the class {self._class_name(holder.address)}"
+            return _Public.named(f"the class {self._class_name(holder.address)}")
         if reference.how == CALLBACK:
-            return "the callback of a weak reference"
+            return _Public("the callback of a weak reference", "a weak reference")
         if objects.is_instance(holder.address, "module"):
-            return "a module"
+            return _Public.named("a module")
         if objects.is_instance(holder.address, "BaseEventLoop") or objects.is_instance(holder.address, "uvloop.Loop"):
-            return f"{reference.how} of the event loop"
+            return _Public(f"{reference.how} of the event loop", "the event loop")
         if (
             any(objects.is_instance(holder.address, name) for name in _ACTORS)
             and holder.address not in self._around.ended
         ):
-            return f"a {holder.info.name.split('.')[-1]}"
+            return _Public.named(f"a {holder.info.name.split('.')[-1]}")
         return None
 
     # ------------------------------------------------------------------ books
@@ -270,22 +303,23 @@ class Walk:
         if all(_who(actor) != _who(other) for other in self.reach.actors):
             self.reach.actors.append(actor)
 
-    def _add(self, address: int, path: str) -> None:
+    def _add(self, address: int, path: Tuple[Step, ...]) -> None:
         if address in self._paths:
             return
         self._paths[address] = path
         if address in self._around.modules:
-            self._meet(Actor(f"module {self._around.modules[address]}"))
+            self._meet(Actor((Step(f"module {self._around.modules[address]}"),)))
         else:
             self.front.append(address)
 
-    def _at(self, address: int, step: str) -> str:
+    def _at(self, address: int, step: Union[Slot, str]) -> Tuple[Step, ...]:
         """The way from whoever is met down to the awaited object, in words: the dicts of instances, and what the object
         consists of, are left out."""
-        steps = [step, self._called(address)]
-        if address != self._around.subject and " → " in self._paths.get(address, ""):
-            steps += self._paths[address].split(" → ")[1:]
-        return " → ".join(step for step in steps if step != "the dict")
+        first = Step(str(step), step) if isinstance(step, Slot) else Step(step)
+        steps = [first, Step(self._called(address), None, self._objects.type_name(address) == "dict")]
+        if address != self._around.subject:
+            steps += self._paths.get(address, ())[1:]
+        return tuple(step for step in steps if not step.is_dict)
 
     def _class_name(self, address: int) -> str:
         try:
@@ -311,18 +345,18 @@ def walk(referrers: Referrers, walks: Sequence[Walk]) -> None:
             found = referrers.of(list({address for one in going for address in one.front}))
         except NotThat as exc:
             for one in going:
-                one.give_up(str(exc))
+                one.give_up(Obstacle("unreadable", str(exc)))
             return
         for one in going:
             one.climb(found)
     for one in walks:
         if not one.is_over:
-            one.give_up(f"what refers to it was followed over {MAX_LEVELS} levels, and goes on")
+            one.give_up(Obstacle("levels"))
 
 
 def _who(actor: Actor) -> Tuple[object, ...]:
     thread = actor.thread.address if actor.thread is not None else None
-    return thread, actor.task, actor.where if thread is None and actor.task is None else None
+    return thread, actor.task, actor.way if thread is None and actor.task is None else None
 
 
 def _thread(thread: ThreadState) -> str:

@@ -21,7 +21,8 @@ from ..frames.frame import Frame
 from ..objects.builtins import NotThat
 from ..objects.wordsearch import WordSearch
 from ..state.interpreter import Python, ThreadState
-from .owners import WEAK, Holder, Holders, slot_of
+from .owners import Holder, Holders, slot_of
+from .slots import DICT, WEAK, Slot
 from .tables import Tables
 
 _IMMORTAL = 1 << 30
@@ -35,7 +36,7 @@ class Reference(NamedTuple):
 
     place: int
     counted: Optional[bool]
-    how: str
+    how: Slot
     holder: Optional[Holder] = None
     thread: Optional[ThreadState] = None  # in a frame that it executes
     frame: Optional[Frame] = None
@@ -143,7 +144,7 @@ class Referrers:
         if layout.managed_dict < -8:
             owner = self.holders.with_dict(place - layout.managed_dict)
             if owner is not None:
-                return Reference(place, True, "__dict__", owner)
+                return Reference(place, True, DICT, owner)
         holder = self.holders.around(place)
         if holder is None:
             return None
@@ -151,7 +152,7 @@ class Referrers:
             counted, how = self.holders.counts(holder, place)
         except (Fault, NotThat):
             return None
-        if how == "attribute":
+        if how.kind == "attribute":
             how = self._tables.attribute_at(holder, place)
         frame = self.holders.frame_in(holder.address, holder.kind) if holder.kind == "generator" else None
         return Reference(place, True, how, holder, None, frame) if counted else None

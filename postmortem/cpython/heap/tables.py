@@ -18,6 +18,7 @@ from ..runtime import layouts as L
 from ..state.interpreter import Python
 from .allocations import beginnings
 from .owners import Holder, Holders
+from .slots import ITEM, KEY, Slot
 
 #: dequeobject: leftblock, rightblock, leftindex, rightindex behind ob_size; a block is a link, 64 items, a link.
 _LEFT, _RIGHT = 8, 16
@@ -28,10 +29,10 @@ class Entry(NamedTuple):
     """A counted reference in a table."""
 
     holder: Holder
-    how: str  # "item", "key", "value of 'name'", "attribute name"
+    how: Slot
 
 
-_Reader = Callable[[Holder, int, int], Optional[str]]
+_Reader = Callable[[Holder, int, int], Optional[Slot]]
 
 
 class Tables:
@@ -100,13 +101,13 @@ class Tables:
 
     # ------------------------------------------------------------------ one reader a table
 
-    def _in_list(self, holder: Holder, table: int, place: int) -> Optional[str]:
+    def _in_list(self, holder: Holder, table: int, place: int) -> Optional[Slot]:
         if not holder.info.flags & L.FLAG_LIST:
             return None
         count = self._objects.memory.u64(holder.address + self._layout.ob_size)
-        return "item" if (place - table) % 8 == 0 and place < table + 8 * count else None
+        return ITEM if (place - table) % 8 == 0 and place < table + 8 * count else None
 
-    def _in_keys(self, holder: Holder, keys: int, place: int) -> Optional[str]:
+    def _in_keys(self, holder: Holder, keys: int, place: int) -> Optional[Slot]:
         if not holder.info.flags & L.FLAG_DICT or self._values(holder):
             return None
         start, stride, count = self._objects._entries(keys)
@@ -116,18 +117,18 @@ class Tables:
         key, value = self._objects.memory.words(start + 8 * (row * stride + stride - 2), 2)
         if not value:
             return None  # removed
-        return "key" if column == stride - 2 else self._named(key)
+        return KEY if column == stride - 2 else self._named(key)
 
     def _values(self, holder: Holder) -> int:
         return self._objects.memory.u64(holder.address + self._layout.dict_values)
 
-    def _in_values(self, holder: Holder, values: int, place: int) -> Optional[str]:
+    def _in_values(self, holder: Holder, values: int, place: int) -> Optional[Slot]:
         if not holder.info.flags & L.FLAG_DICT:
             return None
         keys = self._objects.memory.u64(holder.address + self._layout.dict_keys)
         return self._shared(keys, values + self._layout.dict_values_start, place)
 
-    def _in_attributes(self, holder: Holder, values: int, place: int) -> Optional[str]:
+    def _in_attributes(self, holder: Holder, values: int, place: int) -> Optional[Slot]:
         if not self._layout.values_before_object:
             if not values & 1:
                 return None
@@ -135,7 +136,7 @@ class Tables:
         keys = self._objects.memory.u64(holder.info.address + self._layout.ht_cached_keys)
         return self._shared(keys, values + self._layout.dict_values_start, place) if keys else None
 
-    def _shared(self, keys: int, values: int, place: int) -> Optional[str]:
+    def _shared(self, keys: int, values: int, place: int) -> Optional[Slot]:
         """Of a table of values whose names stand in shared keys."""
         start, stride, count = self._objects._entries(keys)
         index, rest = divmod(place - values, 8)
@@ -143,24 +144,24 @@ class Tables:
             return None
         key = self._objects.memory.u64(start + 8 * (index * stride + stride - 2))
         name = self._objects.optional_text(key) if key else None
-        return f"attribute {name}" if name is not None else "attribute"
+        return Slot("attribute", name)
 
-    def attribute_at(self, holder: Holder, place: int) -> str:
+    def attribute_at(self, holder: Holder, place: int) -> Slot:
         """What an instance calls the value at a place behind its body (since 3.13)."""
         try:
             keys = self._objects.memory.u64(holder.info.address + self._layout.ht_cached_keys)
             start = holder.address + holder.info.basicsize + self._layout.dict_values_start
-            return (self._shared(keys, start, place) if keys else None) or "attribute"
+            return (self._shared(keys, start, place) if keys else None) or Slot("attribute")
         except (Fault, NotThat):
-            return "attribute"
+            return Slot("attribute")
 
-    def _in_set(self, holder: Holder, table: int, place: int) -> Optional[str]:
+    def _in_set(self, holder: Holder, table: int, place: int) -> Optional[Slot]:
         if holder.kind != "set":
             return None
         mask = self._objects.memory.u64(holder.address + self._layout.set_mask)
-        return "item" if (place - table) % 16 == 0 and place < table + 16 * (mask + 1) else None
+        return ITEM if (place - table) % 16 == 0 and place < table + 16 * (mask + 1) else None
 
-    def _in_deque(self, holder: Holder, block: int, place: int) -> Optional[str]:
+    def _in_deque(self, holder: Holder, block: int, place: int) -> Optional[Slot]:
         if not self._objects.is_instance(holder.address, "collections.deque"):
             return None
         start = holder.address + self._layout.ob_size
@@ -168,8 +169,7 @@ class Tables:
         index, rest = divmod(place - block - 8, 8)
         if rest or not count or not 0 <= index < _BLOCK_ITEMS:
             return None
-        return "item" if (block != left or index >= first) and (block != right or index <= last) else None
+        return ITEM if (block != left or index >= first) and (block != right or index <= last) else None
 
-    def _named(self, key: int) -> str:
-        name = self._objects.optional_text(key)
-        return f"value of {name!r}" if name is not None else "value"
+    def _named(self, key: int) -> Slot:
+        return Slot("value", self._objects.optional_text(key))

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...cpython.frames.frame import Frame as PyFrame
-from ...cpython.heap.reachability import Actor, Reach, Surroundings, Walk, walk
+from ...cpython.heap.reachability import MAX_LEVELS, Actor, Obstacle, Reach, Step, Surroundings, Walk, walk
 from ...cpython.heap.referrers import Referrers
 from ...cpython.objects.wordsearch import WordSearch, near
 from ...cpython.state.interpreter import Python, ThreadState
@@ -35,7 +35,6 @@ _TOLD = 2
 _TOGETHER = 32
 #: Bytes that are searched in a moment.
 _LARGE = 32 << 20
-_UNCOUNTED = " counts "
 _REMEDY = "a core with every page (--core sparse) tells more, as long as no C code is in the way"
 
 
@@ -86,12 +85,13 @@ class Reaches:
             self._say(len(left), obstacle)
         return done
 
-    def _search(self, wanted: List[Resource], tasks: Sequence[Task]) -> Tuple[Dict[str, Reach], Optional[str]]:
+    def _search(self, wanted: List[Resource], tasks: Sequence[Task]) -> Tuple[Dict[str, Reach], Optional[Obstacle]]:
         """By resource, as far as it could be followed; and why not further."""
         if self._python.runtime.free_threaded:
-            return {}, "a free-threaded interpreter keeps no lists of its objects"
+            return {}, Obstacle("free-threaded")
         wanted.sort(key=lambda resource: len(resource.waiters) + len(resource.waiting_tasks))
-        self._names = {address: self._name(tasks, ident) for address, ident in self._books.tasks.items()}
+        named = {task.id: task.name for task in tasks}
+        self._names = {address: named.get(ident) or ident for address, ident in self._books.tasks.items()}
         until = time.monotonic() + SECONDS
         found: Dict[str, Reach] = {}
         for ranges in self._ranges(wanted):
@@ -99,9 +99,9 @@ class Reaches:
             left = [r for r in wanted if r.id not in found or found[r.id].obstacle is not None]
             found.update(self._walked(referrers, left, self._names, until))
         if len(found) < len(wanted) and time.monotonic() > until:
-            return found, f"the {SECONDS:g} s that a process gets for this were over"
+            return found, Obstacle("late")
         obstacles = sorted(reach.obstacle for reach in found.values() if reach.obstacle is not None)
-        return found, next((o for o in obstacles if _UNCOUNTED in o), next(iter(obstacles), None))
+        return found, next((o for o in obstacles if o.kind == "uncounted"), next(iter(obstacles), None))
 
     def _ranges(self, wanted: Sequence[Resource]) -> Iterator[Sequence[Tuple[int, int]]]:
         """What to search: of a large process first what lies near what is known. References that are all found there are
@@ -140,16 +140,10 @@ class Reaches:
             and tasks.issuperset(resource.waiting_tasks)
         )
 
-    @staticmethod
-    def _name(tasks: Sequence[Task], ident: str) -> str:
-        number = int(ident.rpartition("-")[2])
-        task = tasks[number - 1] if 0 < number <= len(tasks) else None
-        return (task.name if task is not None else None) or ident
-
-    def _say(self, count: int, reason: str) -> None:
+    def _say(self, count: int, obstacle: Obstacle) -> None:
         subject = f"who else could end {count} of the waits" if count != 1 else "who else could end one of the waits"
-        remedy = _REMEDY if _UNCOUNTED in reason and not self._core.is_whole else None
-        self._gaps.append(Gap("cpython", subject, reason, remedy))
+        remedy = _REMEDY if obstacle.kind == "uncounted" and not self._core.is_whole else None
+        self._gaps.append(Gap("cpython", subject, _told(obstacle), remedy))
 
     # ------------------------------------------------------------------ one resource
 
@@ -178,7 +172,7 @@ class Reaches:
         return Walk(self._python, referrers, around, names, [*dict.fromkeys(known), subject])
 
     def _completed(self, resource: Resource, reach: Reach) -> Resource:
-        actors = sorted(reach.actors, key=lambda actor: (self._who(actor), actor.where))
+        actors = sorted(reach.actors, key=lambda actor: (self._who(actor), _where(actor.way)))
         wakers = (*resource.wakers, *map(self._waker, actors))
         if not reach.complete:
             return changed(resource, wakers=wakers)
@@ -198,8 +192,8 @@ class Reaches:
         )
         for actor in actors[:_TOLD]:
             who = self._who(actor)
-            way = actor.where[len(who) + 3 :] if actor.where.startswith(f"{who} → ") else actor.where
-            yield f"{who} has a way to it: {way}"
+            way = actor.way[1:] if len(actor.way) > 1 and actor.way[0].text == who else actor.way
+            yield f"{who} has a way to it: {_where(way)}"
 
     def _who(self, actor: Actor) -> str:
         if actor.task is not None:
@@ -210,12 +204,34 @@ class Reaches:
 
     def _waker(self, actor: Actor) -> Waker:
         if actor.task is not None:
-            return Waker("reach", "memory", task=self._books.tasks.get(actor.task), name=actor.where)
+            return Waker("reach", "memory", task=self._books.tasks.get(actor.task), name=_where(actor.way))
         if actor.thread is not None:
             frame = self._shown(actor.frame) if actor.frame is not None else None
             tid = self._tid_of.get(actor.thread.address)
-            return Waker("reach", "memory", tid=tid, frame=frame, name=actor.where)
-        return Waker("reach", "memory", name=actor.where)
+            return Waker("reach", "memory", tid=tid, frame=frame, name=_where(actor.way))
+        return Waker("reach", "memory", name=_where(actor.way))
+
+
+def _where(way: Sequence[Step]) -> str:
+    return " → ".join(step.text for step in way)
+
+
+def _told(obstacle: Obstacle) -> str:
+    """Why it is not known who else could end a wait, in words."""
+    what, count, found = obstacle.what, obstacle.references, obstacle.found
+    if obstacle.kind == "uncounted":
+        counts = f"{what} counts {count} reference" + ("s" if count != 1 else "")
+        return f"{counts}, of which {found or 'none'} {'was' if found < 2 else 'were'} found"
+    return {
+        "free-threaded": "a free-threaded interpreter keeps no lists of its objects",
+        "late": f"the {SECONDS:g} s that a process gets for this were over",
+        "no-count": f"references to {what} are not counted",
+        "weak": f"there is a weak reference to {what} that could not be read",
+        "overcounted": f"more references to {what} were found than it counts: it was being changed",
+        "objects": "what refers to it was followed over a few hundred objects, and goes on",
+        "levels": f"what refers to it was followed over {MAX_LEVELS} levels, and goes on",
+        "unreadable": what,
+    }[obstacle.kind]
 
 
 def _is_answered(reach: Optional[Reach]) -> bool:

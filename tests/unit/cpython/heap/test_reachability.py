@@ -8,9 +8,10 @@ from typing import Any, Dict, List, Optional, Sequence
 import pytest
 
 from postmortem.cpython.heap import reachability
-from postmortem.cpython.heap.owners import CALLBACK, WEAK, Holder
+from postmortem.cpython.heap.owners import Holder
 from postmortem.cpython.heap.reachability import MAX_LEVELS, Reach, Surroundings, Walk, walk
 from postmortem.cpython.heap.referrers import Reference, References
+from postmortem.cpython.heap.slots import CALLBACK, DICT, FIELD, ITEM, WEAK, Slot
 from postmortem.cpython.objects.builtins import NotThat, TypeInfo
 from postmortem.cpython.state.interpreter import ThreadState
 
@@ -37,14 +38,14 @@ class Objects:
         return NAMES.get(address) == name
 
 
-def held(by: int, how: str = "item", counted: bool = True, kind: str = "all") -> Reference:
+def held(by: int, how: Slot = ITEM, counted: bool = True, kind: str = "all") -> Reference:
     info = TypeInfo(1, NAMES.get(by, "object"), 0, 64, 0, 0)
     return Reference(by + 32, counted, how, Holder(by, info, kind, by + 64))
 
 
 def on_stack(thread: ThreadState) -> Reference:
     frame: Any = SimpleNamespace(function="work", is_in=lambda *_names: False)
-    return Reference(8, True, "local it", None, thread, frame)
+    return Reference(8, True, Slot("local", "it"), None, thread, frame)
 
 
 class Memory:
@@ -56,6 +57,11 @@ class Memory:
 
     def of(self, addresses: Sequence[int]) -> Dict[int, References]:
         return {address: self._known[address] for address in addresses}
+
+
+def where(way: Sequence[reachability.Step]) -> str:
+    """A way as people read it."""
+    return " → ".join(step.text for step in way)
 
 
 def counted(*found: Reference, count: Optional[int] = None) -> References:
@@ -75,7 +81,7 @@ def own(**more: References) -> Dict[int, References]:
     """A lock in a deque in a queue that the waiting thread alone refers to."""
     return {
         LOCK: counted(on_stack(WAITER), held(DEQUE)),
-        DEQUE: counted(held(QUEUE, "attribute _waiters")),
+        DEQUE: counted(held(QUEUE, Slot("attribute", "_waiters"))),
         QUEUE: counted(on_stack(WAITER)),
     }
 
@@ -93,7 +99,7 @@ def test_one_reference_that_is_not_found_spoils_the_proof(short: int) -> None:
     known = own()
     known[short].count = (known[short].count or 0) + 1
     reach = climbed(known)
-    assert not reach.complete and "counts" in (reach.obstacle or "")
+    assert not reach.complete and reach.obstacle is not None and reach.obstacle.kind == "uncounted"
 
 
 @pytest.mark.parametrize("count", [None, 0])
@@ -112,22 +118,26 @@ def test_another_threads_frame_is_met() -> None:
 
 def test_a_global_may_be_used_by_anybody() -> None:
     """The way to the object is told, without what the object consists of."""
-    known = {**own(), QUEUE: counted(held(REGISTRY, "value of 'q'")), REGISTRY: counted(held(MODULE, "value of 'ALL'"))}
+    known = {
+        **own(),
+        QUEUE: counted(held(REGISTRY, Slot("value", "q"))),
+        REGISTRY: counted(held(MODULE, Slot("value", "ALL"))),
+    }
     reach = climbed(known, modules={MODULE: "app"})
-    assert not reach.complete and [actor.where for actor in reach.actors] == ["global ALL of app → the Queue"]
+    assert not reach.complete and [where(actor.way) for actor in reach.actors] == ["global ALL of app → the Queue"]
 
 
 def test_a_task_that_does_not_wait_is_met_and_one_that_does_is_not() -> None:
     """A reference of the waiting task is no way out; of any other it is."""
-    waiting = climbed({**own(), QUEUE: counted(held(TASK, "field"))}, tasks={TASK}, pending={TASK, OTHER})
+    waiting = climbed({**own(), QUEUE: counted(held(TASK, FIELD))}, tasks={TASK}, pending={TASK, OTHER})
     assert waiting.complete and waiting.actors == []
-    other = climbed({**own(), QUEUE: counted(held(OTHER, "field"))}, tasks={TASK}, pending={TASK, OTHER})
+    other = climbed({**own(), QUEUE: counted(held(OTHER, FIELD))}, tasks={TASK}, pending={TASK, OTHER})
     assert other.complete and [actor.task for actor in other.actors] == [OTHER]
 
 
 def test_a_task_that_was_not_read_may_do_anything() -> None:
     """It is no mere object because it is not among those known."""
-    assert not climbed({**own(), QUEUE: counted(held(OTHER, "field"))}).complete
+    assert not climbed({**own(), QUEUE: counted(held(OTHER, FIELD))}).complete
 
 
 def test_weak_references_are_followed() -> None:
@@ -149,7 +159,7 @@ def test_the_callback_of_a_weak_reference_may_be_called_any_time() -> None:
 
 def test_the_dict_of_an_instance_is_a_way_to_its_values() -> None:
     """Where they lie in the instance, nothing of the dict refers to them."""
-    known = {**own(), REGISTRY: counted(held(QUEUE, "__dict__"), held(MODULE, "value of 'KEPT'"))}
+    known = {**own(), REGISTRY: counted(held(QUEUE, DICT), held(MODULE, Slot("value", "KEPT")))}
     assert climbed(known).complete
     assert not climbed(known, {QUEUE: REGISTRY}, modules={MODULE: "app"}).complete
 
@@ -176,7 +186,7 @@ def test_a_search_that_fails_says_why() -> None:
     python: Any = SimpleNamespace(objects=Objects())
     walks: List[Walk] = [Walk(python, referrers, Surroundings({1}, set(), set()), {}, [LOCK])]
     walk(referrers, walks)
-    assert walks[0].reach.obstacle == "no time" and not walks[0].reach.complete
+    assert walks[0].reach.obstacle == reachability.Obstacle("unreadable", "no time") and not walks[0].reach.complete
 
 
 def test_what_stands_in_the_ready_queue_waits_for_the_thread_of_its_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,14 +195,16 @@ def test_what_stands_in_the_ready_queue_waits_for_the_thread_of_its_loop(monkeyp
     monkeypatch.setitem(NAMES, loop, "BaseEventLoop")
     monkeypatch.setattr(reachability, "attribute", lambda _objects, _address, name: running.get(name))
     monkeypatch.setattr(Objects, "integer_or_none", lambda _self, at: STRANGER.ident if at else None, raising=False)
-    ready = {**own(), QUEUE: counted(held(loop, "attribute _ready"))}
+    ready = {**own(), QUEUE: counted(held(loop, Slot("attribute", "_ready")))}
     reach = climbed(ready, of_threads={1: WAITER, 2: STRANGER})
-    assert reach.complete and reach.actors == [
-        reachability.Actor("the ready queue of its event loop → the Queue", STRANGER)
+    assert reach.complete and [(where(a.way), a.thread) for a in reach.actors] == [
+        ("the ready queue of its event loop → the Queue", STRANGER)
     ]
-    inside = {**own(), QUEUE: counted(held(REGISTRY, "value of '_ready'")), REGISTRY: counted(held(loop, "__dict__"))}
+    inside = {**own(), QUEUE: counted(held(REGISTRY, Slot("value", "_ready"))), REGISTRY: counted(held(loop, DICT))}
     reach = climbed(inside, of_threads={2: STRANGER})
     assert [actor.thread for actor in reach.actors] == [STRANGER]
-    assert not climbed({**own(), QUEUE: counted(held(loop, "attribute app"))}, of_threads={2: STRANGER}).complete
+    assert not climbed(
+        {**own(), QUEUE: counted(held(loop, Slot("attribute", "app")))}, of_threads={2: STRANGER}
+    ).complete
     running.clear()
     assert not climbed(ready, of_threads={2: STRANGER}).complete

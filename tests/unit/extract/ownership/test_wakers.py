@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from types import SimpleNamespace
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import pytest
 
-from postmortem.cpython.heap.reachability import Actor, Reach
+from postmortem.cpython.heap.reachability import Actor, Obstacle, Reach, Step
 from postmortem.cpython.runtime.releases import LAYOUTS
 from postmortem.cpython.state.interpreter import ThreadState
 from postmortem.evidence import Gap, Resource, Thread, Wait, replace
@@ -45,6 +45,11 @@ class Answering(Reaches):
         return self.answers
 
 
+def way(text: str) -> Tuple[Step, ...]:
+    """The steps of a way."""
+    return tuple(map(Step, text.split(" → ")))
+
+
 def settled(
     reach: Optional[Reach],
     resource: Resource = QUEUE,
@@ -71,32 +76,32 @@ def test_nobody_can_reach_it() -> None:
 def test_of_those_who_reach_it_two_are_told_of() -> None:
     """In the same order whatever order memory was read in; all of them are wakers."""
     strangers = [ThreadState(n, 0, n, n, None, name=f"s-{n}") for n in (15, 13, 14)]
-    done = settled(Reach([Actor("local q of work → the Queue", state) for state in strangers]))
+    done = settled(Reach([Actor(way("local q of work → the Queue"), state) for state in strangers]))
     assert len(done.resource.wakers) == 3 and len(done.resource.because) == 3
     assert "s-13 and s-14 and 1 more" in done.resource.because[0] and "s-13 has a way" in done.resource.because[1]
 
 
 def test_threads_that_reach_it_are_wakers() -> None:
     """By the kernel's number; the list is complete."""
-    done = settled(Reach([Actor("local q of work → the Queue", STRANGER)]))
+    done = settled(Reach([Actor(way("local q of work → the Queue"), STRANGER)]))
     assert done.resource.closed is True and [waker.tid for waker in done.resource.wakers] == [12]
 
 
 def test_a_global_leaves_it_open() -> None:
     """Who comes along there is not known; the place is named."""
-    done = settled(Reach([Actor("global Q of app → the Queue")]))
+    done = settled(Reach([Actor(way("global Q of app → the Queue"))]))
     assert done.resource.closed is None and done.resource.wakers[0].name == "global Q of app → the Queue"
     assert done.resource.because == () and done.gaps == []
 
 
 def test_what_is_not_known_is_a_gap() -> None:
     """And leaves it open."""
-    done = settled(Reach(obstacle="the Queue counts 3 references, of which 2 were found"))
+    done = settled(Reach(obstacle=Obstacle("uncounted", "the Queue", 3, 2)))
     assert done.resource == QUEUE
     assert [gap.subject for gap in done.gaps] == ["who else could end one of the waits"] and done.gaps[0].remedy
 
 
-COUNTS = Reach(obstacle="the Queue counts 3 references, of which 2 were found")
+COUNTS = Reach(obstacle=Obstacle("uncounted", "the Queue", 3, 2))
 
 
 def test_a_gap_names_no_remedy_that_cannot_help() -> None:
@@ -106,7 +111,7 @@ def test_a_gap_names_no_remedy_that_cannot_help() -> None:
 
 def test_what_anybody_reaches_is_decided_whatever_else_was_not_found() -> None:
     """It stays open, and a reference more would not close it."""
-    done = settled(dataclasses.replace(COUNTS, actors=[Actor("global Q of app → the Queue")]))
+    done = settled(dataclasses.replace(COUNTS, actors=[Actor(way("global Q of app → the Queue"))]))
     assert done.resource.closed is None and done.gaps == []
 
 
