@@ -11,7 +11,8 @@ In, by environment:
 
 Out, one JSON value a line, each flushed, so that a gdb that is killed or crashes leaves what it had:
   {"gdb": version, "threads": N}
-  {"tid": LWP, "frames": [{"function", "module", "address", "file", "line"}, ...], "error": null | text}
+  {"tid": LWP, "frames": [{"function", "module", "address", "file", "line"}, ...], "error": null | text,
+   "cause": null | "late" | "many" | "memory"}
   {"end": true | false, "seconds": s, "stopped": null | why it stopped before the last thread}
 Frames run from the most recent call to the oldest. ``function`` is null without a symbol; ``module`` is the shared
 library's path and null for the main program and for memory that no library owns: the caller knows the mappings.
@@ -94,30 +95,30 @@ class Walker:
         self.lines = {}  # (pc, name, frame type) -> (file, line): few places make up most stacks
 
     def stack(self):
-        """(frames, error or None) of the selected thread."""
+        """(frames, error or None, its cause or None) of the selected thread."""
         while True:
             frames = []
             try:
                 if self.walk(frames):
-                    return frames, None
+                    return frames, None, None
             except FAILURES as exc:
-                return frames, clipped(str(exc) or type(exc).__name__)
+                return frames, clipped(str(exc) or type(exc).__name__), None
             except Ended as end:
-                return frames, str(end)
+                return frames, str(end), end.cause
 
     def walk(self, frames):
         """Appends the frames; False when a library was loaded on the way and the walk must begin again."""
         frame = gdb.newest_frame()
         while frame is not None:
             if time.monotonic() > self.until:
-                raise Ended(OUT_OF_TIME)
+                raise Ended(OUT_OF_TIME, "late")
             pc = int(frame.pc())
             module, stale = self.libraries.load_for(pc)
             if stale:
                 return False
             frames.append(self.describe(frame, pc, module))
             if len(frames) >= MAX_FRAMES:
-                raise Ended(f"more than {MAX_FRAMES} frames: the older ones are left out")
+                raise Ended(f"more than {MAX_FRAMES} frames: the older ones are left out", "many")
             older = frame.older()
             if older is None:
                 complain(frame.unwind_stop_reason())
@@ -134,13 +135,18 @@ class Walker:
 
 
 class Ended(Exception):
-    """The stack ends early; the message says why."""
+    """The stack ends early; the message says why, ``cause`` what kind of reason that is."""
+
+    def __init__(self, message, cause=None):
+        super().__init__(message)
+        self.cause = cause
 
 
 def complain(reason):
     # gdb 13 documents FRAME_UNWIND_FIRST_ERROR without having it.
     if reason not in (gdb.FRAME_UNWIND_NO_REASON, gdb.FRAME_UNWIND_NULL_ID, gdb.FRAME_UNWIND_OUTERMOST):
-        raise Ended(gdb.frame_stop_reason_string(reason))
+        memory = reason == getattr(gdb, "FRAME_UNWIND_MEMORY_ERROR", None)
+        raise Ended(gdb.frame_stop_reason_string(reason), "memory" if memory else None)
 
 
 def function_of(frame):
@@ -192,10 +198,10 @@ def write_stack(thread, walker, output):
     _pid, lwp, _tid = thread.ptid
     try:
         thread.switch()
-        frames, error = walker.stack()
+        frames, error, cause = walker.stack()
     except FAILURES as exc:
-        frames, error = [], clipped(str(exc))
-    output.put({"tid": lwp or _pid, "frames": frames, "error": error})
+        frames, error, cause = [], clipped(str(exc)), None
+    output.put({"tid": lwp or _pid, "frames": frames, "error": error, "cause": cause})
     return error is None
 
 

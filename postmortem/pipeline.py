@@ -80,7 +80,9 @@ def _from_compressed(path: Path, how: How, owner: Optional[int]) -> Evidence:
     gaps = [evidence.replace(gap, subject=named(gap.subject), reason=named(gap.reason)) for gap in found.gaps]
     if plain.short:
         reason = f"only {plain.size >> 20} MB could be unpacked of this {plain.codec} file: {plain.short}"
-        gaps.insert(0, Gap("core", str(path), reason, "copy it again from the machine that wrote it"))
+        gaps.insert(
+            0, Gap("core", str(path), reason, "copy it again from the machine that wrote it", code="unpacked-short")
+        )
     return evidence.replace(found, gaps=tuple(gaps))
 
 
@@ -142,7 +144,7 @@ def _evidence_of(
         reason = f"read anew with what is here, the cores show {lost}: this is the evidence recorded at the capture"
         remedy = "pass the program and libraries of the capture: --exe, or --sysroot with all that the cores map"
         recorded = _as_asked(recorded, bundle, with_locals)
-        gap = Gap("core", "the bundle's cores", reason, remedy)
+        gap = Gap("core", "the bundle's cores", reason, remedy, code="recorded-instead")
         return evidence.replace(recorded, gaps=(*recorded.gaps, gap))
     kept = _sources(recorded.sources, found.sources)
     loops, branches = {**found.loops, **recorded.loops}, {**found.branches, **recorded.branches}
@@ -181,7 +183,7 @@ def _as_asked(
     gaps = list(recorded.gaps)
     if bundle.stripped and files is not None:
         reason = f"cores were taken out of this bundle, so {files} is of no use: this is the evidence recorded at the capture"
-        gaps.append(Gap("core", "the bundle's cores", reason, _UNSTRIPPED))
+        gaps.append(Gap("core", "the bundle's cores", reason, _UNSTRIPPED, code="stripped"))
     if not with_locals:
         recorded = without_locals(recorded)
     elif not has_locals(recorded):
@@ -190,7 +192,7 @@ def _as_asked(
         remedy = "analyze --locals where the program ran, or with --sysroot, or capture with --locals"
         if bundle.stripped:
             reason, remedy = "they were taken out of this bundle, and so were the cores", _UNSTRIPPED
-        gaps.append(Gap("cpython", "local variables", reason, remedy))
+        gaps.append(Gap("cpython", "local variables", reason, remedy, code="no-locals"))
     return evidence.replace(recorded, gaps=tuple(gaps))
 
 
@@ -215,7 +217,7 @@ def _recorded(bundle: Bundle) -> Tuple[Optional[Evidence], Tuple[Gap, ...]]:
         remedy = "copy the bundle again from its machine; this report is made of its raw facts and cores"
         if isinstance(exc, OSError) and exc.errno == errno.EFBIG:
             remedy = f"{_MAX_EVIDENCE}=1G if you trust it; this report is made of its raw facts and cores"
-        return None, (Gap("bundle", "evidence.json", reason, remedy),)
+        return None, (Gap("bundle", "evidence.json", reason, remedy, code="evidence-unusable"),)
 
 
 def _files_at_hand(bundle: Bundle, exe: Optional[Path], sysroot: Optional[Path]) -> bool:

@@ -64,7 +64,11 @@ def opened(path: Path) -> Iterator[Stored]:
             reason = (
                 f"it ran in a container ({origin.container}), whose program and libraries are not those of this machine"
             )
-            gaps.append(Gap("core", named, reason, "pass --sysroot with the container's files, or --exe"))
+            gaps.append(
+                Gap(
+                    "core", named, reason, "pass --sysroot with the container's files, or --exe", code="container-files"
+                )
+            )
         held = None if root is None else in_this_process(root)
         yield Stored(
             in_this_process(descriptor),

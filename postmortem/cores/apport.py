@@ -70,7 +70,8 @@ def opened(path: Path) -> Iterator[Stored]:
         if core is None:
             raise _without_core(path, origin, report.values)
         gaps = [
-            Gap("core", str(path), reason, "copy it again from the machine that wrote it") for reason in report.damage
+            Gap("core", str(path), reason, "copy it again from the machine that wrote it", code="report-damaged")
+            for reason in report.damage
         ]
         exe = report.values.get("ExecutablePath")
         argv, owner = words(report.values.get("ProcCmdline")), os.fstat(descriptor).st_uid

@@ -135,10 +135,16 @@ def _from_journal(where: Where, chosen: Entry, origin: Origin, instead: str) -> 
 
 def _stored(path: Path, named: str, entry: Entry, origin: Origin, files: contextlib.ExitStack) -> Stored:
     if origin.trust == "unverified":
-        return Stored(path, named, origin, gaps=(Gap("core", named, _UNVERIFIED, _VERIFY),), owner=_user(entry))
+        return Stored(
+            path,
+            named,
+            origin,
+            gaps=(Gap("core", named, _UNVERIFIED, _VERIFY, code="origin-unverified"),),
+            owner=_user(entry),
+        )
     gaps: List[Gap] = []
     if entry.text("COREDUMP_TRUNCATED") == "1":
-        gaps.append(Gap("core", named, _CUT, f"{_RAISE} before it crashes again"))
+        gaps.append(Gap("core", named, _CUT, f"{_RAISE} before it crashes again", code="core-cut-short"))
     other_root = _other_root(entry)
     inside = origin.container or other_root
     root = None
@@ -147,7 +153,11 @@ def _stored(path: Path, named: str, entry: Entry, origin: Origin, files: context
             root = containers.root(entry.text("COREDUMP_CGROUP"), entry.text("_BOOT_ID"), other_root)
         if root is None:
             reason = f"it ran in a container ({inside}), whose program and libraries are not those of this machine"
-            gaps.append(Gap("core", named, reason, "pass --sysroot with the container's files, or --exe"))
+            gaps.append(
+                Gap(
+                    "core", named, reason, "pass --sysroot with the container's files, or --exe", code="container-files"
+                )
+            )
         else:
             files.callback(os.close, root)
     exe = entry.text("COREDUMP_EXE")

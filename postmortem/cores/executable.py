@@ -108,4 +108,10 @@ def _build_id(elf: Optional[Elf]) -> Optional[str]:
 
 
 def _gap(reason: str) -> Gap:
-    return Gap("core", "main program", reason, "pass the same build with --exe, or its machine's files with --sysroot")
+    return Gap(
+        "core",
+        "main program",
+        reason,
+        "pass the same build with --exe, or its machine's files with --sysroot",
+        code="wrong-program",
+    )

@@ -41,7 +41,7 @@ def opened(path: Path) -> Iterator[Stored]:
             descriptor = folder.open(name)
         files.callback(os.close, descriptor)
         reason = f"{refused} files there may not be read by this user: one may be a newer core"
-        gaps = (Gap("core", str(path), reason, "run as root"),) if refused else ()
+        gaps = (Gap("core", str(path), reason, "run as root", code="folder-refused"),) if refused else ()
         origin = Origin("directory", named, time=moment, others=len(found) - 1)
         yield Stored(in_this_process(descriptor), named, origin, gaps=gaps)
 

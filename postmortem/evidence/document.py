@@ -9,9 +9,9 @@ import msgspec
 from .machine import Machine
 from .origin import Origin
 from .processes import Process
-from .vocabulary import TriggerKind
+from .vocabulary import GapCode, TriggerKind
 
-SCHEMA = "postmortem.evidence/1"
+SCHEMA = "postmortem.evidence/2"
 
 
 class Trigger(msgspec.Struct, frozen=True):
@@ -27,6 +27,7 @@ class Gap(msgspec.Struct, frozen=True):
     subject: str
     reason: str
     remedy: Optional[str] = None
+    code: Optional[GapCode] = None  # None: written before there were codes
 
 
 class Timings(msgspec.Struct, frozen=True):

@@ -6,8 +6,12 @@ from typing import Any, Optional
 
 import msgspec
 
-from . import usable
+from . import upgrade, usable
 from .document import SCHEMA, Evidence
+
+
+class _Head(msgspec.Struct):
+    schema: str = ""
 
 
 def encode(evidence: Evidence) -> bytes:
@@ -35,6 +39,13 @@ def _spelled_out(value: Any) -> Any:
     return value
 
 
+def _decoded(data: bytes) -> Evidence:
+    schema = msgspec.json.decode(data, type=_Head).schema
+    if schema != upgrade.FIRST:
+        return msgspec.json.decode(data, type=Evidence)
+    return msgspec.convert(upgrade.upgraded(msgspec.json.decode(data), SCHEMA), type=Evidence, str_keys=True)
+
+
 def decode(data: bytes, most: Optional[int] = None) -> Evidence:
     """Evidence from JSON of at most ``most`` bytes; None: usable.MOST_BYTES. Raises ValueError with one sentence when it is
     damaged, of another schema, or cannot be (see ``usable``): what is returned has ids and numbers that need no further
@@ -43,7 +54,7 @@ def decode(data: bytes, most: Optional[int] = None) -> Evidence:
     if len(data) > most:
         raise ValueError(f"not readable as {SCHEMA}: it is larger than {most >> 20} MB")
     try:
-        evidence = msgspec.json.decode(data, type=Evidence)
+        evidence = _decoded(data)
         if evidence.schema == SCHEMA:
             usable.check(evidence)
     except (msgspec.MsgspecError, ValueError) as exc:  # msgspec's own is one; so is its refusal of invalid UTF-8

@@ -54,6 +54,11 @@ class TaskWait(msgspec.Struct, frozen=True):
     detail: Optional[str] = None  # one phrase for people
     timeout_s: Optional[float] = None  # of a sleep: how long in all; else unknown
 
+    @property
+    def phrase(self) -> Optional[str]:
+        """One phrase for people, as a thread's wait has it."""
+        return self.detail
+
 
 class Task(msgspec.Struct, frozen=True):
     id: str

@@ -72,4 +72,5 @@ class Resource(msgspec.Struct, frozen=True):
         PythonFrame, ...
     ] = ()  # of a locked lock that nobody here is known to hold: where the program takes it
     named: Optional[bool] = None  # False: no variable that was looked at leads to it, so nobody gets at it by a name
+    module: Optional[str] = None  # of an import lock: the module that is imported
     released_at: Tuple[PythonFrame, ...] = ()  # of such a lock: functions that give it back without having taken it

@@ -7,7 +7,7 @@ from typing import Dict, Optional, Tuple
 import msgspec
 
 from .stacks import Calling, Frame, LeftOut, NativeFrame, PythonFrame, Recursion, Sample, ThreadException
-from .vocabulary import Doing, GilState, OwnerBasis, WaitKind
+from .vocabulary import Doing, GilState, OwnerBasis, WaitKind, WaitVerb
 
 
 class Counters(msgspec.Struct, frozen=True):
@@ -45,9 +45,20 @@ class Wait(msgspec.Struct, frozen=True):
     endless: Optional[bool] = None  # True: no timeout at all
     fd: Optional[int] = None
     pid: Optional[int] = None  # the child waited for
-    detail: Optional[str] = None  # one phrase for people
+    detail: Optional[str] = (
+        None  # what follows the verb: "for a lock on a file"; of a call what kind of descriptor it is
+    )
     polls_s: Optional[float] = None  # it does not wait, but asks again and again, and sleeps so long in between
     over: Optional[bool] = None  # True: it has been notified, and only has to wake. None: it was not, or is not known
+    verb: Optional[WaitVerb] = None
+
+    @property
+    def phrase(self) -> Optional[str]:
+        """One phrase for people: "waits for a lock on a file", "read on pipe (descriptor 3)"."""
+        if self.verb == "call":
+            what = f" on {self.detail} (descriptor {self.fd})" if self.detail else f" on descriptor {self.fd}"
+            return f"{self.syscall}{what}"
+        return f"{self.verb} {self.detail}" if self.verb is not None and self.detail else self.detail
 
 
 class HeldLock(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from ..evidence import Gap, NativeFrame
 from ..memory import ElfCore
 from .corefile import CoreFile, opened
 from .locate import REMEDY
-from .stacks import NativeStacks, Transcript, to_frames
+from .stacks import Cause, NativeStacks, Transcript, to_frames
 
 Stacks = Dict[int, Tuple[NativeFrame, ...]]
 
@@ -109,7 +109,11 @@ def _wrong_executable(core: Optional[ElfCore], exe: Optional[Path], found: Trans
         if all(_sure(frames) == len(found.stacks[tid]) for tid, frames in stacks.items()):
             return None  # newer gdbs may find the program by themselves
         return Gap(
-            "gdb", "native stacks", "the main program is not known, and gdb finds few frames without it", "pass --exe"
+            "gdb",
+            "native stacks",
+            "the main program is not known, and gdb finds few frames without it",
+            "pass --exe",
+            code="no-program",
         )
     return check_executable(core, exe) if core is not None else None
 
@@ -139,37 +143,45 @@ def _gaps(found: Transcript, tids: Sequence[int], ending: Ending) -> Iterator[Ga
     if not found.complete:
         subject = f"native stacks: {len(found.stacks)} of {found.announced} threads"
         if found.stopped:
-            yield Gap("gdb", subject, f"gdb stopped after {ending.seconds:.1f} s: {found.stopped}", _AGAIN)
+            yield Gap(
+                "gdb",
+                subject,
+                f"gdb stopped after {ending.seconds:.1f} s: {found.stopped}",
+                _AGAIN,
+                code="gdb-incomplete",
+            )
         else:
-            yield Gap("gdb", subject, ending.sentence(), ending.remedy)
+            yield Gap("gdb", subject, ending.sentence(), ending.remedy, code="gdb-incomplete")
     if found.damaged > (0 if found.complete else 1):  # one half-written line is what being killed looks like
-        yield Gap("gdb", "native stacks", f"{found.damaged} lines of gdb's output are damaged", _OTHER_GDB)
-    for reason, broken in _by_reason(found, tids).items():
-        yield Gap("gdb", f"native stack of {_threads(broken)}", reason, _remedy(reason))
+        yield Gap(
+            "gdb", "native stacks", f"{found.damaged} lines of gdb's output are damaged", _OTHER_GDB, code="gdb-damaged"
+        )
+    for (reason, remedy), broken in _by_reason(found, tids).items():
+        yield Gap("gdb", f"native stack of {_threads(broken)}", reason, remedy, code="stack-incomplete")
 
 
-def _by_reason(found: Transcript, tids: Sequence[int]) -> Dict[str, List[int]]:
-    """Threads whose stack ends early or is not there at all, by reason."""
-    reasons: Dict[str, List[int]] = {}
+def _by_reason(found: Transcript, tids: Sequence[int]) -> Dict[Tuple[str, Optional[str]], List[int]]:
+    """Threads whose stack ends early or is not there at all, by reason and remedy."""
+    reasons: Dict[Tuple[str, Optional[str]], List[int]] = {}
     for tid, frames in found.stacks.items():
         if tid in found.errors:
-            reasons.setdefault(f"it ends early: {found.errors[tid]}", []).append(tid)
+            why = found.errors[tid]
+            remedy = _REMEDIES[why.cause] if why.cause is not None else _LOOK
+            reasons.setdefault((f"it ends early: {why.text}", remedy), []).append(tid)
         elif not frames:
-            reasons.setdefault("gdb found no frame", []).append(tid)
+            reasons.setdefault(("gdb found no frame", _LOOK), []).append(tid)
     for tid in dict.fromkeys(tids):
         if tid not in found.stacks and found.complete:
-            reasons.setdefault("gdb did not see this thread", []).append(tid)
+            reasons.setdefault(("gdb did not see this thread", _LOOK), []).append(tid)
     return reasons
 
 
-def _remedy(reason: str) -> Optional[str]:
-    if "out of time" in reason:
-        return _AGAIN
-    if "left out" in reason:
-        return None
-    if "memory error" in reason:
-        return "take a core that is not cut short (ulimit -c unlimited, room on the disk)"
-    return "`postmortem debug` shows the registers and memory around it"
+_LOOK = "`postmortem debug` shows the registers and memory around it"
+_REMEDIES: Dict[Cause, Optional[str]] = {
+    "late": _AGAIN,
+    "many": None,
+    "memory": "take a core that is not cut short (ulimit -c unlimited, room on the disk)",
+}
 
 
 def _guessed(found: Transcript, stacks: Stacks, files: Files) -> Iterator[Gap]:
@@ -186,6 +198,7 @@ def _guessed(found: Transcript, stacks: Stacks, files: Files) -> Iterator[Gap]:
             f"native frames beyond {module or 'code that lies in no file'}, in {_threads(tids)}",
             f"{why or 'gdb has no unwind tables for it'}: they are guessed or left out",
             "pass --sysroot with the files of the core's machine" if module is not None else None,
+            code="frames-guessed",
         )
 
 

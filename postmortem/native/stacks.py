@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, Literal, NamedTuple, Optional, Tuple
 
 import msgspec
 
@@ -67,6 +67,17 @@ class _FrameLine(msgspec.Struct):
     line: Optional[int] = None
 
 
+#: Why a stack ends early: time, the number of frames, memory that is not there. None: another reason.
+Cause = Literal["late", "many", "memory"]
+
+
+class EndsEarly(NamedTuple):
+    """``text``: gdb's own words, or its script's."""
+
+    text: str
+    cause: Optional[Cause] = None
+
+
 class _Line(msgspec.Struct):
     """Any of the three kinds of line: see gdb/stacks.py."""
 
@@ -75,6 +86,7 @@ class _Line(msgspec.Struct):
     tid: Optional[int] = None
     frames: Tuple[_FrameLine, ...] = ()
     error: Optional[str] = None
+    cause: Optional[Cause] = None
     end: Optional[bool] = None
     stopped: Optional[str] = None
 
@@ -89,7 +101,7 @@ class Transcript:
     stopped: Optional[str] = None  # why the script itself stopped before the last thread
     damaged: int = 0  # lines left out
     stacks: Dict[int, Tuple[_FrameLine, ...]] = field(default_factory=dict)
-    errors: Dict[int, str] = field(default_factory=dict)
+    errors: Dict[int, EndsEarly] = field(default_factory=dict)
     crash: Optional[CrashLine] = None
 
 
@@ -130,7 +142,7 @@ def _take_stack(found: Transcript, tid: int, line: _Line) -> None:
     found.stacks[tid] = line.frames
     found.errors.pop(tid, None)
     if line.error:
-        found.errors[tid] = line.error
+        found.errors[tid] = EndsEarly(line.error, line.cause)
 
 
 def to_frames(

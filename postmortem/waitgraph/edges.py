@@ -192,7 +192,7 @@ def _child_edge(places: Places, place: Place, agent: Agent, wait: Wait) -> Edge:
 
 def _plain_edge(place: Place, agent: Agent, wait: Wait) -> Edge:
     """A wait of which nothing but the kind is known."""
-    what = wait.detail or f"something ({wait.syscall or wait.kind})"
+    what = wait.phrase or f"something ({wait.syscall or wait.kind})"
     if wait.kind == "gil":
         gil = place.process.gil
         holder = gil.holder_tid if gil is not None else None
@@ -200,7 +200,9 @@ def _plain_edge(place: Place, agent: Agent, wait: Wait) -> Edge:
         return Edge(agent, "wants", "the GIL", "gil", None, wakers, everyone=not wakers)
     inside = wait.kind in _IN_PROCESS_WAITS
     outside = () if inside else (what,)
-    verb, what = ("waits", what[6:]) if what.startswith("waits ") else ("waits for", what)
+    verb = "waits for"
+    if wait.verb == "waits" and wait.detail:
+        verb, what = "waits", wait.detail
     return Edge(agent, verb, what, wait.kind, everyone=inside, outside=outside, endless=wait.endless)
 
 

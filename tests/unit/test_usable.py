@@ -27,7 +27,7 @@ def plain() -> Plain:
 
 
 def refused(value: Plain) -> str:
-    with pytest.raises(ValueError, match=r"not readable as postmortem\.evidence/1: ") as caught:
+    with pytest.raises(ValueError, match=r"not readable as postmortem\.evidence/2: ") as caught:
         decode(json.dumps(value).encode())
     return str(caught.value)
 
@@ -106,7 +106,7 @@ def test_another_schema_is_named() -> None:
     """An older or newer version's evidence is told apart from a damaged one."""
     value = {**plain(), "schema": "postmortem.evidence/7"}
     with pytest.raises(
-        ValueError, match=r"written as 'postmortem.evidence/7', this version reads postmortem.evidence/1"
+        ValueError, match=r"written as 'postmortem.evidence/7', this version reads postmortem.evidence/2"
     ):
         decode(json.dumps(value).encode())
 

@@ -187,6 +187,7 @@ def with_program(core: ElfCore, pid: int, raw: Optional[Raw], files: Files, how:
                 core.path,
                 "the file ends before its segments do: it was cut short",
                 "raise the limit on core size (ulimit -c unlimited) or free disk space",
+                code="core-cut-short",
             )
         )
     if how.exe is not None:
@@ -214,7 +215,7 @@ def start_gdb(several: Sequence[Opened], how: How) -> Optional[Unwinding]:
         )
     except (ToolMissing, ToolFailed) as exc:
         for opened in several:
-            opened.gaps.append(Gap("gdb", "native stacks", str(exc), exc.next or None))
+            opened.gaps.append(Gap("gdb", "native stacks", str(exc), exc.next or None, code="no-native-stacks"))
         return None
 
 
@@ -251,12 +252,24 @@ def finish(begun: Begun, how: How) -> Tuple[Process, List[Gap]]:
         process = changed(process, exe=str(begun.opened.program))
     gaps.extend(begun.reader.gaps)
     gaps.extend(
-        Gap("core", file, why, "pass --sysroot, or copy the file of the machine that wrote the core")
+        Gap(
+            "core",
+            file,
+            why,
+            "pass --sysroot, or copy the file of the machine that wrote the core",
+            code="file-unusable",
+        )
         for file, why in sorted(core.unusable.items())
         if core.is_program(file) and why not in ("not an ELF file",)
     )
     gaps.extend(
-        Gap("core", file, "it was changed while it was read: what was read of it may not fit together", _COPY)
+        Gap(
+            "core",
+            file,
+            "it was changed while it was read: what was read of it may not fit together",
+            _COPY,
+            code="file-changed",
+        )
         for file in core.altered
     )
     return process, gaps
@@ -282,7 +295,7 @@ def _collect(begun: Begun, how: How) -> Optional[NativeStacks]:
     try:
         native = unwinding.collect(opened.path)
     except (ToolMissing, ToolFailed) as exc:
-        opened.gaps.append(Gap("gdb", "native stacks", str(exc), exc.next or None))
+        opened.gaps.append(Gap("gdb", "native stacks", str(exc), exc.next or None, code="no-native-stacks"))
         return None
     opened.gaps.extend(native.gaps)
     return native

@@ -242,7 +242,7 @@ class _CrashReader:
         return changed(crash, stack=where, stack_used=max(0, found.high - sp), stack_limit=limit)
 
     def _say(self, what: str, reason: str, remedy: Optional[str]) -> None:
-        self._gaps.append(Gap("core", f"crash of thread {self._tid}: {what}", reason, remedy))
+        self._gaps.append(Gap("core", f"crash of thread {self._tid}: {what}", reason, remedy, code="crash-unread"))
 
 
 def _place_of(address: Optional[int], sp: int, stack: Bounds) -> Optional[str]:

@@ -42,7 +42,7 @@ def _completed(process: Process, stored: Stored) -> Process:
 
 
 def _cut_short(gap: Gap) -> bool:
-    return "cut short" in gap.reason
+    return gap.code == "core-cut-short"
 
 
 def _named(text: str, stored: Stored) -> str:

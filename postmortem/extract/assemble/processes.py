@@ -132,10 +132,12 @@ class _Readings:
         found = []
         if self._without_gdb:
             reason = "the budget left no time for gdb; their Python side is complete"
-            found.append(Gap("gdb", f"native stacks of {_listed(self._without_gdb)}", reason, remedy))
+            found.append(
+                Gap("gdb", f"native stacks of {_listed(self._without_gdb)}", reason, remedy, code="no-time-for-gdb")
+            )
         if self._unread:
             reason = "the budget was used up before their cores were read: /proc and py-spy alone speak of them"
-            found.append(Gap("core", _listed(self._unread), reason, remedy))
+            found.append(Gap("core", _listed(self._unread), reason, remedy, code="no-time-for-core"))
         return found
 
     def _open(self, pid: int) -> None:
@@ -144,7 +146,9 @@ class _Readings:
         try:
             core = self._cores.open(pid)
         except PostmortemError as exc:
-            self._read_without_core(pid, [Gap("core", f"process {pid}", str(exc), exc.next or None)])
+            self._read_without_core(
+                pid, [Gap("core", f"process {pid}", str(exc), exc.next or None, code="core-unread")]
+            )
             return
         with contextlib.suppress(OSError):  # the file was gone while the program ran: nobody else has it
             self._programs.append(self._cores.folder.open(f"raw/exe/{pid}"))

@@ -84,7 +84,7 @@ class SemaphoreBook:
             self._by_handle.setdefault(lock.handle, []).append(lock)
         if not self.complete:
             reason = "the process has more memory than is looked through: some semaphores' holders stay unknown"
-            gaps.append(Gap("cpython", "semaphores shared by processes", reason))
+            gaps.append(Gap("cpython", "semaphores shared by processes", reason, code="semaphores-unread"))
 
     # ------------------------------------------------------------------ waits
 
@@ -96,7 +96,7 @@ class SemaphoreBook:
         self._waiters.setdefault(word, []).append(tid)
         self._stacks.setdefault(word, []).append(frames[:_TAKERS])
         what = "a lock" if self._is_lock(word) else "a semaphore"
-        return FutexFacts("semaphore", self._ident(word), f"waits for {what} that processes share")
+        return FutexFacts("semaphore", self._ident(word), f"for {what} that processes share", "waits")
 
     def runs(self, frames: Sequence[Frame]) -> None:
         """A thread that is in no system call, or wants the GIL: it may have taken a semaphore just now and wait for the

@@ -67,7 +67,7 @@ class WorkerBook:
         draft = self._drafts.setdefault(awaited.result, _Draft(f"{KIND}-{len(self._drafts) + 1}", awaited, [], []))
         draft.users.extend(frames[:10])
         draft.waiters.append(tid)
-        return FutexFacts("condition", draft.ident, "waits for a result of a pool of processes")
+        return FutexFacts("condition", draft.ident, "for a result of a pool of processes", "waits")
 
     def joined(self, wait: Wait, frames: Sequence[Frame]) -> Wait:
         """The wait of a thread, as that for a child where it is in Process.join: of one that a fork server made, only a

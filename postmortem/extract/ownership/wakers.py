@@ -143,7 +143,7 @@ class Reaches:
     def _say(self, count: int, obstacle: Obstacle) -> None:
         subject = f"who else could end {count} of the waits" if count != 1 else "who else could end one of the waits"
         remedy = _REMEDY if obstacle.kind == "uncounted" and not self._core.is_whole else None
-        self._gaps.append(Gap("cpython", subject, _told(obstacle), remedy))
+        self._gaps.append(Gap("cpython", subject, _told(obstacle), remedy, code="wakers-unknown"))
 
     # ------------------------------------------------------------------ one resource
 

@@ -121,13 +121,19 @@ class Reader:
         if not threadwaits.is_known(call):
             reason = "it was stopped before, and which call the kernel restarts is not in the code that made it"
             self.gaps.append(
-                Gap("core", f"system call of thread {thread.tid}", reason, "capture it before anybody stops it")
+                Gap(
+                    "core",
+                    f"system call of thread {thread.tid}",
+                    reason,
+                    "capture it before anybody stops it",
+                    code="restarted-call",
+                )
             )
         frames = state.frames if state else []
         wait = self._wait(call, thread.tid, frames)
         self.shared.note(wait, frames)
         if state is not None and state.cut:
-            self.gaps.append(Gap("cpython", f"Python stack of thread {thread.tid}", state.cut))
+            self.gaps.append(Gap("cpython", f"Python stack of thread {thread.tid}", state.cut, code="stack-cut"))
         facts = self.raw.window.threads.get(thread.tid, {})
         joins = joined_thread(self.python, frames) if self.python and state else None
         if state is not None and state.chain is not None:
@@ -158,7 +164,7 @@ class Reader:
             return threadwaits.in_core(thread.regs, self._call_before(thread.tid), self.core)
         except Untold as exc:
             remedy = "pass --sysroot with the files of the core's machine"
-            self.gaps.append(Gap("core", f"system call of thread {thread.tid}", str(exc), remedy))
+            self.gaps.append(Gap("core", f"system call of thread {thread.tid}", str(exc), remedy, code="call-unread"))
             return None
 
     def _calling(self, state: Optional[ThreadState], frames: Sequence[PyFrame]) -> Optional[Calling]:
@@ -209,7 +215,7 @@ class Reader:
             return None
         wanted = next((i for i in self.python.interpreters if i.gil and i.gil.word_is_wait(word)), None)
         if wanted is not None:
-            return threadwaits.FutexFacts("gil", gil_id(wanted.id), "wants the interpreter lock (GIL)")
+            return threadwaits.FutexFacts("gil", gil_id(wanted.id), "the interpreter lock (GIL)", "wants")
         shared = self.shared.futex(word, tid, frames)
         if shared is not None:
             return shared
@@ -249,6 +255,10 @@ class Reader:
 
     def note_descriptor(self, fd: int) -> Optional[str]:
         return self.descriptors.note(fd)
+
+    def sockets(self, resources: Sequence[str]) -> Tuple[str, ...]:
+        """Those of some resources that are sockets."""
+        return self.descriptors.sockets(resources)
 
     def work(self, future: int) -> Optional[FutureFacts]:
         """Who could finish a concurrent.futures.Future."""

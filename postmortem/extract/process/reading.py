@@ -52,6 +52,7 @@ def _replace_lost_threads(core: ElfCore, python: Optional[Python], gaps: List[Ga
             core.path,
             f"it lists {listed or 'no'} threads, its notes are missing or cut off: {found}",
             "take a core that is not cut short (ulimit -c unlimited, room on the disk)",
+            code="threads-lost",
         )
     )
 
@@ -61,5 +62,5 @@ def _python(core: ElfCore, gaps: List[Gap]) -> Optional[Python]:
         return Python(core)
     except NoInterpreter as exc:
         if exc.python_file is not None:
-            gaps.append(Gap("cpython", f"process {core.pid}", str(exc), exc.remedy))
+            gaps.append(Gap("cpython", f"process {core.pid}", str(exc), exc.remedy, code="no-interpreter"))
         return None

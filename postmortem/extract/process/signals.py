@@ -45,6 +45,7 @@ def signal_handlers(
                 "signal handlers",
                 "the interpreter's table of them was not found",
                 "take a core with every page (--core sparse)",
+                code="no-handler-table",
             )
         )
         return None
@@ -52,7 +53,14 @@ def signal_handlers(
     if beside:  # set by C code with sigaction(2): what that does is anybody's guess
         if all(t.wait is not None and t.wait.endless for t in threads):
             names = ", ".join(_name(number) for number in beside[:4])
-            gaps.append(Gap("cpython", "signal handlers", f"C code catches {names}: what it does then cannot be read"))
+            gaps.append(
+                Gap(
+                    "cpython",
+                    "signal handlers",
+                    f"C code catches {names}: what it does then cannot be read",
+                    code="native-handlers",
+                )
+            )
         return None
     functions = Functions(python.frames)
     shown = []

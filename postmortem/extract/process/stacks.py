@@ -121,7 +121,7 @@ class Stacks:
         if any(frame.module is not None and _GREENLET.search(frame.module) for frame in native):
             reason = "it runs a greenlet: those that are suspended, and what stands below this one, are not shown"
             remedy = "with gevent, gevent.util.print_run_info() shows all of them"
-            self._gaps.append(Gap("cpython", f"stack of thread {tid}", reason, remedy))
+            self._gaps.append(Gap("cpython", f"stack of thread {tid}", reason, remedy, code="greenlets"))
 
     def _say_unread(self, chain: Chain, tid: int) -> None:
         """Frames that are known to be there, though not what they are called or at which line they stand."""
@@ -129,10 +129,10 @@ class Stacks:
         if unread:
             what = " and ".join(sorted({word for words in unread for word in words}))
             reason = f"{what} of {len(unread)} frames: not in the core, or damaged"
-            self._gaps.append(Gap("cpython", f"Python stack of thread {tid}", reason))
+            self._gaps.append(Gap("cpython", f"Python stack of thread {tid}", reason, code="frames-unread"))
 
     def _say(self, left_out: LeftOut, tid: int) -> None:
         reason = (
             f"{left_out.frames} frames between the innermost {KEEP_INNER} and the outermost {KEEP_OUTER} are left out"
         )
-        self._gaps.append(Gap("cpython", f"stack of thread {tid}", reason))
+        self._gaps.append(Gap("cpython", f"stack of thread {tid}", reason, code="frames-left-out"))

@@ -78,10 +78,12 @@ def _note_problems(reader: Reader, forgotten: int) -> None:
     """``forgotten``: threads of which the interpreter has no state."""
     python = reader.python
     for problem in python.problems if python else []:
-        reader.gaps.append(Gap("cpython", f"process {reader.pid}", problem))
+        reader.gaps.append(Gap("cpython", f"process {reader.pid}", problem, code="interpreter-unread"))
     if python and python.finalizing and forgotten:
         reason = f"the interpreter is ending and knows {forgotten} threads no longer: whether they ran Python is lost"
-        reader.gaps.append(Gap("cpython", f"process {reader.pid}", reason, "capture it before it ends"))
+        reader.gaps.append(
+            Gap("cpython", f"process {reader.pid}", reason, "capture it before it ends", code="interpreter-ending")
+        )
 
 
 def _resources(

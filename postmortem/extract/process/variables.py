@@ -40,7 +40,7 @@ class Variables:
         try:
             found = tuple(self._local(name, address) for name, address in self._named(frame))
         except (Fault, NotThat) as exc:
-            self._gaps.append(Gap("cpython", f"local variables of {frame.function}", str(exc)))
+            self._gaps.append(Gap("cpython", f"local variables of {frame.function}", str(exc), code="locals-unread"))
             return None
         self._left -= len(found)
         return found
@@ -75,7 +75,7 @@ class Variables:
             reason = (
                 f"more than {PER_PROCESS:,} of them, or {SECONDS:g} s of reading; those of older frames are left out"
             )
-            self._gaps.append(Gap("cpython", "local variables", reason))
+            self._gaps.append(Gap("cpython", "local variables", reason, code="locals-left-out"))
 
 
 def thread_exceptions(

@@ -31,7 +31,15 @@ def end_gaps(manifest: Dict[str, Any]) -> List[Gap]:
         f"after its step {steps[-1].get('step')!r} of {steps[-1].get('subject')}" if steps else "before its first step"
     )
     reason = f"it was cut short {where}, killed or for want of room: what comes later is not in the bundle"
-    return [Gap("capture", "the whole capture", reason, "let the capture finish: it takes a few seconds")]
+    return [
+        Gap(
+            "capture",
+            "the whole capture",
+            reason,
+            "let the capture finish: it takes a few seconds",
+            code="capture-cut-short",
+        )
+    ]
 
 
 def _steps(manifest: Dict[str, Any]) -> List[Dict[str, Any]]:
@@ -43,7 +51,7 @@ def _gaps(step: Dict[str, Any]) -> List[Gap]:
     failure = (step.get("error") or "failed") if step.get("ok") is False else None
     subject, remedy = str(step.get("subject") or "capture"), step.get("remedy")
     return [
-        Gap(str(step.get("step")), subject, str(reason), str(remedy) if remedy else None)
+        Gap(str(step.get("step")), subject, str(reason), str(remedy) if remedy else None, code="step-failed")
         for reason in (step.get("left_out"), failure)
         if reason
     ]

@@ -70,7 +70,9 @@ def _unread(codes: Mapping[str, str], names: Sequence[str], pid: int) -> List[Ga
     for code, several in by_code.items():
         reason, remedy = REASONS[code]
         more = f" and {len(several) - 1} more" if len(several) > 1 else ""
-        found.append(Gap("files", f"sources of process {pid}", f"{several[0]}{more}: {reason}", remedy))
+        found.append(
+            Gap("files", f"sources of process {pid}", f"{several[0]}{more}: {reason}", remedy, code="sources-unread")
+        )
     return found
 
 

@@ -39,7 +39,7 @@ class BufferBook:
             return None
         draft = self._drafts.setdefault(lock.address, _Draft(f"buffer-{len(self._drafts) + 1}", lock, []))
         draft.waiters.append(tid)
-        return FutexFacts("lock", draft.ident, "waits until another thread is done with a buffered file")
+        return FutexFacts("lock", draft.ident, "until another thread is done with a buffered file", "waits")
 
     def _lock(self, word: int) -> Optional[BufferedLock]:
         if word not in self._searched and self._python is not None and self._left > 0:

@@ -55,6 +55,11 @@ class DescriptorBook:
         kind = WAITED_FOR.get(what.kind) if what is not None else None
         return self._note(kind, fd, tid) if kind is not None else None
 
+    def sockets(self, resources: Sequence[str]) -> Tuple[str, ...]:
+        """Those of some resources that are sockets, in their order."""
+        found = {ident for (kind, _what), ident in self._ids.items() if kind == "socket"}
+        return tuple(ident for ident in resources if ident in found)
+
     def awaited(self, wait: Wait, call: SystemCall, memory: Memory, tid: int) -> Optional[str]:
         """The resource that a thread in a system call waits for, when it is of this kind and known."""
         if wait.kind == "process":

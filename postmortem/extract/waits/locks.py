@@ -60,7 +60,7 @@ class LockBook:
         """What a futex word means to a thread with these frames (most recent first)."""
         world = self._world(word, tid)
         if world is not None:
-            return FutexFacts("mutex", None, world)
+            return FutexFacts("mutex", None, world, "waits")
         lock = self._locks.awaited(frames, word) or self._free.awaited(word)
         layer = self._layer(word, frames, lock)
         if layer is not None:
@@ -68,10 +68,12 @@ class LockBook:
         if lock is None:
             # from 3.13 on a thread's end is awaited in C, on a word of its own; any other unknown word stays unknown
             joins = frames[0].is_in("_shutdown", _THREADING)
-            return FutexFacts("lock", None, "waits for a thread to end") if joins else None
+            return FutexFacts("lock", None, "for a thread to end", "waits") if joins else None
         ident = self._know(lock, frames[:_USERS])
         self._waiters.setdefault(lock.address, []).append(tid)
-        return FutexFacts(lock.kind, ident, "waits for the lock of an object" if lock.kind == "mutex" else None)
+        if lock.kind == "mutex":
+            return FutexFacts(lock.kind, ident, "for the lock of an object", "waits")
+        return FutexFacts(lock.kind, ident, None)
 
     def _layer(self, word: int, frames: Sequence[Frame], lock: Optional[LockState]) -> Optional[Layer]:
         """The synchronisation object that the thread waits for; None when it is a lock that somebody is to release."""
@@ -115,12 +117,10 @@ class LockBook:
         state = self._threads.get(tid)
         what = self._free.world_wait(word, state) if state is not None else None
         if what != "stopped":
-            return None if what is None else "waits for the other threads to pause, to stop the world"
+            return None if what is None else "for the other threads to pause, to stop the world"
         worlds = [self.stop_the_world(interpreter) for interpreter in self._python.interpreters]
         requester = next((world.requester_tid for world in worlds if world and world.requester_tid is not None), None)
-        return (
-            "waits for a stopped world" if requester is None else f"waits until thread {requester} lets the world go on"
-        )
+        return "for a stopped world" if requester is None else f"until thread {requester} lets the world go on"
 
     def stop_the_world(self, interpreter: InterpreterState) -> Optional[StopTheWorld]:
         """Who has every thread of a free-threaded interpreter pause; None when it is unknown, and in other builds."""

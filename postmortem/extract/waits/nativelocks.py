@@ -93,12 +93,12 @@ class NativeLocks:
     def wait(self, tid: int, wait: Optional[Wait]) -> Optional[Wait]:
         """The wait of a thread, now that it is known for what."""
         if tid in self._joins and wait is not None:
-            detail = f"waits for thread {self._joins[tid]} to end (pthread_join)"
-            return changed(wait, kind="lock", detail=detail)
+            detail = f"for thread {self._joins[tid]} to end (pthread_join)"
+            return changed(wait, kind="lock", verb="waits", detail=detail)
         known = self._of.get(tid)
         if known is None or wait is None:
             return wait
-        return changed(wait, kind=_KINDS[known.found.kind][0], resource=known.ident, detail=None)
+        return changed(wait, kind=_KINDS[known.found.kind][0], resource=known.ident, verb=None, detail=None)
 
     def held_by(self, thread: Thread) -> Tuple[HeldLock, ...]:
         """Wanted locks that a thread holds, at the line of Python from which it called into the module that has them."""

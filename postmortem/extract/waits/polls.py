@@ -48,7 +48,7 @@ class Polls:
 
     @staticmethod
     def _asks(wait: Wait, lock: str, length: Optional[float], endless: bool) -> Wait:
-        every = f" every {length:g} s" if length else " again and again"
+        every = f"every {length:g} s" if length else "again and again"
         return changed(
             wait,
             kind="file",
@@ -56,5 +56,6 @@ class Polls:
             timeout_s=None,
             endless=endless,
             polls_s=length or 0.0,
-            detail=f"asks{every} for a lock on a file",
+            verb="asks",
+            detail=f"{every} for a lock on a file",
         )

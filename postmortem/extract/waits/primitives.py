@@ -18,19 +18,19 @@ from ...memory import Fault
 from ..ownership.pools import Pools
 from .threadwaits import FutexFacts
 
-#: Kind of the layer, function that waits → what the thread waits for, in words.
+#: Kind of the layer, function that waits → what the thread waits for, in words behind "waits".
 _DETAILS = {
-    ("condition", ""): "waits to be notified",
-    ("event", ""): "waits for an event to be set",
-    ("semaphore", ""): "waits for a permit of a semaphore",
-    ("barrier", ""): "waits for the others at a barrier",
-    ("queue", "get"): "waits for an item in a queue",
-    ("queue", "put"): "waits for room in a queue",
-    ("queue", "join"): "waits until every item of a queue is done",
-    ("thread", ""): "waits for a thread to end",
-    ("future", ""): "waits for the result of a job",
-    ("futures", ""): "waits for the results of several jobs",
-    ("import-lock", ""): "waits for another thread to import a module",
+    ("condition", ""): "to be notified",
+    ("event", ""): "for an event to be set",
+    ("semaphore", ""): "for a permit of a semaphore",
+    ("barrier", ""): "for the others at a barrier",
+    ("queue", "get"): "for an item in a queue",
+    ("queue", "put"): "for room in a queue",
+    ("queue", "join"): "until every item of a queue is done",
+    ("thread", ""): "for a thread to end",
+    ("future", ""): "for the result of a job",
+    ("futures", ""): "for the results of several jobs",
+    ("import-lock", ""): "for another thread to import a module",
 }
 #: Kind of a resource → kind of a wait for it.
 _WAIT_KINDS: Dict[ResourceKind, WaitKind] = {"semaphore": "semaphore", "thread": "lock", "import-lock": "lock"}
@@ -87,7 +87,7 @@ class Primitives:
             self._joins[tid] = layer.address
         known.functions.append(layer.function)
         detail = _DETAILS.get((layer.kind, layer.function)) or _DETAILS.get((layer.kind, ""))
-        return FutexFacts(_WAIT_KINDS.get(kind, "condition"), known.ident, detail)
+        return FutexFacts(_WAIT_KINDS.get(kind, "condition"), known.ident, detail, "waits" if detail else None)
 
     def ident(self, address: int) -> Optional[str]:
         """The id of the resource that an object is, when somebody waits for it."""
@@ -234,6 +234,7 @@ class Primitives:
         return changed(
             blank,
             description=f"import of module {module or '?'}",
+            module=module,
             owner_tid=owner,
             owner_basis="recorded" if owner is not None else None,
             owner_gone=True if gone else None,

@@ -32,6 +32,8 @@ class Owner(AwaitsOwner, Protocol):
 
     def probe(self, name: str) -> Dict[str, object]: ...
 
+    def sockets(self, resources: Sequence[str]) -> Tuple[str, ...]: ...
+
 
 class TaskBook:
     """All interpreters' loops and tasks. Ids count from 1 in the order found and carry no address."""
@@ -60,7 +62,7 @@ class TaskBook:
             self._tell(loops, states, ids)
             others, their_tasks = OtherLoops(self._python, interpreter).read()
             self._tell(others, sorted(their_tasks, key=_by_name))
-            self._gaps.extend(Gap("cpython", "asyncio", problem) for problem in asyncio.problems)
+            self._gaps.extend(Gap("cpython", "asyncio", problem, code="tasks-unread") for problem in asyncio.problems)
 
     def _tell(
         self, loops: Sequence[LoopState], states: Sequence[TaskState], ids: Optional[Dict[int, str]] = None
@@ -125,7 +127,7 @@ class TaskBook:
             running_task=next((t.name for t in tasks if t.loop == state.address and t.state == "running"), None),
             ready_callbacks=_functions(self._python, state.callbacks),
             readers=state.readers,
-            sockets=tuple(resource for resource in known if resource.startswith("socket")),
+            sockets=self._owner.sockets(known),
             watchers=own,
             watched=state.watched,
             descriptors=known,

@@ -13,7 +13,7 @@ from ...arch import syscalls
 from ...arch.registersets import is_aarch64
 from ...cpython.frames.frame import Frame
 from ...evidence import Wait
-from ...evidence.vocabulary import WaitKind
+from ...evidence.vocabulary import WaitKind, WaitVerb
 from ...frameworks.processpools import multiprocessing
 from ...libc.futexes import FutexCall
 from ...memory import Fault, Memory
@@ -58,7 +58,8 @@ class FutexFacts(NamedTuple):
 
     kind: WaitKind
     resource: Optional[str]
-    detail: Optional[str]
+    detail: Optional[str]  # as in evidence.Wait
+    verb: Optional[WaitVerb] = None
     over: Optional[bool] = None  # the signal has come, and the thread is about to wake
 
 
@@ -155,9 +156,11 @@ def describe(
         pid = pid & 0xFFFFFFFF
         return Wait("process", name, pid=pid if 0 < pid < 1 << 31 else None, endless=True)
     if name in _FORKS:
-        return Wait("process", name, endless=True, detail="waits until its child has started its program (vfork)")
+        return Wait(
+            "process", name, endless=True, verb="waits", detail="until its child has started its program (vfork)"
+        )
     if name in ("flock", "fcntl"):
-        return Wait("file", name, fd=args[0] & 0xFFFFFFFF, endless=True, detail="waits for a lock on a file")
+        return Wait("file", name, fd=args[0] & 0xFFFFFFFF, endless=True, verb="waits", detail="for a lock on a file")
     return Wait("signal" if name in _SIGNALS else "other", name)
 
 
@@ -170,7 +173,15 @@ def _futex(args: Sequence[int], facts: Callable[[int], Optional[FutexFacts]]) ->
     if known is not None:
         # who wants the GIL asks for it again whenever his timer strikes, and never gives up
         endless = endless or known.kind == "gil"
-        return Wait(known.kind, "futex", resource=known.resource, endless=endless, detail=known.detail, over=known.over)
+        return Wait(
+            known.kind,
+            "futex",
+            resource=known.resource,
+            endless=endless,
+            detail=known.detail,
+            over=known.over,
+            verb=known.verb,
+        )
     if not call.private:
         return Wait("semaphore", "futex", endless=endless, detail="a semaphore that processes share")
     return Wait("futex", "futex", endless=endless)
@@ -205,13 +216,17 @@ def _select(
             fd = -1
         if fd >= 0:
             found = _descriptor_wait(name, fd, descriptors, frames)
-            return Wait(found.kind, name, fd=fd, timeout_s=seconds, endless=endless, detail=found.detail)
+            return Wait(
+                found.kind, name, fd=fd, timeout_s=seconds, endless=endless, detail=found.detail, verb=found.verb
+            )
     if name in ("select", "pselect6"):
         fds = polled(SystemCall(name, (args[0], args[1], args[2], args[3], args[4], args[5])), memory)
         kinds = [what.kind for fd in fds for what in [descriptors.get(fd) if descriptors else None] if what]
         if fds and (kinds.count("socket") == len(fds) or (len(fds) == 1 and kinds in (["terminal"], ["pipe"]))):
             found = _descriptor_wait(name, fds[0], descriptors, frames)
-            return Wait(found.kind, name, fd=fds[0], timeout_s=seconds, endless=endless, detail=found.detail)
+            return Wait(
+                found.kind, name, fd=fds[0], timeout_s=seconds, endless=endless, detail=found.detail, verb=found.verb
+            )
     if any(f.code.filename.endswith(_PIPE_USERS) for f in frames[:3]):
         return Wait("pipe", name, timeout_s=seconds, endless=endless)
     if any(f.function == "select" and f.code.filename.endswith("selectors.py") for f in frames[:2]) or not frames:
@@ -282,11 +297,12 @@ def _descriptor_wait(name: str, fd: int, descriptors: Optional[Descriptors], fra
             fd=fd,
             timeout_s=limit or None,
             endless=None if limit is None else not limit,
-            detail=f"{name} on {what.kind}{peer} (descriptor {fd})",
+            verb="call",
+            detail=f"{what.kind}{peer}",
         )
     kind = "socket" if name in _SOCKET_CALLS else _kind_by_frames(frames)
     endless = None if kind == "socket" else True  # which SO_RCVTIMEO limits
-    return Wait(kind, name, fd=fd, endless=endless, detail=f"{name} on descriptor {fd}")
+    return Wait(kind, name, fd=fd, endless=endless, verb="call")
 
 
 def _socket_timeout(name: str, what: Descriptor) -> Optional[float]:

@@ -46,7 +46,7 @@ def document(evidence: ev.Evidence, diagnosis: fi.Diagnosis) -> Json:
         "ruled_out": [_plain(item) for item in diagnosis.ruled_out],
         "processes": [_process(process) for process in evidence.processes],
         "graph": _graph(graph_of(evidence)),
-        "gaps": [_plain(gap) for gap in evidence.gaps],
+        "gaps": [_gap(gap) for gap in evidence.gaps],
         "timings": _plain(evidence.timings),
         "window_s": evidence.window_s,
         "machine": _plain(evidence.machine),
@@ -80,7 +80,7 @@ def _process(process: ev.Process) -> Json:
         "interpreters": [_plain(interpreter) for interpreter in process.interpreters],
         "gil": _plain(process.gil),
         "threads": [_thread(thread) for thread in process.threads],
-        "resources": [_plain(resource) for resource in process.resources],
+        "resources": [_resource(resource) for resource in process.resources],
         "loops": [_plain(loop) for loop in process.loops],
         "tasks": [_task(task) for task in process.tasks],
         "pools": [_plain(pool) for pool in process.pools],
@@ -102,7 +102,7 @@ def _thread(thread: ev.Thread) -> Json:
         "daemon": thread.daemon,
         "interpreter": thread.interpreter,
         "gil": thread.gil,
-        "wait": _plain(thread.wait),
+        "wait": _wait(thread.wait) if thread.wait is not None else None,
         "joins": thread.joins,
         "python": [_python_frame(frame) for frame in thread.python],
         "native": [_native_frame(frame) for frame in thread.native],
@@ -117,6 +117,23 @@ def _thread(thread: ev.Thread) -> Json:
         "left_out": _plain(thread.left_out),
         "calling": _plain(thread.calling),
     }
+
+
+def _wait(wait: ev.Wait) -> Json:
+    """``detail`` is one phrase."""
+    found: Json = {**_plain(wait), "detail": wait.phrase}
+    del found["verb"]
+    return found
+
+
+def _resource(resource: ev.Resource) -> Json:
+    found: Json = _plain(resource)
+    del found["module"]  # its description names it
+    return found
+
+
+def _gap(gap: ev.Gap) -> Json:
+    return {"source": gap.source, "subject": gap.subject, "reason": gap.reason, "remedy": gap.remedy}
 
 
 def _frame(frame: ev.Frame) -> Json:

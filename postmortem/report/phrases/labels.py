@@ -157,13 +157,13 @@ def waiting(wait: Wait, process: Process, term: Glossary) -> str:
         return "gives up its turn only: it sleeps for 0 s, as after sleep(0)"
     if wait.kind == "gil":
         return phrase  # its futex, its 5 ms timer and who holds it say nothing about this thread
-    detail = wait.detail or ""
-    if detail.startswith("waits "):
+    detail = wait.phrase or ""
+    if wait.verb == "waits" and detail:
         phrase, detail = detail, ""
     # futex is how nearly all locks wait: only where nothing else is known does it say something.
-    if wait.syscall and wait.syscall not in detail and (wait.syscall != "futex" or wait.kind == "other"):
+    if wait.syscall and wait.verb != "call" and (wait.syscall != "futex" or wait.kind == "other"):
         phrase += f" in {wait.syscall}"
-    if wait.fd is not None and "descriptor" not in detail:
+    if wait.fd is not None and wait.verb != "call":
         phrase += f" on descriptor {wait.fd}"
     resource = find_resource(process, wait.resource)
     if wait.pid is not None and resource is None:
@@ -221,8 +221,10 @@ def common_wait(threads: Sequence[Thread]) -> Thread:
     waits = [thread.wait for thread in threads]
     if first.wait is None or len(threads) == 1:
         return first
-    fields = ("syscall", "resource", "timeout_s", "endless", "fd", "pid", "detail")
+    fields = ("syscall", "resource", "timeout_s", "endless", "fd", "pid")
     differing = [name for name in fields if len({getattr(wait, name, None) for wait in waits}) > 1]
+    if len({wait.phrase if wait is not None else None for wait in waits}) > 1:
+        differing += ["verb", "detail"]
     shared: Thread = replace(first, wait=replace(first.wait, **dict.fromkeys(differing)))
     return shared
 

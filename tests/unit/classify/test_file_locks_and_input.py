@@ -47,7 +47,7 @@ def asks(holder: Process, endless: bool = False, **lock: Any) -> Evidence:
     """The child asks for a lock every 50 ms, and has only just been asleep again."""
     known = Resource("file-lock-1", "file-lock", "lock on /tmp/a.lock", owner_basis="recorded", closed=True, **lock)
     wait = Wait(
-        "file", "nanosleep", "file-lock-1", endless=endless, polls_s=0.05, detail="asks every 0.05 s for a lock"
+        "file", "nanosleep", "file-lock-1", endless=endless, polls_s=0.05, verb="asks", detail="every 0.05 s for a lock"
     )
     main = thread(CHILD, stack("take"), wait=wait, counters=counters(switches=20), is_main=True)
     return evidence(of(CHILD, (main,), (known,), signal_handlers=(), catches=()), holder)

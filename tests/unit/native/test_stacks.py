@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from postmortem.native.stacks import read_transcript, to_frames
+from postmortem.native.stacks import EndsEarly, read_transcript, to_frames
 
 
 def frame(address, function="f", module="/lib/a.so"):
@@ -32,7 +32,7 @@ def test_a_whole_transcript(tmp_path):
     )
     assert (found.version, found.announced, found.complete, found.damaged) == ("13.1", 2, True, 0)
     assert sorted(found.stacks) == [7, 8]
-    assert found.errors == {8: "corrupt"}
+    assert found.errors == {8: EndsEarly("corrupt")}
 
 
 def test_a_transcript_cut_in_the_middle_of_a_line(tmp_path):
@@ -62,7 +62,7 @@ def test_a_second_look_replaces_the_first_unless_it_saw_less(tmp_path):
     better = transcript(tmp_path, stack(7, frame(1), error="broke"), stack(7, frame(1), frame(2)))
     assert (len(better.stacks[7]), better.errors) == (2, {})
     worse = transcript(tmp_path, stack(7, frame(1), frame(2), error="broke"), stack(7, error="broke at once"))
-    assert (len(worse.stacks[7]), worse.errors) == (2, {7: "broke"})
+    assert (len(worse.stacks[7]), worse.errors) == (2, {7: EndsEarly("broke")})
 
 
 def test_the_script_may_stop_by_itself(tmp_path):

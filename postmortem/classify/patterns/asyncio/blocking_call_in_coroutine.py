@@ -135,7 +135,7 @@ def _waiting(thread: Thread) -> str:
     wait = thread.wait
     if wait is None:
         return "was running"
-    return wait.detail if wait.detail and wait.detail.startswith("waits") else f"waits ({wait.detail or wait.kind})"
+    return wait.phrase if wait.phrase and wait.verb == "waits" else f"waits ({wait.phrase or wait.kind})"
 
 
 def _kept(loop: Optional[Loop], waiting: List[Task]) -> Iterator[str]:

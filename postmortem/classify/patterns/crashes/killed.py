@@ -113,7 +113,7 @@ def _facts(found: Crashed, who: str, main: Optional[Thread]) -> Iterator[str]:
     if main is None:
         return
     if main.wait is not None and not raises(main):
-        what = main.wait.detail or main.wait.syscall or main.wait.kind
+        what = main.wait.phrase or main.wait.syscall or main.wait.kind
         yield f"{label(main)} waited: {what}"
     elif main.wait is None or main is found.thread:
         yield f"{label(main)} was in no other system call: it was computing"

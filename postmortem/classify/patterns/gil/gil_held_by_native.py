@@ -143,7 +143,7 @@ def _call(holder: Thread) -> str:
 def _does(view: View, holder: Thread) -> str:
     share: Optional[float] = view.cpu_share(holder)
     if holder.wait is not None and view.rests(holder):
-        kind = holder.wait.detail or holder.wait.syscall or holder.wait.kind
+        kind = holder.wait.phrase or holder.wait.syscall or holder.wait.kind
         return f"it waits there ({kind}) while it holds the GIL"
     if share is None:
         return "it was in no system call; one moment only, so whether it stays there is not known"

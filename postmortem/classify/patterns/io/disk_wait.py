@@ -114,8 +114,8 @@ def _match(view: View, process: Process, thread: Thread, looks: Looks) -> Match:
         *_moved(process),
         *(f"{view.graph.label(agent)} of process {agent.pid} waits for it" for agent in agents[:4]),
     ]
-    if thread.wait is not None and thread.wait.detail:
-        facts.insert(1, thread.wait.detail)
+    if thread.wait is not None and thread.wait.phrase:
+        facts.insert(1, thread.wait.phrase)
     return Match(
         confidence="likely" if sure else "possible",
         summary=f"{label(thread)} waits{at} for a disk or a mounted file system, in {call}",

@@ -81,7 +81,7 @@ def _judge(view: View, waiter: Waiter) -> Answer:
     frame = own_frame(waiter.frames)
     at = f" at {short(frame)}" if frame else ""
     wait = waiter.thread.wait
-    asks = wait.detail if wait is not None and wait.polls_s is not None else None
+    asks = wait.phrase if wait is not None and wait.polls_s is not None else None
     facts: List[str] = [f"{waiter.who}{at} {asks or 'waits'}: {lock.description}", *lock.because]
     if owner is not None and owner is not process:
         facts.append(f"{program(owner)} is of the same process tree{_doing(view, owner)}")

@@ -74,7 +74,7 @@ def _match(view: View, process: Process, resource: Resource, owner: Thread, wait
     agent = Agent(process.pid, owner.tid)
     held = next((h.frame for h in owner.holds if h.resource == resource.id), None)
     inside = own_frame(owner.python)
-    module = resource.description.rsplit(" ", 1)[-1]
+    module = resource.module or "?"
     culprits: List[Culprit] = []
     for thread, frame in _places(owner, held, inside, waiters):
         culprits.append(view.culprit(process, frame, thread))

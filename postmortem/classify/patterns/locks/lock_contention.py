@@ -144,4 +144,4 @@ def _of_tasks(view: View, process: Process, lock: Resource) -> Answer:
 
 def _does(holder: Thread) -> str:
     wait = holder.wait
-    return f" ({wait.detail or wait.kind})" if wait is not None and wait.kind not in ("gil",) else ""
+    return f" ({wait.phrase or wait.kind})" if wait is not None and wait.kind not in ("gil",) else ""

@@ -119,7 +119,7 @@ def _summary(graph: WaitGraph, places: List[Tuple[Edge, PythonFrame]], busy: Lis
     edge = places[0][0] if places else busy[0]
     at = f" at {short(places[0][1])}" if places else ""
     thread = graph.places.thread(edge.waiter)
-    detail = thread.wait.detail if thread is not None and thread.wait is not None else None
+    detail = thread.wait.phrase if thread is not None and thread.wait is not None else None
     waits = f"{detail} ({edge.what})" if detail and edge.resource is not None else f"{edge.verb} {edge.what}"
     others = len(busy) - 1
     more = f"; {plural(others, 'other thread')} {do(others, 'wait')} likewise" if others else ""

@@ -56,6 +56,6 @@ def _waker(view: View, waker: Agent) -> str:
     doing = "waits itself"
     if wait is not None and wait.kind == "sleep" and wait.timeout_s is not None:
         doing = f"sleeps for {wait.timeout_s:g} s"
-    elif wait is not None and wait.detail:
-        doing = f"waits itself ({wait.detail})"
+    elif wait is not None and wait.phrase:
+        doing = f"waits itself ({wait.phrase})"
     return f"{view.graph.label(waker)} refers to it, and {doing}"

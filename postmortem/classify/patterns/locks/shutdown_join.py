@@ -138,10 +138,10 @@ def _place(thread: Thread) -> Optional[PythonFrame]:
 def _doing(thread: Thread) -> str:
     if thread.wait is None:
         return "runs"
-    detail = thread.wait.detail
-    if detail is not None and thread.wait.syscall and detail.startswith(thread.wait.syscall):
-        return f"is in {detail}"
-    return detail or {
+    phrase = thread.wait.phrase
+    if thread.wait.verb == "call":
+        return f"is in {phrase}"
+    return phrase or {
         "lock": "waits for a lock",
         "rlock": "waits for a lock",
         "condition": "waits to be notified",

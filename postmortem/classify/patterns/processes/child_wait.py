@@ -140,7 +140,7 @@ def _name(child: Optional[Process], thread: Thread) -> str:
 
 def _doing(child: Process) -> str:
     main = View.main(child)
-    return (main.wait.detail or f"in {main.wait.syscall}") if main is not None and main.wait is not None else "running"
+    return (main.wait.phrase or f"in {main.wait.syscall}") if main is not None and main.wait is not None else "running"
 
 
 def _writes_to_pipe(child: Process) -> bool:

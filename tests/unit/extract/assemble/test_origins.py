@@ -39,12 +39,14 @@ def test_what_the_core_tells_better() -> None:
 
 def test_gaps_are_about_what_the_user_named() -> None:
     """No path of ours; what systemd cut is told once, with its remedy."""
-    ours = Gap("core", "coredumpctl:last", "cut short by systemd: it was larger than ProcessSizeMax")
+    ours = Gap(
+        "core", "coredumpctl:last", "cut short by systemd: it was larger than ProcessSizeMax", code="core-cut-short"
+    )
     found = Evidence(
         Trigger("core"),
         (),
         (
-            Gap("core", str(PATH), "the file ends before its segments do: it was cut short"),
+            Gap("core", str(PATH), "the file ends before its segments do: it was cut short", code="core-cut-short"),
             Gap("gdb", "x", f"{PATH}: bad"),
         ),
     )

@@ -35,8 +35,8 @@ def test_a_manifest_may_be_anything() -> None:
     assert step_gaps({}) == []
     assert step_gaps({"steps": 7}) == []
     assert step_gaps({"steps": [None, {"ok": False}, {"ok": True, "left_out": 5}]}) == [
-        Gap("None", "capture", "failed", None),
-        Gap("None", "capture", "5", None),
+        Gap("None", "capture", "failed", None, "step-failed"),
+        Gap("None", "capture", "5", None, "step-failed"),
     ]
 
 

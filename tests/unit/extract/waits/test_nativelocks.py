@@ -151,7 +151,7 @@ def test_a_join_in_c_is_no_lock() -> None:
     locks = settled(Core([1, 3], {AT: struct.pack("<I", 3)}), {1: (AT, 0x109, 3)}, {})
     wait = locks.wait(1, Wait("semaphore", "futex", endless=True))
     assert locks.joined(1) == 3 and locks.resources() == ()
-    assert wait is not None and (wait.resource, wait.detail) == (None, "waits for thread 3 to end (pthread_join)")
+    assert wait is not None and (wait.resource, wait.phrase) == (None, "waits for thread 3 to end (pthread_join)")
 
 
 def test_equal_names_get_numbers() -> None:

@@ -14,11 +14,11 @@ from postmortem.report.phrases import labels
     ("wait", "said"),
     [
         (
-            ev.Wait("socket", "recvfrom", fd=5, endless=True, detail="recvfrom on tcp to 10.0.0.1:80 (descriptor 5)"),
+            ev.Wait("socket", "recvfrom", fd=5, endless=True, verb="call", detail="tcp to 10.0.0.1:80"),
             "waits for the other end of a socket: recvfrom on tcp to 10.0.0.1:80 (descriptor 5), without a time limit",
         ),
         (
-            ev.Wait("file", "flock", fd=3, detail="waits for a lock on a file"),
+            ev.Wait("file", "flock", fd=3, verb="waits", detail="for a lock on a file"),
             "waits for a lock on a file in flock on descriptor 3",
         ),
         (
@@ -30,7 +30,7 @@ from postmortem.report.phrases import labels
             "sleeps in clock_nanosleep, for up to 60 s",
         ),
         (ev.Wait("sleep", "clock_nanosleep", endless=False), "sleeps in clock_nanosleep"),
-        (ev.Wait("gil", "futex", detail="wants the GIL"), f"waits for the GIL ({labels.TERMS['GIL']})"),
+        (ev.Wait("gil", "futex", verb="wants", detail="the GIL"), f"waits for the GIL ({labels.TERMS['GIL']})"),
         (
             ev.Wait("lock", "futex", "lock-1"),
             "waits for a lock: lock `a`, held by thread 9 (not among the threads)",
