@@ -14,7 +14,7 @@
 #   make bench-graph           the wait graph of 2,000 threads and 20,000 tasks
 #   make corpora               record the corpus anew  make corpora ARGS='--cases sleeping/*'
 #   make new-pattern ID=my-id FAMILY=locks    lay out the files of a new pattern
-#   make docs                  write docs/patterns from the patterns, man/ from the commands
+#   make docs                  write docs/patterns from the patterns, man/ from the commands, the schema from the types
 #   make clean                 remove .venv and what builds leave
 #
 # PYTHON=/path/to/python3 chooses the interpreter of .venv.
@@ -58,6 +58,7 @@ lint: $(TESTABLE)
 
 docs: $(INSTALLED)
 	@$(RUN) -m tools.docs
+	@$(RUN) -m tools.schema
 	@$(RUN) -m tools.man
 
 new-pattern: $(INSTALLED)
