@@ -22,7 +22,10 @@ _TEXTS = {
 
 
 class Slot(NamedTuple):
-    """A place that refers to an object, by kind and name. name: of attributes, keys and variables, where it was read."""
+    """A place that refers to an object.
+
+    ``name``: of an attribute, key or variable; None if not read.
+    """
 
     kind: SlotKind
     name: Optional[str] = None
