@@ -71,7 +71,7 @@ class NativeWait(NamedTuple):
     """The object that a thread waits for, and its recorded owner."""
 
     kind: NativeKind
-    address: int  # of the object; of the futex word where the object cannot be told from it
+    address: int  # of the object or, where it cannot be told, of the futex word
     owner: Optional[int] = None  # TID in the object's record
     gone: Optional[bool] = None  # True: the owner is no longer a thread of this process and cannot belong to another
     shared: bool = False  # shared with other processes

@@ -53,7 +53,7 @@ class Kept(NamedTuple):
 
 
 def find(python: Python, memory: Memory, ranges: Sequence[Tuple[int, int]], until: float) -> Found:
-    """Search ranges of memory until ``until`` (time.monotonic()); later places are left out."""
+    """Search ranges of memory until ``until`` (time.monotonic()), and return what was found by then."""
     if python.runtime.free_threaded or not python.interpreters:
         return Found([], 0)
     kind = _traceback_type(python)

@@ -332,8 +332,7 @@ def slot_of(python: Python, frame: Frame, place: int, least: Optional[int] = Non
     layout = python.layout
     start = frame.address + layout.fr_localsplus
     if place < start:
-        # f_gen, the word before f_lasti, is borrowed up to 3.10 (Include/frameobject.h); f_globals and f_builtins since
-        # 3.11
+        # f_gen, the word before f_lasti, is borrowed up to 3.10 (Include/frameobject.h); later f_globals and f_builtins
         borrowed = (layout.fr_globals, layout.fr_globals + 8, layout.fr_previous)
         if layout.heap_frames:
             borrowed = (layout.fr_instr - 8,) * 3

@@ -38,7 +38,7 @@ class Queue(NamedTuple):
     kind: str  # class, with its module
     name: str
     container: int  # the deque, list or SimpleQueue with the items
-    limit: Optional[int]  # 0: unbounded; None: unknown
+    limit: Optional[int]  # 0: unbounded
     users: List[User]
     through: Tuple[str, ...] = ()  # names of the objects that lead to it
 

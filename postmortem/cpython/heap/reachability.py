@@ -99,7 +99,7 @@ class _Public(NamedTuple):
 
 
 class Actor(NamedTuple):
-    """A thread or task that can reach the object; with neither, any code that knows the path's beginning."""
+    """A thread or task that can reach the object; with neither, any code that has the path's beginning."""
 
     way: Tuple[Step, ...]
     thread: Optional[ThreadState] = None
@@ -296,7 +296,7 @@ class Walk:
         return f"{queue} of the event loop that {_thread(thread)} runs"
 
     def _anybody(self, holder: Holder, reference: Reference) -> Optional[_Public]:
-        """Return the public place of a holder that all code knows, or that acts by itself; None for other holders."""
+        """Return the public place of a holder that is known to all code, or acts by itself; None for other holders."""
         objects = self._objects
         if holder.address in self._around.modules:
             module = self._around.modules[holder.address]

@@ -106,8 +106,8 @@ class Locks:
         self._objects = frames.objects
         self._names = Names(frames)
         self._entered: Dict[int, List[Entered]] = {}  # by the address of the frame
-        self._listed: Dict[int, Optional[Set[int]]] = {}  # condition → the locks of those who wait to be notified
-        self._nameless: Dict[Tuple[int, int], int] = {}  # line of a frame → locks used there that have no name
+        self._listed: Dict[int, Optional[Set[int]]] = {}  # condition → locks of its waiters
+        self._nameless: Dict[Tuple[int, int], int] = {}  # (code, instruction) → number of nameless locks used there
 
     def at(self, address: int, depth: int = _MOST_LAYERS) -> Optional[LockState]:
         """Return the lock at an address, through conditions and bound methods; None if there is none.
@@ -336,7 +336,7 @@ class Locks:
         return None if parked is None else self.at(parked - self._objects.layout.ob_extra - _WORD)
 
     def notified(self, frame: Frame, waiter: Optional[LockState]) -> Optional[bool]:
-        """Return True if a thread in ``Condition.wait`` has been notified but has not run since; None otherwise.
+        """Return True if a thread in ``Condition.wait`` was notified but has not run since; None otherwise.
 
         That is: its own lock (``waiter``) is free, or no longer in the condition's list (Lib/threading.py,
         Condition.notify: 3.8-3.15). Since 3.13 a lock may be handed over from thread to thread and is then never seen

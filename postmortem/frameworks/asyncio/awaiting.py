@@ -1,4 +1,4 @@
-"""What a suspended task waits for: a primitive, other tasks, a thread, a descriptor, a process, a deadline.
+"""The object that a suspended task waits for: primitive, other tasks, thread, descriptor, process, timer.
 
 - asyncio's own functions at the end of a chain of awaits hold the awaited object as ``self`` or in a local.
 - A bare future is identified by its class (gather), or by the callbacks that link it to another future (shield,

@@ -1,4 +1,4 @@
-"""What the timers of a loop will end: futures that they set, events that they signal, tasks that they cancel.
+"""Effects of a loop's timers: futures that they set, events that they signal, tasks that they cancel.
 
 A timer leads there through its callback (bound object, arguments, closure), or through a timeout object:
 - asyncio.Timeout and async_timeout's: ``_task``.

@@ -104,8 +104,8 @@ class Asyncio:
     def _is_suspendable(self, frame: Frame) -> bool:
         """Return whether a frame belongs to a coroutine or generator.
 
-        Up to 3.10 its code tells: co_flags follows co_stacksize (Include/code.h of 3.8 and 3.9, Include/cpython/code.h
-        of 3.10).
+        Up to 3.10 its code has flags: co_flags follows co_stacksize (Include/code.h of 3.8 and 3.9,
+        Include/cpython/code.h of 3.10).
         """
         if not self._objects.layout.heap_frames:
             return frame.owner == OWNED_BY_GENERATOR
