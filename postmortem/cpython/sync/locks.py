@@ -51,7 +51,7 @@ class LockState:
 
     address: int
     kind: Literal["lock", "rlock", "mutex"]  # mutex: per-object lock of a free-threaded build
-    word: int  # address of the futex word; 0 if unknown
+    word: int  # address of the semaphore or the PyMutex; 0 if unknown
     locked: Optional[bool]
     owner_ident: Optional[int]  # recorded for an RLock and a mutex only
     through: Optional[str] = None  # type of the wrapping object: "Condition"
@@ -300,7 +300,7 @@ class Locks:
             return False
 
     def generator_frame(self, manager: int) -> Optional[Frame]:
-        """Return the suspended frame of a ``contextmanager`` or ``asynccontextmanager``; None for other managers."""
+        """Return the suspended frame of a ``contextmanager`` or ``asynccontextmanager``; None if there is none."""
         if not self._objects.is_instance(manager, "_GeneratorContextManagerBase"):
             return None
         generator = attribute(self._objects, manager, "gen")
