@@ -1,5 +1,9 @@
-"""What differs between CPUs: registers, system-call numbers, signals and instructions.
+"""CPU-specific knowledge: registers, system-call numbers, signals and instructions.
 
-Read ``registersets`` (registers in a core's notes), ``registers`` (in ptrace's sets and /proc/PID/syscall), ``syscalls``
-(names by number), ``siginfo`` (signals and faults), ``instructions`` (what an x86-64 instruction does to memory).
+Modules:
+- ``registersets``: registers in the notes of a core.
+- ``registers``: registers in ptrace's register sets and in /proc/PID/syscall.
+- ``syscalls``: names of system calls by number.
+- ``siginfo``: signals and faults.
+- ``instructions``: memory accesses of an x86-64 instruction.
 """

@@ -1,7 +1,10 @@
-"""General registers as the kernel lays them out, and what of them is wanted here.
+"""General registers as the kernel lays them out, and those that locate a thread.
 
-x86-64: struct user_regs_struct of <sys/user.h>; aarch64: struct user_pt_regs of <asm/ptrace.h>. Where a thread cannot be
-stopped, /proc/PID/task/TID/syscall (proc(5)) tells the registers that matter for what it waits in.
+Where a thread cannot be stopped, /proc/PID/task/TID/syscall (proc(5)) provides the registers that describe its wait.
+
+Sources:
+- x86-64: struct user_regs_struct of <sys/user.h>.
+- aarch64: struct user_pt_regs of <asm/ptrace.h>.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from typing import Dict, NamedTuple, Optional, Sequence, Tuple
 
 
 class _Layout(NamedTuple):
-    """Indices of 8-byte registers. ``thread_pointer`` is None where it is in a set of its own."""
+    """Indices of 8-byte registers in the general set; ``thread_pointer`` is None if it has its own set."""
 
     words: int
     arguments: Tuple[int, ...]
@@ -28,7 +31,7 @@ _LAYOUTS: Dict[str, _Layout] = {
 
 
 def from_syscall(machine: str, number: int, arguments: Sequence[int], sp: int, pc: int) -> bytes:
-    """The general registers of a thread in a system call, as far as /proc/PID/syscall tells them; the others are 0."""
+    """Build a general register set from the fields of /proc/PID/syscall; all other registers are 0."""
     layout = _LAYOUTS[machine]
     words = [0] * layout.words
     for index, value in zip(layout.arguments, arguments):
@@ -39,7 +42,7 @@ def from_syscall(machine: str, number: int, arguments: Sequence[int], sp: int, p
 
 
 class Places(NamedTuple):
-    """Where a thread is: addresses, 0 where unknown."""
+    """Addresses that locate a thread: stack pointer, program counter, thread pointer; 0 if unknown."""
 
     sp: int
     pc: int
@@ -47,7 +50,10 @@ class Places(NamedTuple):
 
 
 def places(machine: str, general: bytes) -> Places:
-    """Out of a general register set. All 0 for one of another size (a 32-bit program)."""
+    """Extract the locating registers from a general register set.
+
+    All are 0 if the set has another size (a 32-bit program).
+    """
     layout = _LAYOUTS[machine]
     if len(general) != layout.words * 8:
         return Places(0, 0, 0)

@@ -1,7 +1,11 @@
-"""What differs between the machines whose cores are read: where NT_PRSTATUS has which register, and what these are for.
+"""Positions of the registers in NT_PRSTATUS, by machine, and the roles of these registers.
 
-x86-64: <sys/user.h>, user_regs_struct. aarch64: <asm/ptrace.h>, user_pt_regs (regs[31], sp, pc, pstate); the thread pointer is
-in a note of its own (NT_ARM_TLS, <linux/elf.h>). Both have their registers behind 112 bytes (<linux/elfcore.h>).
+Both machines store their registers 112 bytes into the note (<linux/elfcore.h>).
+
+Sources:
+- x86-64: user_regs_struct of <sys/user.h>.
+- aarch64: user_pt_regs (regs[31], sp, pc, pstate) of <asm/ptrace.h>; the thread pointer has a note of its own
+  (NT_ARM_TLS, <linux/elf.h>).
 """
 
 from __future__ import annotations
@@ -9,14 +13,14 @@ from __future__ import annotations
 from typing import Dict, Mapping, NamedTuple
 
 EM_X86_64, EM_AARCH64 = 62, 183
-#: Names of memory.elf: cores of others are not read.
+#: Machines whose cores are read, as ``memory.elf.MACHINES`` names them.
 READ = ("x86-64", "aarch64")
-#: tpidr_el0; what NT_ARM_TLS says is kept under that name.
+#: Name under which the value of NT_ARM_TLS (the register tpidr_el0) is stored.
 THREAD_POINTER = "tpidr_el0"
 
 
 class Registers(NamedTuple):
-    """``words``: of 64 bits, in pr_reg. ``places``: name → index, of what is asked for."""
+    """Layout of ``pr_reg``: its size in 64-bit ``words``, and ``places``, register name → index."""
 
     words: int
     places: Dict[str, int]
@@ -32,14 +36,15 @@ LAYOUTS: Dict[int, Registers] = {
 
 
 def is_aarch64(registers: Mapping[str, int]) -> bool:
+    """Return whether registers belong to an aarch64 thread."""
     return "x8" in registers
 
 
 def stack_pointer(registers: Mapping[str, int]) -> int:
-    """0 where it is not known."""
+    """Return the stack pointer; 0 if unknown."""
     return registers.get("rsp") or registers.get("sp") or 0
 
 
 def program_counter(registers: Mapping[str, int]) -> int:
-    """0 where it is not known."""
+    """Return the program counter; 0 if unknown."""
     return registers.get("rip") or registers.get("pc") or 0

@@ -1,7 +1,10 @@
-"""``siginfo_t``: which signal it was, who or what sent it, and what it is about.
+"""``siginfo_t``: a signal's number, cause, sender and fault address.
 
-Layout: <asm-generic/siginfo.h> on x86-64, unchanged since Linux 2.6: si_signo, si_errno, si_code, 4 bytes of padding,
-a union. Codes: the same file; those of SIGSYS and SIGTRAP up to Linux 6.12.
+Layout: si_signo, si_errno, si_code, 4 bytes of padding, a union.
+
+Sources:
+- Layout on x86-64: <asm-generic/siginfo.h>, unchanged since Linux 2.6.
+- Codes: the same file; those of SIGSYS and SIGTRAP up to Linux 6.12.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import signal
 import struct
 from typing import Dict, NamedTuple, Optional, Tuple
 
-#: Bytes of it that are looked at; the kernel writes 128.
+#: Bytes that ``parse`` needs; the kernel writes 128.
 SIZE = 32
 _HEAD, _SENDER, _ADDRESS, _CALL = struct.Struct("<iii"), struct.Struct("<iI"), struct.Struct("<Q"), struct.Struct("<i")
 _UNION, _CALL_AT = 16, 24
@@ -35,16 +38,23 @@ _NAMES: Dict[int, Tuple[str, ...]] = {
 
 
 class SigInfo(NamedTuple):
-    """``address`` is what the kernel wrote there, for faults alone; ``sender``: (pid, uid), for signals that were sent."""
+    """A decoded signal.
+
+    Fields set only for some signals:
+    - ``address``: fault address as the kernel wrote it; faults only.
+    - ``sender``: (pid, uid); signals sent by a process only.
+    - ``syscall``: system-call number; SIGSYS only.
+    """
 
     signal: int
-    code: Optional[int]  # None: it is not known
+    code: Optional[int]  # None: unknown
     address: Optional[int] = None
     sender: Optional[Tuple[int, int]] = None
     syscall: Optional[int] = None
 
     @property
     def code_name(self) -> Optional[str]:
+        """Symbolic name of the code, such as ``SEGV_MAPERR``; None if unknown."""
         if self.code is None:
             return None
         names = _NAMES.get(self.signal, ())
@@ -54,12 +64,12 @@ class SigInfo(NamedTuple):
 
     @property
     def is_fault(self) -> bool:
-        """An instruction of the thread itself caused it."""
+        """Whether an instruction of the thread itself caused the signal."""
         return self.code is not None and self.code > 0 and self.signal in _NAMES and self.signal != signal.SIGSYS
 
 
 def parse(raw: bytes) -> Optional[SigInfo]:
-    """None when there is too little of it, or no signal in it."""
+    """Decode a ``siginfo_t``; None if it is too short or holds no valid signal number."""
     if len(raw) < SIZE:
         return None
     number, _errno, code = _HEAD.unpack_from(raw)
@@ -70,6 +80,6 @@ def parse(raw: bytes) -> Optional[SigInfo]:
     if number == signal.SIGSYS:
         return SigInfo(number, code, syscall=_CALL.unpack_from(raw, _CALL_AT)[0])
     found = SigInfo(number, code)
-    # With SI_KERNEL (a general protection fault) the kernel knows no address, and writes 0.
+    # With SI_KERNEL (a general protection fault) the kernel does not know the address and writes 0.
     known = found.is_fault and code != SI_KERNEL
     return found._replace(address=_ADDRESS.unpack_from(raw, _UNION)[0]) if known else found

@@ -1,7 +1,10 @@
-"""Names of Linux system calls, by number: on x86-64 (arch/x86/entry/syscalls/syscall_64.tbl) and on aarch64, which has the
-numbers of all younger machines (include/uapi/asm-generic/unistd.h); both of Linux 6.1.
+"""Names of Linux system calls by number, for x86-64 and aarch64.
 
-A core's registers and /proc/PID/task/TID/syscall give only the number.
+A core's registers and /proc/PID/task/TID/syscall hold only the number.
+
+Sources, both of Linux 6.1:
+- x86-64: arch/x86/entry/syscalls/syscall_64.tbl.
+- aarch64: include/uapi/asm-generic/unistd.h, the numbering of all newer machines.
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ _FROM_424 = """
     futex_waitv set_mempolicy_home_node
 """.split()  # noqa: SIM905 - one name a line would be 360 lines
 
-#: "-": no call has that number.
+#: "-" marks a number without a call.
 _GENERIC = """
     io_setup io_destroy io_submit io_cancel io_getevents setxattr lsetxattr fsetxattr getxattr lgetxattr fgetxattr
     listxattr llistxattr flistxattr removexattr lremovexattr fremovexattr getcwd lookup_dcookie eventfd2
@@ -85,10 +88,10 @@ X86_64: Dict[int, str] = {**dict(enumerate(_FROM_0)), **dict(enumerate(_FROM_424
 AARCH64: Dict[int, str] = {
     **{number: name for number, name in enumerate(_GENERIC) if name != "-"}, **dict(enumerate(_FROM_424, 424))
 }  # fmt: skip
-#: By the name that memory.elf has for the machine.
+#: Tables by machine, as ``memory.elf.MACHINES`` names it.
 _TABLES = {"x86-64": X86_64, "aarch64": AARCH64}
 
 
 def name(number: int, machine: str = "x86-64") -> str:
-    """``futex`` for 202 on x86-64; ``syscall_N`` for one that the machine's table does not know."""
+    """Return the name of a system call ("futex" for 202 on x86-64); ``syscall_N`` if it is not in the table."""
     return _TABLES.get(machine, {}).get(number, f"syscall_{number}")

@@ -1,9 +1,10 @@
-"""Thread pools of ``concurrent.futures``: their workers, what is queued in them, and who runs what.
+"""Thread pools of ``concurrent.futures``: workers, queued items, and running items.
 
-Sources: Lib/concurrent/futures/thread.py of 3.8-3.15: ``_worker(executor_reference, work_queue, …)``, ``_WorkItem`` with
-``future`` and ``fn`` (since 3.14 ``task``: a tuple that begins with the function), ``ThreadPoolExecutor`` with
-``_max_workers``, ``_threads``, ``_thread_name_prefix``, ``_shutdown``, ``_broken``; PyWeakReference.wr_object
-(Include/cpython/weakrefobject.h).
+Sources:
+- Lib/concurrent/futures/thread.py of 3.8-3.15: ``_worker(executor_reference, work_queue, …)``; ``_WorkItem`` with
+  ``future`` and ``fn`` (since 3.14 ``task``: a tuple that begins with the function); ``ThreadPoolExecutor`` with
+  ``_max_workers``, ``_threads``, ``_thread_name_prefix``, ``_shutdown``, ``_broken``.
+- Include/cpython/weakrefobject.h: PyWeakReference.wr_object.
 """
 
 from __future__ import annotations
@@ -19,36 +20,38 @@ from ..cpython.sync.primitives import simple_queue
 from ..memory import Fault
 
 _FILE = "concurrent/futures/thread.py"
-#: Frames between a thread's first one and those of a pool: ``_bootstrap``, ``_bootstrap_inner``, ``run``, ``_worker``, ``run``,
-#: since 3.15 ``WorkerContext.run``.
+#: Outermost frames searched for a pool's: ``_bootstrap``, ``_bootstrap_inner``, ``run``, ``_worker``, ``run``, since
+#: 3.15 ``WorkerContext.run``.
 _OUTERMOST = 10
 _REFERENT = 16
 
 
 class WorkItem(NamedTuple):
+    """A submitted call."""
+
     future: int  # address
     function: Optional[str]
 
 
 class ThreadPool(NamedTuple):
-    """Of what is None nothing is known."""
+    """State of a ThreadPoolExecutor; None where a field is unknown."""
 
-    queue: int  # address of its SimpleQueue: its identity
+    queue: int  # address of its SimpleQueue, which identifies the pool
     name: Optional[str]
-    limit: Optional[int]  # workers at most
-    threads: Optional[Tuple[int, ...]]  # addresses of its threading.Thread objects, those that ended included
-    items: Optional[Tuple[WorkItem, ...]]  # that no worker has taken, in their order
+    limit: Optional[int]  # maximum number of workers
+    threads: Optional[Tuple[int, ...]]  # addresses of its threading.Thread objects, ended ones included
+    items: Optional[Tuple[WorkItem, ...]]  # queued items, in order
     shutdown: Optional[bool]
     broken: Optional[bool]
 
 
 def worker_frame(frames: Sequence[Frame]) -> Optional[Frame]:
-    """The frame in which a worker takes jobs, None when the thread is none."""
+    """Return the frame in which a worker takes jobs; None if the thread is not a worker."""
     return next((f for f in frames[-_OUTERMOST:] if f.is_in("_worker", _FILE)), None)
 
 
 def running_item(reader: Frames, frames: Sequence[Frame]) -> Optional[WorkItem]:
-    """What a worker runs just now."""
+    """Return the item that a worker is running; None if there is none."""
     for frame in frames[-_OUTERMOST:]:
         if frame.is_in("run", _FILE):
             item = reader.local(frame, "self")
@@ -58,6 +61,7 @@ def running_item(reader: Frames, frames: Sequence[Frame]) -> Optional[WorkItem]:
 
 
 def work_item(objects: Objects, address: int) -> Optional[WorkItem]:
+    """Read a ``_WorkItem``; None if unreadable."""
     try:
         values = attributes(objects, address)
         function = values.get("fn")
@@ -69,7 +73,7 @@ def work_item(objects: Objects, address: int) -> Optional[WorkItem]:
 
 
 def thread_pools(reader: Frames, stacks: Sequence[Sequence[Frame]]) -> List[ThreadPool]:
-    """The pools that the threads with these stacks work for, in the order of their first workers."""
+    """Return the pools whose workers have these stacks, in order of their first worker."""
     found: Dict[int, ThreadPool] = {}
     for frames in stacks:
         frame = worker_frame(frames)
@@ -98,6 +102,7 @@ def _pool(objects: Objects, queue: int, reference: Optional[int]) -> ThreadPool:
 
 
 def _referent(objects: Objects, reference: Optional[int]) -> Optional[int]:
+    """Return the executor behind a weak reference; None if it was collected."""
     try:
         found = objects.field(reference, _REFERENT) if reference else 0
         return found if found and attribute(objects, found, "_work_queue") else None
@@ -106,7 +111,7 @@ def _referent(objects: Objects, reference: Optional[int]) -> Optional[int]:
 
 
 def _items(objects: Objects, queue: int) -> Optional[Tuple[WorkItem, ...]]:
-    """Those that are None only wake a worker."""
+    """Return the queued items, without the None items that only wake a worker."""
     found = simple_queue(objects, queue)
     if found is None or found.items is None:
         return None
@@ -122,7 +127,7 @@ def _set(objects: Objects, address: Optional[int]) -> Optional[Tuple[int, ...]]:
 
 
 def _truth(objects: Objects, address: Optional[int]) -> Optional[bool]:
-    """Of a bool, or of a text that says why."""
+    """Decode a bool, or a reason string such as ``_broken``."""
     text = objects.optional_text(address) if address else None
     if text is not None:
         return bool(text)

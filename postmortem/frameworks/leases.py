@@ -1,12 +1,15 @@
-"""What programs borrow from the pools of well-known libraries: an object that says itself from which pool it is.
+"""Objects borrowed from the pools of well-known libraries.
 
-Such a pool is a queue of idle connections. Who has one in a local variable has taken it out, whatever function did that
-for him. Sources: urllib3 1.21-2.5, response.py (HTTPResponse, whose ``_connection`` is None once it is given back),
-connectionpool.py (``pool``); SQLAlchemy 1.4-2.0, pool/base.py (_ConnectionFairy, whose ``_connection_record`` is None once it
-is given back), pool/impl.py (QueuePool._pool), engine/base.py (Connection); requests 2.x, models.py (Response.raw).
+Pools that are queues of idle connections: the borrowed object refers to its pool. A thread that has one in a local
+variable holds it, whichever function took it out.
+- urllib3 1.21-2.5: response.py (HTTPResponse, whose ``_connection`` is None after its return), connectionpool.py
+  (``pool``).
+- SQLAlchemy 1.4-2.0: pool/base.py (_ConnectionFairy, whose ``_connection_record`` is None after its return),
+  pool/impl.py (QueuePool._pool), engine/base.py (Connection).
+- requests 2.x: models.py (Response.raw).
 
-Other pools count what is out and let those who want more wait for a condition of theirs (DBUtils' PooledDB). What they lend
-refers to them, and there are as many such things as the pool allows.
+Pools with a counter and a condition (DBUtils' PooledDB): borrowed objects refer to the pool, and number as many as its
+limit.
 """
 
 from __future__ import annotations
@@ -19,30 +22,34 @@ from ..memory import Fault
 
 
 class _Kind(NamedTuple):
-    item: str  # its attribute that is set as long as it is out
-    queue: Tuple[str, ...]  # the way from it to the queue of the pool
+    """Attributes of a borrowed object."""
+
+    item: str  # attribute that is not None while borrowed
+    queue: Tuple[str, ...]  # attributes that lead to the pool's queue
 
 
 _KINDS: Dict[str, _Kind] = {
     "HTTPResponse": _Kind("_connection", ("_pool", "pool")),
     "_ConnectionFairy": _Kind("_connection_record", ("_pool", "_pool")),
 }
-#: What is around one: name of the class → its attribute.
+#: Wrapper class of a borrowed object → attribute that holds the object.
 _AROUND: Dict[str, str] = {"Response": "raw", "Connection": "_dbapi_connection"}
 
 
-#: Parts of names that pools give to how much they lend at most.
+#: Parts of the names of attributes that limit a pool.
 _LIMITS = ("max", "limit", "size", "capacity")
 _MOST_ATTRIBUTES, _MOST_KNOWN = 60, 20_000
 
 
 class Lease(NamedTuple):
-    address: int  # of what was borrowed
-    queue: int  # or the condition on which those wait who want more
+    """A borrowed object."""
+
+    address: int  # of the borrowed object
+    queue: int  # of the pool's queue, or of the condition on which borrowers wait
 
 
 class Loan(NamedTuple):
-    """Something that may have been borrowed from a pool that has a condition."""
+    """An object that may have been borrowed from a pool with a condition."""
 
     address: int
     kind: int  # address of its class
@@ -51,7 +58,10 @@ class Loan(NamedTuple):
 
 
 class Leases:
-    """Nothing here raises. Names of classes are not unique: the caller compares the queue."""
+    """Borrowed objects among values; public methods never raise.
+
+    Class names are not unique: the caller must compare the queue.
+    """
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -59,7 +69,7 @@ class Leases:
         self._known: Dict[int, FrozenSet[int]] = {}
 
     def of(self, value: int) -> Iterator[Lease]:
-        """What a value has borrowed: itself, or what it is around."""
+        """Yield the lease of a value that is a borrowed object or wraps one."""
         name = self._name(value)
         if name in _AROUND:
             inner = self._value(value, _AROUND[name])
@@ -74,7 +84,7 @@ class Leases:
             yield Lease(value, found)
 
     def loan(self, value: int, conditions: Collection[int]) -> Optional[Loan]:
-        """Does a value refer to an object that has one of these conditions? Not that object itself."""
+        """Return the loan if a value refers to a pool that has one of these conditions, and has none itself."""
         own = self._attributes(value)
         if not own or not own.isdisjoint(conditions):
             return None
@@ -85,20 +95,25 @@ class Leases:
         return None
 
     def out(self, things: Collection[int]) -> Set[int]:
-        """Without those that were given back: they have lost something (it is None) that others of their class have."""
+        """Return the things that are still borrowed.
+
+        A returned one has an attribute set to None that others of its class do not.
+        """
         lost = {thing: self._lost(thing) for thing in things}
         common = set.intersection(*lost.values()) if lost else set()
         return {thing for thing in things if lost[thing] == common}
 
     def _lost(self, thing: int) -> Set[str]:
+        """Return the names of a thing's attributes that are None."""
         return {name for name, value in self._read(thing).items() if self._objects.type_name(value) == "NoneType"}
 
     def lends_at_most(self, pool: int, count: int) -> bool:
-        """Is this number one that the pool has as a limit?"""
+        """Return whether an attribute of the pool that looks like a limit equals ``count``."""
         limits = [value for name, value in self._read(pool).items() if any(part in name.lower() for part in _LIMITS)]
         return any(self._objects.integer_or_none(value) == count for value in limits)
 
     def _attributes(self, value: int) -> FrozenSet[int]:
+        """Return a value's attribute values, cached; empty beyond _MOST_KNOWN."""
         if value not in self._known:
             if len(self._known) >= _MOST_KNOWN:
                 return frozenset()
@@ -112,11 +127,12 @@ class Leases:
             return {}
 
     def _name(self, value: int) -> str:
+        """Return the unqualified class name of a value; empty if unknown."""
         name = self._objects.type_name(value) if value else None
         return (name or "").rpartition(".")[2]
 
     def _value(self, address: int, name: str) -> Optional[int]:
-        """None also for what is None."""
+        """Return an attribute; None if missing or None."""
         try:
             found = attributes(self._objects, address).get(name)
         except (Fault, NotThat):

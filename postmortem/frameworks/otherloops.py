@@ -1,7 +1,7 @@
-"""Event loops that are not asyncio's: trio, gevent, Twisted, eventlet, by the functions in which they wait and call back.
+"""Event loops of trio, gevent, Twisted and eventlet, recognised by their functions on the stack; trio's tasks.
 
-Of trio the tasks are read, too. ``trio._core._run.Runner`` has ``tasks``, a set, and ``runq``, a deque of those whose turn
-is to come; a ``Task`` its ``coro`` and its ``name``. Both have slots (trio/_core/_run.py of 0.20-0.35).
+Source of trio: trio/_core/_run.py of 0.20-0.35. ``Runner`` has ``tasks``, a set, and ``runq``, a deque of runnable
+tasks; ``Task`` has ``coro`` and ``name``. Both have slots.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .asyncio.eventloops import LoopState
 from .asyncio.futures import FutureState
 from .asyncio.tasks import TaskState, follow
 
-#: (ending of the file, function) → what it is.
+#: (end of the file name, function) → kind.
 _LOOPS: Dict[Tuple[str, str], str] = {
     ("trio/_core/_run.py", "run"): "trio",
     ("gevent/hub.py", "run"): "gevent",
@@ -29,7 +29,7 @@ _MAX_TASKS = 100_000
 
 
 class OtherLoops:
-    """Those of one interpreter; nothing here raises."""
+    """The non-asyncio loops of one interpreter; public methods never raise."""
 
     def __init__(self, python: Python, interpreter: InterpreterState) -> None:
         self._python = python
@@ -38,6 +38,7 @@ class OtherLoops:
         self._slots = Slots(python.objects)
 
     def read(self) -> Tuple[List[LoopState], List[TaskState]]:
+        """Return the loops that threads run, and trio's tasks."""
         loops: List[LoopState] = []
         tasks: List[TaskState] = []
         for thread in self._interpreter.threads:
@@ -53,6 +54,7 @@ class OtherLoops:
 
     @staticmethod
     def _running(frames: List[Frame]) -> Iterator[Tuple[Frame, str]]:
+        """Yield (frame, kind) of the frames that run a loop."""
         for frame in frames:
             if frame.function in _FUNCTIONS:
                 for (file, function), kind in _LOOPS.items():
@@ -60,6 +62,7 @@ class OtherLoops:
                         yield frame, kind
 
     def _trio(self, loop: LoopState) -> Iterator[TaskState]:
+        """Yield the tasks of a trio runner; sets ``ready`` of its loop."""
         queue = self._members(loop.address, "runq")
         if queue is not None:
             loop.ready = len(queue)
@@ -75,6 +78,7 @@ class OtherLoops:
             yield TaskState(address, text, state, loop.address, chain.frames, _what(chain.frames), ready)
 
     def _members(self, runner: int, name: str) -> Optional[Set[int]]:
+        """Return the members of a set or deque of the runner; None if unreadable."""
         held = self._slots.get(runner, name) or attribute(self._objects, runner, name)
         try:
             if held is None:
@@ -87,7 +91,7 @@ class OtherLoops:
 
 
 def _what(frames: List[Frame]) -> Optional[str]:
-    """The function of trio's that its caller called: ``Event.wait``, ``sleep``."""
+    """Return trio's outermost function above the program's: ``Event.wait``, ``sleep``; None if there is none."""
     found = None
     for frame in frames:
         if "/trio/" not in frame.code.filename:

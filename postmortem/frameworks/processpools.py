@@ -1,10 +1,12 @@
-"""Pools of processes, read from the threads that look after them.
+"""Pools of processes, read from the threads that manage them.
 
-``multiprocessing.Pool`` has three (Lib/multiprocessing/pool.py, 3.8-3.15): ``_handle_workers`` (``pool``, a list of Process
-objects, ``processes``, how many there should be, ``cache``, job → result), ``_handle_tasks`` (``taskqueue``, from which it
-writes to the workers' pipe) and ``_handle_results``. ``ProcessPoolExecutor`` has one (Lib/concurrent/futures/process.py): in
-3.8 the function ``_queue_management_worker`` with ``processes`` (pid → Process) and ``pending_work_items``, since 3.9 the
-method ``_ExecutorManagerThread.run`` with these as attributes.
+Sources:
+- Lib/multiprocessing/pool.py of 3.8-3.15, ``multiprocessing.Pool``: threads ``_handle_workers`` (``pool``: list of
+  Process; ``processes``: wanted number; ``cache``: job → result), ``_handle_tasks`` (``taskqueue``, from which it
+  writes to the workers' pipe) and ``_handle_results``.
+- Lib/concurrent/futures/process.py, ``ProcessPoolExecutor``: in 3.8 the function ``_queue_management_worker`` with
+  ``processes`` (pid → Process) and ``pending_work_items``; since 3.9 the method ``_ExecutorManagerThread.run``, whose
+  ``self`` has them.
 """
 
 from __future__ import annotations
@@ -25,8 +27,11 @@ _MOST_WORKERS = 10_000
 
 
 def multiprocessing(module: str) -> Tuple[str, ...]:
-    """How the path of a module of multiprocessing ends: of the standard library's, and of multiprocess's (0.70, what pathos
-    uses), which is the same code with another pickler."""
+    """Return the path endings of a module of multiprocessing.
+
+    One is the standard library's, the other that of multiprocess (0.70, used by pathos), the same code with another
+    pickler.
+    """
     return f"multiprocessing/{module}.py", f"/multiprocess/{module}.py"
 
 
@@ -34,27 +39,32 @@ _POOL_FILES = multiprocessing("pool")
 
 
 class Worker(NamedTuple):
-    """A Process object."""
+    """A worker, as its Process object describes it."""
 
     pid: Optional[int]
     name: Optional[str]
-    ended: Optional[bool]  # has somebody collected its status?
+    ended: Optional[bool]  # its exit status has been collected
 
 
 class ProcessPool(NamedTuple):
+    """State of a pool of processes; None where a field is unknown."""
+
     kind: Literal["multiprocessing.Pool", "ProcessPoolExecutor"]
-    identity: int  # address of its table of results or jobs: the same for all of its threads
+    identity: int  # address of its results or jobs, shared by its threads
     limit: Optional[int]
     workers: Optional[Tuple[Worker, ...]]
-    pending: Optional[int]  # results that have not come
+    pending: Optional[int]  # number of results not received yet
     handlers: Dict[str, int]  # role ("_handle_tasks", …) → tid
-    owner: Optional[int] = None  # the executor: None when it was collected, and for a Pool
+    owner: Optional[int] = None  # the executor; None if collected, and for a Pool
     broken: Optional[bool] = None
     shutdown: Optional[bool] = None
 
 
 def process_pools(frames: Frames, stacks: Iterable[Tuple[int, Sequence[Frame]]]) -> List[ProcessPool]:
-    """``stacks``: (tid, frames) of the threads of a process. A thread pool of multiprocessing is none of these."""
+    """Return the pools that threads of a process manage; multiprocessing's thread pools are left out.
+
+    ``stacks``: (tid, frames) of the threads.
+    """
     found: Dict[int, ProcessPool] = {}
     for tid, stack in stacks:
         for frame in _own(stack)[-8:]:
@@ -65,12 +75,13 @@ def process_pools(frames: Frames, stacks: Iterable[Tuple[int, Sequence[Frame]]])
 
 
 def _own(stack: Sequence[Frame]) -> Sequence[Frame]:
-    """Without what a forked process has of the stack of its parent: it goes on where that called fork."""
+    """Strip the frames that a forked process has from its parent: all from the call of fork outwards."""
     forked = next((n for n, f in enumerate(stack) if f.is_in("_launch", *multiprocessing("popen_fork"))), None)
     return stack if forked is None else stack[:forked]
 
 
 def _merged(known: Optional[ProcessPool], pool: ProcessPool) -> ProcessPool:
+    """Combine what two threads of a pool show."""
     if known is None:
         return pool
     return known._replace(
@@ -81,6 +92,7 @@ def _merged(known: Optional[ProcessPool], pool: ProcessPool) -> ProcessPool:
 
 
 def _of_pool(frames: Frames, frame: Frame, tid: int) -> Optional[ProcessPool]:
+    """Read a multiprocessing.Pool from a frame of one of its threads; None for other frames."""
     role = frame.function
     if role not in ("_handle_workers", "_handle_tasks", "_handle_results") or not frame.is_in(role, *_POOL_FILES):
         return None
@@ -94,6 +106,7 @@ def _of_pool(frames: Frames, frame: Frame, tid: int) -> Optional[ProcessPool]:
 
 
 def _of_executor(frames: Frames, frame: Frame, tid: int) -> Optional[ProcessPool]:
+    """Read a ProcessPoolExecutor from a frame of its manager thread; None for other frames."""
     objects = frames.objects
     wanted = ("processes", "pending_work_items", "executor_reference")
     if frame.is_in("_queue_management_worker", _EXECUTOR_FILE):
@@ -119,7 +132,7 @@ def _of_executor(frames: Frames, frame: Frame, tid: int) -> Optional[ProcessPool
 
 
 def _with_executor(objects: Objects, pool: ProcessPool) -> ProcessPool:
-    """ProcessPoolExecutor._max_workers, ._broken (False, or a sentence that says why), ._shutdown_thread."""
+    """Add the executor's ``_max_workers``, ``_broken`` (False, or a reason string) and ``_shutdown_thread``."""
     if pool.owner is None:
         return pool
     limit, broken, shutdown = (
@@ -133,7 +146,10 @@ def _with_executor(objects: Objects, pool: ProcessPool) -> ProcessPool:
 
 
 def _referent(objects: Objects, reference: Optional[int]) -> Optional[int]:
-    """Of a weak reference (PyWeakReference.wr_object, Include/cpython/weakrefobject.h): an executor, or None."""
+    """Return the executor behind a weak reference; None if it was collected.
+
+    Source: PyWeakReference.wr_object, Include/cpython/weakrefobject.h.
+    """
     try:
         found = objects.field(reference, 16) if reference else 0
     except Fault:
@@ -142,7 +158,7 @@ def _referent(objects: Objects, reference: Optional[int]) -> Optional[int]:
 
 
 def _listed(objects: Objects, pool: Optional[int]) -> Optional[Tuple[Worker, ...]]:
-    """None for a thread pool's."""
+    """Return the workers of a list of Process objects; None if unreadable or a thread pool's."""
     try:
         items = objects.items(pool, _MOST_WORKERS) if pool else None
     except (Fault, NotThat):
@@ -153,7 +169,10 @@ def _listed(objects: Objects, pool: Optional[int]) -> Optional[Tuple[Worker, ...
 
 
 def _worker(objects: Objects, process: int) -> Worker:
-    """Lib/multiprocessing/process.py: BaseProcess._popen, ._name; popen_fork.py: Popen.pid, .returncode."""
+    """Read a Process object.
+
+    Sources: Lib/multiprocessing/process.py (BaseProcess._popen, ._name), popen_fork.py (Popen.pid, .returncode).
+    """
     popen = attribute(objects, process, "_popen")
     name = attribute(objects, process, "_name")
     code = attribute(objects, popen, "returncode") if popen else None
@@ -166,31 +185,39 @@ def _worker(objects: Objects, process: int) -> Worker:
 
 
 def number_of(worker: Worker) -> Optional[int]:
-    """Processes are numbered as they are made, and named by that: ``ForkPoolWorker-4`` (BaseProcess.__init__)."""
+    """Return the number in a worker's name (4 for ``ForkPoolWorker-4``); None if there is none.
+
+    BaseProcess.__init__ numbers processes in order of creation.
+    """
     tail = (worker.name or "").rpartition("-")[2]
     return int(tail) if is_decimal(tail) and len(tail) < 10 else None
 
 
 def started_process(frames: Frames, stack: Sequence[Frame]) -> Optional[Worker]:
-    """The Process that a thread joins (Lib/multiprocessing/process.py, BaseProcess.join)."""
+    """Return the Process that a thread joins; None if it joins none.
+
+    Source: Lib/multiprocessing/process.py, BaseProcess.join.
+    """
     frame = next((f for f in stack[:8] if f.is_in("join", *multiprocessing("process"))), None)
     process = frames.local(frame, "self") if frame is not None else None
     return _worker(frames.objects, process) if process else None
 
 
 class Awaited(NamedTuple):
-    """What a thread waits for that its pool's workers are to do."""
+    """A result that a thread waits for and the pool's workers produce."""
 
     result: int  # address of the ApplyResult, MapResult or IMapIterator
     cache: Optional[int]  # ProcessPool.identity
     job: Optional[int]
-    left: Optional[int]  # parts of it that are still missing: of a map
+    left: Optional[int]  # missing parts of a map
     kind: str  # "ApplyResult"
 
 
 def awaited_result(frames: Frames, stack: Sequence[Frame]) -> Optional[Awaited]:
-    """What the innermost call of a method of multiprocessing.pool waits for; None when there is none, or when it is one
-    of a pool's own threads."""
+    """Return the result that the innermost multiprocessing.pool method waits for.
+
+    None if there is none, or if the thread is one of a pool's own.
+    """
     objects = frames.objects
     for frame in stack[:8]:
         if frame.code.filename.endswith(_POOL_FILES):
@@ -211,19 +238,19 @@ def awaited_result(frames: Frames, stack: Sequence[Frame]) -> Optional[Awaited]:
 
 
 def joined_pool(frames: Frames, stack: Sequence[Frame], identity: int) -> Optional[int]:
-    """The Pool object that a thread joins, when it is the one with this table of results."""
+    """Return the Pool object that a thread joins, if ``identity`` is its table of results; else None."""
     frame = next((f for f in stack[:6] if f.is_in("join", *_POOL_FILES)), None)
     pool = frames.local(frame, "self") if frame is not None else None
     return pool if pool and attribute(frames.objects, pool, "_cache") == identity else None
 
 
 def pool_of(frames: Frames, result: int) -> Optional[int]:
-    """The Pool object of a result that has not come."""
+    """Return the Pool object of a pending result; None if unknown."""
     return attribute(frames.objects, result, "_pool")
 
 
 def job_functions(objects: Objects, pending: int) -> Dict[int, Optional[str]]:
-    """Future → name of the function that it is the result of, of the jobs of a ProcessPoolExecutor."""
+    """Map each future of a ProcessPoolExecutor's pending jobs to its function's name."""
     found: Dict[int, Optional[str]] = {}
     try:
         for _number, value in objects.dict_items(pending):
@@ -231,12 +258,12 @@ def job_functions(objects: Objects, pending: int) -> Dict[int, Optional[str]]:
             if item is not None:
                 found[item.future] = item.function
     except (Fault, NotThat):
-        pass  # those that were read
+        pass  # keep those that were read
     return found
 
 
 def _length(objects: Objects, address: int) -> Optional[int]:
-    """Of a dict, or an object of a class made from it."""
+    """Return the length of a dict or of a subclass's instance; None if unreadable."""
     try:
         return sum(1 for _ in objects.dict_items(address))
     except (Fault, NotThat):

@@ -1,5 +1,7 @@
-"""What the C and C++ libraries keep in memory of their own locks, read through Memory. The standard library alone: gdb's
-Python imports this too."""
+"""Native locks of the C and C++ libraries, read through ``Memory``.
+
+Uses the standard library alone: gdb's Python imports this package, too.
+"""
 
 from __future__ import annotations
 

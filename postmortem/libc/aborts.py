@@ -1,8 +1,9 @@
-"""What glibc said before it aborted: of its heap, of an assertion, of a stack that was smashed.
+"""The message that glibc recorded before it aborted: heap corruption, a failed assertion, a smashed stack.
 
-``__abort_msg`` (GLIBC_PRIVATE, in libc's dynamic symbols, there for debuggers) points to ``struct abort_msg_s {unsigned
-int size; char msg[];}``: include/stdlib.h since glibc 2.11; set by assert/assert.c and sysdeps/posix/libc_fatal.c, to
-memory that mmap gave; ``size`` is of the whole mapping. NULL: nothing was said.
+``__abort_msg`` points to ``struct abort_msg_s {unsigned int size; char msg[];}`` in memory from mmap; ``size`` is that
+of the whole mapping. NULL: no message. The symbol is GLIBC_PRIVATE, in libc's dynamic symbols for debuggers.
+
+Sources: include/stdlib.h since glibc 2.11; assert/assert.c and sysdeps/posix/libc_fatal.c set it.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ _MSG, _MOST = 4, 4096
 
 
 class NoAbortMessage(Exception):
-    """What glibc said cannot be told; the message says why."""
+    """The abort message cannot be read; the exception's text gives the reason."""
 
 
 def abort_message(image: Image) -> Optional[str]:
-    """The text without its last newline; None when it said nothing, or there is no glibc. Raises NoAbortMessage."""
+    """Return glibc's abort message, stripped; None if there is none, or no glibc.
+
+    Raises: NoAbortMessage if libc's file or memory cannot be read.
+    """
     base = next((f for f in image.files if f.offset == 0 and _LIBC.search(f.path)), None)
     if base is None:
         return None

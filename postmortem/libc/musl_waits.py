@@ -1,9 +1,17 @@
-"""Which lock of musl's a futex belongs to. Its words say by themselves what they are of: a mutex and a stream by the bits
-around the owner's TID, a thread that is joined by the place in its struct pthread. Conditions have a word for each waiter
-and no way back from there, so they stay unknown, and so does who holds a normal mutex: it records nobody.
+"""Native locks of musl behind a futex wait.
 
-Source: musl 1.2.3 to 1.2.5: src/thread/pthread_mutex_timedlock.c and pthread_impl.h (_m_type, _m_lock), src/stdio/__lockfile.c
-(MAYBE_WAITERS), src/thread/pthread_join.c. All of them wait with FUTEX_WAIT.
+Recognised by the words alone:
+- mutex, stream: the bits around the owner's TID.
+- joined thread: the word's offset in its struct pthread.
+
+Not recognised:
+- conditions: each waiter has a word of its own, which does not lead back to the condition.
+- the owner of a normal mutex: musl does not record it.
+
+Sources, musl 1.2.3 to 1.2.5; all of these wait with FUTEX_WAIT:
+- src/thread/pthread_mutex_timedlock.c and pthread_impl.h (_m_type, _m_lock).
+- src/stdio/__lockfile.c (MAYBE_WAITERS).
+- src/thread/pthread_join.c.
 """
 
 from __future__ import annotations
@@ -15,17 +23,18 @@ from ..memory import Memory
 from .futexes import MAX_TID, TID_MASK, WAITERS, FutexCall
 from .nativewait import NativeWait, Reader, Threads, owned
 
-#: _m_type, _m_lock, _m_waiters; and _m_count five ints from the start.
+#: pthread_mutex_t: _m_type, _m_lock, _m_waiters; offsets of _m_lock and _m_count in bytes.
 _MUTEX, _LOCK_AT, _COUNT_AT = struct.Struct("<III"), 4, 20
-#: _m_type: normal, recursive, errorcheck; robust, priority inheritance and shared are added to it.
+#: _m_type: normal, recursive, errorcheck; plus flags for robust, priority inheritance and shared.
 _RECURSIVE, _KIND, _ROBUST, _INHERITS, _SHARED = 1, 3, 4, 8, 128
-#: What a normal mutex has in place of an owner: EBUSY.
+#: EBUSY: a normal mutex stores it in place of an owner.
 _BUSY = 16
 _MAYBE_WAITERS = 0x40000000
 _JOINABLE = (1, 2)  # DT_EXITING, DT_JOINABLE
 
 
 def _mutex(memory: Memory, call: FutexCall, threads: Threads, named: Optional[str]) -> Optional[NativeWait]:
+    """Recognise a mutex. Raises Fault."""
     address = call.word - _LOCK_AT
     kind, lock, waiters = _MUTEX.unpack(memory.read(address, _MUTEX.size))
     if not call.plain or kind & ~(_KIND | _ROBUST | _INHERITS | _SHARED) or kind & _KIND == _KIND or kind & _INHERITS:
@@ -43,6 +52,7 @@ def _mutex(memory: Memory, call: FutexCall, threads: Threads, named: Optional[st
 
 
 def _stream(memory: Memory, call: FutexCall, threads: Threads, named: Optional[str]) -> Optional[NativeWait]:
+    """Recognise the lock of a stdio stream. Raises Fault."""
     tid = threads.named(call.expected & ~_MAYBE_WAITERS)
     if not call.plain or not call.expected & _MAYBE_WAITERS or tid is None or memory.u32(call.word) != call.expected:
         return None
@@ -50,6 +60,7 @@ def _stream(memory: Memory, call: FutexCall, threads: Threads, named: Optional[s
 
 
 def _thread(memory: Memory, call: FutexCall, threads: Threads, named: Optional[str]) -> Optional[NativeWait]:
+    """Recognise a pthread_join."""
     joined = threads.by_pointer.get(call.word - threads.detach_state) if threads.detach_state else None
     if joined is None or not call.plain or call.expected not in _JOINABLE:
         return None

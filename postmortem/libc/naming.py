@@ -1,4 +1,4 @@
-"""What people call a lock of native code: its variable where a symbol tells, else the function that wants it."""
+"""Names of native locks: the variable if a symbol covers it, else the function that waits for the lock."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _WHAT = {
     "stream": "lock of a stream", "guard": "static guard", "once": "call_once", "condition": "condition variable",
     "parked": "lock of the interpreter",
 }  # fmt: skip
-#: Variables of the dynamic loader → what people call what they hold.
+#: Variable of the dynamic loader → name of the lock in it.
 _KNOWN = {"_rtld_global": "the dynamic loader's lock (dlopen)", "_rtld_local": "the dynamic loader's lock (dlopen)"}
 
 
 class Wanted(NamedTuple):
-    """From where a lock is wanted: a native function of a module, with the address to which its call returns."""
+    """Call site of a wait: native function, its module, and the return address of its call."""
 
     function: Optional[str]
     module: Optional[str]
@@ -25,7 +25,10 @@ class Wanted(NamedTuple):
 
 
 def describe(image: Image, found: NativeWait, wanted: Optional[Wanted]) -> str:
-    """``mutex `table_lock` of libshelves.so``, ``a mutex wanted in table_put of _tables.so``. Never an address."""
+    """Describe a native lock without its address.
+
+    Examples: ``mutex `table_lock` of libshelves.so``, ``a mutex wanted in table_put of _tables.so``.
+    """
     if found.kind == "thread":
         return f"thread {found.owner} (pthread_join)"
     what = _WHAT.get(found.kind, found.kind)
@@ -44,4 +47,5 @@ def describe(image: Image, found: NativeWait, wanted: Optional[Wanted]) -> str:
 
 
 def _base(path: str) -> str:
+    """Return the last component of a path."""
     return path.rsplit("/", 1)[-1]

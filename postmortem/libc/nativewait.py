@@ -1,4 +1,4 @@
-"""What a thread waits for in native code, and what of its process has to be known to tell."""
+"""Waits in native code, and the facts about a process's threads that are needed to recognise them."""
 
 from __future__ import annotations
 
@@ -9,31 +9,46 @@ from ..memory import Fault, MappedFile, Memory
 from . import musl
 from .futexes import FutexCall
 
-#: struct pthread.tid: behind a header of 704 bytes and a list node, since glibc 2.4.
+#: glibc: offset of struct pthread.tid, after a header of 704 bytes and a list node; since glibc 2.4.
 _TID = 720
 
-#: What a thread waits for in native code. parked: in the interpreter's parking lot (Python/parking_lot.c), for the address.
+#: Kinds of objects that native code waits for. parked: an address in the interpreter's parking lot
+#: (Python/parking_lot.c).
 NativeKind = Literal[
     "mutex", "rwlock", "condition", "semaphore", "barrier", "once", "guard", "stream", "thread", "parked"
 ]
 
 
 class Threads(NamedTuple):
-    """Of the process: every TID, and TID by thread pointer (pthread_self, the base of fs). ``complete``: no thread of it
-    can be missing. ``own``: the TID by which a thread knows itself, in its own pid namespace → its TID; empty: the same."""
+    """Identifiers of a process's threads.
+
+    Fields:
+    - ``tids``: every known TID.
+    - ``by_pointer``: thread pointer (pthread_self, the fs base) → TID.
+    - ``complete``: True if no thread of the process can be missing.
+    - ``own``: TID within the process's own pid namespace → TID; empty if unknown, then both are taken to be equal.
+    - ``on_musl``: True if the C library is musl.
+    - ``detach_state``: offset in musl's struct pthread of the word that pthread_join waits on; None if unknown.
+    """
 
     tids: Collection[int]
     by_pointer: Mapping[int, int]
     complete: bool = True
     own: Mapping[int, int] = {}
     on_musl: bool = False
-    detach_state: Optional[int] = None  # musl: where in a descriptor the word lies that pthread_join waits on
+    detach_state: Optional[int] = None  # musl only
 
     @classmethod
     def of(
         cls, memory: Memory, pointers: Mapping[int, int], complete: bool, files: Sequence[MappedFile] = ()
     ) -> Threads:
-        """``pointers``: TID → thread pointer, 0 when it is not known. ``files``: that the process maps."""
+        """Read the threads' own TIDs from their descriptors; unreadable ones make the result incomplete.
+
+        Parameters:
+        - ``pointers``: TID → thread pointer, 0 if unknown.
+        - ``complete``: whether ``pointers`` lists every thread.
+        - ``files``: mapped files of the process.
+        """
         known = {pointer: tid for tid, pointer in pointers.items() if pointer}
         on_musl = musl.is_musl(files)
         descriptors = musl.Descriptors.of(memory, known) if on_musl else None
@@ -48,30 +63,35 @@ class Threads(NamedTuple):
         return cls(frozenset(pointers), known, complete, own, on_musl, joined)
 
     def named(self, own: int) -> Optional[int]:
-        """The TID of a thread that is recorded by its own TID; None when it is none of these."""
+        """Return the TID of the thread recorded by its namespace-local TID ``own``; None if there is none."""
         return self.own.get(own) if self.own else own if own in self.tids else None
 
 
 class NativeWait(NamedTuple):
-    """What a thread waits for."""
+    """The object that a thread waits for, and its recorded owner."""
 
     kind: NativeKind
-    address: int  # of the object, or of its word where it does not matter which part of it that is
-    owner: Optional[int] = None  # TID that its record names
-    gone: Optional[bool] = None  # True: that is no thread of the process any more, nor can be one of another
-    shared: bool = False  # with other processes
-    recursion: Optional[int] = None  # how often its owner has it
-    readers: Optional[int] = None  # that hold an rwlock
+    address: int  # of the object or, where it cannot be told, of the futex word
+    owner: Optional[int] = None  # TID in the object's record
+    gone: Optional[bool] = None  # True: the owner is no longer a thread of this process and cannot belong to another
+    shared: bool = False  # shared with other processes
+    recursion: Optional[int] = None  # how many times its owner holds it
+    readers: Optional[int] = None  # number of readers that hold an rwlock
 
 
-#: (memory, system call, threads, what the functions that wait say) → the wait; None: it is of another kind. May raise Fault.
+#: Recogniser of one kind: (memory, system call, threads, kind named by the waiting function) → the wait, None for
+#: another kind. May raise Fault.
 Reader = Callable[[Memory, FutexCall, Threads, Optional[str]], Optional[NativeWait]]
 
 
 def owned(
     kind: NativeKind, address: int, owner: int, threads: Threads, shared: bool = False, died: bool = False
 ) -> NativeWait:
-    """``owner``: 0 for none: it has just been given back, and nobody has taken it yet."""
+    """Build a wait for an object whose record names an owner.
+
+    ``owner`` is 0 between release and the next acquisition. ``died``: the record says that the owner ended without
+    releasing.
+    """
     if not owner:
         return NativeWait(kind, address, shared=shared)
     tid = threads.named(owner)

@@ -1,10 +1,15 @@
-"""Where the stack of a thread lies, and where it ends.
+"""Bounds of a thread's stack.
 
-A thread of glibc's knows its own: ``struct pthread`` (nptl/descr.h), to which fs points, has the words stackblock,
-stackblock_size, guardsize, reported_guardsize one after another, glibc 2.3.3 to 2.41 (the last one since 2.4); their
-offset moves, so they are looked for by what they must say. musl's: memory/musl.py. The first thread's is what the kernel
-made: it ends with the strings of execve, of which AT_EXECFN and AT_RANDOM are some, and grows until it meets its limit
-(RLIMIT_STACK) or another mapping: mm/mmap.c, acct_stack_growth() and stack_guard_gap, 256 pages.
+Cases:
+- glibc thread: ``struct pthread``, to which fs points, has consecutive words stackblock, stackblock_size, guardsize,
+  reported_guardsize. Their offset varies, so they are searched for by mutual consistency.
+- musl thread: ``musl.stack_of``.
+- main thread: the kernel's stack ends with the strings of execve, to which AT_EXECFN and AT_RANDOM point, and grows
+  until RLIMIT_STACK or the next mapping.
+
+Sources:
+- nptl/descr.h of glibc 2.3.3 to 2.41 (reported_guardsize since 2.4).
+- mm/mmap.c of Linux: acct_stack_growth(), stack_guard_gap (256 pages).
 """
 
 from __future__ import annotations
@@ -17,14 +22,18 @@ from . import musl
 AT_RANDOM, AT_EXECFN = 25, 31
 _PAGE = 4096
 GAP = 256 * _PAGE
-#: sizeof(struct pthread) is 2304 in glibc 2.31 to 2.41, x86-64; it lies at the top of the thread's stack.
+#: Words searched: struct pthread has 2304 bytes in glibc 2.31 to 2.41 on x86-64 and lies at the top of the thread's
+#: stack.
 _PTHREAD_WORDS = 320
 _MOST = 1 << 40
 _PF_W = 2
 
 
 class Bounds(NamedTuple):
-    """Usable are [low, high); below, down to ``guard``, nobody may write. ``limit``: bytes, None where it is not known."""
+    """Addresses of a stack: [low, high) is usable, [guard, low) is not writable.
+
+    ``limit``: size in bytes up to which the stack may grow; None if unknown.
+    """
 
     guard: int
     low: int
@@ -32,12 +41,15 @@ class Bounds(NamedTuple):
     limit: Optional[int] = None
 
     def near(self, sp: int) -> bool:
-        """May a stack pointer be this stack's, be it as much as one large frame too deep?"""
+        """Return whether a stack pointer belongs to this stack, allowing for one large frame below the guard."""
         return self.guard - GAP <= sp <= self.high
 
 
 def bounds(core: ElfCore, regs: Mapping[str, int], sp: int) -> Optional[Bounds]:
-    """Of the stack that a thread uses; None when it is none that the thread was started with."""
+    """Return the bounds of the stack at ``sp``.
+
+    None if it is neither the thread's original stack nor a mapping with a guard below it.
+    """
     own = _of_pthread(core, regs.get("fs_base"))
     found = own or _of_main(core) or _of_mapping(core, sp)
     if found is not None and not found.near(sp):
@@ -46,6 +58,7 @@ def bounds(core: ElfCore, regs: Mapping[str, int], sp: int) -> Optional[Bounds]:
 
 
 def _of_pthread(core: ElfCore, pthread: Optional[int]) -> Optional[Bounds]:
+    """Return the bounds recorded in a thread's descriptor; None for the main thread."""
     mapping = core.mapping(pthread) if pthread else None
     if not pthread or mapping is None:
         return None
@@ -65,6 +78,7 @@ def _of_pthread(core: ElfCore, pthread: Optional[int]) -> Optional[Bounds]:
 
 
 def _of_main(core: ElfCore) -> Optional[Bounds]:
+    """Return the bounds of the main thread's stack; its guard is the kernel's gap."""
     strings = core.auxv.get(AT_EXECFN) or core.auxv.get(AT_RANDOM)
     mapping = core.mapping(strings) if strings else None
     if mapping is None or not mapping.flags & _PF_W:
@@ -73,11 +87,11 @@ def _of_main(core: ElfCore) -> Optional[Bounds]:
 
 
 def _of_mapping(core: ElfCore, sp: int) -> Optional[Bounds]:
-    """Another library's thread, or a stack of the program's own making: what has a guard below it is a stack."""
+    """Return the bounds of a mapping that has a guard below it: a stack that another library or the program made."""
     mapping = core.mapping(sp)
     if mapping is None:
         return None
-    if not mapping.flags:  # it has left it already
+    if not mapping.flags:  # the stack pointer is in the guard already
         guard, mapping = mapping, core.mapping(mapping.end)
     else:
         below = core.mapping(mapping.start - 1)

@@ -1,14 +1,20 @@
-"""Which lock of native code a futex belongs to, and who holds it: from the system call, the memory around the word, and,
-where gdb has them, the names of the functions that wait.
+"""Native locks of glibc and libstdc++ behind a futex wait, and their owners.
 
-The call and the memory decide wherever the C library keeps a record there: a mutex, a stream's lock, a C++ guard, a thread
-that is joined. A condition, a semaphore and a barrier have nothing in them that no other four bytes could have, so those
-want the name of their function, which glibc exports even where it is stripped.
+Evidence:
+- The system call and the memory around its word decide where the library keeps a record: mutex, stream lock, C++ guard,
+  joined thread.
+- Conditions, semaphores and barriers have no recognisable content: they need the name of the waiting function, which
+  glibc exports even when stripped.
 
-Source: glibc 2.31 to 2.43, x86-64. struct __pthread_mutex_s and __pthread_cond_s (sysdeps/nptl/bits/thread-shared-types.h,
-sysdeps/x86/nptl/bits/struct_mutex.h), __pthread_rwlock_arch_t (struct_rwlock.h), kinds of mutexes (nptl/pthreadP.h),
-_IO_lock_t (sysdeps/nptl/stdio-lock.h), lll_lock (sysdeps/nptl/lowlevellock.h: 2 is "locked, and somebody waits"),
-nptl/pthread_once.c; libstdc++-v3/libsupc++/guard.cc. What musl keeps is another thing: musl_waits.py.
+Sources, glibc 2.31 to 2.43 on x86-64 (for musl see ``musl_waits``):
+- sysdeps/nptl/bits/thread-shared-types.h, sysdeps/x86/nptl/bits/struct_mutex.h: struct __pthread_mutex_s,
+  __pthread_cond_s.
+- struct_rwlock.h: __pthread_rwlock_arch_t.
+- nptl/pthreadP.h: kinds of mutexes.
+- sysdeps/nptl/stdio-lock.h: _IO_lock_t.
+- sysdeps/nptl/lowlevellock.h: lll_lock; 2 means locked with waiters.
+- nptl/pthread_once.c.
+- libstdc++-v3/libsupc++/guard.cc.
 """
 
 from __future__ import annotations
@@ -23,29 +29,29 @@ from . import musl_waits
 from .futexes import LOCK_PI, LOCK_PI2, MAX_TID, OWNER_DIED, TID_MASK, WAIT_BITSET, WAITERS, FutexCall
 from .nativewait import NativeKind, NativeWait, Reader, Threads, owned
 
-#: __lock, __count, __owner, __nusers, __kind, __spins, __elision, and the list that robust ones are in.
+#: __lock, __count, __owner, __nusers, __kind, __spins, __elision, and the links of the robust list.
 _MUTEX = struct.Struct("<IIIIIhhQQ")
-#: __kind: normal, recursive, errorcheck, adaptive; and what may be added to it.
+#: __kind: type (normal, recursive, errorcheck, adaptive), and its flags.
 _TYPE, _ROBUST, _INHERITS, _PROTECTS, _SHARED, _ELISION = 3, 16, 32, 64, 128, 768
 _RECURSIVE = 1
 _CONTENDED = 2
-#: Uses of one mutex at a time: a thread for each, and what recursion adds.
+#: Upper bound of __nusers: one per thread plus recursion.
 _MAX_USERS = 1 << 20
 #: __readers, __writers, __wrphase_futex, __writers_futex, two of padding, __cur_writer, __shared.
 _RWLOCK = struct.Struct("<IIIIIIII")
-#: Where in an rwlock threads sleep: __wrphase_futex, __writers_futex, __readers.
+#: Offsets of the futexes in an rwlock: __wrphase_futex, __writers_futex, __readers.
 _RWLOCK_WORDS, _READER_SHIFT = (8, 12, 0), 3
-#: int lock, int cnt, void *owner: a stdio stream's lock, whose owner is named by its thread pointer.
+#: Lock of a stdio stream: int lock, int cnt, void *owner; the owner is a thread pointer.
 _STREAM = struct.Struct("<IIQ")
-#: A guard: byte 1 "being initialised", byte 2 "somebody waits". Nothing in it says who.
+#: Guard: byte 1 "being initialised", byte 2 "has waiters". The owner is not recorded.
 _GUARD_AWAITED = 0x10100
-#: pthread_once_t: bit 0 "in progress", then the generation of fork.
+#: pthread_once_t: bit 0 "in progress", the rest is the fork generation.
 _ONCE_RUNS, _ONCE_GENERATION = 1, ~3
 
-#: Bytes of struct pthread (nptl/descr.h), at least; THREAD_STATE_EXITING and THREAD_STATE_JOINABLE.
+#: Minimum size of struct pthread (nptl/descr.h) in bytes; THREAD_STATE_EXITING and THREAD_STATE_JOINABLE.
 _DESCRIPTOR, _JOINABLE = 0x900, (1, 2)
 
-#: Functions that wait → what for. A compiler may have added a suffix (.constprop.0), glibc a prefix.
+#: Kind → names of the functions that wait for it, with a compiler's suffix (.constprop.0) or glibc's prefix.
 _WAITERS: Tuple[Tuple[NativeKind, re.Pattern[str]], ...] = (
     ("condition", re.compile(r"_*pthread_cond_(timed|clock)?wait(64)?\b|_*cnd_(timed)?wait\b")),
     ("semaphore", re.compile(r"_*(new_)?sem_(timed|clock)?wait(64|_slow\w*)?\b")),
@@ -54,33 +60,33 @@ _WAITERS: Tuple[Tuple[NativeKind, re.Pattern[str]], ...] = (
     ("once", re.compile(r"_*pthread_once(_slow)?\b")),
     ("guard", re.compile(r"_*cxa_guard_acquire\b")),
 )  # fmt: skip
-#: How far above the system call the function stands that the program called.
+#: Innermost native frames searched for the function that the program called.
 ABOVE = 8
-#: Modules that take locks for others: whoever called into them wants the lock.
+#: Runtime libraries: a lock taken in them is attributed to their caller.
 _RUNTIME = re.compile(r"/(libc|libpthread|libstdc\+\+|libc\+\+|libc\+\+abi|libgcc_s|ld-linux-x86-64|ld)[-.][^/]*$")
 
 
 def awaited(
     memory: Memory, call: FutexCall, threads: Threads, functions: Sequence[Optional[str]] = ()
 ) -> Optional[NativeWait]:
-    """The lock behind a futex wait; None when it is none that is known.
+    """Return the native lock behind a futex wait; None if it is not recognised.
 
-    functions: of the native frames, the most recent first; empty where there are none.
+    ``functions``: names of the native frames, most recent first; empty if unknown.
     """
     named = waiting_for(functions)
     for reader in _readers(threads):
-        with contextlib.suppress(Fault):  # another object may end where the memory does
+        with contextlib.suppress(Fault):  # a shorter object may end where the memory does
             found = reader(memory, call, threads, named)
             if found is not None:
                 return found
     if named is None or named not in _BY_NAME_ALONE or (threads.on_musl and named == "condition"):
         return None
-    # a condition has two words side by side, at which its waiters sleep by turns
+    # waiters of a condition alternate between two adjacent words
     return NativeWait(named, call.word & ~7 if named == "condition" else call.word, shared=not call.private)
 
 
 def waiting_for(functions: Sequence[Optional[str]]) -> Optional[NativeKind]:
-    """The kind of object that the innermost native functions wait for, None without such a name."""
+    """Return the kind of object that the innermost native functions wait for; None if none names one."""
     for function in functions[:ABOVE]:
         if function is not None:
             kind = next((kind for kind, pattern in _WAITERS if pattern.match(function)), None)
@@ -90,19 +96,24 @@ def waiting_for(functions: Sequence[Optional[str]]) -> Optional[NativeKind]:
 
 
 def program_frame(frames: Sequence[Tuple[Optional[str], Optional[str]]]) -> Optional[int]:
-    """Which frame wants the lock, of (function, module) pairs, most recent first: the first one outside the C and C++
-    libraries."""
+    """Return the index of the frame that requested the lock; None if there is none.
+
+    That is the first frame outside the C and C++ libraries. ``frames``: (function, module), most recent first.
+    """
     for index, (_function, module) in enumerate(frames[: 2 * ABOVE]):
         if module is not None and not _RUNTIME.search(module):
             return index
     return None
 
 
-# ---------------------------------------------------------------------- what keeps a record
+# ---------------------------------------------------------------------- recognisers
 
 
 def _stream(memory: Memory, call: FutexCall, threads: Threads, named: Optional[str]) -> Optional[NativeWait]:
-    """Before mutexes: the low half of a pointer may look like a TID, a whole one is no accident."""
+    """Recognise the lock of a stdio stream. Raises Fault.
+
+    Runs before ``_mutex``: half a pointer may look like a TID, a whole pointer is no coincidence.
+    """
     if not call.plain or call.expected != _CONTENDED:
         return None
     lock, count, pointer = _STREAM.unpack(memory.read(call.word, _STREAM.size))
@@ -111,10 +122,10 @@ def _stream(memory: Memory, call: FutexCall, threads: Threads, named: Optional[s
 
 
 class _Mutex(NamedTuple):
-    """The record itself, as it lies in memory."""
+    """struct __pthread_mutex_s."""
 
     lock: int
-    depth: int  # __count: how often a recursive one is held
+    depth: int  # __count: recursion depth
     owner: int
     users: int
     kind: int
@@ -125,16 +136,21 @@ class _Mutex(NamedTuple):
 
     @property
     def recursive(self) -> bool:
+        """Whether the mutex is of the recursive type."""
         return self.kind & _TYPE == _RECURSIVE
 
     @property
     def owned_word(self) -> bool:
-        """Is the word the owner's TID, which the kernel then knows?"""
+        """Whether the futex word holds the owner's TID, known to the kernel: robust or priority-inheriting."""
         return bool(self.kind & (_ROBUST | _INHERITS))
 
     def is_awaited(self, call: FutexCall) -> bool:
-        """May a thread that wants this mutex sleep in such a call? Normal ones: 2 is waited for, and private or not the
-        call says as the mutex does. A robust mutex never has the private bit, and says that it is shared, always."""
+        """Return whether a waiter for this mutex would make such a call.
+
+        - Normal: the expected value is 2, and the call's private flag matches the mutex.
+        - Robust: the call never has the private flag, and the mutex always says that it is shared.
+        - Priority-inheriting: FUTEX_LOCK_PI or FUTEX_LOCK_PI2.
+        """
         if self.kind & ~(_TYPE | _ROBUST | _INHERITS | _PROTECTS | _SHARED | _ELISION) or self.users > _MAX_USERS:
             return False
         if self.kind & _INHERITS:
@@ -154,6 +170,7 @@ class _Mutex(NamedTuple):
 
 
 def _mutex(memory: Memory, call: FutexCall, threads: Threads, named: Optional[str]) -> Optional[NativeWait]:
+    """Recognise a mutex. Raises Fault."""
     mutex = _Mutex(*_MUTEX.unpack(memory.read(call.word, _MUTEX.size)))
     owner = mutex.lock & TID_MASK if mutex.owned_word else mutex.owner
     if not mutex.is_awaited(call) or owner >= MAX_TID:
@@ -165,15 +182,18 @@ def _mutex(memory: Memory, call: FutexCall, threads: Threads, named: Optional[st
 
 
 def _guard(memory: Memory, call: FutexCall, threads: Threads, named: Optional[str]) -> Optional[NativeWait]:
-    """libstdc++ waits without the private bit, for a value that no mutex has."""
+    """Recognise a libstdc++ guard: no private flag, and a value that no mutex has. Raises Fault."""
     if call.operation != 0 or call.expected != _GUARD_AWAITED or memory.u32(call.word) != _GUARD_AWAITED:
         return None
     return NativeWait("guard", call.word)
 
 
 def _thread(memory: Memory, call: FutexCall, threads: Threads, named: Optional[str]) -> Optional[NativeWait]:
-    """pthread_join waits in the descriptor of the joined thread for a word that the kernel clears at its end: its TID, or
-    since glibc 2.42 its state. No other word there is waited for without the private bit."""
+    """Recognise a pthread_join. Raises Fault.
+
+    It waits in the joined thread's descriptor for a word that the kernel clears at the thread's end: its TID or, since
+    glibc 2.42, its state. It is the only wait there without the private flag.
+    """
     if call.private or memory.u32(call.word) != call.expected:
         return None
     tid = threads.named(call.expected)
@@ -186,13 +206,16 @@ def _thread(memory: Memory, call: FutexCall, threads: Threads, named: Optional[s
 
 
 def _rwlock(memory: Memory, call: FutexCall, threads: Threads, named: Optional[str]) -> Optional[NativeWait]:
-    """Its writer is recorded, its readers are only counted. Without a writer it is told by its function's name."""
+    """Recognise an rwlock. Raises Fault.
+
+    Its writer is recorded, its readers are only counted: without a writer the waiting function's name is needed.
+    """
     if call.plain and named != "rwlock":
         return None
     for offset in _RWLOCK_WORDS:
         raw = memory.read(call.word - offset, _RWLOCK.size)
         readers, writers, phase, _futex, pad, _pad, writer, shared = _RWLOCK.unpack(raw)
-        # waiting for the write phase goes on while it is 0 or 1, or'ed with "used" (2)
+        # __wrphase_futex is awaited while 0 or 1, combined with "used" (2)
         fits = max(writers, readers >> _READER_SHIFT) < _MAX_USERS and phase < 4 and shared in (0, 1) and not pad
         if not fits or writer >= MAX_TID or bool(shared) == call.private:
             continue
@@ -205,18 +228,19 @@ def _rwlock(memory: Memory, call: FutexCall, threads: Threads, named: Optional[s
 
 
 def _once(memory: Memory, call: FutexCall, threads: Threads, named: Optional[str]) -> Optional[NativeWait]:
+    """Recognise a pthread_once in progress, given the name of the waiting function."""
     if not call.plain or named != "once" or call.expected & ~_ONCE_GENERATION != _ONCE_RUNS:
         return None
     return NativeWait("once", call.word)
 
 
-#: In this order: what proves itself best comes first.
+#: By strength of evidence, strongest first.
 _READERS: Tuple[Reader, ...] = (_stream, _mutex, _guard, _thread, _rwlock, _once)
 _BY_NAME_ALONE = ("condition", "semaphore", "barrier", "rwlock")
 
 
 def _readers(threads: Threads) -> Tuple[Reader, ...]:
-    """The C library's own and, whatever that is, libstdc++'s."""
+    """Return the recognisers of the C library in use, and of libstdc++."""
     if not threads.on_musl:
         return _READERS
     return (*musl_waits.READERS, _guard)

@@ -1,7 +1,10 @@
 """A target's memory behind one small protocol: ``read(address, size) -> bytes``, which raises ``Fault``.
 
-``ElfCore`` reads cores, ``ProcMem`` a running process (without stopping it), ``Segments`` is the synthetic
-memory of the tests. Standard library only, Python 3.8: this package also runs inside gdb.
+- ``ElfCore`` reads cores.
+- ``ProcMem`` reads a running process without stopping it.
+- ``Segments`` is the synthetic memory of the tests.
+
+Uses the standard library alone, Python 3.8: this package also runs inside gdb.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""ELF64 little-endian files, as far as finding symbols, sections and build-ids needs.
+"""ELF64 little-endian files: segments, sections, symbols, notes and build-ids.
 
-Every offset in a file may be wrong on purpose: slices are bounded by the file, and a table that does not fit
-is treated as absent. Layout: System V ABI, chapters 4 and 5; <elf.h>.
+Every offset in a file may be malicious: slices are bounded by the file, and a table that does not fit counts as absent.
+
+Sources: System V ABI, chapters 4 and 5; <elf.h>.
 """
 
 from __future__ import annotations
@@ -20,26 +21,27 @@ _SHDR = struct.Struct("<IIQQQQIIQQ")
 _SYM = struct.Struct("<IBBHQQ")
 NHDR = struct.Struct("<III")
 
-#: Bytes, or a file: both are sliced alike.
+#: File contents in memory or in a file; both support slicing.
 Blob = Union[bytes, FileView]
 
 ELF_MAGIC = b"\x7fELF"
 ET_EXEC, ET_DYN, ET_CORE = 2, 3, 4
 PT_LOAD, PT_NOTE = 1, 4
 PF_X, PF_W = 1, 2
-#: e_phnum when the count does not fit: it is then sh_info of section header 0 (<elf.h>, PN_XNUM).
+#: Value of e_phnum if the count does not fit: it then stands in sh_info of section header 0 (<elf.h>, PN_XNUM).
 PN_XNUM = 0xFFFF
 NT_GNU_BUILD_ID = 3
 MAX_NOTE_NAME = 256  # bytes; "CORE", "GNU"
-MAX_NOTE = 64 << 20  # bytes: NT_FILE of a million mappings is as large
-MAX_SEGMENTS = 1_000_000  # vm.max_map_count is 65530 unless somebody raised it
-#: Bytes of a table in a file (symbols, names): the largest programs with debug symbols have a tenth of it. A sparse file may
-#: announce any size.
+MAX_NOTE = 64 << 20  # bytes: the size of NT_FILE for about a million mappings
+MAX_SEGMENTS = 1_000_000  # vm.max_map_count defaults to 65530
+#: Largest table (symbols, names) that is read, in bytes: ten times that of the largest programs with debug symbols. A
+#: sparse file may announce any size.
 MAX_TABLE = 256 << 20
 _NOTES_AT_ONCE = 1 << 18
 SHT_SYMTAB, SHT_DYNSYM = 2, 11
 
-#: e_machine (<linux/elf-em.h>) → name of the 64-bit little-endian one; of the others where that differs.
+#: e_machine (<linux/elf-em.h>) → name of the 64-bit little-endian variant; below, names of the others where they
+#: differ.
 MACHINES = {
     3: "i386", 8: "mips64el", 20: "ppc", 21: "ppc64le", 22: "s390x", 40: "arm", 62: "x86-64", 183: "aarch64",
     243: "riscv64", 258: "loongarch64",
@@ -48,11 +50,14 @@ _OTHERWISE = {8: "mips", 21: "ppc64", 243: "riscv", 258: "loongarch"}
 
 
 class NotElf(Exception):
-    """Not an ELF64 little-endian file; the message says what it is instead."""
+    """Not an ELF64 little-endian file; the message describes what was found."""
 
 
 class OtherWidth(NotElf):
-    """An ELF file of 32 bits, or big-endian. ``kind``: its e_type; ``machine``: a name, with what is different."""
+    """A 32-bit or big-endian ELF file.
+
+    ``kind``: its e_type; ``machine``: name, width and byte order.
+    """
 
     def __init__(self, kind: int, machine: int, width: str, order: str) -> None:
         super().__init__(f"not 64-bit little-endian but {width} {order}")
@@ -61,6 +66,8 @@ class OtherWidth(NotElf):
 
 
 class Segment(NamedTuple):
+    """A program header; addresses, offsets and sizes are in bytes."""
+
     type: int
     flags: int
     offset: int
@@ -70,6 +77,8 @@ class Segment(NamedTuple):
 
 
 class Section(NamedTuple):
+    """A section header; ``link`` is the index of an associated section."""
+
     name: str
     type: int
     address: int
@@ -80,7 +89,10 @@ class Section(NamedTuple):
 
 
 def parse_header(data: bytes) -> Tuple[int, int, int, int, int, int, int, int]:
-    """(type, machine, entry, phoff, phnum, shoff, shnum, shstrndx), or NotElf."""
+    """Return (type, machine, entry, phoff, phnum, shoff, shnum, shstrndx).
+
+    Raises: NotElf; OtherWidth for 32-bit and big-endian files.
+    """
     if len(data) < EHDR.size:
         raise NotElf("too short for an ELF header")
     ident, kind, machine, _v, entry, phoff, shoff, _f, _eh, phsize, phnum, shsize, shnum, shstr = EHDR.unpack_from(data)
@@ -99,7 +111,7 @@ def parse_header(data: bytes) -> Tuple[int, int, int, int, int, int, int, int]:
 
 
 def count_segments(data: Blob, phnum: int, shoff: int) -> int:
-    """How many program headers there are; more than 16 bits can tell are counted in section header 0."""
+    """Return the number of program headers; section header 0 holds it if it exceeds 16 bits."""
     if phnum != PN_XNUM or not 0 < shoff <= len(data) - _SHDR.size:
         return phnum
     header = data[shoff : shoff + _SHDR.size]
@@ -107,7 +119,7 @@ def count_segments(data: Blob, phnum: int, shoff: int) -> int:
 
 
 def parse_segments(data: Blob, phoff: int, phnum: int) -> List[Segment]:
-    """Program headers that lie within ``data``, empty ones left out; at most MAX_SEGMENTS are looked at."""
+    """Return the program headers that lie within ``data``, at most MAX_SEGMENTS; empty ones are left out."""
     table = data[phoff : phoff + min(phnum, MAX_SEGMENTS) * PHDR.size]
     rows = PHDR.iter_unpack(table[: len(table) // PHDR.size * PHDR.size])
     return [
@@ -118,19 +130,19 @@ def parse_segments(data: Blob, phoff: int, phnum: int) -> List[Segment]:
 
 
 def iter_notes(data: Blob, at: int = 0, end: Optional[int] = None) -> Iterator[Tuple[bytes, int, bytes]]:
-    """(name, type, descriptor) of each whole note between two offsets of ``data``; zeros end them."""
+    """Yield (name, type, descriptor) of each complete note in data[at:end]; an all-zero note ends them."""
     end = len(data) if end is None else min(end, len(data))
-    window, begin = b"", at  # a piece of the data, and where it begins
+    window, begin = b"", at  # a piece of the data, and its offset
     while at + NHDR.size <= end:
         if at + NHDR.size + MAX_NOTE_NAME > begin + len(window):
             window, begin = data[at : min(end, at + _NOTES_AT_ONCE)], at
             if len(window) < NHDR.size:
-                return  # the file has been cut off meanwhile
+                return  # the file was truncated meanwhile
         namesz, descsz, kind = NHDR.unpack_from(window, at - begin)
         name_at = at + NHDR.size
         desc_at = name_at + (namesz + 3 & ~3)
         if desc_at + descsz > end or namesz > MAX_NOTE_NAME or descsz > MAX_NOTE or not (namesz or descsz or kind):
-            return  # cut off, damaged, or padding: a segment that is none may be gigabytes of it
+            return  # cut off, damaged, or padding: a bogus segment may hold gigabytes of it
         name = window[name_at - begin : name_at - begin + namesz].rstrip(b"\0")
         desc = window[desc_at - begin : desc_at - begin + descsz]
         yield name, kind, desc if len(desc) == descsz else data[desc_at : desc_at + descsz]
@@ -138,7 +150,7 @@ def iter_notes(data: Blob, at: int = 0, end: Optional[int] = None) -> Iterator[T
 
 
 def build_id_of(notes: bytes) -> Optional[str]:
-    """The GNU build-id among notes, in hex."""
+    """Return the GNU build-id among notes, in hexadecimal; None if there is none."""
     for name, kind, desc in iter_notes(notes):
         if name == b"GNU" and kind == NT_GNU_BUILD_ID and desc:
             return desc.hex()
@@ -146,9 +158,13 @@ def build_id_of(notes: bytes) -> Optional[str]:
 
 
 def open_elf(path: str, descriptor: Optional[int] = None) -> FileView:
-    """A file that may be ELF. With a descriptor, which is taken over, nothing is looked up by the path. Raises OSError, or
-    NotElf for what is too short or no plain file: a core may name a FIFO, which nobody ever opens at its other end, or a
-    device, which does things when it is opened."""
+    """Open a file that may be ELF.
+
+    With a descriptor, which is taken over, ``path`` is only a name. Other than regular files are refused: a core may
+    name a FIFO, which would block forever, or a device, which may act on being opened.
+
+    Raises: OSError; NotElf if too short or not a regular file.
+    """
     try:
         view = FileView(open_regular(path) if descriptor is None else _plain(path, descriptor))
     except Unfit:
@@ -160,7 +176,10 @@ def open_elf(path: str, descriptor: Optional[int] = None) -> FileView:
 
 
 def _plain(path: str, descriptor: int) -> int:
-    """The descriptor, when a plain file is behind it; else it is closed. Raises as open_regular."""
+    """Return the descriptor if it is a regular file; close it otherwise.
+
+    Raises: as ``open_regular``: IsADirectoryError, Unfit.
+    """
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
         return descriptor
@@ -170,13 +189,16 @@ def _plain(path: str, descriptor: int) -> int:
     raise Unfit("is not a regular file", path)
 
 
-#: A core of a small program has a dozen of them, one that was written page by page some ten thousand.
+#: Most data ranges of a file: about a dozen in the core of a small program, some ten thousand in a core written page by
+#: page.
 MOST_PARTS = 1 << 20
 
 
 def data_of(view: FileView) -> List[Tuple[int, int]]:
-    """(start, end) of the parts of a file that are no holes, in order; the whole file where its system cannot tell
-    (lseek(2), SEEK_DATA)."""
+    """Return (start, end) of the data ranges between a file's holes, in order.
+
+    The whole file if its file system does not report holes (lseek(2), SEEK_DATA).
+    """
     found: List[Tuple[int, int]] = []
     try:
         at, size = 0, len(view)
@@ -185,19 +207,19 @@ def data_of(view: FileView) -> List[Tuple[int, int]]:
             at = os.lseek(view.descriptor, start, os.SEEK_HOLE)
             found.append((start, at))
     except OSError as exc:
-        if exc.errno != errno.ENXIO:  # nothing but a hole up to the end
+        if exc.errno != errno.ENXIO:  # ENXIO: only a hole up to the end
             found.append((found[-1][1] if found else 0, size))
     return found
 
 
-#: Of a tree of five hundred processes all map the same files: what was looked up in one of them is known of all. By
-#: build-id, size and header: a file may be replaced while it is in use, and stripped of its symbols.
+#: Symbol look-ups shared by all copies of a file, as in a tree of processes. The key is build-id, size and header: a
+#: file may be replaced while in use, or stripped.
 _SYMBOLS: Dict[Tuple[str, int, bytes], Dict[str, Optional[int]]] = {}
 _MOST_FILES = 256
 
 
 def _symbols_of(elf: Elf) -> Dict[str, Optional[int]]:
-    """Names that were looked up before in this file, or another copy of it; to be added to."""
+    """Return the mutable cache of symbol look-ups for a file's build; an unshared one without a build-id."""
     build_id = elf.build_id
     if build_id is None:
         return {}
@@ -207,8 +229,12 @@ def _symbols_of(elf: Elf) -> Dict[str, Optional[int]]:
 
 
 class Elf:
-    """An ELF file. Raises OSError or NotElf. ``path`` is what it is called; with a descriptor, which is taken over, nothing is
-    looked up by it."""
+    """An ELF file.
+
+    With a descriptor, which is taken over, ``path`` is only a name.
+
+    Raises: OSError, NotElf.
+    """
 
     def __init__(self, path: str, descriptor: Optional[int] = None) -> None:
         self.path = path
@@ -231,6 +257,7 @@ class Elf:
 
     @property
     def build_id(self) -> Optional[str]:
+        """GNU build-id in hexadecimal; None if there is none."""
         for segment in self.segments:
             if segment.type == PT_NOTE:
                 found = build_id_of(self.data[segment.offset : segment.offset + min(segment.filesz, 1 << 16)])
@@ -239,6 +266,7 @@ class Elf:
         return None
 
     def sections(self) -> List[Section]:
+        """Return the sections, read once; empty if their table does not fit."""
         if self._sections is None:
             self._sections = list(self._read_sections())
         return self._sections
@@ -257,23 +285,24 @@ class Elf:
             yield Section(text, kind, address, offset, size, link, entsize)
 
     def table(self, offset: int, size: int) -> bytes:
-        """Bytes of the file; none of what is larger than any table is, fewer past its end."""
+        """Return bytes of the file: none if ``size`` exceeds MAX_TABLE, fewer at the file's end."""
         return self.data[offset : offset + size] if size <= MAX_TABLE else b""
 
     def section(self, name: str) -> Optional[Section]:
+        """Return the section of a name; None if there is none."""
         return next((s for s in self.sections() if s.name == name), None)
 
     def entries(self, table: Section) -> Iterator[Tuple[int, int, int, int, int, int]]:
-        """The whole rows of a symbol table: st_name, st_info, st_other, st_shndx, st_value, st_size."""
+        """Yield the complete rows of a symbol table: st_name, st_info, st_other, st_shndx, st_value, st_size."""
         rows = self.table(table.offset, table.size)
         return _SYM.iter_unpack(rows[: len(rows) // _SYM.size * _SYM.size])
 
     def symbol(self, name: str) -> Optional[int]:
-        """Link-time address of a defined symbol, from .dynsym or .symtab; None when it has none."""
+        """Return the link-time address of a defined symbol in .dynsym or .symtab; None if there is none."""
         if name not in self._symbols:
             found = self._find_symbol(name.encode())
             if self.data.short and found is None:
-                self._symbols = dict(self._symbols)  # it says nothing of other copies
+                self._symbols = dict(self._symbols)  # truncated: no conclusion for other copies
             self._symbols[name] = found
         return self._symbols[name]
 
@@ -289,9 +318,9 @@ class Elf:
         return None
 
     def _search(self, table: Section, strings: Section, name: bytes) -> Optional[int]:
-        """Looks the name up in the string table first: that is one memchr, symbols are 100,000 tuples."""
+        """Find a symbol through the string table: one memchr instead of up to 100,000 tuples."""
         texts = self.table(strings.offset, strings.size)
-        at = texts.find(name + b"\0")  # linkers store a name that ends another one as its tail
+        at = texts.find(name + b"\0")  # linkers share the tails of names
         indices = set()
         while at >= 0:
             indices.add(at)
@@ -304,10 +333,11 @@ class Elf:
         return None
 
     def loaded(self, offset: int, link_address: Optional[int], size: int) -> bytes:
-        """Up to ``size`` bytes of a mapping of this file, as the loader leaves them; empty past the file's end.
+        """Return up to ``size`` bytes of a mapping of this file, as the loader leaves them; empty past its end.
 
-        offset: into the file. link_address: of the same byte, None when unknown. Past a segment's p_filesz the loader
-        clears memory up to p_memsz (the first part of .bss), though the file goes on there with other things.
+        ``offset``: into the file. ``link_address``: of the same byte, None if unknown; if known, bytes between a
+        segment's p_filesz and p_memsz (the first part of .bss) are zeros, as the loader clears them, although the file
+        continues there with other data.
         """
         for segment in self.segments if link_address is not None else ():
             within = link_address - segment.vaddr if link_address is not None else 0
@@ -321,4 +351,5 @@ class Elf:
         return self.data[offset : offset + size]
 
     def close(self) -> None:
+        """Close the file."""
         self.data.close()

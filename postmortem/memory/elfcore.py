@@ -1,9 +1,11 @@
-"""An ELF core file: memory, threads with their registers, and the files that were mapped.
+"""ELF core files: memory, threads with their registers, and mapped files.
 
-The core is neither mapped nor read whole: pages are read when they are asked for. What a core leaves out because a file
-holds it (clean private file mappings) is read from that file when its build-id is the one that the core shows. A core that
-was cut short opens: what is missing faults, and so does what is cut off while it is read. Source of what a kernel leaves out:
-fs/coredump.c, vma_dump_size().
+- Pages are read on demand; the core is neither mapped nor read whole.
+- What a core omits because a file holds it (clean private file mappings) is read from that file if its build-id matches
+  the one in the core.
+- A truncated core opens; reading what is cut off faults.
+
+Source of what the kernel omits: fs/coredump.c, vma_dump_size().
 """
 
 from __future__ import annotations
@@ -41,14 +43,14 @@ from .notes import CoreThread, Notes
 _U64 = struct.Struct("<Q")
 _PAGE = 4096
 _IN_PAGE = _PAGE - 1
-#: Pages that are kept: 64 MB.
+#: Most pages in the cache: 64 MB.
 _MOST_PAGES = 1 << 14
-#: What the kernel appends to the path of a mapped file that has been unlinked or replaced.
+#: Suffix that the kernel appends to the path of a mapped file that was unlinked or replaced.
 DELETED = " (deleted)"
 
 
 class Mapping(NamedTuple):
-    """[start, end) of a segment; ``flags`` 0: nobody may touch it, as it is with a guard page."""
+    """[start, end) of a segment; ``flags`` 0 means no access, as for a guard page."""
 
     start: int
     end: int
@@ -56,10 +58,14 @@ class Mapping(NamedTuple):
 
 
 class ElfCore(Image):
-    """Raises OSError or NotElf (with what it is instead) from the constructor.
+    """An ELF core file, opened by path or descriptor.
 
-    ``path`` is what the core is called; with a descriptor, which is taken over, nothing is looked up by it. ``locate`` tells
-    what holds a file that the core names (a sysroot); None: its own path does.
+    Parameters:
+    - ``path``: name of the core.
+    - ``locate``: maps a file that the core names to its location here (a sysroot); None: its own path.
+    - ``descriptor``: open core, which is taken over; ``path`` is then only a name.
+
+    Raises: OSError; NotElf with a description of what was found.
     """
 
     def __init__(self, path: str, locate: Optional[Locate] = None, *, descriptor: Optional[int] = None) -> None:
@@ -74,20 +80,20 @@ class ElfCore(Image):
             raise
 
     def _begin(self) -> None:
-        """Reads what stands at the beginning of the core. Raises NotElf."""
+        """Read headers, notes and mapped files. Raises NotElf."""
         kind, self.machine, _entry, phoff, phnum, shoff, _n, _x = parse_header(self._data[: EHDR.size])
         if kind != ET_CORE:
             raise NotElf("an ELF file, but a program or library, not a core")
         wanted = count_segments(self._data, phnum, shoff)
         segments = parse_segments(self._data, phoff, wanted)
         size = len(self._data)
-        #: The file ends before what its headers announce.
+        #: True if the file ends before what its headers announce.
         self.truncated = phoff + wanted * PHDR.size > size or any(
             s.filesz and s.offset + s.filesz > size for s in segments
         )
         self._index(segments, size)
         self._elves: Dict[str, Optional[Elf]] = {}
-        #: Files that were needed and are not usable here: path → why.
+        #: Files that were needed but cannot be used: path → reason.
         self.unusable: Dict[str, str] = {}
         notes = Notes(self.machine)
         for segment in segments:
@@ -100,34 +106,37 @@ class ElfCore(Image):
         self._know_files(notes.files)
         if not notes.files:
             self._know_files(linked_files(self, self._starts, self._locate))
-        # Without bit 0 of coredump_filter a core holds no written page: then a file's data are not what memory had.
+        # Without bit 0 of coredump_filter a core omits private anonymous pages, and so written pages of mapped files: a
+        # file's contents then do not prove what memory held.
         anonymous = [s for s in self._loads if s.flags & PF_W and self.mapped_file(s.vaddr) is None]
         self._drops_written = bool(anonymous) and not any(s.filesz for s in anonymous)
 
     def _know_files(self, files: List[MappedFile]) -> None:
+        """Set the mapped files and their indices by address and path."""
         self._files = files
         self._file_starts = [f.start for f in files]
         self._bases = {f.path: f.start for f in reversed(files) if f.offset == 0}
 
     def _index(self, segments: List[Segment], size: int) -> None:
-        """Parallel lists by address: where a segment starts, where what the file holds of it ends, and what to add to
-        an address to have an offset into the file."""
+        """Build parallel lists by address: segment start, end of its stored bytes, shift from address to offset."""
         self._loads = sorted((s for s in segments if s.type == PT_LOAD and s.memsz), key=lambda s: s.vaddr)
         self._starts = [s.vaddr for s in self._loads]
         self._ends = [s.vaddr + min(s.filesz, s.memsz, max(0, size - s.offset)) for s in self._loads]
         self._shifts = [s.offset - s.vaddr for s in self._loads]
-        self._kept: Dict[int, bytes] = {}  # number of a page → its bytes, of whole pages that were read
+        self._kept: Dict[int, bytes] = {}  # page cache: page number → its bytes
 
     @property
     def files(self) -> List[MappedFile]:
+        """Mapped files, ordered by address."""
         return self._files
 
     @property
     def writable(self) -> List[Tuple[int, int]]:
+        """(start, end) of the writable segments, ordered by address."""
         return [(s.vaddr, s.vaddr + s.memsz) for s in self._loads if s.flags & PF_W]
 
     def mapping(self, address: int) -> Optional[Mapping]:
-        """The mapping that an address lies in, as far as the core lists it."""
+        """Return the mapping that contains an address; None if the core lists none."""
         index = bisect_right(self._starts, address) - 1
         if index < 0:
             return None
@@ -140,13 +149,13 @@ class ElfCore(Image):
 
     @property
     def is_whole(self) -> bool:
-        """Does it announce every byte of the memory that the process could write to, and has no file?"""
+        """Whether the core announces every byte of writable memory that is not backed by a file."""
         memory = (s for s in self._loads if s.flags & PF_W and self.mapped_file(s.vaddr) is None)
         return not self.truncated and all(s.filesz >= s.memsz for s in memory)
 
     @property
     def written(self) -> List[Tuple[int, int]]:
-        """What the file has of the writable segments, without its holes."""
+        """Ranges of the writable segments that the core stores, without the file's holes."""
         parts = data_of(self._data)
         stops = [stop for _start, stop in parts]
         found: List[Tuple[int, int]] = []
@@ -161,32 +170,38 @@ class ElfCore(Image):
 
     @property
     def machine_name(self) -> str:
+        """Name of the core's machine, such as ``x86-64``."""
         return MACHINES.get(self.machine, f"ELF machine {self.machine}")
 
     # ------------------------------------------------------------------ memory
 
     def read(self, address: int, size: int) -> bytes:
+        """Return exactly ``size`` bytes. Raises Fault."""
         page, start = self._kept.get(address >> 12), address & _IN_PAGE
         if page is None or not 0 <= size <= _PAGE - start:
             return self._read_anywhere(address, size)
         return page[start : start + size]
 
     def u64(self, address: int) -> int:
-        page, start = self._kept.get(address >> 12), address & _IN_PAGE  # millions of calls
+        """Return an unsigned 64-bit integer. Raises Fault."""
+        page, start = self._kept.get(address >> 12), address & _IN_PAGE  # hot path: millions of calls
         if page is None or start > _PAGE - 8:
             return int(_U64.unpack(self._read_anywhere(address, 8))[0])
         value: int = _U64.unpack_from(page, start)[0]
         return value
 
     def words(self, address: int, count: int) -> Tuple[int, ...]:
+        """Return ``count`` unsigned 64-bit words. Raises Fault."""
         page, start = self._kept.get(address >> 12), address & _IN_PAGE
         if page is None or not 0 < 8 * count <= _PAGE - start:
             return super().words(address, count)
         return struct.unpack_from(f"<{count}Q", page, start)
 
     def _read_anywhere(self, address: int, size: int) -> bytes:
-        """What lies within a page is served from that page, which is kept; more is read as it is asked for, without being
-        kept: whoever searches all of the memory reads in large pieces."""
+        """Read from the page cache, from the core, or from the files behind it.
+
+        Reads within a page fill the cache; longer ones bypass it, because a search of all memory reads in large pieces.
+        """
         start = address & _IN_PAGE
         if 0 <= size <= _PAGE - start:
             page = self._kept.get(address >> 12) or self._take(address >> 12)
@@ -200,7 +215,7 @@ class ElfCore(Image):
         return self._read_slowly(address, size)
 
     def _take(self, number: int) -> bytes:
-        """A page that the file has as a whole, from now on kept; else nothing."""
+        """Read a page that the core stores completely into the cache; empty if it does not."""
         address = number * _PAGE
         index = bisect_right(self._starts, address) - 1
         if index < 0 or address + _PAGE > self._ends[index]:
@@ -214,7 +229,7 @@ class ElfCore(Image):
         return page
 
     def _read_slowly(self, address: int, size: int) -> bytes:
-        """Across segment borders, and from the files behind pages that the core left out."""
+        """Read across segment borders, and from the files behind pages that the core omits. Raises Fault."""
         if not 0 <= size <= MAX_READ or not 0 <= address < 1 << 64:
             raise Fault(address, size, "not an address, or not a size")
         parts = []
@@ -229,7 +244,7 @@ class ElfCore(Image):
         return b"".join(parts)
 
     def _piece(self, address: int, size: int) -> Union[bytes, str]:
-        """At least one byte of what is at an address; a sentence when there is none."""
+        """Return at least one byte from an address on; a string with the reason if there is none."""
         index = bisect_right(self._starts, address) - 1
         if index < 0:
             return self._from_file(address, size, False)
@@ -242,12 +257,14 @@ class ElfCore(Image):
         return self._from_file(address, size, within and bool(segment.flags & PF_W))
 
     def mapped_file(self, address: int) -> Optional[MappedFile]:
+        """Return the mapped file at an address; None if there is none."""
         index = bisect_right(self._file_starts, address) - 1
         if index >= 0 and address < self._files[index].end:
             return self._files[index]
         return None
 
     def _from_file(self, address: int, size: int, writable: bool) -> Union[bytes, str]:
+        """Read from the file mapped at an address; a string with the reason if that is impossible."""
         mapped = self.mapped_file(address)
         if mapped is None:
             return "not in the core"
@@ -264,12 +281,15 @@ class ElfCore(Image):
     # ------------------------------------------------------------------ files
 
     def base(self, path: str) -> Optional[int]:
-        """Where offset 0 of a mapped file lies."""
+        """Return the address of offset 0 of a mapped file; None if it is not mapped."""
         return self._bases.get(path)
 
     def is_program(self, path: str) -> bool:
-        """Is a mapped file a program or a library, as far as the core tells: does it show the beginning of one, or had the
-        process leave to execute some of it? Others are data that no second copy stands in for."""
+        """Return whether a mapped file is a program or a library, as far as the core shows.
+
+        It is if its first bytes in the core are ELF's magic, or if part of it was mapped executable. No stand-in is
+        possible for other files: their contents are data.
+        """
         base = self._bases.get(path)
         if base is not None and self._stored(base, len(ELF_MAGIC)) == ELF_MAGIC:
             return True
@@ -277,7 +297,7 @@ class ElfCore(Image):
         return any(s.flags & PF_X and start <= s.vaddr < end for s in self._loads for start, end in ranges)
 
     def build_id(self, path: str) -> Optional[str]:
-        """The build-id that the core itself shows for a mapped file (its first page), or None."""
+        """Return the build-id on a mapped file's first page in the core; None if it is not there."""
         base = self._bases.get(path)
         page = self._stored(base, _PAGE) if base is not None else b""
         try:
@@ -292,7 +312,7 @@ class ElfCore(Image):
         return None
 
     def _stored(self, address: int, size: int) -> bytes:
-        """What the core itself holds from an address on, at most ``size`` bytes of one segment."""
+        """Return what the core itself holds from an address on, at most ``size`` bytes of one segment."""
         index = bisect_right(self._starts, address) - 1
         if index < 0 or address >= self._ends[index]:
             return b""
@@ -300,8 +320,10 @@ class ElfCore(Image):
         return self._data[at : at + min(size, self._ends[index] - address)]
 
     def place_program(self, here: str) -> None:
-        """For a core that does not say what was mapped (qemu-user writes such): a file of this machine is the main program,
-        if it fits where that was, and what the program's loader had listed are the libraries."""
+        """Set the main program's file for a core without a list of mapped files, as qemu-user writes it.
+
+        The file is used if it fits the auxiliary vector; the libraries then follow from its loader's list.
+        """
         if not self._files:
             pieces = program_files(here, self.auxv)
             self._know_files(pieces)
@@ -310,11 +332,11 @@ class ElfCore(Image):
             self._know_files(sorted([*pieces, *found]))
 
     def has_stand_in(self, path: str) -> bool:
-        """Whether a file of this machine serves for a mapped path."""
+        """Return whether a file of this machine has been set for a mapped path."""
         return path in self._stand_ins
 
     def look_up(self, name: str) -> Optional[Elf]:
-        """The file behind a name that is not among the mappings, to be closed by the caller; None when it is not to be had."""
+        """Open a file by a name that is not among the mappings; None if unavailable. The caller closes it."""
         try:
             here = self._locate(name)
             return opened(name, here) if here is not None else None
@@ -322,14 +344,16 @@ class ElfCore(Image):
             return None
 
     def stand_in(self, path: str, here: str) -> None:
-        """From now on a file of this machine serves for a mapped path, if it is the same build."""
+        """Set the file of this machine to use for a mapped path, if it is of the same build."""
         self._stand_ins[path] = here
         self._elves.pop(path, None)
         self.unusable.pop(path, None)
 
     def elf(self, path: str) -> Optional[Elf]:
-        """The file on this machine behind a mapped path, if it is the same file; None otherwise, the reason
-        then stands in ``unusable``."""
+        """Return the file on this machine behind a mapped path if it is the same build.
+
+        None otherwise; ``unusable`` then has the reason.
+        """
         if path not in self._elves:
             found = self._open(path)
             if isinstance(found, str):
@@ -338,7 +362,10 @@ class ElfCore(Image):
         return self._elves[path]
 
     def _open(self, path: str) -> Union[Elf, str]:
-        """The file, or why there is none. One that has been replaced since counts only with the core's build-id."""
+        """Return the file, or a string with the reason why it cannot be used.
+
+        A file that was deleted or replaced since counts only if its build-id is the core's.
+        """
         wanted = self.build_id(path)
         name, replaced = path, False
         if path.endswith(DELETED) and path not in self._stand_ins:
@@ -366,19 +393,20 @@ class ElfCore(Image):
 
     @property
     def descriptor(self) -> int:
-        """Of the core's file, as long as this is open: for those who have to read the same file, whatever its path leads to
-        by then."""
+        """Descriptor of the core, valid until ``close``.
+
+        Other readers use it to read the same file, whatever its path leads to by then.
+        """
         return self._data.descriptor
 
     @property
     def altered(self) -> List[str]:
-        """Files that have changed while they were read, the core itself and those that it maps, by the names that it has for
-        them: what was read of them may fit together no longer."""
+        """Names of files (the core or mapped ones) that changed while they were read and may be inconsistent."""
         own = [self.path] if self._data.altered else []
         return own + sorted(path for path, elf in self._elves.items() if elf is not None and elf.data.altered)
 
     def close(self) -> None:
-        """Ends all reading; closes the files that were opened for it."""
+        """Close the core and all files opened for it; nothing can be read afterwards."""
         for elf in self._elves.values():
             if elf is not None:
                 elf.close()

@@ -1,7 +1,9 @@
-"""Which files were mapped, as the dynamic loader's own list says: for a core whose notes are cut off.
+"""Mapped files according to the dynamic loader's list, for a core without NT_FILE.
 
-The main program's dynamic section leads to the list (DT_DEBUG → r_debug.r_map → link_map, <link.h>, unchanged since
-glibc 2.0; musl has the same). The main program itself has no name in it.
+The main program's dynamic section leads to the list: DT_DEBUG → r_debug.r_map → link_map. The main program itself has
+no name in it.
+
+Source: <link.h>, unchanged since glibc 2.0; musl has the same.
 """
 
 from __future__ import annotations
@@ -16,20 +18,23 @@ PT_DYNAMIC, DT_DEBUG = 2, 21
 AT_PHDR, AT_PHNUM, AT_ENTRY = 3, 5, 9
 MAX_LIBRARIES, MAX_DYNAMIC = 10_000, 512
 _PAGE = 4096
-_R_MAP = 8  # of struct r_debug
+_R_MAP = 8  # offset in struct r_debug
 
-#: What holds a file that the target names: a path on this machine, an open descriptor, which is taken over, or None when it is
-#: not there. May raise OSError.
+#: Maps a file name of the target to a path on this machine, to an open descriptor (which is taken over), or to None if
+#: unavailable. May raise OSError.
 Locate = Callable[[str], Union[str, int, None]]
 
 
 def opened(name: str, here: Union[str, int]) -> Elf:
-    """The file that was located for a name. Raises OSError, NotElf or ValueError."""
+    """Open the file located for a name. Raises OSError, NotElf or ValueError."""
     return Elf(here) if isinstance(here, str) else Elf(name, here)
 
 
 def linked_files(memory: Memory, starts: Iterable[int], locate: Locate) -> List[MappedFile]:
-    """Ordered by address. starts: where segments begin."""
+    """Return the files of the loader's list, ordered by address.
+
+    ``starts``: addresses at which segments begin; one of them is the main program's.
+    """
     found: List[MappedFile] = []
     for start in starts:
         try:
@@ -45,8 +50,10 @@ def linked_files(memory: Memory, starts: Iterable[int], locate: Locate) -> List[
 
 
 def program_files(path: str, auxv: Mapping[int, int]) -> List[MappedFile]:
-    """The pieces of a main program, where the auxiliary vector has its headers; none when it is not that program: its entry
-    point and the number of its headers have to be as the vector says (AT_PHDR, AT_PHNUM, AT_ENTRY: getauxval(3))."""
+    """Return the mapped pieces of a main program, placed by the auxiliary vector.
+
+    Empty unless entry point and number of headers match the vector (AT_PHDR, AT_PHNUM, AT_ENTRY: getauxval(3)).
+    """
     try:
         elf = Elf(path)
     except (OSError, NotElf, ValueError):
@@ -59,7 +66,10 @@ def program_files(path: str, auxv: Mapping[int, int]) -> List[MappedFile]:
 
 
 def _r_debug(memory: Memory, start: int) -> Optional[int]:
-    """Of the program whose first page lies here; None for anything else. Raises Fault or NotElf."""
+    """Return the address of r_debug for a program whose first page is at ``start``; None if it has none.
+
+    Raises: Fault, NotElf.
+    """
     page = memory.read(start, _PAGE)
     _kind, _machine, _entry, phoff, phnum, _s, _n, _x = parse_header(page)
     segments = parse_segments(page, phoff, phnum)
@@ -72,7 +82,7 @@ def _r_debug(memory: Memory, start: int) -> Optional[int]:
 
 
 def _libraries(memory: Memory, link: int) -> Iterator[Tuple[int, str]]:
-    """(load bias, path) of each library; the list may be cut or circular."""
+    """Yield (load bias, path) of each library; the list may be cut off or circular."""
     seen: Set[int] = set()
     while link and link not in seen and len(seen) < MAX_LIBRARIES:
         seen.add(link)
@@ -87,8 +97,10 @@ def _libraries(memory: Memory, link: int) -> Iterator[Tuple[int, str]]:
 
 
 def _entry(memory: Memory, link: int) -> Tuple[int, ...]:
-    """l_addr, l_name, l_ld, l_next of struct link_map. l_prev is read too: gdb does, and gives up where it cannot, so a
-    core of what we read has to have it."""
+    """Return l_addr, l_name, l_ld, l_next of struct link_map.
+
+    Also reads l_prev: gdb does so and gives up if it cannot, so a core made of the pages read here must contain it.
+    """
     try:
         return memory.words(link, 5)[:4]
     except Fault:
@@ -96,7 +108,7 @@ def _entry(memory: Memory, link: int) -> Tuple[int, ...]:
 
 
 def _pieces(bias: int, name: str, locate: Locate) -> Iterator[MappedFile]:
-    """As the loader maps the file; when it is not at hand, its first page, so that it has a name at least."""
+    """Yield the pieces of a file as the loader maps it; only its first page if the file is unavailable."""
     try:
         here = locate(name)
         elf = opened(name, here) if here is not None else None

@@ -1,7 +1,8 @@
-"""A running process seen as the core that it would leave: the same threads, files and reads, page by page out of its memory,
-without stopping it. Which pages were asked for is remembered: a core that holds them can be read in the same way.
+"""A running process presented as the core that it would leave, read without stopping it.
 
-What moves while it is read comes out as garbage, as in any core that is damaged: whoever reads checks what he reads.
+Pages are read on demand and recorded, so that a core containing them can be read in the same way.
+
+Concurrent changes show up as garbage, as in a damaged core: readers must validate.
 """
 
 from __future__ import annotations
@@ -19,20 +20,24 @@ from .linkmap import Locate
 
 PAGE = mmap.PAGESIZE
 _U64 = struct.Struct("<Q")
-#: Pages held at the same time, in bytes.
+#: Most bytes of pages held at a time.
 MOST_BYTES = 512 << 20
 
-#: The highest byte of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst): bit 63 present, 62 swapped
-#: out, 58 a guard, which looks swapped and holds nothing.
+#: Highest byte of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst): bit 63 present, bit 62
+#: swapped out; bit 58 a guard, which looks swapped but holds nothing.
 THERE, GUARD = 0xC0, 4
 
 
 class LivePages:
-    """Pages of a process as they are now. Only those that exist are read: asking for others may make them, or wait for a
-    thread of the process that stands still (userfaultfd(2)).
+    """Pages of a process at the time of the read.
 
-    ``memory``, ``pagemap``: open files of /proc/PID, which stay the caller's; ``anonymous``: rising ranges of private memory
-    that begins as zeros."""
+    Only existing pages are read: a read of others may allocate them, or block on a stopped thread that serves
+    userfaultfd(2).
+
+    Parameters:
+    - ``memory``, ``pagemap``: open files of /proc/PID; the caller closes them.
+    - ``anonymous``: ascending ranges of private memory that starts as zeros.
+    """
 
     def __init__(self, memory: int, pagemap: int, anonymous: Sequence[Tuple[int, int]]) -> None:
         self._memory, self._pagemap = memory, pagemap
@@ -40,7 +45,7 @@ class LivePages:
         self._starts = [start for start, _end in anonymous]
 
     def page(self, number: int) -> bytes:
-        """Zeros for one that was never written in memory that begins so. Raises Fault."""
+        """Return a page; zeros for a page of ``anonymous`` that was never written. Raises Fault."""
         address = number * PAGE
         try:
             entry = os.pread(self._pagemap, 8, number * 8)
@@ -56,15 +61,20 @@ class LivePages:
         raise Fault(address, PAGE, "no page is there")
 
     def _begins_as_zeros(self, address: int) -> bool:
+        """Return whether an address lies in one of the anonymous ranges."""
         index = bisect_right(self._starts, address) - 1
         return index >= 0 and address < self._anonymous[index][1]
 
 
 class LiveCore(ElfCore):
-    """``path``, or the file behind the descriptor: the head of a core (notes, program headers) and no memory. After ``until`` (of
-    time.monotonic) every read faults.
+    """A running process behind the interface of ``ElfCore``.
 
-    Raises what ElfCore raises."""
+    Parameters:
+    - ``path``, ``descriptor``: head of a core (notes, program headers) without memory.
+    - ``until``: deadline in time.monotonic(); later reads raise Fault.
+
+    Raises: as ``ElfCore``.
+    """
 
     def __init__(
         self,
@@ -87,10 +97,11 @@ class LiveCore(ElfCore):
 
     @property
     def written(self) -> List[Tuple[int, int]]:
-        """Nothing: to search all of the memory would be to ask for every page of it."""
+        """Nothing: a search of all memory would read, and so record, every page."""
         return []
 
     def read(self, address: int, size: int) -> bytes:
+        """Return exactly ``size`` bytes. Raises Fault."""
         page, offset = divmod(address, PAGE)
         if 0 <= size <= PAGE - offset:
             return self._page(page)[offset : offset + size]
@@ -100,18 +111,20 @@ class LiveCore(ElfCore):
         return b"".join(self._page(number) for number in range(page, last + 1))[offset : offset + size]
 
     def u64(self, address: int) -> int:
+        """Return an unsigned 64-bit integer. Raises Fault."""
         page, offset = divmod(address, PAGE)
         if offset <= PAGE - 8:
             return int(_U64.unpack_from(self._page(page), offset)[0])
         return int(_U64.unpack(self.read(address, 8))[0])
 
     def words(self, address: int, count: int) -> Tuple[int, ...]:
+        """Return ``count`` unsigned 64-bit words. Raises Fault."""
         if count <= 0:
             return ()
         return struct.unpack(f"<{count}Q", self.read(address, count * 8))
 
     def _stored(self, address: int, size: int) -> bytes:
-        """Of the process alone: this is asked for when a file is looked for, to know its build."""
+        """Return bytes of one page of the process, not recorded: used to identify the build of a file."""
         page, offset = divmod(address, PAGE)
         try:
             return (self._pages.get(page) or self._living.page(page))[offset : offset + size]
@@ -119,10 +132,12 @@ class LiveCore(ElfCore):
             return b""
 
     def _page(self, number: int) -> bytes:
+        """Return a page, from the recorded ones if possible. Raises Fault."""
         found = self._pages.get(number)
         return found if found is not None else self._fetch(number)
 
     def _fetch(self, number: int) -> bytes:
+        """Read and record a page. Raises Fault, also past the deadline or above MOST_BYTES."""
         address = number * PAGE
         if time.monotonic() > self._until:
             raise Fault(address, PAGE, "the time for reading is over")
@@ -131,14 +146,18 @@ class LiveCore(ElfCore):
         try:
             page = self._living.page(number)
         except Fault:
-            page = self._read_slowly(address, PAGE)  # of a file, which it has mapped and never looked at
+            page = self._read_slowly(address, PAGE)  # a page of a mapped file that the process never touched
         self._pages[number] = page
         return page
 
 
 class WatchedCore(ElfCore):
-    """A core that remembers which pages were asked for in vain. They are read from the running process instead, so that one
-    reading finds all that lack, not only the first. Raises what ElfCore raises."""
+    """A core that records the pages it lacks and reads them from the running process.
+
+    One pass thereby finds all missing pages, not only the first.
+
+    Raises: as ``ElfCore``.
+    """
 
     def __init__(
         self,
@@ -156,7 +175,7 @@ class WatchedCore(ElfCore):
 
     @property
     def written(self) -> List[Tuple[int, int]]:
-        """Nothing, as of LiveCore."""
+        """Nothing, as in ``LiveCore``."""
         return []
 
     @property
@@ -175,7 +194,7 @@ class WatchedCore(ElfCore):
         return page[offset : offset + size] or found
 
     def _fetch(self, number: int) -> bytes:
-        """Empty when it is not to be had."""
+        """Return a page of the process; empty if unavailable, past the deadline, or above MOST_BYTES."""
         if time.monotonic() > self._until or len(self._live) * PAGE >= MOST_BYTES:
             return b""
         try:
@@ -185,19 +204,21 @@ class WatchedCore(ElfCore):
 
 
 class HeldPages(Memory):
-    """What was copied of a process that stands still, and what turns out to be needed besides: that is read from it at once.
+    """Copied pages of a stopped process; further pages are read from it on demand.
 
-    ``parts``: (address, bytes) in rising order, of whole pages."""
+    ``parts``: (address, bytes) of whole pages, ascending. ``until``: deadline in time.monotonic().
+    """
 
     def __init__(self, parts: Sequence[Tuple[int, memoryview]], living: LivePages, until: float) -> None:
         self._parts = parts
         self._starts = [address for address, _data in parts]
         self._living = living
         self._until = until
-        #: Pages that were not among the parts: number → bytes.
+        #: Pages read on demand: number → bytes.
         self.further: Dict[int, bytes] = {}
 
     def read(self, address: int, size: int) -> bytes:
+        """Return exactly ``size`` bytes. Raises Fault."""
         index = bisect_right(self._starts, address) - 1
         if index >= 0:
             start, data = self._parts[index]
@@ -210,6 +231,7 @@ class HeldPages(Memory):
         return b"".join(self._page(number) for number in range(first, last + 1))[offset : offset + size]
 
     def _page(self, number: int) -> bytes:
+        """Return a page, from the copy if possible. Raises Fault."""
         address = number * PAGE
         index = bisect_right(self._starts, address) - 1
         if index >= 0:

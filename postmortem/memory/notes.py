@@ -1,8 +1,12 @@
-"""What a core's notes say: threads with their registers, the process, the files that were mapped.
+"""Notes of a core: threads with their registers, the process, and the mapped files.
 
-Layouts: <linux/elfcore.h> (elf_prstatus, elf_prpsinfo) and fs/binfmt_elf.c (NT_FILE), unchanged since Linux 3.7;
-registers: ``machines``. gdb's gcore writes the same notes in another order, at the end of the file, and one NT_SIGINFO a
-thread (gdb/linux-tdep.c, gdb 13).
+gdb's gcore writes the same notes in another order, at the end of the file, and one NT_SIGINFO per thread
+(gdb/linux-tdep.c, gdb 13).
+
+Sources, unchanged since Linux 3.7:
+- <linux/elfcore.h>: elf_prstatus, elf_prpsinfo.
+- fs/binfmt_elf.c: NT_FILE.
+- Registers: ``arch.registersets``.
 """
 
 from __future__ import annotations
@@ -18,44 +22,46 @@ from .elf import MAX_NOTE, Blob, iter_notes
 
 NT_PRSTATUS, NT_PRPSINFO, NT_AUXV = 1, 3, 6
 NT_FILE, NT_SIGINFO, NT_ARM_TLS = 0x46494C45, 0x53494749, 0x401
-#: Eight a thread for 100,000 threads; a hostile core has as many empty ones as its size allows.
+#: Most notes: eight per thread for 100,000 threads; a hostile core may hold any number of empty ones.
 MAX_NOTES = 1_000_000
-#: Notes that neither the kernel nor gdb writes: where there are many, what is read are no notes.
+#: Most notes of unknown origin: more of them mean that this is no list of notes.
 MAX_FOREIGN = 1_000
-#: Bytes of all notes: NT_FILE alone may be as large as one note may be.
+#: Most bytes of all notes; NT_FILE alone may have MAX_NOTE.
 MAX_BYTES = 2 * MAX_NOTE
 
 _PRSTATUS_REGS = 112
 
 
 class CoreThread(NamedTuple):
+    """A thread of a core: its TID, its current signal, and its registers by name."""
+
     tid: int
-    signal: int  # pr_cursig: the signal that ended the process, in its first thread
+    signal: int  # pr_cursig: in the first thread, the signal that ended the process
     regs: Dict[str, int]
 
 
 class Notes:
-    """Fills itself from PT_NOTE segments; whatever is damaged or cut off is absent."""
+    """Contents of a core's PT_NOTE segments; damaged and cut-off notes are left out."""
 
     def __init__(self, machine: int) -> None:
         self._machine = machine
         self._left, self._foreign, self._room = MAX_NOTES, MAX_FOREIGN, MAX_BYTES
         self.threads: List[CoreThread] = []
-        self._thread: Optional[CoreThread] = None  # what the notes at hand are about
+        self._thread: Optional[CoreThread] = None  # thread to which the current notes belong
         self._known: Set[int] = set()
         self.files: List[MappedFile] = []
         self.auxv: Dict[int, int] = {}
         self.argv = ""
         self.pid: Optional[int] = None
         self.ppid: Optional[int] = None
-        #: The real user, as the process's own user namespace numbers it (fs/binfmt_elf.c, fill_psinfo).
+        #: Real user ID in the process's own user namespace (fs/binfmt_elf.c, fill_psinfo).
         self.uid: Optional[int] = None
-        self.siginfo: Optional[Tuple[int, int, int]] = None  # signal, code, errno or sender
+        self.siginfo: Optional[Tuple[int, int, int]] = None  # signal, code, errno
         self.fault_address: Optional[int] = None
         self.cause: Optional[SigInfo] = None
 
     def add(self, data: Blob, start: int, end: int) -> None:
-        """The notes between two offsets of ``data``."""
+        """Read the notes between two offsets of ``data``."""
         if min(self._left, self._foreign, self._room) < 0:
             return
         for name, kind, desc in iter_notes(data, start, end):
@@ -70,6 +76,7 @@ class Notes:
         self.files.sort()
 
     def _note(self, kind: int, desc: bytes) -> None:
+        """Decode one note of the kernel's by its type."""
         if kind == NT_PRSTATUS:
             self._prstatus(desc)
         elif kind == NT_PRPSINFO and len(desc) >= 136:
@@ -88,6 +95,7 @@ class Notes:
             self.cause = parse(desc)
 
     def _prstatus(self, desc: bytes) -> None:
+        """Add a thread from NT_PRSTATUS."""
         if len(desc) < 36:
             return
         signal, tid = struct.unpack_from("<h", desc, 12)[0], struct.unpack_from("<i", desc, 32)[0]
@@ -97,11 +105,12 @@ class Notes:
             values = struct.unpack_from(f"<{layout.words}Q", desc, _PRSTATUS_REGS)
             regs = {name: values[index] for name, index in layout.places.items()}
         self._thread = CoreThread(tid, signal, regs)
-        if tid not in self._known:  # a damaged core has one twice; what follows belongs to neither
+        if tid not in self._known:  # a duplicate in a damaged core: the notes that follow it are discarded with it
             self._known.add(tid)
             self.threads.append(self._thread)
 
     def _files(self, desc: bytes) -> None:
+        """Add the mapped files from NT_FILE."""
         if len(desc) < 16:
             return
         count, page = struct.unpack_from("<QQ", desc)

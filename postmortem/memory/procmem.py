@@ -1,7 +1,6 @@
-"""The memory of a running process, read through /proc/PID/mem without stopping it.
+"""Memory of a running process, read through /proc/PID/mem without stopping it.
 
-Values may change between two reads; whoever reads this way checks what he reads. The kernel allows it to
-whom it would allow ptrace.
+Values may change between two reads: readers must validate. The kernel requires the permission to ptrace.
 """
 
 from __future__ import annotations
@@ -15,11 +14,14 @@ from .elf import Elf, NotElf
 
 
 class ProcMem(Image):
-    """Raises PermissionError or FileNotFoundError from the constructor when it may not or cannot be opened."""
+    """Memory and mapped files of a running process.
+
+    Raises: PermissionError or FileNotFoundError if the process cannot be opened.
+    """
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        #: Of time.monotonic(): no read succeeds later, whoever looks around in a process that is too large for his time.
+        #: Deadline in time.monotonic(); later reads raise Fault.
         self.until = float("inf")
         self._fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
         self._files: Optional[List[MappedFile]] = None
@@ -28,28 +30,29 @@ class ProcMem(Image):
 
     @property
     def files(self) -> List[MappedFile]:
-        """The mapped files, as the process names them; read once."""
+        """Mapped files as the process names them; read once."""
         if self._files is None:
             try:
                 with open(f"/proc/{self.pid}/maps", "rb") as stream:
                     found = [m for m in map(_mapped, stream) if m is not None]
-            except OSError:  # it has ended
+            except OSError:  # the process has ended
                 return []
             self._files = [m._replace(path=below(m.path, os.fsdecode(self._prefix))) for m in found]
         return self._files
 
     @property
     def writable(self) -> List[Tuple[int, int]]:
+        """(start, end) of the writable mappings, ordered by address; empty if the process has ended."""
         try:
             with open(f"/proc/{self.pid}/maps", "rb") as stream:
                 fields = [line.split(None, 2) for line in stream]
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             return []
         ranges = [area.split(b"-") for area, modes, _rest in fields if modes.startswith(b"rw")]
         return [(int(start, 16), int(end, 16)) for start, end in ranges]
 
     def elf(self, path: str) -> Optional[Elf]:
-        """The file behind a mapping as the target sees it (through its own root)."""
+        """Return the file behind a mapping, opened through the process's own root; None if unusable."""
         if path not in self._elves:
             try:
                 self._elves[path] = Elf(f"/proc/{self.pid}/root{path}")
@@ -58,6 +61,7 @@ class ProcMem(Image):
         return self._elves[path]
 
     def read(self, address: int, size: int) -> bytes:
+        """Return exactly ``size`` bytes. Raises Fault, also past the deadline."""
         if not 0 <= size <= MAX_READ:
             raise Fault(address, size, "not a size")
         if time.monotonic() > self.until:
@@ -71,6 +75,7 @@ class ProcMem(Image):
         return data
 
     def close(self) -> None:
+        """Close /proc/PID/mem."""
         os.close(self._fd)
 
     def __enter__(self) -> ProcMem:
@@ -81,8 +86,10 @@ class ProcMem(Image):
 
 
 def root_prefix(pid: int) -> bytes:
-    """What stands before a process's own names of files where /proc/PID/maps has them: in a chroot, the path of its root.
-    Empty where it has ours, or one that no path of ours leads to, as containers have."""
+    """Return the prefix of a process's file names in /proc/PID/maps: the path of its chroot.
+
+    Empty if its root is ours, or if no path of ours leads there, as with containers.
+    """
     try:
         root = os.readlink(f"/proc/{pid}/root".encode())
     except OSError:
@@ -91,13 +98,13 @@ def root_prefix(pid: int) -> bytes:
 
 
 def below(name: AnyStr, prefix: AnyStr) -> AnyStr:
-    """A file's name without the prefix of its root, where it has that."""
+    """Strip a root's prefix from a file name, if present."""
     rest = name[len(prefix) :] if name.startswith(prefix) else name
     return rest if rest[:1] == name[:1] else name
 
 
 def _mapped(line: bytes) -> Optional[MappedFile]:
-    """A line of /proc/PID/maps that names a file."""
+    """Parse a line of /proc/PID/maps; None if it names no file."""
     parts = line.split(None, 5)
     if len(parts) < 6 or not parts[5].startswith(b"/"):
         return None

@@ -1,7 +1,9 @@
-"""What a program calls the variable at an address: from the symbol tables of the files that were mapped.
+"""Variable and function names at an address, from the symbol and unwind tables of mapped files.
 
-Names of C++ are given as far as a name alone goes: ``_ZN5cache4lockE`` is ``cache::lock``, the guard of a function's static
-(``_ZGVZ…E8instance``) is that static. Source: Itanium C++ ABI, 5.1 (nested-name, source-name, local-name, special-name).
+C++ names are demangled only if they consist of names: ``_ZN5cache4lockE`` is ``cache::lock``; the guard of a function's
+static (``_ZGVZ…E8instance``) is named after that static.
+
+Source: Itanium C++ ABI, 5.1 (nested-name, source-name, local-name, special-name).
 """
 
 from __future__ import annotations
@@ -15,30 +17,35 @@ from .base import Image, MappedFile
 from .elf import PT_LOAD, SHT_DYNSYM, SHT_SYMTAB, Elf, Section
 
 _STT_OBJECT, _MAX_NAME = 1, 4096
-#: .bss may lie behind the mapping of a file in memory that has no file: no variable is farther away.
+#: Largest distance of a variable behind its file's mapping, in bytes: .bss may lie in anonymous memory there.
 _MAX_BEHIND = 64 << 20
 _SOURCE_NAME = re.compile(r"(\d+)")
 _ANONYMOUS = "_GLOBAL__N_"
-#: A local name ends with the static's own name and, for all but the first of that name, a discriminator.
+#: Discriminator after a static's name, absent for the first static of that name.
 _DISCRIMINATOR = re.compile(r"_\d$|__\d+_$")
 
 
-#: .eh_frame_hdr (LSB Core, 10.6): version 1, pointers of four bytes relative to here (DW_EH_PE_pcrel|sdata4), a count
-#: (udata4), and a sorted table of pairs relative to the start of the header (datarel|sdata4).
+#: .eh_frame_hdr (LSB Core, 10.6): version 1; a 4-byte pointer relative to itself (DW_EH_PE_pcrel|sdata4); a count
+#: (udata4); a sorted table of pairs relative to the start of the header (datarel|sdata4).
 PT_GNU_EH_FRAME = 0x6474E550
 _EH_HEADER, _EH_ENCODINGS, _MAX_FUNCTIONS = struct.Struct("<BBBBiI"), (1, 0x1B, 0x03, 0x3B), 2_000_000
 
 
 class Variable(NamedTuple):
-    """``file``: path of the mapped file as the target names it. ``name``: None when no symbol covers the address."""
+    """A variable of a mapped file.
+
+    ``file``: path as the target names it. ``name``: None if no symbol covers the address.
+    """
 
     file: str
     name: Optional[str]
 
 
 def variable_at(image: Image, address: int) -> Optional[Variable]:
-    """The variable of a program or library at an address; None when it lies in no file's data: on the heap, on a
-    stack. A file that is not at hand, or stripped, leaves the name open."""
+    """Return the variable at an address; None outside of files' data, as on the heap or a stack.
+
+    Its name is None if the file is unavailable or stripped.
+    """
     for path, base in _candidates(image.files, address):
         elf = image.elf(path)
         if elf is None:
@@ -50,6 +57,7 @@ def variable_at(image: Image, address: int) -> Optional[Variable]:
 
 
 def _object_at(elf: Elf, link_address: int) -> Optional[str]:
+    """Return the name of the data symbol that covers an address; None if there is none."""
     sections = elf.sections()
     for wanted in (SHT_SYMTAB, SHT_DYNSYM):
         for table in sections:
@@ -61,6 +69,7 @@ def _object_at(elf: Elf, link_address: int) -> Optional[str]:
 
 
 def _covering(elf: Elf, table: Section, strings: Section, link_address: int) -> Optional[str]:
+    """Return the name of the data symbol of one table that covers an address; None if there is none."""
     for name_at, info, _other, section, value, length in elf.entries(table):
         if info & 0xF == _STT_OBJECT and section and value <= link_address < value + length:
             start, end = strings.offset + name_at, strings.offset + min(strings.size, name_at + _MAX_NAME)
@@ -70,8 +79,10 @@ def _covering(elf: Elf, table: Section, strings: Section, link_address: int) -> 
 
 
 def function_at(image: Image, address: int) -> Optional[Tuple[str, int]]:
-    """(file, where the function begins that an instruction belongs to), by the unwind tables, which stripping leaves.
-    None without them: two addresses then cannot be told to be in one function."""
+    """Return (file, start of the function) for an instruction's address, from the unwind tables.
+
+    Stripped files keep these tables. Without them None: two addresses then cannot be attributed to one function.
+    """
     for path, base in _candidates(image.files, address)[:1]:
         elf = image.elf(path)
         start = _function_start(elf, address - base + elf.first_vaddr) if elf is not None else None
@@ -81,6 +92,7 @@ def function_at(image: Image, address: int) -> Optional[Tuple[str, int]]:
 
 
 def _function_start(elf: Elf, link_address: int) -> Optional[int]:
+    """Return the link-time address at which the function around an address starts; None if unknown."""
     header = next((s for s in elf.segments if s.type == PT_GNU_EH_FRAME), None)
     if header is None:
         return None
@@ -94,8 +106,7 @@ def _function_start(elf: Elf, link_address: int) -> Optional[int]:
 
 
 def _candidates(files: List[MappedFile], address: int) -> List[Tuple[str, int]]:
-    """(path, where its first byte lies) of files that begin below an address, the nearest first, as far as one of them
-    could reach."""
+    """Return (path, address of its first byte) of up to three files that may contain an address, nearest first."""
     bases = [(f.path, f.start) for f in files if f.offset == 0 and f.start <= address]
     ends = {f.path: f.end for f in files}
     near = [(path, base) for path, base in reversed(bases) if address < ends[path] + _MAX_BEHIND]
@@ -103,7 +114,7 @@ def _candidates(files: List[MappedFile], address: int) -> List[Tuple[str, int]]:
 
 
 def readable(symbol: str) -> str:
-    """A mangled name as people write it; one that is more than names in each other stays as it is."""
+    """Demangle a C++ name; return it unchanged if it is more than nested names."""
     if symbol.startswith(("_ZGVZ", "_ZZ")):
         return _last_name(symbol) or symbol
     for prefix in ("_ZGV", "_Z"):
@@ -113,7 +124,7 @@ def readable(symbol: str) -> str:
 
 
 def _nested(text: str) -> Optional[str]:
-    """``N5cache4lockE``, ``L10table_lock`` or ``10table_lock``."""
+    """Demangle ``N5cache4lockE``, ``L10table_lock`` or ``10table_lock``; None if it is anything else."""
     names: List[str] = []
     at = 1 if text[:1] in ("N", "L") else 0
     while at < len(text) and text[at] != "E":
@@ -128,10 +139,10 @@ def _nested(text: str) -> Optional[str]:
 
 
 def _last_name(symbol: str) -> Optional[str]:
-    """The name that a mangled local name ends with: its length stands before it."""
+    """Return the name at the end of a mangled local name; its length precedes it."""
     text = _DISCRIMINATOR.sub("", symbol)
     for match in reversed(list(_SOURCE_NAME.finditer(text))):
-        for start in range(match.start(), match.end()):  # the length's digits may follow other ones
+        for start in range(match.start(), match.end()):  # other digits may precede the length
             if match.end() - start < 5 and match.end() + int(text[start : match.end()]) == len(text):
                 return text[match.end() :]
     return None

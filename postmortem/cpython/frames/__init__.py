@@ -1,1 +1,4 @@
-"""Python stacks: ``frame`` and ``chains`` first (``heapframes`` up to 3.10); what a frame calls, raises and names."""
+"""Python stacks, and what a frame calls, raises and names.
+
+Read ``frame`` and ``chains`` first; ``heapframes`` reads frames up to 3.10.
+"""

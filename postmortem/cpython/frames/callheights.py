@@ -1,10 +1,13 @@
-"""How much of its value stack a frame surely uses while it calls something, where it keeps no record of that (up to 3.13).
+"""Lower bound of a calling frame's stack height, where the frame does not record it (up to 3.13).
 
-During a call the callable and its arguments lie on top of the stack. The lowest place where what is being called lies
-with so many arguments as the instruction says tells a height that the stack has at least; it may be more.
+During a call the callable and its arguments lie on top of the value stack. The lowest slot that holds the callee,
+together with the instruction's number of arguments, gives a height that the stack has at least.
 
-Source: Include/opcode.h of 3.8-3.10, Include/opcode.h and internal/pycore_opcode.h of 3.11 and 3.12,
-internal/pycore_opcode_ids.h of 3.13 (the instruction may have been specialised); Python/ceval.c and bytecodes.c.
+Sources of opcodes (instructions may be specialised):
+- 3.8-3.10: Include/opcode.h.
+- 3.11, 3.12: Include/opcode.h and internal/pycore_opcode.h.
+- 3.13: internal/pycore_opcode_ids.h.
+- Stack effects: Python/ceval.c and bytecodes.c.
 """
 
 from __future__ import annotations
@@ -15,20 +18,27 @@ from ...memory import Fault
 from ..objects.builtins import NotThat
 from .frame import Frame, Frames
 
-#: im_func of PyMethodObject
+#: PyMethodObject.im_func
 _FUNC = 16
 _BUILTIN = ("builtin_function_or_method", "builtin_method", "method_descriptor", "classmethod_descriptor")
 
 
 class _Calls(NamedTuple):
-    """Instructions of one release: those that call with as many arguments as their operand says, those that have a tuple
-    of names besides, the one that takes a tuple and perhaps a dict; and the slots that the callable takes."""
+    """Call instructions of one release.
+
+    Fields:
+    - ``plain``: opcodes whose operand is the number of arguments.
+    - ``named``: the same with a tuple of keyword names on top.
+    - ``unpacking``: the opcode that takes a tuple and perhaps a dict.
+    - ``slots``: slots of the callable for ``unpacking``.
+    - ``one_slot``: opcodes of ``plain`` and ``named`` whose callable takes one slot instead of two.
+    """
 
     plain: FrozenSet[int]
     named: FrozenSet[int]
     unpacking: int
     slots: int
-    one_slot: FrozenSet[int] = frozenset()  # of `plain` and `named`, where the callable has one
+    one_slot: FrozenSet[int] = frozenset()
 
 
 _OLD = _Calls(frozenset({131, 161}), frozenset({141}), 142, 1, frozenset({131, 141}))
@@ -44,8 +54,10 @@ _CALLS: Dict[Tuple[int, int], _Calls] = {
 
 
 def least_height(frames: Frames, frame: Frame, inner: Optional[Frame]) -> Optional[int]:
-    """Slots of a frame, locals among them, that are in use at least; ``inner``: the frame of the same thread that it
-    has called, None when it is in a C function. None when nothing tells."""
+    """Return the number of slots, locals included, that a frame has in use at least; None if unknown.
+
+    ``inner``: frame that it has called on the same thread; None if it is calling a C function.
+    """
     calls = _CALLS.get(frames.objects.layout.version)
     instruction = _instruction(frames, frame) if calls is not None else b""
     size = _size(calls, instruction[0], instruction[1]) if calls is not None and len(instruction) == 2 else None
@@ -53,7 +65,7 @@ def least_height(frames: Frames, frame: Frame, inner: Optional[Frame]) -> Option
         return None
     values = frames.value_stack(frame)
     for slot in range(frames.kept_depth(frame), len(values) - size + 1):
-        # up to 3.12 what is no method has NULL below it
+        # up to 3.12 NULL lies below a callable that is not a method
         called = values[slot] or next(iter(values[slot + 1 : slot + 2]), 0)
         if called and _is_called(frames, called, inner):
             return frame.code.nlocalsplus + slot + size
@@ -61,7 +73,7 @@ def least_height(frames: Frames, frame: Frame, inner: Optional[Frame]) -> Option
 
 
 def _instruction(frames: Frames, frame: Frame) -> bytes:
-    """The current one and its operand."""
+    """Return the current opcode and operand, two bytes; empty if unknown."""
     if frames.objects.layout.heap_frames:
         return frame.code.bytecode()[frame.lasti : frame.lasti + 2] if frame.lasti >= 0 else b""
     try:
@@ -71,7 +83,7 @@ def _instruction(frames: Frames, frame: Frame) -> bytes:
 
 
 def _size(calls: _Calls, instruction: int, operand: int) -> Optional[int]:
-    """Slots that a call takes on the stack."""
+    """Return the number of slots that a call takes on the stack; None for other instructions."""
     if instruction == calls.unpacking:
         return calls.slots + 1 + (operand & 1)
     slots = 1 if instruction in calls.one_slot else 2
@@ -81,7 +93,7 @@ def _size(calls: _Calls, instruction: int, operand: int) -> Optional[int]:
 
 
 def _is_called(frames: Frames, value: int, inner: Optional[Frame]) -> bool:
-    """Is it what runs now: a function with the code of the inner frame, or, without one, a function in C?"""
+    """Return whether a value is the running callee: a function with the inner frame's code, or a C function."""
     objects = frames.objects
     name = objects.type_name(value)
     try:

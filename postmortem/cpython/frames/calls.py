@@ -1,9 +1,8 @@
-"""Functions that are called: their names, and the arguments of C functions that a frame is calling right now, which lie
-on its value stack.
+"""Names of callables, and arguments of the C function that a frame is calling, from its value stack.
 
-Around a call the stack holds the callable, and its arguments behind it with at most one slot for *self* or NULL
-between them (Python/bytecodes.c of 3.11-3.15, CALL). Slots further up may be stale, so this is only asked when
-something else (a system call) says that the call is going on.
+Around a call the stack holds the callable and behind it the arguments, with at most one slot for *self* or NULL between
+them (Python/bytecodes.c of 3.11-3.15, CALL). Slots further up may be stale: use this only if other evidence, such as a
+system call, shows that the call is in progress.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from .frame import Frame, Frames
 
 
 def first_number(frames: Frames, frame: Frame, builtin: str) -> Optional[float]:
-    """The first argument of a builtin such as ``sleep``, when it is a number."""
+    """Return the first argument of a builtin such as ``sleep``; None if it is not a number."""
     objects = frames.objects
     slots = frames.value_stack(frame)
     for index, value in enumerate(slots):
@@ -39,9 +38,12 @@ def first_number(frames: Frames, frame: Frame, builtin: str) -> Optional[float]:
 
 
 def is_signal_handler(frames: Frames, frame: Frame) -> bool:
-    """Was it called as ``handler(number, frame)``? Only the interpreter passes a frame object to a function that it
-    enters from C (Modules/signalmodule.c, _PyErr_CheckSignalsTstate); bound methods have ``self`` before the pair. Functions
-    that take ``*arguments`` have them, or the frame alone, in a tuple."""
+    """Return whether a frame was called as ``handler(number, frame)``.
+
+    Only the interpreter passes a frame object to a function that it enters from C (Modules/signalmodule.c,
+    _PyErr_CheckSignalsTstate). Bound methods have ``self`` before the pair; ``*arguments`` holds the pair, or the frame
+    alone, in a tuple.
+    """
     values: List[int] = []
     for _name, value in itertools.islice(frames.locals(frame), 3):
         values += _unpacked(frames.objects, value)
@@ -50,22 +52,25 @@ def is_signal_handler(frames: Frames, frame: Frame) -> bool:
 
 
 def _unpacked(objects: Objects, value: int) -> Sequence[int]:
+    """Return the first two items of a tuple; any other value as it is."""
     try:
         return objects.items(value, 2) if objects.type_name(value) == "tuple" else (value,)
     except (Fault, NotThat):
         return (value,)
 
 
-#: PyCFunctionObject.m_ml, whose first word is the name, and m_self behind it; im_func of methods; fn of functools.partial,
-#: and args behind it (Include/cpython/methodobject.h, classobject.h, Modules/_functoolsmodule.c of 3.8-3.15).
+#: PyCFunctionObject.m_ml (its first word is the name) and m_self; im_func of methods; fn and args of functools.partial
+#: (Include/cpython/methodobject.h, classobject.h, Modules/_functoolsmodule.c of 3.8-3.15).
 _INNER, _BOUND = 16, 24
-#: A partial of a method of a …
+#: Most nested partials and methods.
 _MOST_WRAPPED = 5
 
 
 def callable_name(objects: Objects, address: int) -> Optional[str]:
-    """What people call something that can be called: ``Sizer.measure``; None when it cannot be told. Of
-    ``partial(context.run, function, …)``, which asyncio.to_thread makes, it is the function."""
+    """Return the qualified name of a callable, such as ``Sizer.measure``; None if unknown.
+
+    For ``partial(context.run, function, …)``, as asyncio.to_thread makes it, that of the function.
+    """
     try:
         for _ in range(_MOST_WRAPPED):
             info = objects.type_of(address)
@@ -85,12 +90,13 @@ def callable_name(objects: Objects, address: int) -> Optional[str]:
 
 
 def _builtin_name(objects: Objects, address: int) -> str:
+    """Return the name of a C function. Raises Fault or NotThat."""
     name = objects.memory.cstring(objects.memory.u64(objects.field(address, _INNER)), 64)
     return name.decode("utf-8", "backslashreplace")
 
 
 def _runs_in_context(objects: Objects, called: int) -> bool:
-    """Is it the method ``run`` of a contextvars.Context?"""
+    """Return whether a callable is the method ``run`` of a contextvars.Context."""
     if objects.type_name(called) != "builtin_function_or_method" or _builtin_name(objects, called) != "run":
         return False
     bound = objects.type_name(objects.field(called, _BOUND))

@@ -1,6 +1,7 @@
 """Chains of frames: the Python stack of a thread, however deep.
 
-A stack of 100,000 frames is walked to its end, a few bytes kept of each; the frames themselves only at both ends.
+A stack of 100,000 frames is walked to its end with a few bytes kept per frame; frame objects are kept at both ends
+only.
 """
 
 from __future__ import annotations
@@ -13,17 +14,22 @@ from ..objects.builtins import NotThat
 from .frame import Frame, Frames, Visit
 from .recursion import find_repeat
 
-#: Frames of one thread that are walked over: a few seconds at most.
+#: Most frames walked per thread, a few seconds' work.
 MAX_FRAMES = 1_000_000
-#: Of a deeper stack only the innermost and the outermost frames are kept; what lies between is counted.
+#: Innermost and outermost frames kept of a deeper stack; those between are counted.
 KEEP_INNER, KEEP_OUTER = 4_000, 1_000
-#: A recursion is looked for in stacks that nobody reads to their end.
+#: Fewest frames of a stack that is searched for a recursion.
 DEEP = 200
 
 
 class LeftOut(NamedTuple):
-    """Frames of a deep stack that were counted only: ``frames`` of them behind the first ``behind`` kept ones, with
-    ``entries`` native interpreter loops among them."""
+    """Frames of a deep stack that were counted but not kept.
+
+    Fields:
+    - ``behind``: number of kept frames before the gap.
+    - ``frames``: number of frames left out.
+    - ``entries``: native interpreter loops among them.
+    """
 
     behind: int
     frames: int
@@ -31,26 +37,33 @@ class LeftOut(NamedTuple):
 
 
 class Recursion(NamedTuple):
-    """One turn of it, most recent call first, and how often it repeats from frame number ``start`` on."""
+    """A repeating part of a stack.
+
+    Fields:
+    - ``frames``: one turn, most recent call first.
+    - ``times``: number of turns.
+    - ``start``: index of the first frame.
+    - ``same_lines``: False if only the functions repeat and their lines differ between turns.
+    """
 
     frames: List[Frame]
     times: int
     start: int
-    same_lines: bool  # False: the functions repeat, their lines differ from turn to turn
+    same_lines: bool
 
 
 class Chain(NamedTuple):
     """The frames of a thread, most recent call first."""
 
     frames: List[Frame]
-    cut: Optional[str]  # why it ended early, None when it did not
-    depth: int  # how many there are, kept or not
+    cut: Optional[str]  # reason why it ended early; None if complete
+    depth: int  # number of frames, kept or not
     left_out: Optional[LeftOut] = None
     recursion: Optional[Recursion] = None
 
 
 def read_chain(frames: Frames, address: int) -> Chain:
-    """The stack whose most recent call has its frame at an address. A damaged chain ends early and says why."""
+    """Read the stack from the most recent call's frame on; a damaged chain ends early with a reason in ``cut``."""
     walk = _Walk()
     cut: Optional[str] = None
     while address and cut is None:
@@ -73,8 +86,10 @@ def read_chain(frames: Frames, address: int) -> Chain:
 
 
 def joined(inner: Chain, outer: Chain) -> Chain:
-    """Two stacks of one thread, the inner one called by the outer one. Behind an inner one that ends early nobody knows
-    the place of the outer one's frames."""
+    """Join two stacks of one thread, where ``outer`` called ``inner``.
+
+    An inner stack that ends early is returned alone: the position of the outer frames is then unknown.
+    """
     if inner.cut is not None:
         return inner
     behind = outer.left_out
@@ -90,7 +105,7 @@ def joined(inner: Chain, outer: Chain) -> Chain:
 
 
 def _recursion(frames: Frames, walk: _Walk) -> Optional[Recursion]:
-    """By function and line; where the lines differ from turn to turn, by function alone."""
+    """Find a recursion by function and line, or by function alone if the lines differ between turns."""
     if len(walk.addresses) < DEEP:
         return None
     for keys in (_places(frames, walk), walk.codes):
@@ -105,7 +120,7 @@ def _recursion(frames: Frames, walk: _Walk) -> Optional[Recursion]:
 
 
 def _places(frames: Frames, walk: _Walk) -> array[int]:
-    """A number for each frame, the same for the same line of the same function."""
+    """Return a number per frame, equal for the same line of the same function."""
     numbers: Dict[Tuple[int, Optional[int]], int] = {}
     known: Dict[Tuple[int, int], int] = {}
     found = array("I")
@@ -119,21 +134,24 @@ def _places(frames: Frames, walk: _Walk) -> array[int]:
 
 
 class _Walk:
-    """What a walk has seen, in a few bytes a frame."""
+    """A walk along a chain, recorded in a few bytes per frame."""
 
     def __init__(self) -> None:
         self.addresses = array("Q")
         self.codes = array("Q")
-        self.offsets = array("l")  # of the current instruction, in bytes
+        self.offsets = array("l")  # of the current instructions, in bytes
         self.inner: List[Frame] = []
         self.last: Optional[Frame] = None
         self.visited = 0
-        self._recent: Dict[int, Frame] = {}  # number → frame, of the last KEEP_OUTER or a little more
+        self._recent: Dict[int, Frame] = {}  # index → frame, of about the last KEEP_OUTER
         self._entries = 0
         self._mark, self._next_mark = 0, 1
 
     def is_circular(self, address: int) -> bool:
-        """Brent's algorithm: compares with one earlier address, which moves up at every power of two."""
+        """Return whether an address repeats.
+
+        Brent's algorithm: compare with one earlier address, which moves up at every power of two.
+        """
         if address == self._mark:
             return True
         if self.visited == self._next_mark:
@@ -141,6 +159,7 @@ class _Walk:
         return False
 
     def note(self, address: int, visit: Visit) -> None:
+        """Record one step."""
         self.visited += 1
         if visit.shim and self.last is not None:
             self.last.entry = True
@@ -160,6 +179,7 @@ class _Walk:
         self.offsets.append(frame.lasti)
 
     def chain(self, cut: Optional[str], recursion: Optional[Recursion]) -> Chain:
+        """Build the chain from what was recorded."""
         kept = [*self.inner, *self._recent.values()]
         depth, left_out = len(self.addresses), None
         if depth > len(kept):
@@ -168,7 +188,7 @@ class _Walk:
         return Chain(kept, cut, depth, left_out, recursion)
 
     def unroll(self) -> None:
-        """Of a circular chain, each frame once."""
+        """Remove the repeated frames of a circular chain."""
         seen: Dict[int, None] = dict.fromkeys(self.addresses)
         del self.addresses[len(seen) :], self.codes[len(seen) :], self.offsets[len(seen) :]
         del self.inner[len(seen) :]

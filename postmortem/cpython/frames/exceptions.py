@@ -1,8 +1,12 @@
-"""The exceptions that a thread is busy with: on their way up, and being handled.
+"""Exceptions of a thread: the one propagating, and those being handled.
 
-A thread state points to the topmost _PyErr_StackItem; each running generator that handles an exception of its own
-has linked an item of its own into the chain (Include/cpython/pystate.h; Objects/genobject.c, gen_send_ex).
-Layout of PyBaseExceptionObject: Include/cpython/pyerrors.h; of PyTracebackObject: Include/cpython/traceback.h.
+A thread state points to the topmost _PyErr_StackItem; each running generator that handles an exception links an item of
+its own into the chain.
+
+Sources:
+- Include/cpython/pystate.h; Objects/genobject.c, gen_send_ex: the chain.
+- Include/cpython/pyerrors.h: PyBaseExceptionObject.
+- Include/cpython/traceback.h: PyTracebackObject.
 """
 
 from __future__ import annotations
@@ -18,16 +22,16 @@ from ..objects.links import linked
 from ..runtime import layouts as L
 from .frame import Frames
 
-#: Handlers within handlers, and frames that an exception came through; deeper is damaged.
+#: Most nested handlers, and most entries of a traceback.
 MAX_ITEMS, MAX_TRACEBACK = 1_000, 1_000_000
-#: Their exceptions have no module before their names, as in tracebacks.
+#: Modules that tracebacks omit before the names of exceptions.
 _PLAIN_MODULES = ("builtins", "__main__")
 
 
 class Raised(NamedTuple):
-    """An exception and where it was raised: the innermost entry of its traceback."""
+    """An exception and the place where it was raised: the innermost entry of its traceback."""
 
-    address: int  # 0 when only its class is known
+    address: int  # 0 if only its class is known
     type: str
     handled: bool
     code: Optional[Code] = None
@@ -35,8 +39,10 @@ class Raised(NamedTuple):
 
 
 def exceptions(frames: Frames, tstate: int) -> List[Raised]:
-    """What a thread (the address of its PyThreadState) raises or handles: the one on its way up first, then the one
-    handled last. What cannot be read is left out."""
+    """Return the exceptions of a thread: the propagating one, then those handled, most recent first.
+
+    ``tstate``: address of the PyThreadState. What cannot be read is left out.
+    """
     found = [raised for raised in (_on_its_way(frames, tstate),) if raised is not None]
     for value in _handled(frames.objects, tstate):
         if all(value != other.address for other in found):
@@ -45,7 +51,7 @@ def exceptions(frames: Frames, tstate: int) -> List[Raised]:
 
 
 def is_exception(objects: Objects, address: int) -> bool:
-    """Is it an instance of BaseException?"""
+    """Return whether an object is an instance of BaseException."""
     try:
         return bool(objects.type_of(address).flags & L.FLAG_EXCEPTION)
     except (Fault, NotThat):
@@ -53,7 +59,7 @@ def is_exception(objects: Objects, address: int) -> bool:
 
 
 def qualified(objects: Objects, address: int) -> str:
-    """The class of an object as tracebacks name it: ``json.decoder.JSONDecodeError``, ``ValueError``."""
+    """Return an object's class name as tracebacks print it: ``json.decoder.JSONDecodeError``, ``ValueError``."""
     name = objects.type_name(address) or "?"
     if "." in name:
         return name
@@ -63,6 +69,7 @@ def qualified(objects: Objects, address: int) -> str:
 
 
 def _on_its_way(frames: Frames, tstate: int) -> Optional[Raised]:
+    """Return the propagating exception; None if there is none, or it is unreadable."""
     objects, layout = frames.objects, frames.objects.layout
     if layout.ts_raised < 0:
         return None
@@ -70,7 +77,7 @@ def _on_its_way(frames: Frames, tstate: int) -> Optional[Raised]:
         value = objects.memory.u64(tstate + layout.ts_raised)
         if value and is_exception(objects, value):
             return _described(frames, value, False, _word(objects, tstate, layout.ts_raised_traceback))
-        # Up to 3.11 the instance is made only when somebody catches it.
+        # Up to 3.11 an exception may be a bare class until it is caught.
         kind = _word(objects, tstate, layout.ts_raised_type)
         return Raised(0, objects.type_at(kind).name, False) if kind else None
     except (Fault, NotThat):
@@ -78,10 +85,12 @@ def _on_its_way(frames: Frames, tstate: int) -> Optional[Raised]:
 
 
 def _word(objects: Objects, address: int, offset: int) -> int:
+    """Read a word; 0 if the layout has no such field. Raises Fault."""
     return objects.memory.u64(address + offset) if offset >= 0 else 0
 
 
 def _handled(objects: Objects, tstate: int) -> Iterator[int]:
+    """Yield the exceptions being handled, most recent first."""
     memory, layout = objects.memory, objects.layout
     if layout.ts_exc_info < 0:
         return
@@ -99,6 +108,7 @@ def _handled(objects: Objects, tstate: int) -> Iterator[int]:
 
 
 def _described(frames: Frames, value: int, handled: bool, traceback: int = 0) -> Raised:
+    """Describe an exception with its place, if readable."""
     objects = frames.objects
     code, line = None, None
     with contextlib.suppress(Fault, NotThat):
@@ -107,7 +117,10 @@ def _described(frames: Frames, value: int, handled: bool, traceback: int = 0) ->
 
 
 def _raised_at(frames: Frames, traceback: int) -> Tuple[Optional[Code], Optional[int]]:
-    """The last entry of a traceback. Its line is computed late: -1 until somebody has asked (3.12 on)."""
+    """Return code and line of a traceback's innermost entry.
+
+    Since 3.12 its line is computed lazily, and -1 before.
+    """
     objects, layout = frames.objects, frames.objects.layout
     memory = objects.memory
     if not traceback or objects.type_of(traceback).name != "traceback":

@@ -1,9 +1,11 @@
-"""Callables: the code that they run, and what they bring along: what they are bound to, arguments, closures.
+"""Callables: the code that they run, and the objects bound to them, as self, arguments or closure.
 
-PyMethodObject (im_func, im_self) and PyCFunctionObject (m_ml, m_self) have both at the same places
-(Include/cpython/classobject.h, methodobject.h); partialobject begins with fn, args, kw (Modules/_functoolsmodule.c).
-PyFunctionObject.func_closure lies three words behind func_code since 3.10, which put it behind the globals, and four
-before (Include/cpython/funcobject.h, Include/funcobject.h).
+Sources:
+- Include/cpython/classobject.h, methodobject.h: PyMethodObject (im_func, im_self) and PyCFunctionObject (m_ml, m_self)
+  have both at the same offsets.
+- Modules/_functoolsmodule.c: partialobject begins with fn, args, kw.
+- Include/cpython/funcobject.h, Include/funcobject.h: PyFunctionObject.func_closure follows func_code by three words
+  since 3.10, by four before.
 """
 
 from __future__ import annotations
@@ -18,19 +20,19 @@ from .frame import Frames
 _FUNC, _SELF = 16, 24
 _FN, _ARGS = 16, 24
 _CELL = 16
-#: How often methods and partials are looked through, and arguments that are believed.
+#: Most nested methods and partials; most arguments of one call.
 _MAX_LAYERS, _MAX_ARGUMENTS = 5, 50
 
 
 class Functions:
-    """Callables of one interpreter. Nothing here raises: what cannot be read is None, or left out."""
+    """Callables of one interpreter; methods never raise: what cannot be read is None, or left out."""
 
     def __init__(self, frames: Frames) -> None:
         self._frames = frames
         self._objects = frames.objects
 
     def function(self, called: Optional[int]) -> Optional[int]:
-        """The Python function behind a callable: itself, of a method, of a partial; None for what is written in C."""
+        """Return the Python function behind a callable, method or partial; None for a C function."""
         for _ in range(_MAX_LAYERS):
             kind = self._objects.type_name(called) if called else None
             if called is None or kind is None or kind == "function":
@@ -38,12 +40,13 @@ class Functions:
             if kind not in ("method", "functools.partial"):
                 return None
             try:
-                called = self._objects.field(called, _FUNC)  # partial.fn is at the same place
+                called = self._objects.field(called, _FUNC)  # partial.fn is at the same offset
             except Fault:
                 return None
         return None
 
     def code(self, called: Optional[int]) -> Optional[Code]:
+        """Return the code object of a callable; None for a C function."""
         function = self.function(called)
         try:
             if function is None:
@@ -53,7 +56,7 @@ class Functions:
             return None
 
     def closure(self, called: Optional[int]) -> Dict[str, int]:
-        """Name → value of the free variables of a function. They are the last ones of its code's names."""
+        """Return name → value of a function's free variables, the last of its code's names."""
         function, objects = self.function(called), self._objects
         code = self.code(function)
         if function is None or code is None:
@@ -69,7 +72,7 @@ class Functions:
         return {name: value for name, value in zip(names, values) if value}
 
     def bound(self, called: int) -> Optional[int]:
-        """What a method, written in Python or in C, is bound to."""
+        """Return the object that a Python or C method is bound to; None if it is not a method."""
         if self._objects.type_name(called) not in ("method", "builtin_function_or_method"):
             return None
         try:
@@ -78,8 +81,7 @@ class Functions:
             return None
 
     def carried(self, called: int) -> List[int]:
-        """What a call has at hand beside its arguments: the object that it is bound to, what a partial was given, what
-        the function closes over."""
+        """Return the objects that a call can reach besides its arguments: self, a partial's arguments, the closure."""
         found: List[int] = []
         for _ in range(_MAX_LAYERS):
             owner = self.bound(called)
@@ -92,6 +94,7 @@ class Functions:
         return [*found, *self.closure(called).values()]
 
     def _partial(self, called: int) -> Tuple[int, Tuple[int, ...]]:
+        """Return (function, arguments) of a partial; (0, ()) if unreadable."""
         try:
             arguments = self._objects.items(self._objects.field(called, _ARGS), _MAX_ARGUMENTS)
             return self._objects.field(called, _FN), arguments

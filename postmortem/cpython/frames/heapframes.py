@@ -1,8 +1,9 @@
 """Frames up to 3.10: objects on the heap, one C call of the interpreter loop each.
 
-A PyFrameObject says by itself what later releases derive from tables: the `with`, `for` and `try` statements around
-the current instruction are rows of its block stack, each with the height of the value stack that it keeps
-(Include/cpython/frameobject.h, Objects/frameobject.c and Python/ceval.c of 3.8-3.10, SETUP_WITH).
+The block stack of a PyFrameObject lists the `with`, `for` and `try` statements around the current instruction, each
+with the height of the value stack that it keeps; later releases derive this from tables.
+
+Sources: Include/cpython/frameobject.h, Objects/frameobject.c and Python/ceval.c of 3.8-3.10, SETUP_WITH.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from ..objects.builtins import NotThat, Objects
 from ..objects.code import Code
 from .frame import Frame, Frames, Generator, Visit, word
 
-#: CO_MAXBLOCKS (Include/cpython/code.h); PyTryBlock is three ints: type, handler, level.
+#: CO_MAXBLOCKS (Include/cpython/code.h); size of PyTryBlock in bytes: type, handler, level, three ints.
 _MAX_BLOCKS, _BLOCK = 20, 12
-#: Include/opcode.h, the same numbers in 3.8-3.10. A block that `with` set up has type SETUP_FINALLY too.
+#: Include/opcode.h, the same in 3.8-3.10. A block that `with` set up has type SETUP_FINALLY, too.
 _YIELD_FROM, _SETUP_FINALLY, _SETUP_WITH, _EXTENDED_ARG, _SETUP_ASYNC_WITH = 72, 122, 143, 144, 154
 
 
 def frames_of(objects: Objects) -> Frames:
-    """The reader of frames that an interpreter's layout asks for."""
+    """Return the reader of frames for an interpreter's layout."""
     return HeapFrames(objects) if objects.layout.heap_frames else Frames(objects)
 
 
@@ -29,8 +30,8 @@ class _Block(NamedTuple):
     """A row of the block stack."""
 
     type: int
-    handler: int  # offset in bytes of code
-    level: int  # height of the value stack that it keeps
+    handler: int  # byte offset in the code
+    level: int  # value-stack height that it keeps
 
 
 class HeapFrames(Frames):
@@ -42,12 +43,15 @@ class HeapFrames(Frames):
         self._withs: Dict[int, Dict[int, int]] = {}
 
     def visit(self, address: int) -> Visit:
+        """Read one step of a chain in one read. Raises Fault or NotThat."""
         raw = self.objects.memory.read(address, self._size)
         return Visit(self._made(address, raw), False, word(raw, self.objects.layout.fr_previous))
 
     def _made(self, address: int, raw: bytes) -> Optional[Frame]:
-        """The frame object at an address, whether or not it has begun to run: its offset is then -1 instruction, and
-        its line that of the `def`, as the interpreter says itself."""
+        """Build the frame object at an address, started or not. Raises Fault or NotThat.
+
+        Before it starts its offset is that of instruction -1, and its line that of the `def`, as in the interpreter.
+        """
         layout = self.objects.layout
         code = self.codes.get(word(raw, layout.fr_code))
         lasti = int.from_bytes(raw[layout.fr_instr : layout.fr_instr + 4], "little", signed=True)
@@ -56,6 +60,7 @@ class HeapFrames(Frames):
         return Frame(address, code, lasti * layout.instr_unit, 0, True)
 
     def value_stack(self, frame: Frame) -> Tuple[int, ...]:
+        """Return all slots of the value stack, in use or stale; empty if unreadable."""
         memory = self.objects.memory
         try:
             return memory.words(self._stack_start(frame), frame.code.stacksize)
@@ -63,6 +68,7 @@ class HeapFrames(Frames):
             return ()
 
     def _stack_start(self, frame: Frame) -> int:
+        """Return the address of the value stack. Raises Fault or NotThat."""
         layout = self.objects.layout
         start = self.objects.memory.u64(frame.address + layout.fr_valuestack)
         if not 0 <= start - frame.address - layout.fr_localsplus <= 1 << 20:
@@ -70,8 +76,10 @@ class HeapFrames(Frames):
         return start
 
     def stack_top(self, frame: Frame) -> Optional[int]:
-        """What a suspended frame waits for: the topmost value when the next instruction takes it from there
-        (Objects/genobject.c, _PyGen_yf)."""
+        """Return what a suspended frame awaits: the topmost value, if the next instruction is YIELD_FROM; else None.
+
+        Source: Objects/genobject.c, _PyGen_yf.
+        """
         code = frame.code.bytecode()
         following = frame.lasti + 2
         if not 2 <= following < len(code) or code[following] != _YIELD_FROM:
@@ -85,7 +93,7 @@ class HeapFrames(Frames):
             return None
 
     def height(self, frame: Frame) -> Optional[int]:
-        """Of a suspended frame; one at work keeps none."""
+        """Return the slots in use of a suspended frame, locals included; None for a running one."""
         try:
             values = self._height(frame, self._stack_start(frame))
         except (Fault, NotThat):
@@ -93,14 +101,20 @@ class HeapFrames(Frames):
         return frame.code.nlocalsplus + values if 0 <= values <= frame.code.stacksize else None
 
     def _height(self, frame: Frame, start: int) -> int:
-        """Values on the stack of a suspended frame: 3.10 counts them, before there was a pointer behind them."""
+        """Return the number of values on a suspended frame's stack. Raises Fault.
+
+        3.10 stores their number, earlier releases a pointer behind them.
+        """
         memory, layout = self.objects.memory, self.objects.layout
         if layout.fr_state >= 0:
             return memory.i32(frame.address + layout.fr_stacktop)
         return (memory.u64(frame.address + layout.fr_stacktop) - start) // 8
 
     def generator(self, address: int) -> Generator:
-        """gi_frame, cr_frame and ag_frame lie at one place, and are NULL once the generator is finished."""
+        """Return the state of a generator or coroutine object. Raises Fault or NotThat.
+
+        gi_frame, cr_frame and ag_frame have the same offset and are NULL in a finished generator.
+        """
         memory, layout = self.objects.memory, self.objects.layout
         held = memory.u64(address + layout.gen_iframe)
         if not held:
@@ -122,11 +136,15 @@ class HeapFrames(Frames):
     # ------------------------------------------------------------------ blocks
 
     def kept_depth(self, frame: Frame) -> int:
+        """Return how many slots of the value stack survive an exception at the current instruction."""
         return max((block.level for block in self._blocks(frame)), default=0)
 
     def with_line(self, frame: Frame, slot: int) -> Optional[int]:
-        """The block that keeps slot + 1 values and whose handler is a `with`'s tells which instruction set it up. The
-        line is that of the manager, as since 3.11: a `with` of several lines has one for each."""
+        """Return the line of the `with` whose ``__exit__`` is in a slot of the value stack; None if unknown.
+
+        The block that keeps slot + 1 values and has a `with`'s handler leads to the instruction that set it up. The
+        line is that of the context manager, as since 3.11: a `with` over several lines has one per manager.
+        """
         withs = self._with_handlers(frame.code)
         for block in self._blocks(frame):
             if block.level == slot + 1 and block.handler in withs:
@@ -134,7 +152,7 @@ class HeapFrames(Frames):
         return None
 
     def _blocks(self, frame: Frame) -> Iterator[_Block]:
-        """The active blocks that handle exceptions, outermost first; none when they cannot be read."""
+        """Yield the active exception-handling blocks, outermost first; none if unreadable."""
         layout, memory = self.objects.layout, self.objects.memory
         try:
             count = memory.i32(frame.address + layout.fr_iblock)
@@ -149,7 +167,7 @@ class HeapFrames(Frames):
             return
 
     def _with_handlers(self, code: Code) -> Dict[int, int]:
-        """Offset of the handler of each `with` statement → offset of the instruction that leaves its manager."""
+        """Map the handler's offset of each `with` statement to that of the instruction pushing its manager."""
         found = self._withs.get(code.address)
         if found is None:
             found = self._withs[code.address] = dict(with_handlers(code.bytecode(), self.objects.layout.instr_unit))
@@ -157,8 +175,10 @@ class HeapFrames(Frames):
 
 
 def with_handlers(code: bytes, unit: int) -> Iterator[Tuple[int, int]]:
-    """(offset of the handler, offset of the instruction before SETUP_WITH or SETUP_ASYNC_WITH) in bytes; jumps count in
-    units of ``unit`` bytes from the following instruction on."""
+    """Yield (offset of the handler, offset of the instruction before SETUP_WITH or SETUP_ASYNC_WITH) in bytes.
+
+    Jumps count in units of ``unit`` bytes from the following instruction on.
+    """
     argument = before = 0
     for at in range(0, len(code) - 1, 2):
         argument = (argument << 8 | code[at + 1]) & 0xFFFFFFFF

@@ -1,9 +1,9 @@
-"""What the program calls an object, as seen from the frames that use it: ``lock_a``, ``Account.lock``, ``desks[2]``.
+"""The program's name of an object, from the frames that use it: ``lock_a``, ``Account.lock``, ``desks[2]``.
 
-A function's variables are called differently in each of those that have the object, so they only count where it has no
-other name, and what is an attribute of theirs is called after its class.
-What the modules that implement locks, queues and futures call it (``self``, ``cm``) tells nobody anything, so their
-frames are passed over (Lib/threading.py, queue.py, contextlib.py, concurrent/futures, importlib of 3.8-3.15).
+- Local names differ between the functions that use an object, so they count only if it has no other name; an attribute
+  is named after its object's class.
+- Frames of the modules that implement locks, queues and futures are skipped: their names (``self``, ``cm``) are generic
+  (Lib/threading.py, queue.py, contextlib.py, concurrent/futures, importlib of 3.8-3.15).
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from ..objects.builtins import NotThat, Objects
 from ..runtime import layouts as L
 from .frame import Frame, Frames
 
-#: Whose frames only pass objects of the program on: endings of file names.
+#: File endings of frames that only pass the program's objects on.
 MACHINERY = (
     "/threading.py", "/contextlib.py", "/queue.py", "concurrent/futures/_base.py", "concurrent/futures/thread.py",
     "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>", "importlib/_bootstrap.py",
 )  # fmt: skip
-#: Packages of the standard library whose classes say less than the variables that have their objects.
+#: Standard packages whose class names say less than the variables that hold their instances.
 _GENERAL = frozenset((
     "asyncio", "builtins", "collections", "concurrent", "contextlib", "logging", "multiprocessing", "queue", "threading",
     "types",
 ))  # fmt: skip
-#: Types of what nobody waits for.
+#: Types of objects that cannot be waited for.
 _NEVER = frozenset((
     "function", "str", "int", "float", "bool", "bytes", "NoneType", "type", "module", "property", "classmethod",
     "staticmethod", "builtin_function_or_method", "getset_descriptor", "member_descriptor", "wrapper_descriptor",
@@ -39,19 +39,24 @@ Same = Callable[[int], bool]
 
 
 class Names:
-    """Finds names in the frames of one interpreter."""
+    """Names of objects in the frames of one interpreter."""
 
     def __init__(self, frames: Frames) -> None:
         self._frames = frames
         self._objects: Objects = frames.objects
-        self._namespaces: Dict[int, Sequence[Tuple[str, int]]] = {}  # of classes and of modules
+        self._namespaces: Dict[int, Sequence[Tuple[str, int]]] = {}  # of classes and modules
         self._instances: Dict[int, Sequence[Tuple[str, int]]] = {}
-        self._searched: Set[int] = set()  # classes, for the object whose name is sought
+        self._searched: Set[int] = set()  # classes already searched for the current object
 
     def find(self, same: Same, frames: Sequence[Frame]) -> Optional[str]:
-        """The name of the object that ``same`` recognises by its address: of an attribute of a local variable, in the
-        innermost frame that has one; else of a global, or an attribute of one; else of a local variable; else of an
-        attribute's attribute, or of an item in a container of these."""
+        """Return the name of the object that ``same`` recognises by its address; None if it has none.
+
+        In order of preference:
+        - attribute of a local variable, in the innermost frame that has one;
+        - global variable, or attribute of one;
+        - local variable;
+        - attribute of an attribute, or item in a container.
+        """
         frames = [f for f in frames if not f.code.filename.endswith(MACHINERY)]
         modules = list({self._frames.globals(frame): frame for frame in reversed(frames)}.values())[::-1]
         self._searched.clear()
@@ -63,16 +68,17 @@ class Names:
         )
         found = (name for where, look in passes for name in map(look, where) if name)
         name = next(found, None)
-        # what somebody else's object keeps to itself is called so by nobody, where the program has a word of its own
+        # a private attribute of a library's object: prefer a plain name of the program's, if there is one
         foreign = name is not None and "._" in name and name[0].islower()
         return next((own for own in found if "." not in own and "[" not in own), name) if foreign else name
 
     def _deeper(self, same: Same, frame: Frame) -> Optional[str]:
+        """Name an attribute of an attribute, or an item of a container."""
         named = self._locals(frame)
         return self._two_dots(same, named) or self._within(same, named) or self._within(same, self._globals(frame))
 
     def _two_dots(self, same: Same, named: Sequence[Tuple[str, int]]) -> Optional[str]:
-        """``self.fonts.lock``"""
+        """Name an attribute of an attribute: ``self.fonts.lock``."""
         for name, value in named:
             owner = self._class_name(value)
             parts = self._instance(value) if owner is not None else ()
@@ -87,6 +93,7 @@ class Names:
         return None
 
     def _instance(self, value: int) -> Sequence[Tuple[str, int]]:
+        """Return (name, address) of an object's attributes, cached; empty if unreadable."""
         if value not in self._instances:
             if len(self._instances) >= _MOST_KNOWN:
                 self._instances.clear()
@@ -108,7 +115,7 @@ class Names:
             return []
 
     def _module(self, frame: Frame) -> Sequence[Tuple[str, int]]:
-        """The globals that a frame sees, then their attributes, and those of classes: what may be waited for."""
+        """Return a frame's globals, their attributes and their classes' attributes, without unwaitable objects."""
         namespace = self._frames.globals(frame) or 0
         if namespace not in self._namespaces:
             named = self._globals(frame)
@@ -119,11 +126,12 @@ class Names:
         return self._namespaces[namespace]
 
     def _class_attributes(self, named: Sequence[Tuple[str, int]]) -> Iterator[Tuple[str, int]]:
+        """Yield the attributes of the classes of these values."""
         for cls in dict.fromkeys(cls for _name, value in named for cls in self._classes(value)):
             yield from ((f"{self._called(cls)}.{name}", value) for name, value in self._namespace(cls))
 
     def _objects_among(self, named: Iterable[Tuple[str, int]]) -> Sequence[Tuple[str, int]]:
-        """Without functions, texts and the like: most of what a module or a class has, and never waited for."""
+        """Filter out functions, strings and the like: most of a module's or class's contents, never waited for."""
         return [(name, value) for name, value in named if self._objects.type_name(value) not in _NEVER][:_MOST_KNOWN]
 
     @staticmethod
@@ -131,7 +139,10 @@ class Names:
         return next((name for name, value in named if same(value)), None)
 
     def _attribute_of(self, same: Same, named: Sequence[Tuple[str, int]]) -> Optional[str]:
-        """Of an object or a class among these, that is not itself what is sought: a Condition has its lock inside."""
+        """Name an attribute of an object or class among these.
+
+        An owner that is itself recognised does not count: a Condition holds its lock.
+        """
         for name, value in named:
             for cls in self._classes(value):
                 found = None if cls in self._searched else self._bare(same, self._namespace(cls))
@@ -144,7 +155,7 @@ class Names:
         return None
 
     def _classes(self, value: int) -> Sequence[int]:
-        """The class of an object, or a class itself, and its bases, as far as they are made at run time."""
+        """Return the class of an object, or a class itself, and its bases, as far as made at run time."""
         objects = self._objects
         found: List[int] = []
         try:
@@ -161,6 +172,7 @@ class Names:
         return found
 
     def _namespace(self, cls: int) -> Sequence[Tuple[str, int]]:
+        """Return the attributes of a class, cached, without unwaitable objects."""
         if cls not in self._namespaces:
             try:
                 namespace = self._objects.memory.u64(cls + self._objects.layout.tp_dict)
@@ -171,20 +183,24 @@ class Names:
         return self._namespaces[cls]
 
     def _called(self, cls: int) -> str:
+        """Return the unqualified name of a class."""
         return self._objects.type_at(cls).name.rsplit(".", maxsplit=1)[-1]
 
     def _owner(self, name: str, value: int) -> str:
-        """What an object is called in the name of its attribute: ``self``, or whatever a function calls it, is an Account."""
+        """Return the name of an attribute's owner: its class, or the variable for general standard classes."""
         called = (self._objects.type_name(value) or name).rsplit(".", maxsplit=1)[-1]
         return called if name in ("self", "cls") or self._package(value) not in _GENERAL else name
 
     def _package(self, value: int) -> str:
+        """Return the top-level package of an object's class; empty if unknown."""
         module = class_value(self._objects, value, "__module__")
         return ((module and self._objects.optional_text(module)) or "").partition(".")[0]
 
     def _class_name(self, value: int) -> Optional[str]:
-        """Of an object whose attributes are worth a look: the classes of Python code, and some of C's, are made at run
-        time. None for all others."""
+        """Return the class name of an object whose class was made at run time; None for all others.
+
+        Such objects may have attributes worth a search: classes of Python code, and some of C.
+        """
         try:
             info = self._objects.type_of(value)
         except (Fault, NotThat):
@@ -192,7 +208,7 @@ class Names:
         return info.name if info.flags & L.FLAG_HEAP and info.name and not info.flags & L.FLAG_TYPE else None
 
     def _within(self, same: Same, named: Sequence[Tuple[str, int]]) -> Optional[str]:
-        """In a container that is a variable, or an attribute of ``self``."""
+        """Name an item of a container that is a variable, or an attribute of ``self``."""
         for name, value in named:
             key = self._key(same, value)
             if key is not None:
@@ -205,6 +221,7 @@ class Names:
         return None
 
     def _key(self, same: Same, container: int) -> Optional[str]:
+        """Return the index or key of the object in a container; None if it is not there."""
         objects = self._objects
         try:
             flags = objects.type_of(container).flags
@@ -219,6 +236,7 @@ class Names:
         return None
 
     def _spelled(self, key: int) -> str:
+        """Return the text of a key."""
         text = self._objects.optional_text(key)
         if text is not None:
             return repr(text[:_MAX_KEY])

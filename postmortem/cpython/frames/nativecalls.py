@@ -1,13 +1,15 @@
-"""Which function in C the innermost Python frame of a thread has called, read off its value stack.
+"""The C function that the innermost Python frame of a thread called last, from its value stack.
 
-During a call the callable and its arguments lie on top of the stack (``callheights``); from 3.14 on the frame says how high
-that is. Up to 3.13 only a least height is known, and where that fails, all slots: then there must be one candidate only,
-for slots that are not in use keep what was there before. What is found is what *was called last*: whether the call goes
-on, something else has to say (samples that do not change, a system call, the collector's own flag).
+- During a call the callable and its arguments lie on top of the stack (``callheights``); since 3.14 the frame records
+  its height.
+- Up to 3.13 only a lower bound is known. Where it is missing, all slots are searched and the candidate must be unique,
+  because unused slots keep stale values.
+- Other evidence must show that the call is in progress (unchanged samples, a system call, the collector's flag).
 
-Layouts: PyMethodDescrObject (Include/cpython/descrobject.h: d_type, d_name), PyCFunctionObject (Include/cpython/
-methodobject.h: m_ml, m_self), PatternObject (Modules/_sre/sre.h, Modules/sre.h up to 3.10: pattern behind groups,
-groupindex and indexgroup), all alike in 3.8-3.15.
+Sources, the same in 3.8-3.15:
+- Include/cpython/descrobject.h: PyMethodDescrObject (d_type, d_name).
+- Include/cpython/methodobject.h: PyCFunctionObject (m_ml, m_self).
+- Modules/_sre/sre.h (Modules/sre.h up to 3.10): PatternObject (pattern follows groups, groupindex, indexgroup).
 """
 
 from __future__ import annotations
@@ -25,25 +27,27 @@ _FUNCTIONS = ("builtin_function_or_method", "builtin_method")
 _DESCRIPTORS = ("method_descriptor", "classmethod_descriptor")
 _CALLS_AGAIN, _CALLED = "callable_iterator", 16  # calliterobject (Objects/iterobject.c)
 _SCANNED = 16  # ScannerObject.pattern
-_SCANS = 56  # ScannerObject.state.string, behind four pointers
+_SCANS = 56  # ScannerObject.state.string, after four pointers
 _PATTERN = 48  # PatternObject.pattern
 _MOST_TEXT = 160
 _MOST_GIVEN = 5
-_TEXTS = ("str", "bytes", "bytearray")  # which have their length at the same place as a list
+_TEXTS = ("str", "bytes", "bytearray")  # their length is at the same offset as a list's
 
 
 class NativeCall(NamedTuple):
-    """``key``: equal at two moments when it is the same call still: the frame, its instruction, and what it was called
-    with."""
+    """A call of a C function.
+
+    ``key``: frame, instruction and arguments; equal at two moments if it is still the same call.
+    """
 
     function: str  # "re.Pattern.match", "gc.collect"
     detail: Optional[str]
-    text: Optional[int]  # characters, or bytes, of the longest text among its arguments
+    text: Optional[int]  # characters or bytes of the longest text argument
     key: Tuple[int, ...]
 
 
 def native_call(frames: Frames, frame: Frame) -> Optional[NativeCall]:
-    """Of a frame that runs no other Python frame; None when nothing tells."""
+    """Return the C call of a frame that runs no other Python frame; None if unknown."""
     slots = frames.value_stack(frame)
     used = _used(frames, frame)
     found = _candidates(frames.objects, slots if used is None else slots[:used])
@@ -57,7 +61,7 @@ def native_call(frames: Frames, frame: Frame) -> Optional[NativeCall]:
 
 
 def _scanned(objects: Objects, name: str, self: int) -> Tuple[int, ...]:
-    """The text that a scanner, re's finditer for instance, goes through."""
+    """Return the text that a scanner, such as re's finditer, searches."""
     try:
         return (objects.field(self, _SCANS),) if self and name.startswith("_sre.SRE_Scanner.") else ()
     except (Fault, NotThat):
@@ -65,12 +69,13 @@ def _scanned(objects: Objects, name: str, self: int) -> Tuple[int, ...]:
 
 
 def _longest(objects: Objects, values: Sequence[int]) -> Optional[int]:
+    """Return the length of the longest text among values; None if there is none."""
     lengths = [objects.length_or_none(value) for value in values if value and objects.type_name(value) in _TEXTS]
     return max((length for length in lengths if length is not None), default=None)
 
 
 def _used(frames: Frames, frame: Frame) -> Optional[int]:
-    """How many slots of the value stack are in use, at least."""
+    """Return the number of value-stack slots in use, at least; None if unknown."""
     height = frames.height(frame)
     if height is None:
         height = least_height(frames, frame, None)
@@ -78,7 +83,7 @@ def _used(frames: Frames, frame: Frame) -> Optional[int]:
 
 
 def _candidates(objects: Objects, slots: Sequence[int]) -> List[Tuple[int, str, int]]:
-    """(slot, name, what it is a method of) of each function in C."""
+    """Return (slot, name, self or 0) of each C function in the slots."""
     found = []
     for index, value in enumerate(slots):
         kind = objects.type_name(value) if value else None
@@ -90,7 +95,7 @@ def _candidates(objects: Objects, slots: Sequence[int]) -> List[Tuple[int, str, 
                 name = objects.optional_text(objects.field(value, _NAME))
                 if name:
                     found.append((index, f"{owner}.{name}", next(iter(slots[index + 1 : index + 2]), 0)))
-            elif kind == _CALLS_AGAIN:  # what re's finditer gives, in a `for`
+            elif kind == _CALLS_AGAIN:  # re's finditer in a `for`
                 found.append((index, *_of_function(objects, objects.field(value, _CALLED))))
         except (Fault, NotThat):
             continue
@@ -98,6 +103,7 @@ def _candidates(objects: Objects, slots: Sequence[int]) -> List[Tuple[int, str, 
 
 
 def _of_function(objects: Objects, function: int) -> Tuple[str, int]:
+    """Return (qualified name, self or 0) of a C function. Raises Fault or NotThat."""
     memory = objects.memory
     name = memory.cstring(memory.u64(objects.field(function, _METHOD)), 64).decode("utf-8", "backslashreplace")
     self = objects.field(function, _SELF)
@@ -112,6 +118,7 @@ def _of_function(objects: Objects, function: int) -> Tuple[str, int]:
 
 
 def _detail(objects: Objects, name: str, self: int) -> Optional[str]:
+    """Return the pattern of a regular-expression call; None for other calls."""
     if not name.startswith(("re.Pattern.", "_sre.SRE_Pattern.", "_sre.SRE_Scanner.")) or not self:
         return None
     try:

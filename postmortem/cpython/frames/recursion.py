@@ -1,19 +1,21 @@
-"""What a deep stack repeats: a recursion of 100,000 frames is two lines to read, not 100,000."""
+"""Repetition in a deep stack, so that a recursion of 100,000 frames is reported once."""
 
 from __future__ import annotations
 
 from array import array
 from typing import NamedTuple, Optional
 
-#: Functions in one turn of a recursion; whoever has more of them is not helped by their list.
+#: Most functions in one turn of a recursion; a longer list would not help the reader.
 MAX_PERIOD = 200
-#: So many frames in a row, and so many turns, are no chance.
+#: Fewest frames and turns that count as a recursion, not a coincidence.
 _LEAST_FRAMES, _LEAST_TURNS = 32, 4
 
 
 class Repeat(NamedTuple):
-    """A stretch of a sequence: ``times`` turns of ``period`` items from ``start`` on. What is left of a turn at its
-    end is not counted."""
+    """A stretch of a sequence: ``times`` turns of ``period`` items from ``start`` on.
+
+    A partial turn at its end is not counted.
+    """
 
     start: int
     period: int
@@ -21,7 +23,7 @@ class Repeat(NamedTuple):
 
 
 def find_repeat(sequence: array[int]) -> Optional[Repeat]:
-    """The stretch around the middle that repeats itself, with its shortest period; None when nothing does.
+    """Return the repeating stretch around the middle, with its shortest period; None if there is none.
 
     A recursion makes up nearly all of a stack that is deep enough to be cut, so it covers the middle.
     """
@@ -36,7 +38,7 @@ def find_repeat(sequence: array[int]) -> Optional[Repeat]:
 
 
 def _grown(sequence: array[int], begin: int, end: int, period: int) -> Optional[Repeat]:
-    """As far as every item of [begin, end) equals the one a period behind it."""
+    """Extend [begin, end) while every item equals the one a period later; None if there are too few turns."""
     while begin > 0 and sequence[begin - 1] == sequence[begin - 1 + period]:
         begin -= 1
     while end + period < len(sequence) and sequence[end] == sequence[end + period]:

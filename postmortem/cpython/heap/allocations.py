@@ -1,10 +1,12 @@
-"""Where the allocation may begin that a place in memory is in: what an allocator keeps beside its blocks says so.
+"""Possible beginnings of the allocation around a place in memory, from the allocator's own records.
 
-Small blocks (up to 512 bytes) lie in pools of one size: struct pool_header is 48 bytes at a multiple of 4 KB, of 16 KB since
-3.10, with ``szidx`` at 36 (Objects/obmalloc.c, Include/internal/pycore_obmalloc.h: ALIGNMENT 16, POOL_BITS). Larger ones are
-malloc's: glibc keeps the size of a chunk in the word before it, with three flags (malloc/malloc.c, struct malloc_chunk); musl
-(1.2.1 and later, src/malloc/mallocng/meta.h) how far into its group it lies, and the group leads to a record that leads back.
-All are guesses, to be confirmed by somebody who points there.
+- Small blocks (up to 512 bytes) lie in pools of one size: struct pool_header has 48 bytes at a multiple of 4 KB, of 16
+  KB since 3.10, with ``szidx`` at 36 (Objects/obmalloc.c, Include/internal/pycore_obmalloc.h: ALIGNMENT 16, POOL_BITS).
+- glibc stores the size of a chunk in the word before it, with three flags (malloc/malloc.c, struct malloc_chunk).
+- musl (1.2.1 and later, src/malloc/mallocng/meta.h) stores the offset of a block in its group, and the group leads to a
+  record that leads back.
+
+All are guesses, to be confirmed by a pointer to the beginning.
 """
 
 from __future__ import annotations
@@ -16,20 +18,22 @@ from ...memory import Fault, Memory
 _HEADER, _SZIDX, _ALIGNMENT, _CLASSES = 48, 36, 16, 32
 _FLAGS, _MMAPPED, _IN_USE = 7, 2, 1
 _LEAST, _MOST = 32, 1 << 30
-#: Bytes from the beginning of a chunk to a place in it.
+#: Largest distance from the beginning of a chunk to a place in it, in bytes.
 _REACH = 1 << 16
 _PAGE = 4096
-#: struct meta of musl: prev, next, mem.
+#: struct meta of musl (prev, next, mem): offset of mem.
 _META_MEM = 16
-#: Objects/obmalloc.c, _PyMem_DebugRawAlloc: the size, and a word of FORBIDDENBYTE with the domain; PyMem_Malloc hands what is
-#: large on to PyMem_RawMalloc, which does the same.
+#: Offsets of the data in a block. Debug builds prefix the size and a word of FORBIDDENBYTE with the domain, twice if
+#: PyMem_Malloc passes a large request on to PyMem_RawMalloc (Objects/obmalloc.c, _PyMem_DebugRawAlloc).
 _FRAMES = (0, 16, 32)
 
 
 def beginnings(memory: Memory, version: Tuple[int, int], place: int, on_musl: bool = False) -> List[int]:
-    """Addresses at which the table may begin that a place is in, multiples of 8. In a small block all up to the place:
-    tables of values have a prefix. Debug builds put two words in front of each table, of a large one
-    twice."""
+    """Return possible beginnings, multiples of 8, of the table around a place.
+
+    In a small block these are all words up to the place, because tables of values have a prefix. Debug builds put two
+    words before each table, four before a large one.
+    """
     start = _small(memory, 1 << (14 if version >= (3, 10) else 12), place)
     found = list(range(start, place + 8, 8)) if start else []
     large = _large_on_musl if on_musl else _large
@@ -37,7 +41,7 @@ def beginnings(memory: Memory, version: Tuple[int, int], place: int, on_musl: bo
 
 
 def _small(memory: Memory, pool_size: int, place: int) -> int:
-    """The beginning of the block of a pool; 0 when there is no pool."""
+    """Return the beginning of the pool's block around a place; 0 if there is no pool."""
     pool = place & -pool_size
     try:
         count, szidx = memory.u32(pool), memory.u32(pool + _SZIDX)
@@ -50,7 +54,7 @@ def _small(memory: Memory, pool_size: int, place: int) -> int:
 
 
 def _large(memory: Memory, place: int) -> List[int]:
-    """Beginnings of chunks that reach over the place, and whose successor is a chunk that knows them to be in use."""
+    """Return beginnings of glibc's chunks that contain the place and whose successor marks them as in use."""
     found: List[int] = []
     last = place & -_ALIGNMENT
     while last > place - _REACH:
@@ -72,9 +76,12 @@ def _large(memory: Memory, place: int) -> List[int]:
 
 
 def _large_on_musl(memory: Memory, place: int) -> List[int]:
-    """The nearest block that begins before the place. Before it stand its offset in the group, in units of 16, as two bytes, a
-    byte with its number, and one that is set where the offset takes four more bytes; the group begins with a unit that holds
-    the address of struct meta, whose third word is the group's."""
+    """Return the beginning of the nearest of musl's blocks before the place, at most one.
+
+    Before a block: its offset in the group, in units of 16, as two bytes; a byte with its number; a byte that is set if
+    the offset takes four more bytes. The group begins with a unit that holds the address of struct meta, whose third
+    word is the group's address.
+    """
     for start in range(place & -_ALIGNMENT, max(place - _REACH, _ALIGNMENT), -_ALIGNMENT):
         try:
             word = memory.u64(start - 8)
@@ -88,7 +95,7 @@ def _large_on_musl(memory: Memory, place: int) -> List[int]:
 
 
 def _before(memory: Memory, page: int) -> int:
-    """The last word of the page before; 0 where there is none."""
+    """Return the last word of the page before; 0 if missing."""
     try:
         return memory.u64(page - 8)
     except Fault:
@@ -96,6 +103,7 @@ def _before(memory: Memory, page: int) -> int:
 
 
 def _is_chunk(memory: Memory, chunk: int) -> bool:
+    """Return whether a chunk has a plausible size and marks its predecessor as in use."""
     try:
         size = memory.u64(chunk + 8)
     except Fault:

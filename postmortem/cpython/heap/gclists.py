@@ -1,9 +1,13 @@
-"""The garbage collector's own lists: every container of an interpreter, whether anything still leads to it or not.
+"""The garbage collector's lists: every container of an interpreter, referenced or not.
 
-Each generation is a ring of PyGC_Head (``_gc_next``, ``_gc_prev``; Include/internal/pycore_gc.h of 3.8-3.15), 16 bytes
-in front of each object, and the ring's head lies in the collector's state. How many generations there are, and where,
-changed with almost every version; that a head's neighbours point back to it did not, so heads are found by that.
-Free-threaded builds keep no lists. While a collection runs its rings are open, and not found.
+- Each generation is a ring of PyGC_Head (``_gc_next``, ``_gc_prev``), 16 bytes before each object; the ring's head is
+  in the collector's state.
+- Number and place of the generations change with almost every release, so heads are found by their neighbours, which
+  point back.
+
+Limits: free-threaded builds have no lists; during a collection the rings are open and not found.
+
+Source: Include/internal/pycore_gc.h of 3.8-3.15.
 """
 
 from __future__ import annotations
@@ -20,16 +24,19 @@ from ..state.interpreter import InterpreterState, Python
 MAX_TRACKED = 2_000_000
 _HEAD = 16
 _LINKS = struct.Struct("<QQ")
-#: How far from its flag ``collecting`` the collector's state is looked through, in bytes either way.
+#: Bytes searched on either side of the collector's flag ``collecting``.
 _REACH = 1024
-#: Three generations of three words.
+#: Bytes of gc_generation_stats: three generations of three words.
 _STATS = 72
 _MOST_COLLECTIONS = 1 << 48
-_FLAGS = 3  # of a link the lowest two bits are the collector's
+_FLAGS = 3  # lowest two bits of a link, used by the collector
 
 
 def tracked(python: Python, interpreter: InterpreterState) -> Iterator[int]:
-    """The addresses of all tracked objects. A damaged ring ends early; NotThat when no ring was found at all."""
+    """Yield the addresses of all tracked objects; a damaged ring ends early.
+
+    Raises: NotThat if no ring was found.
+    """
     heads = ring_heads(python, interpreter)
     if not heads:
         raise NotThat("the collector's lists were not found: a free-threaded build, or a collection in progress")
@@ -46,7 +53,7 @@ def tracked(python: Python, interpreter: InterpreterState) -> Iterator[int]:
 
 
 def counts(python: Python, interpreter: InterpreterState) -> Dict[str, int]:
-    """How many tracked objects there are of each type. Raises NotThat as ``tracked`` does."""
+    """Map each type name to its number of tracked objects. Raises NotThat as ``tracked``."""
     found: Dict[str, int] = {}
     for address in tracked(python, interpreter):
         name = python.objects.type_name(address) or "?"
@@ -55,7 +62,7 @@ def counts(python: Python, interpreter: InterpreterState) -> Dict[str, int]:
 
 
 def ring_heads(python: Python, interpreter: InterpreterState) -> List[int]:
-    """Where the collector's rings begin and end; none while it collects, and in free-threaded builds."""
+    """Return the heads of the collector's rings; empty during a collection, and in free-threaded builds."""
     flag = collecting_flag(python.runtime, interpreter.address)
     if flag is None or python.runtime.free_threaded:
         return []
@@ -73,7 +80,10 @@ def ring_heads(python: Python, interpreter: InterpreterState) -> List[int]:
 
 
 def collecting_flag(runtime: Runtime, interpreter: int) -> Optional[int]:
-    """Where the collector's state says whether it is at work; ``interpreter``: address of a PyInterpreterState."""
+    """Return the address of the collector's ``collecting`` flag; None if the layout has none.
+
+    ``interpreter``: address of a PyInterpreterState.
+    """
     layout = runtime.layout
     if layout.rt_gc_collecting >= 0:
         return runtime.address + layout.rt_gc_collecting
@@ -81,9 +91,13 @@ def collecting_flag(runtime: Runtime, interpreter: int) -> Optional[int]:
 
 
 def collections(memory: Memory, runtime: Runtime, flag: int) -> Optional[Tuple[int, ...]]:
-    """How often each generation has been collected so far, the youngest first: three ``gc_generation_stats`` (collections,
-    collected, uncollectable) right before the flag (Include/internal/pycore_gc.h, pycore_mem.h of 3.8; 3.8-3.14). 3.15
-    keeps them behind a pointer, in another form: unknown."""
+    """Return the number of collections of each generation, youngest first; None if unknown.
+
+    Up to 3.14 three ``gc_generation_stats`` (collections, collected, uncollectable) precede the flag
+    (Include/internal/pycore_gc.h, pycore_mem.h of 3.8). 3.15 has them behind a pointer in another form: unknown.
+
+    Raises: Fault.
+    """
     if runtime.layout.version >= (3, 15):
         return None
     words = memory.words(flag - _STATS, _STATS // 8)
@@ -92,6 +106,7 @@ def collections(memory: Memory, runtime: Runtime, flag: int) -> Optional[Tuple[i
 
 
 def _closes(python: Python, place: int, after: int, before: int) -> bool:
+    """Return whether both neighbours of a possible head point back to it."""
     try:
         return _next(python, before) == place and python.memory.u64(after + 8) & ~_FLAGS == place
     except Fault:
@@ -99,10 +114,11 @@ def _closes(python: Python, place: int, after: int, before: int) -> bool:
 
 
 def _next(python: Python, node: int) -> int:
+    """Return the next node of a ring. Raises Fault."""
     return python.memory.u64(node) & ~_FLAGS
 
 
 def _after(python: Python, node: int, head: int) -> int:
-    """The next node of a ring, 0 behind its last."""
+    """Return the next node of a ring; 0 after its last. Raises Fault."""
     following = _next(python, node)
     return 0 if following == head else following

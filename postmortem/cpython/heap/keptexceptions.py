@@ -1,9 +1,11 @@
-"""Exceptions that are kept alive with their tracebacks: with every frame in them and all that its variables refer to.
+"""Exceptions kept alive with their tracebacks, frames, and all that these refer to.
 
-Tracebacks are found by their type's address in memory, whether any variable still leads to them or not: those in a circle
-through a frame of their own stay until the cyclic collector comes by, and none does where it is switched off. What was freed
-keeps its type, but not its reference count: pymalloc and malloc put a pointer or zero into the first word of a free block
-(Objects/obmalloc.c, 3.8-3.15). Free-threaded builds are not searched.
+- Tracebacks are found by their type's address in memory, referenced or not: those in a cycle through a frame of their
+  own stay until the cyclic collector runs, for ever if it is disabled.
+- A freed object keeps its type but not its reference count: pymalloc and malloc put a pointer or zero into the first
+  word of a free block (Objects/obmalloc.c, 3.8-3.15).
+
+Limit: free-threaded builds are not searched.
 """
 
 from __future__ import annotations
@@ -22,33 +24,36 @@ from .variablesearch import CONTAINERS
 
 _TYPE = 8  # ob_type
 _MOST_TRACEBACKS, MOST_EXCEPTIONS = 20_000, 300
-_MOST_FRAMES = 100  # of one traceback
-_MOST_COUNT = 1 << 20  # references that a traceback or exception may believably have
-_MOST_INSIDE = 200  # items of a container, and objects of one exception, that are measured
+_MOST_FRAMES = 100  # most frames of one traceback
+_MOST_COUNT = 1 << 20  # most plausible references to a traceback or exception
+_MOST_INSIDE = 200  # most items of a container, or attributes of an object, that are measured
 _DEEPEST = 3
 
 
 class Found(NamedTuple):
-    """``exceptions``: addresses, some of them when there are many. ``tracebacks``: how many begin a chain, and so belong
-    to an exception, or to nobody any more."""
+    """Result of a search.
+
+    - ``exceptions``: addresses, a sample if there are many.
+    - ``tracebacks``: number of tracebacks that begin a chain: those of an exception, and orphans.
+    """
 
     exceptions: List[int]
     tracebacks: int
 
 
 class Kept(NamedTuple):
-    """An exception with the frames that it keeps, the outermost (who caught it) first."""
+    """An exception with the frames that it keeps alive, outermost (the handler) first."""
 
     address: int
     type: str
-    frames: List[Tuple[Frame, int]]  # with the line that it passed
+    frames: List[Tuple[Frame, int]]  # with the line that the exception passed
     cyclic: bool
     bytes: int
     variable: Optional[str]
 
 
 def find(python: Python, memory: Memory, ranges: Sequence[Tuple[int, int]], until: float) -> Found:
-    """In these ranges of memory, up to ``until`` (of time.monotonic)."""
+    """Search ranges of memory until ``until`` (time.monotonic()), and return what was found by then."""
     if python.runtime.free_threaded or not python.interpreters:
         return Found([], 0)
     kind = _traceback_type(python)
@@ -71,7 +76,7 @@ def find(python: Python, memory: Memory, ranges: Sequence[Tuple[int, int]], unti
 
 
 def _traceback_type(python: Python) -> Optional[int]:
-    """As ``types`` has it, where that is imported; else the exported symbol."""
+    """Return the type of tracebacks from module ``types``, else from the exported symbol; None if unknown."""
     found = python.module_value(python.interpreters[0], "types", "TracebackType")
     if found is not None:
         return found
@@ -84,6 +89,7 @@ def _traceback_type(python: Python) -> Optional[int]:
 
 
 def _word(objects: Objects, address: int, offset: int) -> int:
+    """Return a word of an object; 0 if unreadable."""
     try:
         return objects.memory.u64(address + offset)
     except Fault:
@@ -91,12 +97,12 @@ def _word(objects: Objects, address: int, offset: int) -> int:
 
 
 def _is_alive(objects: Objects, address: int) -> bool:
-    """By its count: in 3.14 flags stand in the highest bits of the word."""
+    """Return whether an object's reference count is plausible; 3.14 has flags in the word's highest bits."""
     return 0 < _word(objects, address, 0) & ((1 << 48) - 1) < _MOST_COUNT
 
 
 class Reader:
-    """Reads what was found."""
+    """Measurement of the exceptions that were found."""
 
     def __init__(self, python: Python) -> None:
         self._python = python
@@ -104,11 +110,11 @@ class Reader:
         self._measured: Set[int] = set()
 
     def leave_out(self, addresses: Iterable[int]) -> None:
-        """Objects that are not to be measured: something else keeps them."""
+        """Exclude objects from the measurement: something else keeps them alive."""
         self._measured.update(addresses)
 
     def kept(self, address: int) -> Optional[Kept]:
-        """None when it is no exception with a traceback any more."""
+        """Return the exception with its frames; None if it no longer is one with a traceback."""
         try:
             if not is_exception(self._objects, address):
                 return None
@@ -128,6 +134,7 @@ class Reader:
         return Kept(address, qualified(self._objects, address), frames, cyclic, size, variable)
 
     def _frames(self, traceback: int) -> Iterator[Tuple[Frame, int]]:
+        """Yield (frame, line) of a traceback. Raises Fault or NotThat."""
         objects, layout = self._objects, self._objects.layout
         memory = objects.memory
         if not traceback or objects.type_name(traceback) != "traceback":
@@ -141,7 +148,7 @@ class Reader:
             yield made, line if line > 0 else made.code.line(memory.i32(entry + layout.tb_lasti)) or 0
 
     def _leads_to(self, value: int, wanted: int) -> bool:
-        """The object itself, an attribute of it, or an item."""
+        """Return whether a value is the object, or has it as an attribute or item."""
         if value == wanted:
             return True
         try:
@@ -150,7 +157,7 @@ class Reader:
             return False
 
     def inside(self, value: int) -> Iterable[int]:
-        """The first items of a container, or attributes. Raises Fault or NotThat."""
+        """Return the first items of a container, or attributes. Raises Fault or NotThat."""
         objects = self._objects
         kind = objects.type_name(value)
         if kind == "dict":
@@ -164,7 +171,7 @@ class Reader:
         return list(attributes(objects, value).values())[:_MOST_INSIDE]
 
     def _size(self, value: int, depth: int) -> int:
-        """Bytes of an object with what it has inside, each object counted once for all exceptions; at the least."""
+        """Return a lower bound of an object's bytes with its contents; 0 if it was measured before."""
         if value in self._measured or len(self._measured) > 50_000:
             return 0
         self._measured.add(value)
@@ -174,13 +181,14 @@ class Reader:
             return 0
 
     def _own_size(self, value: int, depth: int) -> int:
+        """Return a lower bound of an object's bytes with its contents. Raises Fault or NotThat."""
         objects = self._objects
         info = objects.type_of(value)
         if info.name in ("type", "module", "function", "code", "frame", "traceback"):
             return 0
         size = info.basicsize
         if info.name in ("str", "bytes", "bytearray"):
-            size += objects.memory.u64(value + objects.layout.ob_size)  # of a str its length, at the same place
+            size += objects.memory.u64(value + objects.layout.ob_size)  # for a str its length, at the same offset
         elif info.name in ("list", "tuple", "dict", "set", "frozenset", "collections.deque"):
             count = objects.length_or_none(value) or 0
             items = list(self.inside(value)) if depth < _DEEPEST else []

@@ -1,12 +1,14 @@
-"""Which live object a place in memory belongs to, and whether the word there is a counted reference.
+"""The live object around a place in memory, and whether the word there is a counted reference.
 
-The collector's rings prove that an object is alive: the head in front of it (Include/internal/pycore_gc.h, 3.8-3.15)
-has neighbours that point back to it, and are heads of objects. So an object is found by walking backwards from a place to
-the nearest header with a type and such a head; memory that was freed has none. Free-threaded builds keep no rings: nothing
-is found there.
+- The collector's rings prove that an object is alive: the neighbours of its head point back to it and are heads of
+  objects. An object is found by walking back from a place to the nearest header with a type and such a head; freed
+  memory has none.
+- Words count as references only in types known to count all of them: ``_KINDS``, and classes written in Python, whose
+  slots and dicts do (Objects/typeobject.c: their tp_dealloc is subtype_dealloc). For other types the answer is unknown.
 
-Only what is known to hold its references with a count counts: ``_KINDS``, and instances of classes written in Python, whose
-slots and dicts do (Objects/typeobject.c: their tp_dealloc is subtype_dealloc). Of every other type nothing is said.
+Limit: free-threaded builds have no rings, so nothing is found.
+
+Source: Include/internal/pycore_gc.h, 3.8-3.15.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _TP_DEALLOC, _TP_WEAKLIST = 48, 208
 _FLAG_HEAPTYPE, _FLAG_GC = 1 << 9, 1 << 14
 _GC_HEAD, _HEADER = 16, 16
 _LINK_FLAGS = 3
-#: Bytes from an object's header to a place in it: a tuple of 8,000 items is as large.
+#: Largest distance from an object's header to a place in it, in bytes: a tuple of 8,000 items.
 MAX_BODY = 1 << 16
 _PAGE = 1 << 12
 _MOST_BASES = 32
@@ -38,11 +40,11 @@ _MOST_BASES = 32
 _CALLBACK, _NEXT = 24, 48
 MAX_WEAK = 1_000
 
-#: How an object holds what it refers to: by which part of its body, or by the frame in it.
+#: Layout of an object's references: the part of its body, or the frame in it.
 HolderKind = Literal["all", "head", "tuple", "set", "generator", "frame", "weak", "type"]
-#: tp_name → how it holds what it refers to. "all": each word of its body that is an object's address is counted; the
-#: structs are those of Objects/ and Modules/ of the same names (3.8-3.15). A ContextVar is not among them: it keeps the
-#: value that it had last without counting it (Python/context.c, var_cached).
+#: tp_name → layout of its references. "all": each word of the body that is an object's address is counted; the structs
+#: are those of the same names in Objects/ and Modules/ (3.8-3.15). A ContextVar is not included: it caches its last
+#: value without counting it (Python/context.c, var_cached).
 _KINDS: Dict[str, HolderKind] = {
     "object": "all", "tuple": "tuple", "list": "head", "dict": "head", "set": "set", "frozenset": "set",
     "collections.deque": "head", "generator": "generator", "coroutine": "generator", "async_generator": "generator",
@@ -71,14 +73,16 @@ class Holder(NamedTuple):
 
     address: int
     info: TypeInfo
-    kind: Optional[HolderKind]  # None: how it holds things is not known
+    kind: Optional[HolderKind]  # None: layout of references unknown
     end: int
 
 
 class _Type(NamedTuple):
+    """A type, as far as it matters for references."""
+
     info: TypeInfo
     kind: Optional[HolderKind]
-    base: int  # bytes of the body that the kind describes: behind it are slots of classes written in Python
+    base: int  # bytes of the body that the kind describes; slots of Python classes follow
     itemsize: int
     weaklist: int
     gc: bool
@@ -96,6 +100,7 @@ class Holders:
         self._heads = {head for interpreter in python.interpreters for head in ring_heads(python, interpreter)}
 
     def _learn_dealloc(self) -> Optional[int]:
+        """Return the address of subtype_dealloc, tp_dealloc of any Python class; None if unknown."""
         for interpreter in self._python.interpreters[:1]:
             example = self._python.module_value(interpreter, "_frozen_importlib", "ModuleSpec")
             try:
@@ -107,8 +112,8 @@ class Holders:
     # ------------------------------------------------------------------ finding
 
     def around(self, place: int) -> Optional[Holder]:
-        """The live object whose body a place lies in; None when there is none near by."""
-        last = place & ~15  # objects lie at multiples of 16
+        """Return the live object whose body contains a place; None if none is near."""
+        last = place & ~15  # objects are aligned to 16 bytes
         while last > place - MAX_BODY:
             page = last & -_PAGE
             try:
@@ -120,13 +125,13 @@ class Holders:
                 address = page + index * 8 - 8
                 if found is not None and found.gc and address + _HEADER <= place and self.is_live(address):
                     holder = self._holder(address, found)
-                    # objects do not overlap: behind the nearest one there is something else
+                    # objects do not overlap: beyond the nearest one lies something else
                     return holder if place < holder.end else None
             last = page - 16
         return None
 
     def at(self, address: int) -> Optional[Holder]:
-        """The live object at an address."""
+        """Return the live object at an address; None if there is none."""
         try:
             found = self._type(self._objects.memory.u64(address + self._layout.ob_type))
         except Fault:
@@ -134,12 +139,12 @@ class Holders:
         return self._holder(address, found) if found is not None and found.gc and self.is_live(address) else None
 
     def with_dict(self, address: int) -> Optional[Holder]:
-        """The live object at an address when its class keeps a pointer to a dict before it (3.11+)."""
+        """Return the live object at an address if its class stores a dict pointer before it (3.11+); else None."""
         holder = self.at(address) if not address & 15 else None
         return holder if holder is not None and holder.info.flags & L.FLAG_MANAGED_DICT else None
 
     def namespace(self, holder: Holder) -> Optional[int]:
-        """The dict that shares the values of an instance that has them inline (3.13+); None when it has none."""
+        """Return the dict that shares an instance's inline values (3.13+); None if there is none."""
         if not self._layout.inline_values or not holder.info.flags & L.FLAG_INLINE_VALUES:
             return None
         try:
@@ -148,8 +153,10 @@ class Holders:
             return None
 
     def is_live(self, address: int) -> bool:
-        """Does the collector know an object here? Other lists are made like its rings, so the neighbours have to be
-        objects too, or the end of a ring."""
+        """Return whether the collector tracks an object here.
+
+        Other lists have the same links as its rings, so the neighbours must be objects too, or the head of a ring.
+        """
         node, memory = address - _GC_HEAD, self._objects.memory
         try:
             after, before = (link & ~_LINK_FLAGS for link in memory.words(node, 2))
@@ -165,12 +172,16 @@ class Holders:
             return False
 
     def _is_object(self, address: int) -> bool:
+        """Return whether a collectable type's instance may be at an address. Raises Fault."""
         found = self._type(self._objects.memory.u64(address + self._layout.ob_type))
         return found is not None and found.gc
 
     def weak_references(self, address: int) -> Iterator[int]:
-        """The weak references to an object: its class says where their list begins, which may be before the object
-        (Objects/typeobject.c, MANAGED_WEAKREF_OFFSET, 3.12+). Raises Fault or NotThat."""
+        """Yield the weak references to an object. Raises Fault or NotThat.
+
+        Its class gives the offset of their list, which may be before the object (Objects/typeobject.c,
+        MANAGED_WEAKREF_OFFSET, 3.12+).
+        """
         found = self._type(self._objects.memory.u64(address + self._layout.ob_type))
         if found is None:
             raise NotThat("its class was not read")
@@ -181,6 +192,7 @@ class Holders:
     # ------------------------------------------------------------------ types
 
     def _type(self, address: int) -> Optional[_Type]:
+        """Return the type at an address, cached; None if it is not a type."""
         if address in self._types:
             return self._types[address]
         found = None
@@ -195,6 +207,7 @@ class Holders:
         return found
 
     def _read_type(self, address: int) -> Optional[_Type]:
+        """Read a type; None if its own type is not a metatype. Raises Fault or NotThat."""
         objects = self._objects
         metatype = objects.memory.u64(address + self._layout.ob_type)
         if not objects.type_at(metatype).flags & L.FLAG_TYPE:
@@ -205,6 +218,7 @@ class Holders:
         return _Type(info, kind, base, objects.field(address, TP_ITEMSIZE), weaklist, bool(info.flags & _FLAG_GC))
 
     def _kind(self, info: TypeInfo) -> Tuple[Optional[HolderKind], int]:
+        """Return (layout of references, bytes that it describes) of a type by its bases."""
         for _ in range(_MOST_BASES):
             if info.flags & L.FLAG_TYPE:
                 return "type", info.basicsize
@@ -218,6 +232,7 @@ class Holders:
         return None, info.basicsize
 
     def _is_python_class(self, info: TypeInfo) -> bool:
+        """Return whether a class is written in Python. Raises Fault."""
         return bool(
             info.flags & _FLAG_HEAPTYPE
             and self._subtype_dealloc is not None
@@ -227,6 +242,7 @@ class Holders:
     # ------------------------------------------------------------------ extent
 
     def _holder(self, address: int, found: _Type) -> Holder:
+        """Build the holder with its extent; basicsize if its length is unreadable."""
         try:
             size = self._size(address, found)
         except (Fault, NotThat):
@@ -234,6 +250,7 @@ class Holders:
         return Holder(address, found.info, found.kind, address + size)
 
     def _size(self, address: int, found: _Type) -> int:
+        """Return the size of an object in bytes. Raises Fault or NotThat."""
         memory, layout = self._objects.memory, self._layout
         frame = self.frame_in(address, found.kind)
         if frame is not None:
@@ -250,8 +267,10 @@ class Holders:
         return size
 
     def frame_in(self, address: int, kind: Optional[HolderKind]) -> Optional[Frame]:
-        """The interpreter's frame inside of a generator, a coroutine or a frame object; since 3.11. Up to 3.10 a frame
-        object is the frame."""
+        """Return the interpreter frame inside a generator, coroutine or frame object; None if there is none.
+
+        Up to 3.10 a frame object is the frame itself, and generators contain none.
+        """
         layout, frames = self._layout, self._python.frames
         try:
             if kind == "generator" and not layout.heap_frames:
@@ -266,7 +285,7 @@ class Holders:
     # ------------------------------------------------------------------ words
 
     def counts(self, holder: Holder, place: int) -> Tuple[Optional[bool], Slot]:
-        """Is the word at a place in an object's body a counted reference? None: not known. And what it is there."""
+        """Return (whether the word at a place in an object is a counted reference, its slot); None: unknown."""
         found, kind = self._types.get(holder.info.address), holder.kind
         offset = place - holder.address
         if found is None or kind is None:
@@ -280,6 +299,7 @@ class Holders:
         return self._within(holder, kind, place)
 
     def _within(self, holder: Holder, kind: HolderKind, place: int) -> Tuple[Optional[bool], Slot]:
+        """Return the same for a place in the part of the body that the kind describes."""
         layout, offset = self._layout, place - holder.address
         if kind in ("generator", "frame"):
             frame = self.frame_in(holder.address, kind)
@@ -295,7 +315,7 @@ class Holders:
         return kind in ("all", "type"), FIELD
 
     def _behind(self, holder: Holder, place: int) -> Tuple[Optional[bool], Slot]:
-        """Slots of classes written in Python, and since 3.13 the values of instance attributes."""
+        """Return the same for the slots of a Python class, and since 3.13 for inline attribute values."""
         layout, values = self._layout, holder.address + holder.info.basicsize
         if place < values:
             return True, SLOT
@@ -305,12 +325,14 @@ class Holders:
 
 
 def slot_of(python: Python, frame: Frame, place: int, least: Optional[int] = None) -> Tuple[Optional[bool], Slot]:
-    """Is the word at a place in a frame a counted reference? None: that depends on how much of its value stack is in
-    use, which is not known; ``least``: so many slots surely are. And what it is: a variable, or of the value stack."""
+    """Return (whether the word at a place in a frame is a counted reference, its slot).
+
+    None if that depends on an unknown height of the value stack; ``least``: slots that are in use at least.
+    """
     layout = python.layout
     start = frame.address + layout.fr_localsplus
     if place < start:
-        # f_gen, the word before f_lasti, is borrowed up to 3.10 (Include/frameobject.h); f_globals and f_builtins since
+        # f_gen, the word before f_lasti, is borrowed up to 3.10 (Include/frameobject.h); later f_globals and f_builtins
         borrowed = (layout.fr_globals, layout.fr_globals + 8, layout.fr_previous)
         if layout.heap_frames:
             borrowed = (layout.fr_instr - 8,) * 3

@@ -1,10 +1,14 @@
-"""Queues, and what is used as one, that frames of threads and tasks lead to: where they lie and how long they are.
+"""Queues that frames of threads and tasks lead to: addresses and lengths.
 
-A queue is recognised by what it is made of: a deque or a list beside a bound, as ``queue.Queue`` (``queue``, ``maxsize``),
-``asyncio.Queue`` (``_queue``, ``_maxsize``), ``multiprocessing.Queue`` (``_buffer``, ``_maxsize``) and anyio's memory streams
-(``buffer``, ``max_buffer_size``) have it; a ``SimpleQueue``; or a bare deque.
+A queue is
+- an object with a deque or list and a bound: ``queue.Queue`` (``queue``, ``maxsize``), ``asyncio.Queue`` (``_queue``,
+  ``_maxsize``), ``multiprocessing.Queue`` (``_buffer``, ``_maxsize``), anyio's memory streams (``buffer``,
+  ``max_buffer_size``);
+- a ``SimpleQueue``;
+- a bare deque.
 
-dequeobject (Modules/_collectionsmodule.c, 3.8-3.15): after the length two blocks, two indices and a state, then maxlen.
+Source of dequeobject: Modules/_collectionsmodule.c, 3.8-3.15: after the length two blocks, two indices and a state,
+then maxlen.
 """
 
 from __future__ import annotations
@@ -21,24 +25,26 @@ _PARTS = ("queue", "_queue", "_buffer", "buffer")
 _BOUNDS = ("maxsize", "_maxsize", "max_buffer_size", "_max_buffer_size")
 _DEQUE, _SIMPLE = "collections.deque", "_queue.SimpleQueue"
 _MAXLEN = 64
-#: multiprocessing.Queue has SEM_VALUE_MAX in place of none (Lib/multiprocessing/queues.py).
+#: Bounds from here on mean none: multiprocessing.Queue uses SEM_VALUE_MAX (Lib/multiprocessing/queues.py).
 _NO_BOUND = 1 << 30
 _MOST_QUEUES = 500
 _MOST_USERS = 32
 
 
 class Queue(NamedTuple):
+    """A queue, and the threads and tasks that use it."""
+
     address: int
     kind: str  # class, with its module
     name: str
-    container: int  # the deque, list or SimpleQueue that has the items
-    limit: Optional[int]  # 0: no bound
+    container: int  # the deque, list or SimpleQueue with the items
+    limit: Optional[int]  # 0: unbounded
     users: List[User]
-    through: Tuple[str, ...] = ()  # names of the objects through which it was found
+    through: Tuple[str, ...] = ()  # names of the objects that lead to it
 
 
 def length(objects: Objects, queue: Queue) -> int:
-    """Items now. Raises Fault or NotThat."""
+    """Return the current number of items. Raises Fault or NotThat."""
     if objects.is_instance(queue.container, _SIMPLE):
         simple = simple_queue(objects, queue.container)
         if simple is None or simple.items is None:
@@ -56,7 +62,7 @@ class Backlogs(VariableSearch):
         self._queues: Dict[int, Queue] = {}
 
     def found(self, users: Iterable[User]) -> List[Queue]:
-        """In the order in which these frames lead to them."""
+        """Return the queues in the order in which these frames lead to them."""
         self.look(users)
         return [
             queue._replace(through=tuple(name for _at, name in self.way_to(queue.address)[1:]))
@@ -65,9 +71,11 @@ class Backlogs(VariableSearch):
 
     @property
     def spent(self) -> bool:
+        """Whether the limit of queues, visits or time is reached."""
         return len(self._queues) >= _MOST_QUEUES or super().spent
 
     def found_at(self, name: str, value: int, kind: str, user: User) -> Optional[Named]:
+        """Record a queue and its user; () for a queue, None for any other object."""
         queue = self._queues.get(value) or self._queue(name, value, kind)
         if queue is None:
             return None
@@ -78,6 +86,7 @@ class Backlogs(VariableSearch):
         return ()
 
     def _queue(self, name: str, value: int, kind: str) -> Optional[Queue]:
+        """Return the queue at an address; None if it is none. Raises Fault or NotThat."""
         if kind == _DEQUE:
             limit = self.objects.memory.i64(value + self.objects.layout.ob_extra + _MAXLEN)
             return Queue(value, kind, name, value, max(limit, 0), [])
@@ -88,10 +97,11 @@ class Backlogs(VariableSearch):
         return self._made_queue(name, value, kind)
 
     def _made_queue(self, name: str, value: int, kind: str) -> Optional[Queue]:
+        """Return the queue made of a container and a bound; None if the object has no such parts."""
         parts = attributes(self.objects, value)
         bound = next((parts[b] for b in _BOUNDS if b in parts), None)
         container = next((parts[c] for c in _PARTS if c in parts), None)
-        if not parts:  # dataclasses with slots: anyio's
+        if not parts:  # anyio: dataclasses with slots
             bound, container = self._slots.get(value, "max_buffer_size"), self._slots.get(value, "buffer")
         if not bound or not container or self.objects.type_name(container) not in (_DEQUE, "list"):
             return None

@@ -1,14 +1,16 @@
-"""Who can still reach what somebody waits for: the referrers of the awaited objects, and their referrers, and so on up.
+"""Threads, tasks and code that can still reach an awaited object: its referrers, their referrers, and so on.
 
-Everyone who could signal an object has to get at it, along references. So the walk goes from the object upwards until it
-meets somebody who can act: another thread's frame, another task, a module, a class, an event loop's timers and
-descriptors. What it passes on the way cannot act by itself: containers, instances, functions, suspended generators. The
-waiters, their frames, and tasks that wait for a waiter in turn, are where it ends. When every reference of every object on
-the way is accounted for by its count, the list of those met is complete; when one is not, nothing is claimed.
+To signal an object, code must reach it along references. The walk goes from the object upwards:
+- It ends at actors: another thread's frame, another task, a module, a class, an event loop's timers and descriptors.
+- It passes what cannot act by itself: containers, instances, functions, suspended generators.
+- It stops at the waiters, their frames, and tasks that in turn wait for a waiter.
 
-Weak references lead to an object too, and are followed, but for those by which asyncio lists all tasks.
+If the reference count of every object on the way accounts for all its references, the list of actors is complete;
+otherwise nothing is claimed.
 
-Whoever reaches a waiting task cannot signal what it waits for, though he could cancel it: that is not looked at.
+Weak references are followed as well, except those by which asyncio lists all tasks.
+
+Limit: an actor that reaches a waiting task could cancel it; that is not considered.
 """
 
 from __future__ import annotations
@@ -27,44 +29,48 @@ from .slots import CALLBACK, WEAK, Slot
 
 MAX_OBJECTS, MAX_LEVELS = 300, 12
 _MOST_NAMED = 6
-#: Functions of asyncio that keep a task in a local variable for no other purpose than to wait for its end.
+#: Functions of asyncio that keep a task in a local variable only to wait for its end.
 _RUNNERS = (
     ("run_until_complete", "asyncio/base_events.py"),
     ("run_forever", "asyncio/base_events.py"),
     ("_run_once", "asyncio/base_events.py"),
     ("run", "asyncio/runners.py"),
 )
-#: What threading.Thread keeps for its own start (Lib/threading.py): nobody else takes it from there.
+#: Attributes of threading.Thread for its own start (Lib/threading.py), which no other code uses.
 _PRIVATE = ("_args", "_kwargs", "_target")
-#: Attributes of an event loop that its own code alone looks into (Lib/asyncio/base_events.py, selector_events.py).
+#: Attributes of an event loop that only its own code uses (Lib/asyncio/base_events.py, selector_events.py) → name.
 _QUEUES = {"_ready": "the ready queue", "_scheduled": "the timers", "_selector": "the selector"}
-#: Classes whose objects run code by themselves, and that are not read as tasks are.
+#: Classes whose instances run code by themselves and are not read as tasks.
 _ACTORS = ("_asyncio.Task", "Task", "greenlet.greenlet")
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the walk has to recognise. Addresses throughout."""
+    """Objects that the walk must recognise, by address."""
 
     threads: Set[int]  # thread states of the waiters
-    tasks: Set[int]  # the waiters among the tasks, and whichever task waits for one of them
+    tasks: Set[int]  # waiting tasks, and those that wait for one of them
     pending: Set[int]  # all tasks that have not ended
-    ended: Set[int] = field(default_factory=set)  # and all that have
-    subject: int = 0  # the object that the waiters wait for, of which others are parts
+    ended: Set[int] = field(default_factory=set)  # all tasks that have ended
+    subject: int = 0  # the awaited object, of which others are parts
     modules: Mapping[int, str] = field(default_factory=dict)  # namespace → name of the module
-    registries: Set[int] = field(default_factory=set)  # sets by which asyncio lists all tasks
-    coroutines: Set[int] = field(default_factory=set)  # what the tasks run that have not ended
-    of_threads: Mapping[int, ThreadState] = field(default_factory=dict)  # Thread objects, and their dicts → the thread
+    registries: Set[int] = field(default_factory=set)  # asyncio's sets of all tasks
+    coroutines: Set[int] = field(default_factory=set)  # coroutines of tasks that have not ended
+    of_threads: Mapping[int, ThreadState] = field(default_factory=dict)  # Thread objects and their dicts → thread state
 
 
-#: Why the list of those who can reach an object is not complete. uncounted: not all of its references were found.
+#: Reasons why the list of actors is incomplete. uncounted: not all references of an object were found.
 ObstacleKind = Literal[
     "free-threaded", "late", "no-count", "weak", "overcounted", "uncounted", "objects", "levels", "unreadable"
 ]
 
 
 class Obstacle(NamedTuple):
-    """What the walk could not pass. what: the object, or the text of an error; references: its count; found: how many of them."""
+    """A reason why the walk is incomplete.
+
+    ``what``: the object, or the text of an error; ``references``: its reference count; ``found``: how many of them were
+    found.
+    """
 
     kind: ObstacleKind
     what: str = ""
@@ -73,7 +79,7 @@ class Obstacle(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One step of a way to the object: a place that refers to the next one, or an object passed (``slot`` None)."""
+    """A step on the path to the object: a referring place, or an object passed (``slot`` None)."""
 
     text: str
     slot: Optional[Slot] = None
@@ -81,18 +87,19 @@ class Step(NamedTuple):
 
 
 class _Public(NamedTuple):
-    """A place that all code of the process knows, and what it belongs to."""
+    """A place known to all code of the process, and the object that it belongs to."""
 
     text: str
     owner: str
 
     @classmethod
     def named(cls, text: str) -> _Public:
+        """Build a place that is its own owner."""
         return cls(text, text)
 
 
 class Actor(NamedTuple):
-    """Somebody who can reach the object. Without thread and task it is anybody who comes along at the way's beginning."""
+    """A thread or task that can reach the object; with neither, any code that has the path's beginning."""
 
     way: Tuple[Step, ...]
     thread: Optional[ThreadState] = None
@@ -102,8 +109,13 @@ class Actor(NamedTuple):
 
 @dataclass
 class Reach:
-    """``complete``: nobody but the actors can reach the object. ``obstacle``: why that cannot be told. ``steps``: what
-    refers to each object on the way, of which there are ``references`` in all."""
+    """Result of a walk.
+
+    - ``actors``: those that can reach the object.
+    - ``steps``: the references to each object on the way.
+    - ``obstacle``: why the list of actors is incomplete; None if it is complete.
+    - ``references``: number of references followed.
+    """
 
     actors: List[Actor] = field(default_factory=list)
     steps: List[str] = field(default_factory=list)
@@ -112,11 +124,12 @@ class Reach:
 
     @property
     def complete(self) -> bool:
+        """Whether only the actors can reach the object, and all of them are threads or tasks."""
         return self.obstacle is None and all(a.thread is not None or a.task is not None for a in self.actors)
 
 
 class Walk:
-    """One walk upwards, from ``starts``. ``names``: of the tasks, by address."""
+    """A walk upwards from ``starts``; ``names``: address of a task → its name."""
 
     def __init__(
         self,
@@ -132,14 +145,14 @@ class Walk:
         self._around = around
         self._names = names
         self._paths: Dict[int, Tuple[Step, ...]] = {}
-        self.front: List[int] = []  # objects whose referrers are to be looked for next
+        self.front: List[int] = []  # objects whose referrers are searched next
         self._weak: Set[int] = set()
         self.reach = Reach()
         for address in starts:
             self._add(address, ())
 
     def _climb(self, found: Mapping[int, References]) -> None:
-        """One level up: from what refers to the objects of ``front``."""
+        """Climb one level, from the references to the objects of ``front``. Raises Fault or NotThat."""
         level, self.front = self.front, []
         for address in level:
             references, said = found[address], []
@@ -156,21 +169,23 @@ class Walk:
             self.give_up(Obstacle("objects"))
 
     def climb(self, found: Mapping[int, References]) -> None:
-        """Never raises."""
+        """Climb one level; on an error end the walk with an obstacle. Never raises."""
         try:
             self._climb(found)
         except (Fault, NotThat) as exc:
             self.give_up(Obstacle("unreadable", str(exc)))
 
     def give_up(self, why: Obstacle) -> None:
+        """Record an obstacle, unless there is one already."""
         self.reach.obstacle = self.reach.obstacle or why
 
     @property
     def is_over(self) -> bool:
-        """Nothing is left to climb to, or it would add nothing: the list of those met is not complete anyway."""
+        """Whether nothing is left to climb, or the list of actors is known to be incomplete or open."""
         return not self.front or not self.reach.complete
 
     def _sentence(self, address: int, references: References, said: Sequence[str]) -> str:
+        """Describe the references to an object."""
         known = list(dict.fromkeys(said))
         more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
         times = f"{references.count} times" if references.count != 1 else "once"
@@ -180,7 +195,7 @@ class Walk:
     # ------------------------------------------------------------------ accounts
 
     def _unaccounted(self, address: int, references: References) -> Optional[Obstacle]:
-        """Why not all references to an object are known; None when they are."""
+        """Return why not all references to an object are known; None if they are."""
         what = self._called(address)
         if references.count is None:
             return Obstacle("no-count", what)
@@ -195,7 +210,10 @@ class Walk:
     # ------------------------------------------------------------------ one reference
 
     def _follow(self, address: int, reference: Reference) -> Optional[str]:
-        """Meets or adds whoever holds the reference; says so in words, None for what does not count."""
+        """Record the actor behind a reference, or add its holder to the walk.
+
+        Returns a description; None for references that do not count.
+        """
         if reference.thread is not None:
             return self._on_stack(address, reference) if reference.counted else None
         holder = reference.holder
@@ -217,20 +235,21 @@ class Walk:
         return self._by_object(address, reference, holder)
 
     def _on_stack(self, address: int, reference: Reference) -> str:
+        """Follow a reference from a frame on a thread's stack."""
         thread, frame = reference.thread, reference.frame
         assert thread is not None
         function = frame.function if frame is not None else "?"
         if thread.address in self._around.threads:
             return f"{reference.how} of {function} (on the waiting thread's own stack)"
         if address in self._around.coroutines:
-            return f"{reference.how} of {function}, which its task runs"  # nobody else can: the task is met by itself
+            return f"{reference.how} of {function}, which its task runs"  # only the task can: it is recorded by itself
         if frame is not None and address in self._around.tasks and any(frame.is_in(*runner) for runner in _RUNNERS):
             return f"{reference.how} of asyncio's {function}"
         self._meet(Actor(self._at(address, f"{reference.how} of {function}"), thread, None, frame))
         return f"{reference.how} of {function} ({_thread(thread)})"
 
     def _by_task(self, address: int, reference: Reference, holder: Holder) -> str:
-        """A task that has not ended: one that awaits the object cannot move before it; any other can."""
+        """Follow a reference from a pending task: one that awaits the object cannot act, any other can."""
         name = f"task {self._names.get(holder.address, '?')}"
         if holder.address in self._around.tasks:
             return f"{name}, which waits"
@@ -238,6 +257,7 @@ class Walk:
         return name
 
     def _by_object(self, address: int, reference: Reference, holder: Holder) -> Optional[str]:
+        """Follow a reference from an object that is neither frame nor task."""
         if holder.address in self._around.registries:
             return "asyncio's list of all tasks"
         if address in self._weak and reference.how == CALLBACK:
@@ -248,20 +268,20 @@ class Walk:
         anybody = self._anybody(holder, reference)
         if anybody is not None:
             path = self._paths[address]
-            if reference.how.kind in ("slot", "dict") and len(path) > 1:  # path: of the dict of the instance
+            if reference.how.kind in ("slot", "dict") and len(path) > 1:  # the path of the instance's dict
                 self._meet(Actor((Step(f"{path[0].text} of {anybody.owner}", path[0].slot), *path[1:])))
             else:
                 self._meet(Actor(self._at(address, anybody.text)))
             return anybody.text
         self._add(holder.address, self._at(address, reference.how))
         namespace = self._referrers.holders.namespace(holder) if reference.how.kind == "attribute" else None
-        if namespace is not None:  # whoever has `vars(it)` reaches the values too, though they lie in the instance
+        if namespace is not None:  # `vars(instance)` reaches the values too, though they are in the instance
             self._add(namespace, self._at(address, reference.how))
         inside = f" of {reference.frame.function}" if reference.frame is not None else ""
         return f"{reference.how}{inside} of {self._called(holder.address)}"
 
     def _by_loop(self, address: int, reference: Reference, holder: Holder) -> Optional[str]:
-        """What stands in the queues of an event loop: only the thread that runs it takes it from there."""
+        """Follow a reference from an event loop's own queues, which only the loop's thread uses; else None."""
         if not self._objects.is_instance(holder.address, "BaseEventLoop"):
             return None
         inside, path = reference.how.kind in ("slot", "dict"), self._paths[address]
@@ -276,7 +296,7 @@ class Walk:
         return f"{queue} of the event loop that {_thread(thread)} runs"
 
     def _anybody(self, holder: Holder, reference: Reference) -> Optional[_Public]:
-        """What makes an object known to all code of the process, or to something that acts by itself."""
+        """Return the public place of a holder that is known to all code, or acts by itself; None for other holders."""
         objects = self._objects
         if holder.address in self._around.modules:
             module = self._around.modules[holder.address]
@@ -299,11 +319,12 @@ class Walk:
     # ------------------------------------------------------------------ books
 
     def _meet(self, actor: Actor) -> None:
-        """Each thread and each task once, and each place where anybody may come along."""
+        """Record an actor: each thread and task once, and each public place."""
         if all(_who(actor) != _who(other) for other in self.reach.actors):
             self.reach.actors.append(actor)
 
     def _add(self, address: int, path: Tuple[Step, ...]) -> None:
+        """Add an object to the walk, unless it was passed; a module's namespace is an actor."""
         if address in self._paths:
             return
         self._paths[address] = path
@@ -313,8 +334,7 @@ class Walk:
             self.front.append(address)
 
     def _at(self, address: int, step: Union[Slot, str]) -> Tuple[Step, ...]:
-        """The way from whoever is met down to the awaited object, in words: the dicts of instances, and what the object
-        consists of, are left out."""
+        """Return the path from an actor to the awaited object, without dicts of instances and parts of the object."""
         first = Step(str(step), step) if isinstance(step, Slot) else Step(step)
         steps = [first, Step(self._called(address), None, self._objects.type_name(address) == "dict")]
         if address != self._around.subject:
@@ -328,6 +348,7 @@ class Walk:
             return "?"
 
     def _called(self, address: int) -> str:
+        """Describe an object: a task by its name, others by class."""
         if address in self._names:
             return f"task {self._names[address]}"
         name = self._objects.type_name(address) or "?"
@@ -335,8 +356,10 @@ class Walk:
 
 
 def walk(referrers: Referrers, walks: Sequence[Walk]) -> None:
-    """Takes several walks to their ends together: a pass over memory looks for many words at little more than the price of
-    one. Never raises."""
+    """Take several walks to their ends together. Never raises.
+
+    One pass over memory searches for many words at little more than the cost of one.
+    """
     for _ in range(MAX_LEVELS):
         going = [one for one in walks if not one.is_over]
         if not going:
@@ -355,6 +378,7 @@ def walk(referrers: Referrers, walks: Sequence[Walk]) -> None:
 
 
 def _who(actor: Actor) -> Tuple[object, ...]:
+    """Return the identity of an actor: its thread and task, or its path without either."""
     thread = actor.thread.address if actor.thread is not None else None
     return thread, actor.task, actor.way if thread is None and actor.task is None else None
 

@@ -1,11 +1,12 @@
-"""Who refers to an object: every place in memory where its address stands, and whose place that is.
+"""References to an object: every place in memory with its address, and the holder of that place.
 
-The reference count is the check. When as many counted references have been found, in places known to be live, as the
-object counts, all others are stale copies: what was freed, what C functions left on their stacks, slots beyond the end of
-a value stack. When fewer were found, somebody unknown has one, in C code or in memory that is not at hand.
+The reference count is the check:
+- If as many counted references were found in live places as the object counts, all other places are stale: freed
+  memory, remains on C stacks, unused slots of a value stack.
+- If fewer were found, an unknown reference exists, in C code or in memory that is not available.
 
 Source: Include/object.h and refcount.h: ob_refcnt is a word up to 3.11, its lower 32 bits since 3.12, where values with
-the top bits set make an object immortal.
+the top bits set mark immortal objects.
 """
 
 from __future__ import annotations
@@ -29,44 +30,50 @@ _IMMORTAL = 1 << 30
 
 
 class Reference(NamedTuple):
-    """One place that refers to an object.
+    """A place that refers to an object.
 
-    counted: True, it is part of the count; None, it may be; False, it is weak.
+    ``counted``: True if part of the reference count, None if possibly, False if weak.
     """
 
     place: int
     counted: Optional[bool]
     how: Slot
     holder: Optional[Holder] = None
-    thread: Optional[ThreadState] = None  # in a frame that it executes
+    thread: Optional[ThreadState] = None  # the place is in a frame on its stack
     frame: Optional[Frame] = None
 
 
 @dataclass
 class References:
-    """What refers to an object. ``stray``: places that are nobody's, as far as is known; ``weak``: weak references that
-    could not be followed."""
+    """References to an object.
 
-    count: Optional[int]  # its own count; None: it keeps none, is damaged, or known all over
+    - ``stray``: places without a known holder.
+    - ``weak``: number of weak references that could not be followed.
+    """
+
+    count: Optional[int]  # its reference count; None: immortal, damaged, or too many places
     found: List[Reference] = field(default_factory=list)
     stray: List[int] = field(default_factory=list)
     weak: int = 0
 
     @property
     def counted(self) -> int:
+        """Number of references that are part of the count."""
         return sum(1 for reference in self.found if reference.counted)
 
 
 class _Span(NamedTuple):
+    """The memory of a frame on a thread's stack."""
+
     start: int
     end: int
     frame: Frame
     thread: ThreadState
-    inner: Optional[Frame]  # what it has called
+    inner: Optional[Frame]  # the frame that it has called
 
 
 class Referrers:
-    """Finds references in one process."""
+    """Search for references in one process."""
 
     def __init__(self, python: Python, search: WordSearch) -> None:
         self._python = python
@@ -80,6 +87,7 @@ class Referrers:
         self._span_starts = [span.start for span in self._spans]
 
     def _frames_of(self, threads: Sequence[ThreadState]) -> List[_Span]:
+        """Return the spans of all frames on these threads' stacks."""
         layout, found = self._python.layout, []
         for thread in threads:
             for inner, frame in zip([None, *thread.frames], thread.frames):
@@ -88,8 +96,10 @@ class Referrers:
         return found
 
     def of(self, addresses: Sequence[int]) -> Dict[int, References]:
-        """The references to each of some objects, in one or two passes over memory. Raises NotThat when that takes more
-        than it may."""
+        """Return the references to each of some objects, in one or two passes over memory.
+
+        Raises: NotThat past the search's deadline.
+        """
         places = self._search.places(addresses)
         found = {address: self._sorted_out(address, places.get(address)) for address in addresses}
         short = [r for r in found.values() if r.count is not None and r.counted < r.count]
@@ -103,11 +113,12 @@ class Referrers:
         return found
 
     def _is_static(self, place: int) -> bool:
-        """Is it in the data of a program or library? No table is there."""
+        """Return whether a place is in the data of a program or library, where no table can be."""
         index = bisect_right(self._file_starts, place) - 1
         return index >= 0 and place < self._files[index].end
 
     def _sorted_out(self, address: int, places: Optional[Sequence[int]]) -> References:
+        """Divide the places of an object's address into references and strays. Raises NotThat."""
         references = References(self.count(address) if places is not None else None)
         for place in places or ():
             self._search.check()
@@ -120,9 +131,9 @@ class Referrers:
         return references
 
     def count(self, address: int) -> Optional[int]:
-        """Its reference count; None for what is immortal, or no object."""
+        """Return an object's reference count; None if immortal or implausible, and in free-threaded builds."""
         if self._python.layout.ob_extra:
-            return None  # free-threaded: two counts, and references that are deferred
+            return None  # free-threaded: two counts, and deferred references
         with contextlib.suppress(Fault):
             word = self._python.memory.u64(address)
             count = word & 0xFFFFFFFF if self._python.layout.version >= (3, 12) else word
@@ -130,7 +141,7 @@ class Referrers:
         return None
 
     def _reference(self, place: int) -> Optional[Reference]:
-        """What is known of a place without looking for the owner of a table."""
+        """Return the reference at a place in a frame or object; None if it may be in a table, or is stray."""
         index = bisect_right(self._span_starts, place) - 1
         span = self._spans[index] if index >= 0 else None
         if span is not None and place < span.end:
@@ -140,6 +151,7 @@ class Referrers:
         return self._in_object(place)
 
     def _in_object(self, place: int) -> Optional[Reference]:
+        """Return the reference at a place in or before a live object; None if it is not counted."""
         layout = self._python.layout
         if layout.managed_dict < -8:
             owner = self.holders.with_dict(place - layout.managed_dict)
@@ -158,7 +170,7 @@ class Referrers:
         return Reference(place, True, how, holder, None, frame) if counted else None
 
     def _add_weak(self, address: int, references: References) -> None:
-        """An object has a list of its weak references: none of them is missed when its page is."""
+        """Add the weak references from the object's own list; an unreadable list counts as one missing."""
         try:
             for weak in self.holders.weak_references(address):
                 holder = self.holders.at(weak)

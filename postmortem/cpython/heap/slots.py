@@ -6,9 +6,9 @@ from typing import Literal, NamedTuple, Optional
 
 SlotKind = Literal[
     "attribute", "value", "key", "item", "field", "slot", "dict",  # of an object
-    "local", "stack", "own",  # of a frame: a variable, its value stack, what the interpreter keeps in it
+    "local", "stack", "own",  # of a frame: variable, value stack, the interpreter's own fields
     "weak", "callback", "weak-list",  # of weak references
-    "gone", "word",  # what is no reference any more; what is not known
+    "gone", "word",  # no longer a reference; unknown
 ]  # fmt: skip
 
 _TEXTS = {
@@ -22,7 +22,10 @@ _TEXTS = {
 
 
 class Slot(NamedTuple):
-    """A place that refers to an object, by kind and name. name: of attributes, keys and variables, where it was read."""
+    """A place that refers to an object.
+
+    ``name``: of an attribute, key or variable; None if not read.
+    """
 
     kind: SlotKind
     name: Optional[str] = None

@@ -1,7 +1,7 @@
-"""Tables that lie apart from their objects: of lists, dicts, sets, deques, and values of attributes up to 3.12.
+"""Tables outside of their objects: of lists, dicts, sets, deques, and attribute values up to 3.12.
 
-A place in such a table is told by whoever points at its beginning: the right field of a live object whose table, by its own
-account, has the place among its entries in use.
+A place belongs to a table if the right field of a live object points to the table's beginning, and the object has the
+place among its entries in use.
 
 Sources: Objects/listobject.c, dictobject.c, setobject.c, Modules/_collectionsmodule.c of 3.8-3.15; PyDictValues of 3.11
 and 3.12 as in ``attributes``.
@@ -20,7 +20,7 @@ from .allocations import beginnings
 from .owners import Holder, Holders
 from .slots import ITEM, KEY, Slot
 
-#: dequeobject: leftblock, rightblock, leftindex, rightindex behind ob_size; a block is a link, 64 items, a link.
+#: dequeobject: leftblock, rightblock, leftindex, rightindex after ob_size; a block is a link, 64 items, a link.
 _LEFT, _RIGHT = 8, 16
 _BLOCK_ITEMS = 64
 
@@ -36,6 +36,8 @@ _Reader = Callable[[Holder, int, int], Optional[Slot]]
 
 
 class Tables:
+    """Tables of live objects in one process."""
+
     def __init__(self, python: Python, holders: Holders, search: WordSearch) -> None:
         self._objects = python.objects
         self._layout = python.layout
@@ -43,9 +45,9 @@ class Tables:
         self._holders = holders
         self._search = search
         layout = self._layout
-        #: 3.12 keeps the values of attributes behind a pointer that is one less.
+        #: True for 3.12: the pointer to attribute values is tagged, one below the address.
         self._tagged = not layout.inline_values and not layout.values_before_object
-        #: Offset of the pointer in its object → who may know what is at the place.
+        #: Offset of the table's pointer in its object → readers of such tables.
         self._readers: Dict[int, Tuple[_Reader, ...]] = {}
         for offset, reader in (
             (layout.list_items, self._in_list),
@@ -58,9 +60,8 @@ class Tables:
             self._readers[offset] = (*self._readers.get(offset, ()), reader)
 
     def owners(self, places: Sequence[int]) -> Dict[int, Entry]:
-        """Place → what refers from there, of those that are in tables of live objects. Raises NotThat when the search
-        takes too long."""
-        wanted: Dict[int, List[int]] = {}  # beginning of a table → places that may be in it
+        """Return place → entry for places in tables of live objects. Raises NotThat past the deadline."""
+        wanted: Dict[int, List[int]] = {}  # possible beginning of a table → places in it
         for place in places:
             self._search.check()
             for start in beginnings(self._objects.memory, self._layout.version, place, self._on_musl):
@@ -77,7 +78,7 @@ class Tables:
         return found
 
     def _entry(self, at: int, value: int, place: int) -> Optional[Entry]:
-        """``at``: where ``value`` stands, which may be the beginning of the table."""
+        """Return the entry at a place; ``at``: address of ``value``, a possible pointer to the table; None if none."""
         for holder, readers in self._candidates(at):
             for read in readers:
                 try:
@@ -89,6 +90,7 @@ class Tables:
         return None
 
     def _candidates(self, at: int) -> Iterator[Tuple[Holder, Tuple[_Reader, ...]]]:
+        """Yield (live object, readers) for which ``at`` may be the pointer to a table."""
         for offset, readers in self._readers.items():
             holder = self._holders.at(at - offset) if not (at - offset) & 15 else None
             if holder is not None:
@@ -116,7 +118,7 @@ class Tables:
             return None
         key, value = self._objects.memory.words(start + 8 * (row * stride + stride - 2), 2)
         if not value:
-            return None  # removed
+            return None  # removed entry
         return KEY if column == stride - 2 else self._named(key)
 
     def _values(self, holder: Holder) -> int:
@@ -137,7 +139,7 @@ class Tables:
         return self._shared(keys, values + self._layout.dict_values_start, place) if keys else None
 
     def _shared(self, keys: int, values: int, place: int) -> Optional[Slot]:
-        """Of a table of values whose names stand in shared keys."""
+        """Return the slot of a place in a table of values with shared keys; None if it is outside."""
         start, stride, count = self._objects._entries(keys)
         index, rest = divmod(place - values, 8)
         if rest or not 0 <= index < count:
@@ -147,7 +149,7 @@ class Tables:
         return Slot("attribute", name)
 
     def attribute_at(self, holder: Holder, place: int) -> Slot:
-        """What an instance calls the value at a place behind its body (since 3.13)."""
+        """Return the attribute slot of a place in an instance's inline values (since 3.13)."""
         try:
             keys = self._objects.memory.u64(holder.info.address + self._layout.ht_cached_keys)
             start = holder.address + holder.info.basicsize + self._layout.dict_values_start

@@ -1,5 +1,7 @@
-"""What the variables of a program lead to: from the frames of threads and tasks and the globals of their modules, through
-attributes and the first items of containers, for a few steps. That is how far a program's own names lead.
+"""Objects that a program's variables lead to.
+
+The search starts from the frames of threads and tasks and the globals of their modules, and follows attributes and the
+first items of containers for a few steps.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ from ..objects.builtins import NotThat
 from ..runtime import layouts as L
 from ..state.interpreter import Python, ThreadState
 
-_MOST_ITEMS = 32  # of a container that is looked into
-_LONG = 10_000  # longer lists are data, not what a few objects are kept in
+_MOST_ITEMS = 32  # most items followed of a container
+_LONG = 10_000  # longest list followed: longer ones are data
 _MOST_VISITS = 20_000
 _MOST_FRAMES, _MOST_ALIKE, _MOST_ROOTS = 60, 4, 5000
-#: Whose attributes are not the program's: an event loop's list of ready callbacks is no queue of the program.
+#: Endings of class names whose attributes are not the program's, such as an event loop's list of ready callbacks.
 _CLOSED = ("EventLoop", "Loop")
 _LEAVES = frozenset((
     "str", "bytes", "int", "float", "bool", "NoneType", "type", "function", "builtin_function_or_method", "method", "code",
@@ -34,7 +36,7 @@ Named = Sequence[Tuple[str, int]]
 
 
 class User(NamedTuple):
-    """A thread (address of its state) or a task (address) with the frame that leads to an object."""
+    """A thread (address of its state) or a task (address), and the frame that leads to an object."""
 
     thread: Optional[int]
     task: Optional[int]
@@ -45,14 +47,16 @@ class Suspended(Protocol):
     """A task: its address, and the frames of its coroutines."""
 
     @property
-    def address(self) -> int: ...
+    def address(self) -> int:
+        """Address of the task."""
 
     @property
-    def frames(self) -> Sequence[Frame]: ...
+    def frames(self) -> Sequence[Frame]:
+        """Frames of the task's coroutines, innermost first."""
 
 
 def users_of(states: Iterable[ThreadState], tasks: Iterable[Suspended]) -> List[User]:
-    """Frames of threads, and of some tasks of each kind: a thousand that run the same code lead to the same objects."""
+    """Return the frames of threads, and of a few tasks per code: those with the same code lead to the same objects."""
     users = [User(state.address, None, frame) for state in states for frame in state.frames[:_MOST_FRAMES]]
     alike: Dict[int, int] = {}
     for task in tasks:
@@ -64,9 +68,9 @@ def users_of(states: Iterable[ThreadState], tasks: Iterable[Suspended]) -> List[
 
 
 class VariableSearch:
-    """Of one process; ``until``: of time.monotonic(), when the search ends wherever it is."""
+    """Search of one process; ``until``: deadline in time.monotonic(), at which the search ends where it is."""
 
-    #: From a variable.
+    #: Most steps from a variable.
     steps = 3
 
     def __init__(self, python: Python, until: float) -> None:
@@ -75,25 +79,24 @@ class VariableSearch:
         self._until = until
         self._visits = 0
         self._seen: Set[int] = set()
-        self._parents: Dict[int, int] = {}  # object → the one through which it was found first
+        self._parents: Dict[int, int] = {}  # object → object that first led to it
         self._names: Dict[int, str] = {}
         self._taken: Dict[int, int] = {}  # object → steps from a variable
         self._modules: Set[int] = set()
 
     def found_at(self, name: str, value: int, kind: str, user: User) -> Optional[Named]:
-        """What to make of an object that variables lead to: () when it has nothing more inside, None when it is like
-        any other."""
+        """Handle an object; return its contents to follow, () for none, None for the default."""
         raise NotImplementedError
 
     def look(self, users: Iterable[User]) -> None:
-        """From these frames, the program's own first."""
+        """Search from these frames, the program's own first."""
         for user in sorted(users, key=lambda user: user.frame.code.filename.endswith(MACHINERY)):
             if self.spent:
                 break
             self._from_frame(user)
 
     def way_to(self, value: int) -> List[Tuple[int, str]]:
-        """The objects through which one was found, with their names, itself first."""
+        """Return the objects that lead to one, with their names, itself first."""
         found: List[Tuple[int, str]] = []
         while value in self._names and len(found) < 16:
             found.append((value, self._names[value]))
@@ -101,14 +104,16 @@ class VariableSearch:
         return found
 
     def reached(self, steps: int) -> Set[int]:
-        """Addresses of the objects that it came to in so many steps."""
+        """Return the objects reached within so many steps."""
         return {value for value, taken in self._taken.items() if taken <= steps}
 
     @property
     def spent(self) -> bool:
+        """Whether the limit of visits or time is reached."""
         return self._visits >= _MOST_VISITS or time.monotonic() > self._until
 
     def _from_frame(self, user: User) -> None:
+        """Search from a frame's locals and, once per module of the program, its globals."""
         frames = self.python.frames
         self._search(list(itertools.islice(frames.locals(user.frame), 200)), user)
         namespace = frames.globals(user.frame)
@@ -122,8 +127,10 @@ class VariableSearch:
         self._search([(name, value) for name, value in named if not name.startswith("__")], user)
 
     def _search(self, named: Named, user: User) -> None:
-        """Breadth first, so that the shortest name wins. What another frame led to is looked at again one step deep, to
-        know who uses it."""
+        """Search breadth first, so that the shortest name wins.
+
+        Objects that another frame led to are visited again one step deep, to record this user.
+        """
         waiting: Deque[Tuple[str, int, int]] = deque((name, value, 0) for name, value in named)
         mine: Set[int] = set()
         while waiting and not self.spent:
@@ -145,6 +152,7 @@ class VariableSearch:
                     waiting.append((inner_name, item, steps + 1))
 
     def _inside(self, name: str, value: int, user: User) -> Named:
+        """Return the named contents of an object to follow. Raises Fault or NotThat."""
         kind = self.objects.type_name(value)
         if kind is None or kind in _LEAVES or kind.endswith(_CLOSED):
             return ()
@@ -154,7 +162,7 @@ class VariableSearch:
         flags = self.objects.type_of(value).flags
         if kind in CONTAINERS:
             return [(f"{name}[…]", item) for item in self.items(value, kind)]
-        if flags & (L.FLAG_TUPLE | L.FLAG_LIST):  # named tuples, and whatever else is derived
+        if flags & (L.FLAG_TUPLE | L.FLAG_LIST):  # named tuples and other subclasses
             return [(f"{kind}[…]", item) for item in self.items(value, "list")]
         cls = kind.rsplit(".", 1)[-1]
         return [
@@ -162,7 +170,7 @@ class VariableSearch:
         ]
 
     def items(self, value: int, kind: str, most: int = _MOST_ITEMS) -> Iterator[int]:
-        """The first items of a container; none of a list that is too long to be one of a few objects."""
+        """Return the first items of a container; none of a list longer than _LONG. Raises Fault or NotThat."""
         if kind == "dict":
             return (item for _key, item in itertools.islice(self.objects.dict_items(value), most))
         if kind in ("set", "frozenset"):

@@ -1,1 +1,4 @@
-"""Objects of the target: ``builtins`` first; ``attributes``, ``code`` and ``linetable`` build on it."""
+"""Objects of the target.
+
+Read ``builtins`` first; ``attributes``, ``code`` and ``linetable`` build on it.
+"""

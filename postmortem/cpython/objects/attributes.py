@@ -1,8 +1,11 @@
-"""The attributes of instances: the ``__dict__`` wherever a version keeps it.
+"""Attributes of instances: the ``__dict__``, wherever a release stores it.
 
-3.11: a values array and a dict pointer *before* the object; 3.12: one tagged pointer there; 3.13: values inline
-after the object, the dict pointer before it (Objects/dictobject.c, Include/internal/pycore_object.h). Types
-without managed dicts have it at ``tp_dictoffset``.
+- 3.11: a values array and a dict pointer *before* the object.
+- 3.12: one tagged pointer there.
+- 3.13: values inline after the object, the dict pointer before it.
+- Types without managed dicts: at ``tp_dictoffset``.
+
+Sources: Objects/dictobject.c, Include/internal/pycore_object.h.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ TP_ITEMSIZE = 40
 
 
 def attributes(objects: Objects, address: int) -> Dict[str, int]:
-    """name → address of the instance attributes; empty when it has none. Raises Fault or NotThat."""
+    """Return name → address of the instance attributes; empty if there are none. Raises Fault or NotThat."""
     info = objects.type_of(address)
     if info.flags & L.FLAG_MANAGED_DICT:
         return _managed(objects, address, info)
@@ -32,17 +35,20 @@ def attributes(objects: Objects, address: int) -> Dict[str, int]:
 
 
 def _size(objects: Objects, address: int, info: TypeInfo) -> int:
-    """Bytes of an object whose length varies (_PyObject_VAR_SIZE): subclasses of tuple and int keep their dict behind
-    the items, at an offset that counts from the end (Objects/object.c, _PyObject_GetDictPtr, up to 3.11)."""
+    """Return the size in bytes of an object of variable length (_PyObject_VAR_SIZE). Raises Fault or NotThat.
+
+    Subclasses of tuple and int store their dict after the items, at an offset from the end (Objects/object.c,
+    _PyObject_GetDictPtr, up to 3.11).
+    """
     itemsize = objects.field(info.address, TP_ITEMSIZE)
-    items = abs(objects.memory.i64(address + objects.layout.ob_size))  # an int's sign is its length's
+    items = abs(objects.memory.i64(address + objects.layout.ob_size))  # an int's sign is that of its size
     if itemsize > 1 << 10 or items > 1 << 32:
         raise NotThat("longer than can be believed")
     return (info.basicsize + items * itemsize + 7) & ~7
 
 
 def attribute(objects: Objects, address: int, name: str) -> Optional[int]:
-    """One instance attribute, or None when it is not there or cannot be read."""
+    """Return the address of one instance attribute; None if missing or unreadable."""
     try:
         return attributes(objects, address).get(name)
     except (Fault, NotThat):
@@ -50,6 +56,7 @@ def attribute(objects: Objects, address: int, name: str) -> Optional[int]:
 
 
 def _managed(objects: Objects, address: int, info: TypeInfo) -> Dict[str, int]:
+    """Return the attributes of an object with a managed dict. Raises Fault or NotThat."""
     memory, layout = objects.memory, objects.layout
     found = memory.u64(address + layout.managed_dict)
     if layout.inline_values:
@@ -70,7 +77,7 @@ def _managed(objects: Objects, address: int, info: TypeInfo) -> Dict[str, int]:
 
 
 def _from_values(objects: Objects, info: TypeInfo, values: int) -> Dict[str, int]:
-    """Names come from the type's shared keys, values from the array."""
+    """Combine names from the type's shared keys with values from the array. Raises Fault or NotThat."""
     keys = objects.memory.u64(info.address + objects.layout.ht_cached_keys)
     if not keys:
         raise NotThat("a type without shared keys")
@@ -83,7 +90,7 @@ def _from_values(objects: Objects, info: TypeInfo, values: int) -> Dict[str, int
 
 
 def class_value(objects: Objects, address: int, name: str) -> Optional[int]:
-    """What the class of an object, or one of its bases, has under a name; None when it is not there."""
+    """Return a value by name from an object's class or its bases; None if missing or unreadable."""
     try:
         info = objects.type_of(address)
         for _ in range(32):
@@ -98,15 +105,19 @@ def class_value(objects: Objects, address: int, name: str) -> Optional[int]:
 
 
 class Slots:
-    """Values of ``__slots__`` members, found through the class's member descriptors (PyMemberDescrObject: d_member at 40;
-    PyMemberDef: offset at 16). Their offsets are kept, for objects with slots come by the thousands."""
+    """Values of ``__slots__`` members, found through the class's member descriptors.
+
+    Offsets are cached, since objects with slots are numerous.
+
+    Sources: PyMemberDescrObject (d_member at 40); PyMemberDef (offset at 16).
+    """
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._offsets: Dict[Tuple[int, str], Optional[int]] = {}
 
     def get(self, address: int, name: str) -> Optional[int]:
-        """The value's address; None when there is none, or it cannot be read."""
+        """Return the address of a slot's value; None if missing or unreadable."""
         try:
             key = (self._objects.type_of(address).address, name)
             if key not in self._offsets:
@@ -117,6 +128,7 @@ class Slots:
             return None
 
     def _offset(self, address: int, name: str) -> Optional[int]:
+        """Return the offset of a slot; None if the class has no such member. Raises Fault or NotThat."""
         descriptor = class_value(self._objects, address, name)
         if descriptor is None or self._objects.type_name(descriptor) != "member_descriptor":
             return None

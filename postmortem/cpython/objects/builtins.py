@@ -1,7 +1,8 @@
 """Objects of the target, read through Memory: every loop is bounded, every pointer may be garbage.
 
-Nothing here raises anything but ``Fault`` (memory that is not there) and ``NotThat`` (memory that is not what
-it should be); callers turn both into *unknown*.
+Only two errors are raised, and callers turn both into *unknown*:
+- ``Fault``: the memory is not available.
+- ``NotThat``: the memory does not hold what was expected.
 """
 
 from __future__ import annotations
@@ -12,22 +13,24 @@ from ...memory import Fault, Memory
 from ..runtime import layouts as L
 from ..runtime.layouts import Layout
 
-#: More characters than any name worth showing; longer strings are cut, not refused.
+#: Most characters read of a string; longer ones are truncated.
 MAX_TEXT = 4096
 MAX_ITEMS = 100_000
 _MAX_KEY_TEXTS = 50_000
-#: Bytes of tables and words of names that the code objects of one process may have in all; those on the stacks of a large
-#: program have a tenth. When all are damaged, each within its own bounds, this ends it within a second or two.
+#: Most bytes of tables and names read for all code objects of a process: ten times those on the stacks of a large
+#: program. Ends the analysis within a second or two if all of them are damaged, each within its own bounds.
 MAX_SPENT = 4 << 20
 
 
 class NotThat(Exception):
-    """The object is of another type, or damaged."""
+    """An object of another type than expected, or damaged."""
 
 
 class TypeInfo(NamedTuple):
+    """Fields of a type object."""
+
     address: int
-    name: str  # tp_name: "str", "_thread.lock", "Account"; "" when it is lost (see ``typenames``)
+    name: str  # tp_name: "str", "_thread.lock", "Account"; "" if lost (see ``typenames``)
     flags: int
     basicsize: int
     dictoffset: int
@@ -35,7 +38,7 @@ class TypeInfo(NamedTuple):
 
 
 class Objects:
-    """Reads objects of one interpreter; types and dict keys are cached, because they repeat."""
+    """Objects of one interpreter. Caches types and dict keys, which recur."""
 
     def __init__(self, memory: Memory, layout: Layout) -> None:
         self.memory = memory
@@ -43,19 +46,24 @@ class Objects:
         self._types: Dict[int, TypeInfo] = {}
         self._ob_type = layout.ob_type
         self._key_texts: Dict[int, Optional[str]] = {}
-        #: Types whose names are lost with their file, by address: what the interpreter itself calls them.
+        #: Address of a type → tp_name, for types whose names are lost with their file.
         self.type_names: Dict[int, str] = {}
         self._texts: Dict[int, str] = {}
         self._left = MAX_SPENT
         self._type_size = max(layout.tp_dictoffset, layout.tp_base, layout.tp_flags) + 8
 
     def field(self, address: int, offset: int) -> int:
-        """A word of an object, at its offset in builds with a GIL (free-threaded ones have a larger header)."""
+        """Return a word of an object; ``offset``: in builds with a GIL. Raises Fault.
+
+        Free-threaded builds have a larger header, which is added.
+        """
         return self.memory.u64(address + self.layout.ob_extra + offset)
 
     def spend(self, size: int) -> None:
-        """Asks for leave to work through so many bytes of what a code object brings along. Raises NotThat when all of
-        them together have had more than can be believed."""
+        """Count bytes of a code object's tables against the limit for all of them.
+
+        Raises: NotThat beyond MAX_SPENT.
+        """
         self._left -= size
         if self._left < 0:
             raise NotThat("larger, with all others, than can be believed")
@@ -63,13 +71,14 @@ class Objects:
     # ------------------------------------------------------------------ types
 
     def type_of(self, address: int) -> TypeInfo:
+        """Return the type of an object. Raises Fault or NotThat."""
         if not 0x1000 <= address < 1 << 48 or address & 7:
             raise NotThat(f"{address:#x} is no object")
         type_ = self.memory.u64(address + self._ob_type)
         return self._types.get(type_) or self.type_at(type_)
 
     def type_at(self, address: int) -> TypeInfo:
-        """The type object at an address. One that does not look like a type is NotThat."""
+        """Return the type object at an address. Raises Fault, or NotThat if it does not look like a type."""
         known = self._types.get(address)
         if known is not None:
             return known
@@ -94,7 +103,10 @@ class Objects:
         return info
 
     def _name(self, type_: int, words: Tuple[int, ...]) -> str:
-        """tp_name. A type whose name is lost must be an object of a type of types: too much looks like one by chance."""
+        """Return tp_name; if it is lost, the name in ``type_names`` or "". Raises Fault or NotThat.
+
+        A type whose name is lost must itself be an instance of a metatype: too much memory looks like one by chance.
+        """
         try:
             name = self.memory.cstring(words[self.layout.tp_name // 8], 200).decode("utf-8", "backslashreplace")
         except Fault:
@@ -107,14 +119,14 @@ class Objects:
         return name
 
     def type_name(self, address: int) -> Optional[str]:
-        """tp_name of an object's type, or None when it is no object, or its type's name is lost."""
+        """Return tp_name of an object's type; None if it is not an object, or the name is lost."""
         try:
             return self.type_of(address).name or None
         except (Fault, NotThat):
             return None
 
     def is_instance(self, address: int, name: str) -> bool:
-        """Is the type, or one of its single-inheritance bases, called so (tp_name)?"""
+        """Return whether an object's type, or one of its single-inheritance bases, has this tp_name."""
         try:
             info = self.type_of(address)
             for _ in range(32):
@@ -130,7 +142,10 @@ class Objects:
     # ------------------------------------------------------------------ scalars
 
     def text(self, address: int) -> str:
-        """A str. Lone surrogates come out as backslash escapes, so that the result is valid Unicode."""
+        """Return a str of at most MAX_TEXT characters. Raises Fault or NotThat.
+
+        Lone surrogates become backslash escapes, so that the result is valid Unicode.
+        """
         known = self._texts.get(address)
         if known is not None:
             return known
@@ -159,13 +174,14 @@ class Objects:
         return text
 
     def optional_text(self, address: int) -> Optional[str]:
+        """Return a str; None if it is unreadable or not a str."""
         try:
             return self.text(address)
         except (Fault, NotThat):
             return None
 
     def integer(self, address: int) -> int:
-        """An int of up to four digits of 30 bits."""
+        """Return an int of up to four digits of 30 bits. Raises Fault or NotThat."""
         if not self.type_of(address).flags & L.FLAG_LONG:
             raise NotThat("not an int")
         if self.layout.long_tag:
@@ -180,12 +196,13 @@ class Objects:
         return sign * sum(d << 30 * i for i, d in enumerate(digits))
 
     def number(self, address: int) -> float:
-        """A float or an int, as a float."""
+        """Return a float or an int as a float. Raises Fault or NotThat."""
         if self.type_of(address).name == "float":
             return self.memory.f64(address + self.layout.float_value)
         return float(self.integer(address))
 
     def bytes_(self, address: int, limit: int = 1 << 20) -> bytes:
+        """Return a bytes object's contents, at most ``limit``. Raises Fault or NotThat."""
         if not self.type_of(address).flags & L.FLAG_BYTES:
             raise NotThat("not bytes")
         size = self.memory.u64(address + self.layout.ob_size)
@@ -194,14 +211,14 @@ class Objects:
     # ------------------------------------------------------------------ containers
 
     def items(self, address: int, limit: int = MAX_ITEMS) -> Tuple[int, ...]:
-        """Addresses of the items of a tuple or list; one of more than ``limit`` is NotThat."""
+        """Return the addresses of the items of a tuple or list. Raises Fault, or NotThat beyond ``limit``."""
         count = self.memory.u64(address + self.layout.ob_size)
         if count > limit:
             raise NotThat("longer than can be believed")
         return self.first_items(address, count)
 
     def first_items(self, address: int, most: int) -> Tuple[int, ...]:
-        """Of a tuple or list, however long it is."""
+        """Return the addresses of at most ``most`` items of a tuple or list. Raises Fault or NotThat."""
         flags = self.type_of(address).flags
         count = min(most, self.memory.u64(address + self.layout.ob_size))
         if flags & L.FLAG_TUPLE:
@@ -211,8 +228,10 @@ class Objects:
         raise NotThat("neither tuple nor list")
 
     def set_items(self, address: int) -> Iterator[int]:
-        """Items of a set or frozenset: its table of (key, hash) with mask + 1 slots; deleted ones point to a
-        dummy whose hash is -1 (Objects/setobject.c)."""
+        """Yield the items of a set or frozenset. Raises Fault or NotThat.
+
+        Its table has mask + 1 slots (key, hash); deleted ones point to a dummy whose hash is -1 (Objects/setobject.c).
+        """
         if self.type_of(address).name not in ("set", "frozenset"):
             raise NotThat("not a set")
         mask = self.memory.u64(address + self.layout.set_mask)
@@ -225,8 +244,10 @@ class Objects:
                 yield key
 
     def deque_items(self, address: int, limit: int = 10_000) -> Iterator[int]:
-        """Items of a collections.deque, left to right: a chain of blocks of 64 with a link at either end
-        (Modules/_collectionsmodule.c, BLOCKLEN 64)."""
+        """Yield the items of a collections.deque, left to right. Raises Fault or NotThat.
+
+        It is a chain of blocks of 64 items with a link at either end (Modules/_collectionsmodule.c, BLOCKLEN 64).
+        """
         if self.type_of(address).name != "collections.deque":
             raise NotThat("not a deque")
         count, block, _right, index = self.memory.words(address + self.layout.ob_size, 4)
@@ -237,21 +258,24 @@ class Objects:
             index += 1
 
     def integer_or_none(self, address: Optional[int]) -> Optional[int]:
-        """The value of an int, None when there is none, or it cannot be read."""
+        """Return the value of an int; None if missing or unreadable."""
         try:
             return self.integer(address) if address else None
         except (Fault, NotThat):
             return None
 
     def length_or_none(self, address: Optional[int]) -> Optional[int]:
-        """The same of ``length``."""
+        """Return ``length``; None if missing or unreadable."""
         try:
             return self.length(address) if address else None
         except (Fault, NotThat):
             return None
 
     def length(self, address: int) -> int:
-        """ob_size of a list, tuple or deque; ma_used of a dict; used of a set."""
+        """Return the length of a container. Raises Fault or NotThat.
+
+        Read from ob_size of a list, tuple or deque; ma_used of a dict; used of a set.
+        """
         info = self.type_of(address)
         if info.name in ("set", "frozenset"):
             return self.memory.u64(address + self.layout.set_used)
@@ -261,7 +285,10 @@ class Objects:
         return size
 
     def dict_items(self, address: int) -> Iterator[Tuple[int, int]]:
-        """(key, value) addresses of a dict (Objects/dictobject.c: combined and split tables)."""
+        """Return (key, value) addresses of a dict, with a combined or split table (Objects/dictobject.c).
+
+        Raises: Fault or NotThat, also while iterating.
+        """
         if not self.type_of(address).flags & L.FLAG_DICT:
             raise NotThat("not a dict")
         keys = self.memory.u64(address + self.layout.dict_keys)
@@ -269,6 +296,7 @@ class Objects:
         return self._table_items(keys, values + self.layout.dict_values_start if values else 0)
 
     def _table_items(self, keys: int, values: int) -> Iterator[Tuple[int, int]]:
+        """Yield (key, value) of a PyDictKeysObject; ``values``: array of a split table, else 0."""
         start, stride, count = self._entries(keys)
         words = self.memory.words(start, count * stride)
         found_keys, found_values = words[stride - 2 :: stride], words[stride - 1 :: stride]
@@ -279,17 +307,19 @@ class Objects:
                 yield key, value
 
     def _entries(self, keys: int) -> Tuple[int, int, int]:
-        """(address of the first entry, words in an entry, number of entries) of a PyDictKeysObject.
+        """Return (address of the first entry, words per entry, number of entries) of a PyDictKeysObject.
 
-        Before 3.11 (Objects/dict-common.h) the header has the number of slots of the table of indices, each of 1, 2,
-        4 or 8 bytes by that number (DK_IXSIZE), and every entry keeps a hash.
+        Before 3.11 (Objects/dict-common.h) the header has the number of slots of the index table, whose entries have 1,
+        2, 4 or 8 bytes depending on it (DK_IXSIZE); every entry stores a hash.
+
+        Raises: Fault or NotThat.
         """
         if self.layout.dk_log2:
             sizes, _usable, count = self.memory.words(keys + 8, 3)
             log2_size, log2_index_bytes, kind = sizes & 0xFF, sizes >> 8 & 0xFF, sizes >> 16 & 0xFF
             if not log2_size <= log2_index_bytes <= log2_size + 3 or kind > 2 or _overfull(log2_size, count):
                 raise NotThat("damaged dict")
-            # a general table keeps the hash first
+            # a general table stores the hash first
             return keys + 32 + (1 << log2_index_bytes), 3 if kind == 0 else 2, count
         size, count = self.memory.u64(keys + 8), self.memory.u64(keys + 32)
         if not size or size & (size - 1) or _overfull(size.bit_length() - 1, count):
@@ -297,7 +327,7 @@ class Objects:
         return keys + 40 + size * (1 if size <= 0xFF else 2 if size <= 0xFFFF else 4), 3, count
 
     def text_dict(self, address: int) -> Dict[str, int]:
-        """name → address for the str keys of a dict."""
+        """Return name → address for the str keys of a dict. Raises Fault or NotThat."""
         found: Dict[str, int] = {}
         for key, value in self.dict_items(address):
             name = self.key_text(key)
@@ -306,14 +336,14 @@ class Objects:
         return found
 
     def lookup(self, address: int, name: str) -> Optional[int]:
-        """The value of one str key of a dict."""
+        """Return the value of a str key of a dict; None if missing. Raises Fault or NotThat."""
         for key, value in self.dict_items(address):
             if self.key_text(key) == name:
                 return value
         return None
 
     def key_text(self, address: int) -> Optional[str]:
-        """The same as ``optional_text``, remembered: the names of attributes come again with every object of a class."""
+        """Return ``optional_text``, cached: attribute names recur with every object of a class."""
         if address not in self._key_texts:
             if len(self._key_texts) >= _MAX_KEY_TEXTS:
                 self._key_texts.clear()
@@ -322,5 +352,5 @@ class Objects:
 
 
 def _overfull(log2_size: int, count: int) -> bool:
-    """More entries than a table of so many slots takes (USABLE_FRACTION, two thirds), or than is believed?"""
+    """Return whether a table has more entries than USABLE_FRACTION (two thirds) of its slots, or than plausible."""
     return log2_size > 32 or count > min((2 << log2_size) // 3, MAX_ITEMS * 10)

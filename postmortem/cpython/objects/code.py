@@ -1,6 +1,6 @@
-"""Code objects: names, and the tables that map an instruction to its place in the source and to its handlers.
+"""Code objects: names, and the tables from an instruction to its source location and its handlers.
 
-Format of the exception table: Objects/exception_handling_notes.txt of 3.11-3.13; of line tables: ``linetable``.
+Sources: Objects/exception_handling_notes.txt of 3.11-3.13 (exception table); line tables: ``linetable``.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from ...memory import Fault
 from .builtins import NotThat, Objects
 from .linetable import FORMATS, Location
 
-#: Tables longer than this belong to no code that anybody wrote.
+#: Most bytes of a table; no real code has more.
 MAX_TABLE = 1 << 20
-#: Variables, and values on the stack, of one frame.
+#: Most variables, and most stack slots, of one frame.
 MAX_SLOTS = 10_000
-#: Items of one tuple that are no objects, or lie in pages that a core lacks.
+#: Most unreadable items of one tuple: damaged, or in pages that a core lacks.
 MAX_UNREAD = 256
 _WORD = 8
 _T = TypeVar("_T")
-#: Groups of six bits of a number in an exception table: Python/assemble.c, assemble_emit_exception_table_item.
+#: Most six-bit groups of a number in an exception table: Python/assemble.c, assemble_emit_exception_table_item.
 _MAX_GROUPS = 5
 
 
-#: Characters of a function's name: a damaged core has thousands of frames whose names are any memory.
+#: Most characters of a function's name: a damaged core may have thousands of frames with garbage names.
 _MAX_NAME = 1_000
 
 
@@ -34,11 +34,11 @@ class Handler(NamedTuple):
     start: int
     end: int
     target: int
-    depth: int  # entries of the value stack that survive
+    depth: int  # value-stack slots that survive
 
 
 class Code:
-    """One code object of the target. Raises Fault or NotThat when it cannot be one."""
+    """A code object of the target. Raises Fault or NotThat if it cannot be one."""
 
     def __init__(self, objects: Objects, address: int) -> None:
         layout, memory = objects.layout, objects.memory
@@ -46,7 +46,7 @@ class Code:
             raise NotThat("not a code object")
         self.address = address
         self._objects = objects
-        #: What stands in a core and is damaged, or is missing from it: "file", "name", "lines".
+        #: Parts that are damaged, or missing from a core: "file", "name", "lines".
         self.unread: List[str] = []
         self.filename = self._text("file", layout.co_filename)
         self.name = self._text("name", layout.co_name)[:_MAX_NAME]
@@ -57,7 +57,7 @@ class Code:
         self.firstlineno = memory.i32(address + layout.co_firstlineno)
         self.stacksize = min(max(memory.i32(address + layout.co_stacksize), 0), MAX_SLOTS)
         self.firsttraceable = memory.i32(address + layout.co_firsttraceable) * 2 if layout.co_firsttraceable >= 0 else 0
-        self.start = address + layout.co_code  # up to 3.10 a pointer to the bytes is there
+        self.start = address + layout.co_code  # up to 3.10 this holds a pointer to the bytes
         self._lines: Optional[List[Location]] = None
         self._ends: List[int] = []
         self._handlers: Optional[List[Handler]] = None
@@ -70,20 +70,23 @@ class Code:
             self.nlocalsplus = len(self.local_names())
 
     def _text(self, what: str, offset: int) -> str:
+        """Return a str field; "<unknown>", noted in ``unread``, if unreadable. Raises Fault."""
         text = self._objects.optional_text(self._objects.memory.u64(self.address + offset))
         if text is None:
             self.unread.append(what)
             return "<unknown>"
-        return text  # which compile() takes empty, too
+        return text  # may be empty: compile() accepts that
 
     def line(self, offset: int) -> Optional[int]:
-        """The source line of the instruction at a byte offset; None for instructions without one."""
+        """Return the source line of the instruction at a byte offset; None if it has none."""
         found = self.location(offset)
         return found.line if found else None
 
     def location(self, offset: int) -> Optional[Location]:
-        """Where in the source the instruction at a byte offset stands; None when the table does not say.
-        A frame that stands before its first one (offset < 0) is at the line of its `def`."""
+        """Return the source location of the instruction at a byte offset; None if the table has none.
+
+        A frame before its first instruction (offset < 0) is on the line of its `def`.
+        """
         if offset < 0:
             return Location(0, self.firstlineno)
         if self._lines is None:
@@ -93,6 +96,7 @@ class Code:
         return self._lines[index] if index < len(self._lines) else None
 
     def _read_lines(self) -> List[Location]:
+        """Decode the line table; empty, noted in ``unread``, if unreadable."""
         memory, layout = self._objects.memory, self._objects.layout
         try:
             table = self._objects.bytes_(memory.u64(self.address + layout.co_linetable), MAX_TABLE)
@@ -103,8 +107,11 @@ class Code:
         return list(FORMATS[layout.line_table](table, self.firstlineno, self.size()))
 
     def size(self) -> int:
-        """Bytes of its instructions, 0 when unknown: since 3.11 they lie behind the object, which counts them in units
-        of two (Include/cpython/code.h, _PyCode_NBYTES). Tables that say more are damaged."""
+        """Return the number of bytes of instructions; 0 if unknown.
+
+        Since 3.11 the instructions follow the object, which counts them in units of two bytes (Include/cpython/code.h,
+        _PyCode_NBYTES). Tables that extend further are damaged.
+        """
         layout = self._objects.layout
         if layout.heap_frames:
             return len(self.bytecode())
@@ -114,8 +121,10 @@ class Code:
             return 0
 
     def bytecode(self) -> bytes:
-        """The instructions up to 3.10, two bytes each; empty when they cannot be read, and since 3.11, where they are
-        rewritten as they run."""
+        """Return the instructions up to 3.10, two bytes each; empty if unreadable.
+
+        Also empty since 3.11, where instructions are rewritten as they run.
+        """
         if not self._objects.layout.heap_frames:
             return b""
         try:
@@ -124,6 +133,7 @@ class Code:
             return b""
 
     def handlers(self) -> List[Handler]:
+        """Return the exception table, since 3.11; empty before, or if unreadable."""
         if self._objects.layout.co_exceptiontable < 0:
             return []
         if self._handlers is None:
@@ -138,13 +148,13 @@ class Code:
         return self._handlers
 
     def handler_at(self, offset: int) -> Optional[Handler]:
-        """The innermost handler that covers an instruction."""
+        """Return the innermost handler that covers an instruction; None if there is none."""
         if offset not in self._at:
             self._at[offset] = next((h for h in self.handlers() if h.start <= offset < h.end), None)
         return self._at[offset]
 
     def local_names(self) -> Tuple[str, ...]:
-        """Names of locals, cells and free variables, in the order of ``localsplus``."""
+        """Return the names of locals, cells and free variables in the order of ``localsplus``; empty if unreadable."""
         if self._names is None:
             objects = self._objects
             try:
@@ -160,7 +170,7 @@ class Code:
         return self._names
 
     def used_names(self) -> Tuple[str, ...]:
-        """Names of globals and attributes that the code uses (co_names)."""
+        """Return the names of globals and attributes that the code uses (co_names); empty if unreadable."""
         if self._used is None:
             objects = self._objects
             try:
@@ -172,8 +182,10 @@ class Code:
 
 
 def until_damaged(found: Iterable[Optional[_T]]) -> Iterator[Optional[_T]]:
-    """What was read of the items of a tuple, None for each that was not: up to the MAX_UNREAD-th of these, where the tuple's
-    length is damaged, and any memory stands behind its end."""
+    """Yield the items up to the MAX_UNREAD-th unreadable one, which is None.
+
+    Beyond it the tuple's length is taken to be damaged, and its items to be unrelated memory.
+    """
     unread = 0
     for each in found:
         unread += each is None
@@ -183,8 +195,11 @@ def until_damaged(found: Iterable[Optional[_T]]) -> Iterator[Optional[_T]]:
 
 
 def parse_exception_table(table: bytes, size: int = 0) -> Iterator[Handler]:
-    """Rows of 6-bit varints: start, length, target (in code units), depth << 1 | lasti. No more of them
-    than ``size`` bytes of code have units (0: unknown): each covers another stretch of it."""
+    """Yield the rows of an exception table.
+
+    A row is four 6-bit varints: start, length, target (in code units), depth << 1 | lasti. At most one row per code
+    unit of ``size`` bytes (0: unknown), since rows cover disjoint ranges.
+    """
     at = rows = 0
     while at < len(table) and not 0 < size // 2 <= rows:
         start, at = _varint(table, at)
@@ -196,7 +211,7 @@ def parse_exception_table(table: bytes, size: int = 0) -> Iterator[Handler]:
 
 
 def _varint(table: bytes, at: int) -> Tuple[int, int]:
-    """Big-endian groups of six bits, bit 6 says that more follow; bit 7 marks the start of a row."""
+    """Decode big-endian groups of six bits; bit 6: more follow; bit 7: start of a row."""
     value = 0
     for byte in table[at : at + _MAX_GROUPS]:
         at += 1
@@ -214,6 +229,7 @@ class CodeCache:
         self._codes: Dict[int, Code] = {}
 
     def get(self, address: int) -> Code:
+        """Return the code object at an address. Raises Fault or NotThat."""
         found = self._codes.get(address)
         if found is None:
             found = self._codes[address] = Code(self._objects, address)

@@ -1,8 +1,10 @@
-"""Line tables: from the offset of an instruction to its place in the source.
+"""Line tables: from an instruction's offset to its source location.
 
-Format since 3.11: Objects/locations.md (InternalDocs/code_objects.md from 3.14 on). A table is entries in the order
-of the code; each covers some code units of two bytes. 3.10: Objects/lnotab_notes.txt of that release, and
-co_lines() of it; 3.8 and 3.9: their Objects/lnotab_notes.txt. Those know lines only.
+Sources:
+- 3.11 and later: Objects/locations.md (InternalDocs/code_objects.md since 3.14). Entries in the order of the code, each
+  for some code units of two bytes.
+- 3.10: Objects/lnotab_notes.txt and co_lines() of that release; lines only.
+- 3.8, 3.9: their Objects/lnotab_notes.txt; lines only.
 """
 
 from __future__ import annotations
@@ -11,23 +13,30 @@ from typing import Callable, Dict, Iterator, NamedTuple, Optional, Tuple
 
 
 class Location(NamedTuple):
-    """A stretch of instructions that one piece of source made. Lines count from 1, columns are byte offsets of the
-    line's UTF-8 from 0 on; ``end_column`` is the first byte behind. None: the table does not say."""
+    """Source location of a range of instructions; None where the table has no information.
 
-    end: int  # byte offset of the first instruction behind the stretch
+    Fields:
+    - ``end``: byte offset of the first instruction after the range.
+    - ``line``, ``end_line``: from 1.
+    - ``column``, ``end_column``: byte offsets in the line's UTF-8, from 0; the end is exclusive.
+    """
+
+    end: int
     line: Optional[int]
     end_line: Optional[int] = None
     column: Optional[int] = None
     end_column: Optional[int] = None
 
 
-#: Groups of six bits that a number of the tables has at most: none is larger than an int of C.
+#: Most six-bit groups of a number: none exceeds a C int.
 _MAX_GROUPS = 6
 
 
 def locations(table: bytes, firstlineno: int, size: int) -> Iterator[Location]:
-    """The entries of a table of 3.11 and later. A damaged one gives wrong places, never an error, and never more of
-    them than fit into ``size`` bytes of code (0: unknown)."""
+    """Yield the entries of a table of 3.11 and later; ``size``: bytes of code, 0 if unknown.
+
+    A damaged table yields wrong locations, never an error, and never more than fit into ``size``.
+    """
     line, end, at = firstlineno, 0, 0
     while at < len(table) and not 0 < size <= end:
         first = table[at]
@@ -60,8 +69,11 @@ def locations(table: bytes, firstlineno: int, size: int) -> Iterator[Location]:
 
 
 def _ranges(table: bytes, firstlineno: int, size: int) -> Iterator[Location]:
-    """3.10, co_linetable: pairs of a length in bytes of code and a signed difference of lines, -128 for code that has
-    no line. Empty stretches only move the line."""
+    """Yield the entries of co_linetable of 3.10.
+
+    Pairs of a length in bytes of code and a signed line delta; -128 marks code without a line. Empty ranges only
+    advance the line.
+    """
     line, end = firstlineno, 0
     for at in range(0, len(table) - 1, 2):
         if 0 < size <= end:
@@ -75,8 +87,11 @@ def _ranges(table: bytes, firstlineno: int, size: int) -> Iterator[Location]:
 
 
 def _lnotab(table: bytes, firstlineno: int, size: int) -> Iterator[Location]:
-    """3.8 and 3.9, co_lnotab: pairs of how many bytes of code further on a line begins, and its signed difference.
-    Longer ways than a byte holds are several pairs; the last line reaches to the end of the code."""
+    """Yield the entries of co_lnotab of 3.8 and 3.9.
+
+    Pairs of the number of bytes of code to the start of a line, and its signed line delta. Larger distances are split
+    into several pairs; the last line extends to the end of the code.
+    """
     line, start, end = firstlineno, 0, 0
     for at in range(0, len(table) - 1, 2):
         if 0 < size < end:
@@ -91,10 +106,11 @@ def _lnotab(table: bytes, firstlineno: int, size: int) -> Iterator[Location]:
 
 
 def _signed_byte(byte: int) -> int:
+    """Interpret a byte as a signed integer."""
     return byte - 256 if byte > 127 else byte
 
 
-#: Layout.line_table → what reads a table: (table, first line of the code, bytes of code) → places.
+#: Layout.line_table → decoder: (table, first line of the code, bytes of code) → locations.
 FORMATS: Dict[str, Callable[[bytes, int, int], Iterator[Location]]] = {
     "lnotab": _lnotab,
     "ranges": _ranges,
@@ -103,7 +119,7 @@ FORMATS: Dict[str, Callable[[bytes, int, int], Iterator[Location]]] = {
 
 
 def varint(table: bytes, at: int) -> Tuple[int, int]:
-    """(value, offset behind it): little-endian groups of six bits; bit 6 says that more follow."""
+    """Return (value, offset behind it): little-endian groups of six bits; bit 6: more follow."""
     value = 0
     for group, byte in enumerate(table[at : at + _MAX_GROUPS]):
         at += 1
@@ -114,6 +130,6 @@ def varint(table: bytes, at: int) -> Tuple[int, int]:
 
 
 def signed_varint(table: bytes, at: int) -> Tuple[int, int]:
-    """As ``varint``; bit 0 of the value is the sign."""
+    """Return as ``varint``; bit 0 of the value is the sign."""
     value, at = varint(table, at)
     return (-(value >> 1) if value & 1 else value >> 1), at

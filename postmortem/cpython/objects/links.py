@@ -1,4 +1,4 @@
-"""Linked lists of the target: followed to their end, or given up when they are damaged."""
+"""Linked lists of the target, followed to their end or abandoned if damaged."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from .builtins import NotThat
 
 
 def linked(first: int, following: Callable[[int], int], most: int) -> Iterator[int]:
-    """The nodes from ``first`` on; ``following`` gives the next one's address, 0 behind the last.
+    """Yield the nodes from ``first`` on; ``following`` returns the next address, 0 after the last.
 
-    Raises NotThat when it comes back to a node it had, or has more than ``most`` nodes. Brent's algorithm: compares with
-    one earlier node, which moves up at every power of two, so that nothing is kept of a million of them.
+    Brent's algorithm: compare with one earlier node, which moves up at every power of two; needs constant memory.
+
+    Raises: NotThat if a node repeats, or beyond ``most`` nodes.
     """
     mark, count, next_mark = 0, 0, 1
     node = first

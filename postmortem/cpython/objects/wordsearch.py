@@ -1,11 +1,10 @@
-"""Where words stand in the target's memory: the raw material of *who refers to this object*.
+"""Search of the target's memory for words, the basis of finding an object's referrers.
 
-A pointer is eight bytes at a multiple of eight (x86-64 System V ABI, 3.1.2), wherever it is kept: in an object, a table,
-a C structure, on a stack. So all places that refer to an object are found by looking for its address, whatever type the
-object around them has.
+A pointer is eight bytes at a multiple of eight (x86-64 System V ABI, 3.1.2), wherever it is stored: objects, tables, C
+structures, stacks. A search for an object's address finds all of them, whatever the types around them.
 
-Memory goes by at one or two gigabytes a second, when it is asked for a regular expression that begins with a byte that is
-seldom; ``bytes.find`` looks at the last byte first, which is zero in every pointer and in most of memory.
+Speed is one or two gigabytes per second with a regular expression that starts with a rare byte; ``bytes.find`` is
+slower, because it compares the last byte first, which is zero in every pointer and in most of memory.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from .builtins import NotThat
 _PIECE = 1 << 20
 _BLOCK = 1 << 16
 _PAGE = 4096
-#: Places of one word. An object that is known all over the place is nobody's secret.
+#: Most places of one word; an object known in more is of no interest.
 MAX_PLACES = 20_000
 _FEW = 10
 _MAX_WORD = (1 << 64) - 1
@@ -31,8 +30,10 @@ _Needle = Tuple[Pattern[bytes], int]
 
 
 class WordSearch:
-    """Looks through the (start, end) ranges of a memory until a moment of ``time.monotonic``; then every search is
-    NotThat. Pages that are missing are passed over."""
+    """Search through the (start, end) ranges of a memory; missing pages are skipped.
+
+    ``until``: deadline in time.monotonic(); later searches raise NotThat.
+    """
 
     def __init__(self, memory: Memory, ranges: Sequence[Tuple[int, int]], until: float) -> None:
         self._memory = memory
@@ -40,21 +41,24 @@ class WordSearch:
         self.until = until
 
     def places(self, words: Collection[int]) -> Dict[int, List[int]]:
-        """Word → the aligned addresses where it stands; a word that stands in more than MAX_PLACES is left out. Raises
-        NotThat when there is too much to look through."""
+        """Map each word to its aligned addresses; words with more than MAX_PLACES are left out.
+
+        Raises: NotThat past the deadline.
+        """
         found: Dict[int, List[int]] = {word: [] for word in words}
         self._collect(found)
         return found
 
     def places_in_time(self, words: Collection[int]) -> Dict[int, List[int]]:
-        """The same as far as the time is enough, for whom some of the places will do."""
+        """Map each word to its aligned addresses, as far as found before the deadline."""
         found: Dict[int, List[int]] = {word: [] for word in words}
         with contextlib.suppress(NotThat):
             self._collect(found)
         return found
 
     def _collect(self, found: Dict[int, List[int]]) -> None:
-        needles = {word: _needle(word) for word in found if 0 <= word <= _MAX_WORD}  # damaged memory gives sums beyond
+        """Add the addresses of all words to ``found``. Raises NotThat past the deadline."""
+        needles = {word: _needle(word) for word in found if 0 <= word <= _MAX_WORD}  # damaged ones may be out of range
         for start, data in self._pieces():
             for word in list(_present(needles, data)):
                 pattern, skipped = needles[word]
@@ -67,7 +71,7 @@ class WordSearch:
                     del needles[word], found[word]
 
     def some(self, word: int, most: int) -> List[int]:
-        """The first places of one word, as many as there are up to ``most`` and as the time allows."""
+        """Return the first addresses of a word, at most ``most``, as far as found before the deadline."""
         found: List[int] = []
         if not 0 <= word <= _MAX_WORD:
             return found
@@ -84,12 +88,12 @@ class WordSearch:
         return found
 
     def check(self) -> None:
-        """Raises NotThat when the time is up."""
+        """Check the deadline: raise NotThat if it has passed."""
         if time.monotonic() > self.until:
             raise NotThat("more memory than can be looked through in the time for it")
 
     def _pieces(self) -> Iterator[Tuple[int, bytes]]:
-        """Aligned pieces; of one with missing pages the pages that are there."""
+        """Yield (address, bytes) of aligned pieces; page by page where a page is missing."""
         for low, high in self._ranges:
             for start in range(low, high, _PIECE):
                 self.check()
@@ -100,6 +104,7 @@ class WordSearch:
                     yield from self._pages(start, size)
 
     def _pages(self, start: int, size: int) -> Iterator[Tuple[int, bytes]]:
+        """Yield the pages of a piece that are available."""
         for page in range(start, start + size, _PAGE):
             step = min(_PAGE, start + size - page)
             try:
@@ -109,8 +114,11 @@ class WordSearch:
 
 
 def _present(needles: Dict[int, _Needle], data: bytes) -> Iterable[int]:
-    """Those of many words that a piece has at all: all of its words are compared with a set, at the price of some ten
-    searches for one; but for blocks in which not even the upper half of one stands, as in texts and arrays."""
+    """Return the words that may occur in a piece.
+
+    Many words: intersect all words of the piece with a set, at the cost of some ten single searches, and skip blocks
+    without the upper half of any word, such as texts and arrays.
+    """
     if len(needles) < _FEW:
         return needles
     wanted = set(needles)
@@ -126,8 +134,7 @@ def _present(needles: Dict[int, _Needle], data: bytes) -> Iterable[int]:
 
 
 def _needle(word: int) -> _Needle:
-    """The bytes of a pointer, without zeros at its beginning and what all pointers share at the end; and which is the
-    first."""
+    """Return (pattern, bytes skipped): a pointer's bytes, without leading zeros and the constant end."""
     data, first = struct.pack("<Q", word), 0
     while first < 3 and data[first] == 0:
         first += 1
@@ -135,8 +142,7 @@ def _needle(word: int) -> _Needle:
 
 
 def near(ranges: Sequence[Tuple[int, int]], addresses: Iterable[int]) -> List[Tuple[int, int]]:
-    """The parts of some ranges that lie within a megabyte or so of some addresses: where what has to do with them lies, as
-    a rule."""
+    """Return the parts of ranges within about a megabyte of the addresses, where related data usually lies."""
     wanted = {address // _PIECE + step for address in addresses for step in (-1, 0, 1)}
     found: List[Tuple[int, int]] = []
     for low, high in ranges:

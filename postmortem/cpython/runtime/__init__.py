@@ -1,5 +1,5 @@
-"""Find the interpreter in a process, and the layout that goes with its version.
+"""The interpreter in a process, and the layout of its version.
 
-Read ``discovery``, then ``debugoffsets`` (3.13 and later say it themselves), ``releases`` (rows for those before) and ``layouts``
-(the fields).
+Read ``discovery``, then ``debugoffsets`` (published offsets, 3.13 and later), ``releases`` (offsets of each release)
+and ``layouts`` (the fields).
 """

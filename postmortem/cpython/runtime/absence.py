@@ -1,4 +1,4 @@
-"""Why no interpreter is shown, in words, and what would help: what is mapped tells them apart."""
+"""Reasons why no interpreter was found, judged by the mapped files, and remedies."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .candidates import Candidate, is_of_python
 from .debugoffsets import Garbage, read
 from .releases import LAYOUTS
 
-#: The libraries and programs of other implementations, and what they are called.
+#: Libraries and programs of other implementations → their names.
 _OTHERS = (
     (re.compile(r"(?:^|/)(?:lib)?pypy\d*(?:\.\d+)?(?:-c)?[^/]*$"), "PyPy"),
     (re.compile(r"(?:^|/)(?:graalpy[^/]*|libpythonvm\.[^/]*)$"), "GraalPy"),
 )
-#: 2.7 too, which is_of_python does not ask for: its processes deserve a sentence as well.
+#: Any version, unlike is_of_python: 2.7 deserves an explanation, too.
 _VERSION = re.compile(r"(?:^|/)(?:lib)?python(\d)\.(\d+)")
 _MOST = 5
 
@@ -29,13 +29,18 @@ _OTHER = "native stacks are all there is; for Python stacks, let faulthandler.du
 
 
 class Absence(NamedTuple):
+    """A reason why no interpreter was found."""
+
     reason: str
-    python_file: Optional[str]  # the mapped file that suggests there is an interpreter
+    python_file: Optional[str]  # mapped file that suggests an interpreter
     remedy: Optional[str]
 
 
 def explain(image: Image, doubted: Sequence[Candidate]) -> Absence:
-    """``doubted``: the candidates that were named by files and not believed."""
+    """Explain why no interpreter was found.
+
+    ``doubted``: candidates that files named, and that failed the checks.
+    """
     suspect = next((file.path for file in image.files if _VERSION.search(file.path)), None)
     reasons = [_doubt(image, candidate) for candidate in doubted]
     if not reasons:
@@ -46,10 +51,11 @@ def explain(image: Image, doubted: Sequence[Candidate]) -> Absence:
     return Absence("; ".join(texts[:_MOST]), suspect or reasons[0][1], reasons[0][2])
 
 
-_Reason = Tuple[str, str, str]  # the sentence, the file that it is about, the remedy
+_Reason = Tuple[str, str, str]  # (text, file that it is about, remedy)
 
 
 def _by_names(paths: Sequence[str]) -> List[_Reason]:
+    """Explain by file names alone: other implementations, unsupported versions, missing files."""
     for path in paths:
         for pattern, name in _OTHERS:
             if pattern.search(path):
@@ -68,13 +74,14 @@ def _version(path: str) -> Optional[Tuple[int, int]]:
 
 
 def _unread(where: str, version: Tuple[int, int]) -> _Reason:
+    """Explain that a version is not supported."""
     (first, last), said = (min(LAYOUTS), max(LAYOUTS)), "this is CPython {}.{}".format(*version)
     bounds = "{}.{} to {}.{} are read".format(*first, *last)
     return f"{where}: {said}, and {bounds}", where, _OLDER if version < first else _NEWER
 
 
 def _doubt(image: Image, candidate: Candidate) -> _Reason:
-    """Why a candidate was not believed."""
+    """Explain why a candidate failed the checks."""
     where, version = candidate.path or f"{candidate.address:#x}", candidate.version
     try:
         account = read(image, candidate.address)

@@ -1,9 +1,13 @@
-"""Where in a process ``_PyRuntime`` may lie, likeliest first; nothing here is believed before it was checked.
+"""Possible addresses of ``_PyRuntime``, likeliest first; ``discovery`` checks them.
 
-1. The symbol, dynamic or static. 2. The section ``.PyRuntime`` (3.10+, Include/internal/pycore_runtime.h,
-GENERATE_DEBUG_SECTION). 3. The cookie of its debug offsets (3.13+) in writable memory. 4. Two neighbouring pointers
-to one place, as ``interpreters.head`` and ``interpreters.main`` are while there is one interpreter, in the writable
-memory of a program or library. The last two need neither symbols, nor sections, nor even the file.
+Found by:
+- symbol, dynamic or static.
+- section ``.PyRuntime`` (3.10+, Include/internal/pycore_runtime.h, GENERATE_DEBUG_SECTION).
+- cookie of its debug offsets (3.13+) in writable memory.
+- two adjacent equal pointers, as ``interpreters.head`` and ``interpreters.main`` are with one interpreter, in the
+  writable memory of a program or library.
+
+The last two need neither symbols, nor sections, nor the file.
 """
 
 from __future__ import annotations
@@ -16,30 +20,32 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 from ...memory import Elf, Fault, Image
 from .debugoffsets import DEBUG_COOKIE
 
-#: The file itself: modules lie in a folder of that name, and so does what was mapped right behind them.
+#: The interpreter's file itself, not what lies in a directory of that name.
 _PYTHON_FILE = re.compile(r"(?:^|/)(?:lib)?python(\d)\.(\d+)[^/]*$")
-#: A file, or a folder that it lies in.
+#: A file, or a directory that contains it.
 _OF_PYTHON = re.compile(r"(?:^|/)(?:lib)?python3\.\d+")
-#: A program's data and bss: python's are 3 MB. Larger areas behind a file are somebody's heap.
+#: Largest data and bss area, in bytes: CPython's has 3 MB; a larger area behind a file is a heap.
 _MAX_AREA = 64 << 20
 _PIECE = 1 << 20
-#: Pairs of pointers in one area. An interpreter's own data have less than a hundred; a heap that happens to lie behind
-#: a file's data has any number, and must not use up what the others may have.
+#: Most pairs of pointers in one area. An interpreter's own data has fewer than a hundred; a heap that happens to follow
+#: a file's data has any number and must not exhaust the limit of the others.
 _MAX_TWINS = 500
 _SECTION = ".PyRuntime"
-#: Stands for the third number of a version of which only two are known.
+#: Micro version of a version of which only major and minor are known.
 UNKNOWN_MICRO = -1
 
 
 class Candidate(NamedTuple):
+    """A possible address of ``_PyRuntime``."""
+
     address: int
-    path: str  # the file that holds it, "" when no file is known
+    path: str  # file that contains it; "" if unknown
     found_by: str  # "symbol" | "section" | "cookie" | "pointers"
-    version: Optional[Tuple[int, int, int]] = None  # as the file says, when it does
+    version: Optional[Tuple[int, int, int]] = None  # according to the file
 
 
 def named(image: Image) -> Iterator[Candidate]:
-    """Those that a file names: first by symbol, in every file, then by section."""
+    """Yield the candidates that files name: by symbol in every file, then by section."""
     bases = _bases(image)
     opened = _opened(image)
     for path, elf in opened:
@@ -53,7 +59,10 @@ def named(image: Image) -> Iterator[Candidate]:
 
 
 def scanned(image: Image, heads: Tuple[int, ...]) -> Iterator[Candidate]:
-    """Those that data looks like. ``heads``: the offsets at which the known versions keep ``interpreters.head``."""
+    """Yield the candidates found in data, by cookie, then by pointers.
+
+    ``heads``: offsets of ``interpreters.head`` in the known versions.
+    """
     for area in data_areas(image):
         for address in _find(image, area, DEBUG_COOKIE):
             yield Candidate(address, area.path, "cookie", name_version(area.path))
@@ -65,18 +74,22 @@ def scanned(image: Image, heads: Tuple[int, ...]) -> Iterator[Candidate]:
 
 
 def _bases(image: Image) -> Dict[str, int]:
+    """Map each mapped file to its lowest address at offset 0."""
     return {f.path: f.start for f in reversed(image.files) if f.offset == 0}
 
 
 def _opened(image: Image) -> List[Tuple[str, Elf]]:
-    """The mapped programs and libraries that are at hand, those called like an interpreter first."""
+    """Return the available mapped programs and libraries, those named like an interpreter first."""
     bases = _bases(image)
     ordered = sorted(bases, key=lambda path: (not _PYTHON_FILE.search(path), bases[path]))
     return [(path, elf) for path, elf in ((p, image.elf(p)) for p in ordered) if elf is not None]
 
 
 def _in_file(image: Image, path: str, elf: Elf, bias: int, value: int, found_by: str) -> Candidate:
-    """``Py_Version`` is a constant of 3.11+ (Python/getversion.c); before, only the file's name tells."""
+    """Build a candidate from a file's symbol or section.
+
+    Its version is that of ``Py_Version`` (a constant since 3.11, Python/getversion.c), else that in the file's name.
+    """
     version = None
     symbol = elf.symbol("Py_Version")
     if symbol is not None:
@@ -88,30 +101,32 @@ def _in_file(image: Image, path: str, elf: Elf, bias: int, value: int, found_by:
 
 
 def hex_version(value: int) -> Optional[Tuple[int, int, int]]:
-    """PY_VERSION_HEX (Include/patchlevel.h) → (3, minor, micro); None when it is none of a Python 3."""
+    """Decode PY_VERSION_HEX (Include/patchlevel.h) to (3, minor, micro); None if it is not a Python 3's."""
     major, minor, micro = value >> 24 & 0xFF, value >> 16 & 0xFF, value >> 8 & 0xFF
     return (major, minor, micro) if major == 3 and value >> 32 == 0 else None
 
 
 def name_version(path: str) -> Optional[Tuple[int, int, int]]:
-    """What a file called ``python3.9`` or ``libpython3.9.so.1.0`` is by its name, in which the micro version is not."""
+    """Return the version in a name like ``python3.9`` or ``libpython3.9.so.1.0``, micro unknown; None if none."""
     match = _PYTHON_FILE.search(path)
     return (int(match[1]), int(match[2]), UNKNOWN_MICRO) if match else None
 
 
 def is_of_python(path: str) -> bool:
-    """Does a mapped file suggest that the process runs Python: an interpreter, its library, one of its modules?"""
+    """Return whether a mapped file suggests Python: an interpreter, its library, or one of its modules."""
     return _OF_PYTHON.search(path) is not None
 
 
 class Area(NamedTuple):
+    """Writable memory [start, end) of a mapped file."""
+
     start: int
     end: int
     path: str
 
 
 def data_areas(image: Image) -> List[Area]:
-    """Writable memory that belongs to a mapped file: its data, and its bss right behind."""
+    """Return the writable memory of mapped files: their data, and the bss right behind it."""
     files = image.files
     found: List[Area] = []
     for start, end in image.writable:
@@ -126,12 +141,15 @@ def data_areas(image: Image) -> List[Area]:
 
 
 def _may_be_python(elf: Optional[Elf]) -> bool:
-    """The C library's data is full of neighbouring equal pointers; it is asked only when nothing is known of a file."""
+    """Return whether a file may contain an interpreter; True if it is unavailable.
+
+    Excludes the C library, whose data is full of adjacent equal pointers.
+    """
     return elf is None or elf.data.find(b"PYTHONHOME") >= 0
 
 
 def _pieces(image: Image, area: Area) -> Iterator[Tuple[int, bytes]]:
-    """Whole pieces where they are there, else page by page, so that one missing page hides only itself."""
+    """Yield (address, bytes) in large pieces, or page by page where a page is missing."""
     for start in range(area.start, area.end, _PIECE):
         size = min(_PIECE, area.end - start)
         try:
@@ -145,6 +163,7 @@ def _pieces(image: Image, area: Area) -> Iterator[Tuple[int, bytes]]:
 
 
 def _find(image: Image, area: Area, pattern: bytes) -> Iterator[int]:
+    """Yield the addresses, multiples of 8, of a pattern."""
     for start, data in _pieces(image, area):
         at = data.find(pattern)
         while at >= 0:
@@ -154,7 +173,7 @@ def _find(image: Image, area: Area, pattern: bytes) -> Iterator[int]:
 
 
 def _twins(image: Image, area: Area, heads: Tuple[int, ...]) -> Iterator[int]:
-    """Places of two equal neighbouring pointers to something writable that is not the list head itself."""
+    """Yield candidates around two adjacent equal pointers to writable memory away from themselves."""
     ranges = image.writable
     lowest, highest = ranges[0][0], ranges[-1][1]
     for start, data in _pieces(image, area):

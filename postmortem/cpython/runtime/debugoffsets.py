@@ -1,8 +1,9 @@
-"""What an interpreter says of itself: ``_Py_DebugOffsets`` at the start of ``_PyRuntime`` (3.13+).
+"""Offsets that an interpreter publishes: ``_Py_DebugOffsets`` at the start of ``_PyRuntime`` (3.13+).
 
-The struct is a cookie, the version, whether the build is free-threaded, then sections of 64-bit words, each with the
-size of a struct and offsets of fields in it. Every minor version adds words in between; within a minor it is frozen.
-Nothing is believed that is not sensible: of a minor that is not known yet, that is how a table of another shape shows.
+The struct is a cookie, the version, a flag for free-threaded builds, then sections of 64-bit words: each has the size
+of a struct and offsets of its fields. Every minor version adds words in between; within a minor version it is frozen.
+
+Every value is checked for plausibility: that reveals a table of another shape in an unknown minor version.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from .layouts import Layout
 from .releases import FREE_THREADED, LAYOUTS
 
 DEBUG_COOKIE = b"xdebugpy"
-#: Of (section, its words in their order).
+#: (section, its words in order), in order.
 _Shape = Tuple[Tuple[str, str], ...]
 _RUNTIME = ("runtime", "size finalizing interpreters_head")
 _GIL = "ceval_gil gil gil_enabled gil_locked gil_holder"
@@ -25,8 +26,8 @@ _OBJECT, _TUPLE, _LIST = ("object", "size type"), ("tuple", "size items ob_size"
 _SET, _DICT, _FLOAT = ("set", "size used table mask"), ("dict", "size keys values"), ("float", "size value")
 _LONG, _BYTES = ("long", "size value digits"), ("bytes", "size ob_size data")
 
-#: Include/internal/pycore_runtime.h of 3.13, pycore_debug_offsets.h of 3.14 and 3.15; words at the end that nothing
-#: here needs are left out.
+#: Sources: Include/internal/pycore_runtime.h of 3.13, pycore_debug_offsets.h of 3.14 and 3.15; unused words at the end
+#: are left out.
 SHAPES: Dict[Tuple[int, int], _Shape] = {
     (3, 13): (
         _RUNTIME, ("interpreter", f"size id next threads_head gc modules sysdict builtins {_GIL}"),
@@ -79,10 +80,10 @@ _FIELDS = {
     "bytes.data": "bytes_data", "str.state": "str_state", "str.length": "str_length", "str.ascii_size": "ascii_size",
     "str.compact_size": "compact_size", "gen.iframe": "gen_iframe", "gen.frame_state": "gen_frame_state",
 }  # fmt: skip
-#: What only free-threaded builds have; 0 in others, which is no place.
+#: Fields of free-threaded builds only; 0, not an offset, in others.
 _FREE_THREADED_FIELDS = {"frame.tlbc_index": "fr_tlbc_index", "code.co_tlbc": "co_tlbc"}
 
-#: Bytes that a struct may have: (least, most); those not here, up to _MOST.
+#: Plausible size of a struct in bytes: (least, most); up to _MOST for the others.
 _SIZES = {
     "runtime": (1 << 9, 1 << 24), "interpreter": (1 << 10, 1 << 24), "thread": (1 << 7, 1 << 18), "frame": (48, 512),
     "code": (128, 1024), "object": (16, 64), "type": (300, 1 << 12), "tuple": (24, 96), "list": (32, 128),
@@ -90,14 +91,14 @@ _SIZES = {
     "gc": (8, 1 << 16), "gen": (64, 2048),
 }  # fmt: skip
 _MOST = 1 << 24
-#: Words that are a size of something else, or an offset in another struct than their section's.
+#: Words that are sizes of something else, or offsets in another struct than their section's.
 _SIZES_OF_OTHERS = ("ascii_size", "compact_size", "stats_size", "gil_enabled", "exc_value")
-#: What a Layout must find at multiples of 8: pointers, and the structs that begin with one.
+#: Fields that need not be aligned to 8 bytes; all others are pointers, or structs that begin with one.
 _UNALIGNED = ("fr_owner", "fr_tlbc_index", "co_firstlineno", "str_state", "gen_frame_state")
 
 
 class Published(NamedTuple):
-    """An interpreter's own account."""
+    """Version, build and layout that an interpreter publishes."""
 
     version: Tuple[int, int, int]
     free_threaded: bool
@@ -106,11 +107,11 @@ class Published(NamedTuple):
 
 
 class Garbage(Exception):
-    """A table of offsets that cannot be one; the message says why in a sentence."""
+    """An implausible table of offsets; the message gives the reason."""
 
 
 def describe(memory: Memory, address: int) -> Optional[Published]:
-    """The account at the start of a ``_PyRuntime``; None when there is none, or when it is garbage."""
+    """Return the offsets published at the start of a ``_PyRuntime``; None if absent or implausible."""
     try:
         return read(memory, address)
     except Garbage:
@@ -118,7 +119,7 @@ def describe(memory: Memory, address: int) -> Optional[Published]:
 
 
 def read(memory: Memory, address: int) -> Optional[Published]:
-    """The account at the start of a ``_PyRuntime``; None when there is none. Raises Garbage."""
+    """Return the offsets published at the start of a ``_PyRuntime``; None if absent. Raises Garbage."""
     try:
         if memory.read(address, 8) != DEBUG_COOKIE:
             return None
@@ -145,13 +146,13 @@ def read(memory: Memory, address: int) -> Optional[Published]:
 
 
 def _table(memory: Memory, address: int, shape: _Shape) -> Dict[str, int]:
-    """section.word → value."""
+    """Map section.word to its value. Raises Fault."""
     names = [f"{section}.{word}" for section, words in shape for word in words.split()]
     return dict(zip(names, memory.words(address, len(names))))
 
 
 def _check(table: Dict[str, int]) -> None:
-    """Raises Garbage when a size is none, or an offset leaves its struct."""
+    """Check a table: raise Garbage for an implausible size, or an offset outside its struct."""
     for name, value in table.items():
         section, word = name.split(".")
         size = table.get(f"{section}.size", _MOST)
@@ -171,11 +172,12 @@ def _check(table: Dict[str, int]) -> None:
 
 
 def _at_end(name: str, value: int, size: int) -> bool:
-    """Flexible arrays begin where their struct ends."""
+    """Return whether a word is a flexible array at the end of its struct."""
     return value == size and name in ("tuple.items", "code.co_code_adaptive", "frame.localsplus", "long.digits")
 
 
 def _layout(table: Dict[str, int], row: Layout, free_threaded: bool) -> Layout:
+    """Build a layout: the release's row, overridden by the table."""
     found = {field: table[name] for name, field in _FIELDS.items() if name in table}
     if free_threaded:
         found.update({field: table[name] for name, field in _FREE_THREADED_FIELDS.items() if name in table})

@@ -1,8 +1,8 @@
-"""Finds the interpreter in a process: its ``_PyRuntime``, its version, the layout that goes with it.
+"""Discovery of the interpreter in a process: its ``_PyRuntime``, version and layout.
 
-``candidates`` says where it may be. One is believed only when its list of interpreters leads to a thread state that
-points back to its interpreter, and when ``sys.hexversion`` of that interpreter, where it can be read, is the version
-whose layout led there.
+``candidates`` lists possible addresses. One is accepted if
+- its list of interpreters leads to a thread state that points back to its interpreter, and
+- ``sys.hexversion`` of that interpreter, if readable, is the version whose layout led there.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ from .layouts import Layout
 from .releases import FREE_THREADED, LAYOUTS
 
 Version = Tuple[int, int, int]
-#: A pointer scan of a hostile core finds as many candidates as its author likes.
+#: Most candidates checked: a hostile core may contain any number.
 MAX_CANDIDATES = 10_000
-#: Sub-interpreters that nobody runs anything in, one after the other.
+#: Most consecutive sub-interpreters without a thread.
 MAX_WITHOUT_THREADS = 1_000
 
 
 class NoInterpreter(Exception):
-    """No CPython was found. ``python_file`` names the mapped file that suggests there is one, if any; ``remedy`` says
-    what would help."""
+    """No CPython was found.
+
+    ``python_file``: mapped file that suggests an interpreter; ``remedy``: advice. Either may be None.
+    """
 
     def __init__(self, message: str, python_file: Optional[str] = None, remedy: Optional[str] = None) -> None:
         super().__init__(message)
@@ -38,32 +40,34 @@ class NoInterpreter(Exception):
 
 @dataclass(frozen=True)
 class Runtime:
-    """Where the interpreter is and how to read it."""
+    """Address and layout of an interpreter."""
 
     address: int  # of _PyRuntime
-    version: Version  # the last number may be UNKNOWN_MICRO: early at start-up, late at the end, or its page is missing
-    version_text: str  # as far as it is known
+    version: Version  # micro is UNKNOWN_MICRO if sys is unreadable: at start-up, at exit, or its page is missing
+    version_text: str  # without an unknown micro version
     layout: Layout
-    path: str  # the file that holds it
+    path: str  # file that contains it
     free_threaded: bool
     found_by: str  # "symbol" | "section" | "cookie" | "pointers"
     warnings: Tuple[str, ...] = ()
-    alone: bool = True  # no other interpreter was found in the process
+    alone: bool = True  # no other interpreter in the process
 
 
 class _Reading(NamedTuple):
-    """One way to understand a candidate."""
+    """One interpretation of a candidate."""
 
     version: Version
     layout: Layout
     free_threaded: bool
     warnings: Tuple[str, ...]
-    certain: bool  # the version does not rest on trying
+    certain: bool  # the version was read, not guessed
 
 
 def find_runtime(image: Image) -> Runtime:
-    """The interpreter of the process; where it has several, the first that runs, the others named in the warnings.
-    Raises NoInterpreter with what was tried."""
+    """Return the first running interpreter of the process; its warnings name any others.
+
+    Raises: NoInterpreter with the reason.
+    """
     doubted: List[Candidate] = []
     found: List[Runtime] = []
     for candidate in named(image):
@@ -74,7 +78,7 @@ def find_runtime(image: Image) -> Runtime:
             found.append(runtime)
         else:
             doubted.append(candidate)
-    if not found:  # the files say nothing: look at what is there
+    if not found:  # no file names one: search the data
         looks = (_believed(image, candidate) for candidate in islice(scanned(image, _heads()), MAX_CANDIDATES))
         found = list(islice((runtime for runtime in looks if runtime is not None), 1))
     if found:
@@ -88,6 +92,7 @@ def _heads() -> Tuple[int, ...]:
 
 
 def _believed(image: Image, candidate: Candidate) -> Optional[Runtime]:
+    """Return the runtime of a candidate that passes the checks; None otherwise."""
     for reading in _readings(image, candidate):
         if candidate.found_by == "pointers" and not _are_twins(image, candidate.address, reading.layout):
             continue
@@ -108,7 +113,7 @@ def _believed(image: Image, candidate: Candidate) -> Optional[Runtime]:
 
 
 def _readings(image: Image, candidate: Candidate) -> Iterator[_Reading]:
-    """The interpreter's own account, else the row of the version that the file claims, else every row."""
+    """Yield interpretations: the published offsets alone, else the file's version, then every release."""
     account = describe(image, candidate.address)
     if account is not None:
         yield _Reading(account.version, account.layout, account.free_threaded, account.warnings, True)
@@ -119,7 +124,7 @@ def _readings(image: Image, candidate: Candidate) -> Iterator[_Reading]:
             warnings = ("the interpreter's own table of offsets could not be read; those of the release were used",)
         if candidate.version[:2] in FREE_THREADED:
             yield _Reading(candidate.version, FREE_THREADED[candidate.version[:2]], True, warnings, False)
-        # A pair of pointers is too little to go by without the interpreter's own word on its version.
+        # A pair of pointers is not enough without the interpreter's own sys.hexversion.
         certain = candidate.found_by != "pointers"
         yield _Reading(candidate.version, LAYOUTS[candidate.version[:2]], False, warnings, certain)
     for minor in sorted(LAYOUTS, reverse=True):
@@ -128,7 +133,7 @@ def _readings(image: Image, candidate: Candidate) -> Iterator[_Reading]:
 
 
 def _checked(image: Image, address: int, reading: _Reading) -> Optional[Version]:
-    """The exact version when the reading leads to an interpreter, else None."""
+    """Return the exact version if the reading leads to an interpreter; None otherwise."""
     layout = reading.layout
     try:
         interpreter = _at_work(image, image.u64(address + layout.rt_interpreters_head), layout)
@@ -143,7 +148,10 @@ def _checked(image: Image, address: int, reading: _Reading) -> Optional[Version]
 
 
 def _are_twins(image: Image, address: int, layout: Layout) -> bool:
-    """Is the pair that the scan found where this layout has it? Versions keep it 8 bytes apart from each other."""
+    """Return whether this layout has the pair of equal pointers where the scan found it.
+
+    Releases place it 8 bytes apart from each other.
+    """
     try:
         return image.u64(address + layout.rt_interpreters_head) == image.u64(address + layout.rt_interpreters_main)
     except Fault:
@@ -151,8 +159,10 @@ def _are_twins(image: Image, address: int, layout: Layout) -> bool:
 
 
 def _at_work(image: Image, interpreter: int, layout: Layout) -> Optional[int]:
-    """The first of a list of interpreters with a thread state that points back to it: a sub-interpreter may have none,
-    and the newest one comes first. Raises Fault."""
+    """Return the first interpreter with a thread state, provided that points back to it. Raises Fault.
+
+    Sub-interpreters may have no thread state, and the newest interpreter comes first.
+    """
     for _ in range(MAX_WITHOUT_THREADS):
         if not interpreter:
             return None
@@ -164,7 +174,7 @@ def _at_work(image: Image, interpreter: int, layout: Layout) -> Optional[int]:
 
 
 def _said(image: Image, interpreter: int, layout: Layout) -> Optional[Version]:
-    """``sys.hexversion``; None when it cannot be read."""
+    """Return ``sys.hexversion``; None if unreadable."""
     objects = Objects(image, layout)
     try:
         value = objects.lookup(image.u64(interpreter + layout.is_sysdict), "hexversion")
@@ -174,7 +184,7 @@ def _said(image: Image, interpreter: int, layout: Layout) -> Optional[Version]:
 
 
 def _with_others(found: List[Runtime]) -> Runtime:
-    """Two interpreters can live in one process, each in a library of its own."""
+    """Return the first runtime with a warning that names the others, each in a library of its own."""
     first = found[0]
     others = ", ".join(f"CPython {r.version_text} in {r.path}" for r in found[1:])
     if not others:

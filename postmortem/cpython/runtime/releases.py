@@ -1,10 +1,11 @@
-"""One row of offsets per minor version, and one for the free-threaded build of it.
+"""Offsets of each minor version, and of its free-threaded build.
 
-Source of every number: ``offsetof``/``sizeof`` compiled against the headers of 3.11.7, 3.12.1, 3.13.0 and 3.13.18,
-3.14.10 and 3.15.2 on x86-64 Linux, since 3.13 with Py_GIL_DISABLED too
-(Include/internal/pycore_{runtime,interp,interp_structs,interpframe_structs,frame,dict,gil,code,tstate}.h,
-Include/cpython/*.h), and DWARF of the same builds for the structs that live in .c files
-(Modules/_asynciomodule.c, _threadmodule.c, _collectionsmodule.c, Objects/genobject.c).
+Sources, x86-64 Linux, 3.11.7, 3.12.1, 3.13.0, 3.13.18, 3.14.10 and 3.15.2, since 3.13 with Py_GIL_DISABLED, too:
+- ``offsetof``/``sizeof`` compiled against
+  Include/internal/pycore_{runtime,interp,interp_structs,interpframe_structs,frame,dict,gil,code,tstate}.h and
+  Include/cpython/*.h.
+- DWARF of the same builds for structs in .c files (Modules/_asynciomodule.c, _threadmodule.c, _collectionsmodule.c,
+  Objects/genobject.c).
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ LAYOUTS: Dict[Tuple[int, int], Layout] = {
     (3, 15): Layout(**_V315),  # type: ignore[arg-type]
 }
 
-#: What free-threaded builds have elsewhere, beside the larger header of their objects (``_OF_OBJECTS``).
+#: Offsets of free-threaded builds that differ by more than the larger object header (``_OF_OBJECTS``).
 _FREE_THREADED: Dict[Tuple[int, int], Dict[str, int]] = {
     (3, 13): dict(
         is_modules=7664, is_sysdict=7648, is_builtins=7656, ts_critical_section=176,
@@ -119,10 +120,10 @@ _FREE_THREADED: Dict[Tuple[int, int], Dict[str, int]] = {
         co_tlbc=224, co_code=232, str_kind_bit=8, is_asyncio_tasks=17256,
     ),
 }  # fmt: skip
-#: struct _object of free-threaded builds (Include/object.h): ob_tid, ob_flags, ob_mutex, ob_gc_bits, ob_ref_local and
-#: ob_ref_shared before ob_type, where others have ob_refcnt alone.
+#: Bytes added to the header in free-threaded builds: struct _object (Include/object.h) has ob_tid, ob_flags, ob_mutex,
+#: ob_gc_bits, ob_ref_local and ob_ref_shared before ob_type, instead of ob_refcnt alone.
 _EXTRA = 16
-#: Fields of Layout that are places in objects: by struct, and whatever looks so but is none.
+#: Prefixes of Layout fields that are offsets in objects; below, fields with such a prefix that are not.
 _OF_OBJECTS = ("co_", "be_", "tb_", "fo_", "func_", "ht_", "gen_frame_state", "gen_iframe", "fut_", "task_", "ob_", "tp_",
                "str_length", "str_state", "ascii_", "compact_", "unicode_", "long_value", "long_digits", "float_",
                "bytes_", "tuple_", "list_", "set_", "dict_keys", "dict_values")  # fmt: skip
@@ -130,6 +131,7 @@ _NO_PLACES = ("dict_values_start", "co_local_names")
 
 
 def _free_threaded(row: Layout) -> Layout:
+    """Derive the row of a free-threaded build from that of the default build."""
     shifted = {
         field.name: getattr(row, field.name) + _EXTRA
         for field in fields(row)

@@ -1,9 +1,10 @@
-"""Rows of offsets of the releases whose frames are objects on the heap: 3.8, 3.9, 3.10.
+"""Offsets of the releases whose frames are objects on the heap: 3.8, 3.9, 3.10.
 
-Source of every number: ``offsetof`` compiled against the headers of 3.8.18, 3.9.18 and 3.10.13 on x86-64 Linux
-(Include/internal/pycore_{runtime,interp,pystate,gil}.h, Include/cpython/{frameobject,code,pystate}.h,
-Include/frameobject.h, Include/code.h and Include/genobject.h of 3.8), and DWARF of the same builds for the structs
-that live in .c files (Modules/_asynciomodule.c, _threadmodule.c, Objects/dict-common.h).
+Sources, x86-64 Linux, 3.8.18, 3.9.18 and 3.10.13:
+- ``offsetof`` compiled against Include/internal/pycore_{runtime,interp,pystate,gil}.h,
+  Include/cpython/{frameobject,code,pystate}.h, Include/frameobject.h, and Include/code.h and Include/genobject.h of
+  3.8.
+- DWARF of the same builds for structs in .c files (Modules/_asynciomodule.c, _threadmodule.c, Objects/dict-common.h).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What a stripped interpreter said before it aborted: its message is still pointed to from the frame that wrote it.
+"""The message of a fatal error, recovered from the stack of a stripped interpreter.
 
-``fatal_error`` (Python/pylifecycle.c) gets the function's name and the message as arguments, which it keeps over calls,
-in registers that its callees save or in its own frame: words on the stack, or in registers, that point to texts in the
-constants of a program or library. A message that a program composed itself lies in no file, and is not found.
+``fatal_error`` (Python/pylifecycle.c) receives the function's name and the message as arguments and keeps them across
+calls, in callee-saved registers or in its frame. Both point to strings among the constants of a program or library.
+
+Limit: a message composed at run time is not a constant, and is not found.
 """
 
 from __future__ import annotations
@@ -12,20 +13,22 @@ from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence
 
 from ...memory import Fault, Image
 
-#: Frames of fatal errors are smaller; what comes later belongs to whoever called.
+#: Bytes of stack searched: a fatal error's frames are smaller, what follows belongs to their callers.
 _MOST = 4096
 _LONGEST = 500
 _KEPT = ("rbx", "rbp", "r12", "r13", "r14", "r15")
 _FUNCTION = re.compile(r"[A-Za-z_]\w{3,80}$")
-#: Words with spaces between them, as people read them.
+#: A sentence: words separated by spaces.
 _MESSAGE = re.compile(r"[\w(<'\"%].* .*[A-Za-z]{2}.*$")
-#: What fatal_error itself writes around the message.
+#: Texts that fatal_error itself writes around the message.
 _OWN = re.compile(r"Fatal Python error|Python runtime state|Current thread|Extension modules|<.*>$|Stack \(most recent")
-#: Name and message are kept side by side.
+#: Largest distance, in words, between name and message.
 _BESIDE = 4
 
 
 class FatalError(NamedTuple):
+    """The message of a fatal error, and the C function that raised it, if known."""
+
     message: str
     function: Optional[str] = None
 
@@ -33,8 +36,11 @@ class FatalError(NamedTuple):
 def inferred(
     image: Image, low: int, high: int, registers: Mapping[str, int], is_constant: Callable[[int], bool]
 ) -> Optional[FatalError]:
-    """Among the words of a stack in [low, high) and the registers that calls preserve. ``is_constant``: does an address
-    lie in what a file holds and nobody may write or execute?"""
+    """Find the message among the words of a stack and the callee-saved registers; None if there is none.
+
+    - ``low``, ``high``: bounds of the stack, [low, high).
+    - ``is_constant``: whether an address is in file-backed memory that is neither writable nor executable.
+    """
     size = min(high - low, _MOST) // 8
     try:
         words: List[int] = list(image.words(low, size)) if size > 0 else []
@@ -53,7 +59,7 @@ def inferred(
 
 
 def split(message: str, function: Optional[str]) -> FatalError:
-    """Up to 3.8 a message begins with the function's name."""
+    """Split off the function's name, which begins a message up to 3.8."""
     name, colon, rest = message.partition(": ")
     if function is None and colon and _FUNCTION.match(name) and rest:
         return FatalError(rest, name)
@@ -61,10 +67,12 @@ def split(message: str, function: Optional[str]) -> FatalError:
 
 
 def _distance(index: int, functions: Sequence[int]) -> int:
+    """Return the distance to the nearest function name."""
     return min((abs(index - other) for other in functions), default=_MOST)
 
 
 def _text(image: Image, address: int) -> Optional[str]:
+    """Return the printable ASCII string at an address; None if there is none."""
     try:
         raw = image.cstring(address, _LONGEST)
     except Fault:

@@ -1,4 +1,4 @@
-"""Interpreters and their thread states, the GIL, and what ``threading`` knows of the threads."""
+"""Interpreters and their thread states, the GIL, and the names that ``threading`` gives to threads."""
 
 from __future__ import annotations
 
@@ -24,18 +24,21 @@ MAX_INTERPRETERS = 1_000
 
 @dataclass
 class GilState:
-    """The interpreter lock as its own record says."""
+    """The interpreter lock at the time of the read."""
 
     address: int
     locked: Optional[bool]
     holder: Optional[int]  # address of a thread state
     interval_s: Optional[float]
-    switches: Optional[int]  # changes of holder since the start
-    elsewhere: FrozenSet[int] = frozenset()  # words outside of it on which threads sleep for it: musl's way
+    switches: Optional[int]  # changes of holder since start-up
+    elsewhere: FrozenSet[int] = frozenset()  # musl: futex words outside of the struct on which waiters sleep
 
     def word_is_wait(self, word: int) -> bool:
-        """Does a futex at this address mean *wants the GIL*? Its condition, the mutex around it, and the pair that a
-        forced switch uses (the thread has just given the GIL up and wants it back) all lie in the struct."""
+        """Return whether a futex wait on this word is a wait for the GIL.
+
+        The struct contains all its words: the condition, its mutex, and the pair for a forced switch (the thread has
+        released the GIL and will re-acquire it).
+        """
         return self.address + L.GIL_COND <= word < self.address + L.GIL_SIZE or word in self.elsewhere
 
 
@@ -46,18 +49,20 @@ class ThreadState:
     address: int
     interpreter: int  # id
     ident: int  # pthread_t
-    native_id: Optional[int]  # tid as the thread saw it; up to 3.10 only its threading.Thread knows
-    attached: Optional[bool]  # 3.13+: its own word on holding the interpreter
+    native_id: Optional[int]  # tid in its own namespace; up to 3.10 from its threading.Thread
+    attached: Optional[bool]  # 3.13+: its state says that it holds the interpreter
     frames: List[Frame] = field(default_factory=list)
-    cut: Optional[str] = None  # why the chain of frames ends early
-    chain: Optional[Chain] = None  # how deep it is, and what it repeats
+    cut: Optional[str] = None  # reason why the chain of frames ends early
+    chain: Optional[Chain] = None  # depth and recursion
     name: Optional[str] = None
     daemon: Optional[bool] = None
-    object: Optional[int] = None  # its threading.Thread
+    object: Optional[int] = None  # address of its threading.Thread
 
 
 @dataclass
 class InterpreterState:
+    """A PyInterpreterState; ``collecting``: the garbage collector runs, None if unknown."""
+
     address: int
     id: int
     gil: Optional[GilState]
@@ -66,7 +71,7 @@ class InterpreterState:
 
 
 class Python:
-    """A whole interpreter process, read on demand. Raises NoInterpreter from the constructor."""
+    """A CPython process, read on demand. Raises NoInterpreter."""
 
     def __init__(self, image: Image) -> None:
         self.runtime: Runtime = find_runtime(image)
@@ -76,28 +81,28 @@ class Python:
         self.objects = Objects(image, self.layout)
         self._learn_types()
         self.frames = frames_of(self.objects)
-        #: Remembers which `with` statements keep what open: several readers ask of every frame.
+        #: Shared by several readers: caches the context managers of each frame.
         self.locks = Locks(self.frames)
         self.problems: List[str] = list(self.runtime.warnings)
-        #: False when a thread may run Python in a state that is not among those read.
+        #: False if threads may be missing from ``interpreters``.
         self.all_threads = self.runtime.alone
         self.interpreters = self._read_interpreters()
         for interpreter in self.interpreters:
             self._name_threads(interpreter)
 
     def _learn_types(self) -> None:
-        """Where the file with the names of types is not at hand, the interpreter's modules know most of them."""
+        """Take names of types from the interpreter's modules if the file with the names is not available."""
         try:
             main = self.memory.u64(self.runtime.address + self.layout.rt_interpreters_main)
             modules = self.memory.u64(main + self.layout.is_modules)
             if self.objects.type_name(modules) is None:
                 self.objects.type_names = read_type_names(self.objects, modules)
         except Fault:
-            pass  # what is unreadable there has its gap as the list of interpreters
+            pass  # reported when the list of interpreters is read
 
     @property
     def finalizing(self) -> Optional[bool]:
-        """Has Py_Finalize begun? None when its page is missing."""
+        """Whether Py_Finalize has begun; None if unreadable."""
         try:
             return bool(self.memory.u64(self.runtime.address + self.layout.rt_finalizing))
         except Fault:
@@ -105,7 +110,7 @@ class Python:
 
     @property
     def debug(self) -> Optional[bool]:
-        """Is it a debug build (Py_DEBUG), as ``sys.abiflags`` says? None when that cannot be read."""
+        """Whether it is a debug build (Py_DEBUG) according to ``sys.abiflags``; None if unreadable."""
         try:
             flags = self.objects.lookup(
                 self.memory.u64(self.interpreters[0].address + self.layout.is_sysdict), "abiflags"
@@ -117,14 +122,16 @@ class Python:
     # ------------------------------------------------------------------ interpreters
 
     def look(self) -> List[InterpreterState]:
-        """The interpreters of a running process once more, as they are now. What was learnt of types, names and code
-        is kept, so it is for looks that follow each other closely. Raises Fault or NotThat."""
+        """Read the interpreters of a running process again. Raises Fault or NotThat.
+
+        Caches of types, names and code are kept: use it only for looks in close succession.
+        """
         self.problems = list(self.runtime.warnings)
         self.interpreters = self._read_interpreters()
         return self.interpreters
 
     def _read_interpreters(self) -> List[InterpreterState]:
-        """The main one first (the list itself is newest first)."""
+        """Return the interpreters, the main one first (the target's list is newest first)."""
         found: List[InterpreterState] = []
         seen = set()
         try:
@@ -139,6 +146,7 @@ class Python:
         return sorted(found, key=lambda i: i.id)
 
     def _read_interpreter(self, address: int) -> InterpreterState:
+        """Read one interpreter with its GIL and threads. Raises Fault."""
         ident = self.memory.i64(address + self.layout.is_id)
         collecting: Optional[bool] = None
         with contextlib.suppress(Fault):
@@ -149,6 +157,7 @@ class Python:
         return InterpreterState(address, ident, self._read_gil(address), self._read_threads(address, ident), collecting)
 
     def _read_gil(self, interpreter: int) -> Optional[GilState]:
+        """Read the GIL; None without one, or if unreadable or damaged, which is noted in ``problems``."""
         try:
             address = gil_address(self.memory, self.runtime, interpreter)
             if address is None:
@@ -161,7 +170,7 @@ class Python:
         if locked not in (0, 1, 0xFFFFFFFF) or interval > 1 << 40:
             self.problems.append("the interpreter lock: its record is damaged")
             return None
-        # last_holder is kept after a release; locked is -1 until the lock is first made
+        # last_holder survives a release; locked is -1 until the lock is created
         state = GilState(address, locked == 1, holder if locked == 1 else None, interval / 1e6, switches)
         if self.on_musl:
             conditions = (address + L.GIL_COND, address + L.GIL_SWITCH_COND)
@@ -169,7 +178,7 @@ class Python:
         return state
 
     def _read_threads(self, interpreter: int, ident: int) -> List[ThreadState]:
-        """Oldest first; the list itself is newest first."""
+        """Return the thread states, oldest first (the target's list is newest first)."""
         found: List[ThreadState] = []
         seen = set()
         try:
@@ -184,6 +193,7 @@ class Python:
         return found[::-1]
 
     def _read_thread(self, address: int, interpreter: int) -> ThreadState:
+        """Read one thread state with its frames. Raises Fault."""
         memory, layout = self.memory, self.layout
         attached: Optional[bool] = None
         if layout.ts_state >= 0:
@@ -207,7 +217,7 @@ class Python:
     # ------------------------------------------------------------------ modules, names
 
     def module_dict(self, interpreter: InterpreterState, name: str) -> Optional[int]:
-        """The namespace of an imported module (PyModuleObject.md_dict), or None."""
+        """Return the namespace of an imported module (PyModuleObject.md_dict); None if missing or unreadable."""
         try:
             modules = self.memory.u64(interpreter.address + self.layout.is_modules)
             module = self.objects.lookup(modules, name)
@@ -218,7 +228,7 @@ class Python:
             return None
 
     def module_value(self, interpreter: InterpreterState, module: str, name: str) -> Optional[int]:
-        """A global of an imported module, or None."""
+        """Return a global of an imported module; None if missing or unreadable."""
         namespace = self.module_dict(interpreter, module)
         if not namespace:
             return None
@@ -228,7 +238,7 @@ class Python:
             return None
 
     def thread_objects(self, interpreter: InterpreterState) -> Dict[int, int]:
-        """ident → threading.Thread, from ``threading._active``."""
+        """Map each ident to its threading.Thread, from ``threading._active``."""
         active = self.module_value(interpreter, "threading", "_active")
         found: Dict[int, int] = {}
         if active is None:
@@ -244,6 +254,7 @@ class Python:
         return found
 
     def _name_threads(self, interpreter: InterpreterState) -> None:
+        """Set name, daemon flag and native id of threads from their threading.Thread."""
         known = self.thread_objects(interpreter)
         for thread in interpreter.threads:
             address = known.get(thread.ident)
@@ -272,8 +283,13 @@ class Python:
 
 
 def gil_address(memory: Memory, runtime: Runtime, interpreter: int) -> Optional[int]:
-    """Where the GIL's struct lies: inside _PyRuntime up to 3.11, pointed to by the interpreter from 3.12 on. None in a
-    free-threaded build that runs without (one that PYTHON_GIL=1 or an extension made to run with it has one)."""
+    """Return the address of the GIL's struct; None in a free-threaded build that runs without one.
+
+    Up to 3.11 it is in _PyRuntime, since 3.12 the interpreter points to it. A free-threaded build has one if
+    PYTHON_GIL=1 or an extension enabled it.
+
+    Raises: Fault, also if the interpreter is starting or ending.
+    """
     layout = runtime.layout
     if layout.rt_gil >= 0:
         return runtime.address + layout.rt_gil
@@ -286,10 +302,11 @@ def gil_address(memory: Memory, runtime: Runtime, interpreter: int) -> Optional[
 
 
 def switch_counter(memory: Memory, runtime: Runtime) -> Tuple[int, float]:
-    """(address of the main interpreter's count of GIL hand-overs, switch interval in seconds) of a running
-    process, so that an observer can read one word at the beginning and the end of its window.
+    """Return (address of the main interpreter's count of GIL switches, switch interval in seconds).
 
-    Raises Fault.
+    For an observer of a running process, which reads this word at the beginning and end of its window.
+
+    Raises: Fault.
     """
     interpreter = memory.u64(runtime.address + runtime.layout.rt_interpreters_main)
     address = gil_address(memory, runtime, interpreter)
@@ -302,7 +319,9 @@ def switch_counter(memory: Memory, runtime: Runtime) -> Tuple[int, float]:
 
 
 def holder_of(memory: Memory, counter: int) -> int:
-    """The address of the thread state that holds the GIL now, 0 when nobody does; ``counter``: of :func:`switch_counter`.
-    For an observer of a running process: one read. Raises Fault."""
+    """Return the address of the thread state that holds the GIL; 0 if free. One read.
+
+    ``counter``: address from :func:`switch_counter`. Raises: Fault.
+    """
     _interval, holder, locked = memory.words(counter - L.GIL_SWITCH_NUMBER, 3)
     return holder if locked & 0xFFFFFFFF == 1 else 0

@@ -1,10 +1,11 @@
-"""The Python functions that a program has set for signals.
+"""Python signal handlers that a program has set.
 
-The interpreter keeps a table of NSIG = 65 entries of 16 bytes, ``{int tripped; PyObject *func;}``: the static ``Handlers``
-of Modules/signalmodule.c up to 3.11, ``_PyRuntime.signals.handlers`` since 3.12 (Include/internal/pycore_signal.h). Either
-lies among the data of the interpreter's file. It is found by its contents, without any symbol: entry 0 is never used, and
-each of the 64 others has the object that stands for SIG_DFL or SIG_IGN, None for a signal that C code has taken over, or a
-callable; the module ``_signal`` keeps the first two.
+The interpreter has a table of NSIG = 65 entries of 16 bytes, ``{int tripped; PyObject *func;}``, in its file's data:
+- up to 3.11: the static ``Handlers`` of Modules/signalmodule.c.
+- since 3.12: ``_PyRuntime.signals.handlers`` (Include/internal/pycore_signal.h).
+
+It is found by its contents, without a symbol: entry 0 is unused; each of the other 64 holds SIG_DFL's or SIG_IGN's
+object (known from module ``_signal``), None for a signal with a C handler, or a callable.
 """
 
 from __future__ import annotations
@@ -17,20 +18,25 @@ from ..runtime.candidates import data_areas
 from .interpreter import Python
 
 _SIGNALS, _ENTRY = 64, 16
-#: Signals that programs leave as they are; those that they set are a few.
+#: Fewest entries with SIG_DFL: programs set only a few signals.
 _LEAST_DEFAULT = 32
-#: Bytes of data of one file that are looked through.
+#: Most bytes searched of one file's data.
 _MAX_AREA = 16 << 20
 _PAGE = 4096
 
 
 class Handler(NamedTuple):
+    """A Python handler of a signal."""
+
     signal: int
     callable: int  # address
 
 
 def handlers(python: Python) -> Optional[List[Handler]]:
-    """What was set beside SIG_DFL, SIG_IGN and ``default_int_handler``, by number; None when the table was not found."""
+    """Return the handlers other than SIG_DFL, SIG_IGN and ``default_int_handler``, by signal number.
+
+    None if the table was not found.
+    """
     if not python.interpreters:
         return None
     own = {
@@ -49,7 +55,7 @@ def handlers(python: Python) -> Optional[List[Handler]]:
 
 
 def _data(python: Python) -> Iterator[bytes]:
-    """The data of the interpreter's file, and what lies right behind, in one piece each."""
+    """Yield the interpreter file's data and what follows it directly, each as one piece."""
     merged: List[Tuple[int, int]] = []
     for area in data_areas(python.memory):
         if area.path != python.runtime.path and not area.start <= python.runtime.address < area.end:
@@ -67,7 +73,7 @@ def _data(python: Python) -> Iterator[bytes]:
 
 
 def _page(python: Python, address: int) -> bytes:
-    """One that is missing reads as zeros, which no entry of the table is."""
+    """Return a page; zeros, which match no entry of the table, if missing."""
     try:
         return python.memory.read(address, _PAGE)
     except Fault:
@@ -75,7 +81,7 @@ def _page(python: Python, address: int) -> bytes:
 
 
 def _tables(data: bytes, default: int) -> Iterator[int]:
-    """Offsets where the table may begin: of each run of entries with SIG_DFL."""
+    """Yield possible offsets of the table, by number of entries with SIG_DFL, most first."""
     needle = struct.pack("<Q", default)
     counts: Dict[int, int] = {}
     places = []
@@ -91,7 +97,7 @@ def _tables(data: bytes, default: int) -> Iterator[int]:
     for place in places:
         marks[place // 8 % 2][place // _ENTRY] = 1
     for place in places:
-        if place - _ENTRY not in known:  # the first of a run: the signals before it are set to something
+        if place - _ENTRY not in known:  # the first of a run: the signals before it have other handlers
             mine = marks[place // 8 % 2]
             for number in range(1, _SIGNALS + 1):
                 table = place - 8 - _ENTRY * number
@@ -102,7 +108,7 @@ def _tables(data: bytes, default: int) -> Iterator[int]:
 
 
 def _entries(python: Python, data: bytes, table: int, default: int, ignore: int) -> Optional[List[Handler]]:
-    """What is set, when there is a table at this offset; else None."""
+    """Return the handlers in a table at this offset; None if it is not a table."""
     size = _ENTRY * (_SIGNALS + 1)
     if table + size > len(data):
         return None

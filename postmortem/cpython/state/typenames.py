@@ -1,11 +1,12 @@
-"""What types are called where the words themselves are lost.
+"""Names of types whose ``tp_name`` is lost.
 
-``tp_name`` of a type that C declares points into the read-only data of its file: a core leaves those to the file, and the
-file may have been upgraded or deleted while the program ran. The type objects are in the core all the same, and the
-interpreter's own modules hold them, or an object of them, under well known names.
+``tp_name`` of a type that C declares points into its file's read-only data, which cores omit, and the file may have
+been upgraded or deleted since. The type objects are in the core, and the interpreter's own modules refer to them, or to
+an instance, under known names.
 
-Sources: Lib/types.py (how each type is come by), Modules/_threadmodule.c (LockType, RLock), Lib/importlib/_bootstrap.py
-(``_wrap``, the first function that every interpreter has; the module is frozen and always imported).
+Sources: Lib/types.py (how each type is obtained); Modules/_threadmodule.c (LockType, RLock);
+Lib/importlib/_bootstrap.py (``_wrap``, the first function of every interpreter; the module is frozen and always
+imported).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ...memory import Fault
 from ..objects.builtins import NotThat, Objects
 from ..runtime import layouts as L
 
-#: In whose namespace all types are called like their variables: exceptions too.
+#: Module whose types, exceptions included, are named like their variables.
 _BUILTINS = "builtins"
 #: (module, variable that holds the type, tp_name)
 _TYPES = (
@@ -46,7 +47,10 @@ _EXAMPLES = (
 
 
 def read_type_names(objects: Objects, modules: int) -> Dict[int, str]:
-    """Address of a type → tp_name, as far as ``sys.modules`` (its address) leads to them. Never raises."""
+    """Map addresses of types to tp_name, as far as ``sys.modules`` leads to them. Never raises.
+
+    ``modules``: address of ``sys.modules``.
+    """
     spaces = _Namespaces(objects, modules)
     found: Dict[int, str] = {}
     for name, value in spaces.items(_BUILTINS):
@@ -67,7 +71,7 @@ def read_type_names(objects: Objects, modules: int) -> Dict[int, str]:
 
 
 class _Namespaces:
-    """The variables of modules, each read once."""
+    """Variables of modules, each module read once."""
 
     def __init__(self, objects: Objects, modules: int) -> None:
         self._objects = objects
@@ -78,12 +82,13 @@ class _Namespaces:
             self._modules = {}
 
     def items(self, module: str) -> Iterator[Tuple[str, int]]:
+        """Return (name, address) of a module's variables."""
         if module not in self._known:
             self._known[module] = self._read(module)
         return iter(self._known[module].items())
 
     def get(self, module: str, variable: str) -> int:
-        """0 when there is none."""
+        """Return the address of a module's variable; 0 if missing."""
         return dict(self.items(module)).get(variable, 0)
 
     def _read(self, module: str) -> Dict[str, int]:
@@ -95,6 +100,7 @@ class _Namespaces:
 
 
 def _is_type(objects: Objects, address: int) -> bool:
+    """Return whether an object is a type."""
     try:
         return bool(objects.type_of(address).flags & L.FLAG_TYPE)
     except (Fault, NotThat):
@@ -102,10 +108,12 @@ def _is_type(objects: Objects, address: int) -> bool:
 
 
 def _note(objects: Objects, found: Dict[int, str], address: int, name: str) -> None:
+    """Record the name of an object's type."""
     with contextlib.suppress(Fault, NotThat):
         found.setdefault(objects.type_of(address).address, name)
 
 
 def _note_code(objects: Objects, found: Dict[int, str], function: int) -> None:
+    """Record the name of the type of a function's code object."""
     with contextlib.suppress(Fault):
         _note(objects, found, objects.memory.u64(function + objects.layout.func_code), "code")

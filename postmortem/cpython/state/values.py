@@ -1,8 +1,11 @@
-"""Values as people write them, read without running any code of the target.
+"""Texts of values, like ``repr`` but without running any code of the target.
 
-Every text is bounded, containers to a few items and levels, cycles end; what looks like a secret (``secrets``) is
-masked. A value that is not understood is its type and address. Layouts: Include/cpython/*object.h and
-Objects/{bytearray,range,slice,func,class,method}object.c of 3.8-3.14: the words behind the object's header.
+- Texts are bounded, containers to a few items and levels, cycles end.
+- What looks like a secret (``redaction.secrets``) is masked.
+- An unknown value is shown as its type and address.
+
+Sources: Include/cpython/*object.h and Objects/{bytearray,range,slice,func,class,method}object.c of 3.8-3.14: the words
+after the object's header.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from ..runtime import layouts as L
 from ..sync.locks import Locks
 
 LIMIT, ITEMS, DEPTH = 120, 10, 2
-#: Dicts, sets and instances with more than this are counted, not opened.
+#: Largest dict, set or deque that is opened; larger ones are only counted.
 MAX_OPENED = 10_000
 
 _BRACKETS = {
@@ -32,7 +35,7 @@ _BRACKETS = {
 
 
 class Values:
-    """Describes objects of one interpreter. ``threads``: ident → name, for the owners of locks."""
+    """Texts of objects of one interpreter; ``threads``: ident → name, for owners of locks."""
 
     def __init__(self, frames: Frames, threads: Optional[Dict[int, str]] = None) -> None:
         self._frames = frames
@@ -62,14 +65,18 @@ class Values:
         }
 
     def describe(self, address: int, limit: int = LIMIT) -> str:
-        """The value in at most ``limit`` characters. Raises nothing: what cannot be read is said to be so."""
+        """Return the text of a value in at most ``limit`` characters. Never raises: unreadable parts say so."""
         return _cut(self._text(_Reading(DEPTH, frozenset(), limit), address), limit)
 
     def type(self, address: int) -> str:
+        """Return the class name of an object as tracebacks print it."""
         return qualified(self._objects, address)
 
     def message(self, exception: int, limit: int = LIMIT) -> Optional[str]:
-        """What an exception says: its only argument when that is a text, else all of them; None when unreadable."""
+        """Return the message of an exception; None if unreadable.
+
+        Its only argument if that is a str, else all arguments.
+        """
         objects = self._objects
         try:
             args = objects.items(objects.memory.u64(exception + objects.layout.be_args))
@@ -83,6 +90,7 @@ class Values:
     # ------------------------------------------------------------------ one value
 
     def _text(self, reading: _Reading, address: int) -> str:
+        """Return the text of a value; a placeholder for cycles and unreadable values."""
         if address in reading.above:
             return "…"
         try:
@@ -92,6 +100,7 @@ class Values:
             return f"<{name} at {address:#x}>" if name else "<unreadable>"
 
     def _of_type(self, reading: _Reading, address: int) -> str:
+        """Return the text of a value by its type. Raises Fault or NotThat."""
         info = self._objects.type_of(address)
         known = self._known.get(info.name)
         if known is not None:
@@ -113,7 +122,7 @@ class Values:
         return self._instance(reading, address)
 
     def _subclass(self, name: str, address: int, text: str) -> str:
-        """``Color.RED``, ``Text('…')``: members of enumerations, and subclasses of what is written plainly."""
+        """Add the class to the text of a subclass: ``Color.RED``, ``Text('…')``."""
         if name in ("str", "bytes", "int", "tuple", "list", "dict") or text.startswith(
             name.rsplit(".", maxsplit=1)[-1]
         ):
@@ -124,7 +133,7 @@ class Values:
         return f"{name}({text})"
 
     def _word(self, address: int, index: int) -> int:
-        """A word of an object, counted from behind its header."""
+        """Return a word of an object, counted from the end of its header. Raises Fault."""
         return self._objects.field(address, L.OB_SIZE + 8 * index)
 
     # ------------------------------------------------------------------ scalars
@@ -200,7 +209,7 @@ class Values:
         return f"{begin}{', '.join(shown)}{',' if kind == 'tuple' and length == 1 else ''}{end}"
 
     def _items(self, reading: _Reading, address: int, members: Iterable[int]) -> Iterator[str]:
-        """Items in a row; what follows a name that means a secret (a pair, an option) is masked."""
+        """Yield the texts of items; an item after one that names a secret (a pair, an option) is masked."""
         deeper, named = reading.into(address), False
         for member in members:
             if reading.spent():
@@ -209,7 +218,7 @@ class Values:
             named = self._is_secret(member)
 
     def _is_secret(self, key: int) -> bool:
-        """Is it a text that names a secret? A long one is prose, not a name."""
+        """Return whether a key is a short text that names a secret; long texts are prose."""
         objects = self._objects
         try:
             if objects.type_of(key).flags & L.FLAG_BYTES:
@@ -220,7 +229,7 @@ class Values:
             return False
 
     def _fields(self, address: int) -> Tuple[str, ...]:
-        """Of a named tuple."""
+        """Return the field names of a named tuple; empty for other tuples."""
         found = class_value(self._objects, address, "_fields")
         if found is None or self._objects.type_name(found) != "tuple":
             return ()
@@ -251,7 +260,7 @@ class Values:
     # ------------------------------------------------------------------ code
 
     def _function(self, _reading: _Reading, address: int) -> str:
-        for index in range(8):  # func_code is the first field up to 3.9, the fifth since
+        for index in range(8):  # func_code is the first field up to 3.9, the fifth since 3.10
             if self._objects.type_name(self._word(address, index)) == "code":
                 return f"<function {self._place(self._frames.codes.get(self._word(address, index)))}>"
         raise NotThat("a function without code")
@@ -275,7 +284,7 @@ class Values:
         return f"<module {self._objects.text(name) if name else '?'}>"
 
     def _class_name(self, address: int) -> str:
-        """Of a class, not of an instance."""
+        """Return the name of a class, not that of its metaclass."""
         return self._objects.type_at(address).name
 
     def _suspended(self, _reading: _Reading, address: int) -> str:
@@ -319,7 +328,7 @@ class Values:
 
 
 class _Reading:
-    """How far a description has come: levels left, the containers around, and what of the text is used up."""
+    """State of a description: levels left, enclosing containers, and the remaining length."""
 
     __slots__ = ("_left", "above", "depth", "limit")
 
@@ -328,21 +337,25 @@ class _Reading:
         self._left = left if left is not None else [limit]  # shared by all levels
 
     def into(self, address: int) -> _Reading:
+        """Return the state inside a container."""
         return _Reading(self.depth - 1, self.above | {address}, self.limit, self._left)
 
     def spent(self) -> bool:
-        """Counts one more item; True when there are more than the text can show."""
+        """Count one more item; return True if the text has no room for it."""
         self._left[0] -= 1
         return self._left[0] < 0
 
 
 def _cut(text: str, limit: int) -> str:
+    """Shorten a text to a limit."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def _long(text: str, length: int, cut: bool, unit: str) -> str:
+    """Append the length to a text that was cut."""
     return f"{text}… ({length:,} {unit})" if cut else text
 
 
 def _more(shown: List[str], length: int) -> List[str]:
+    """Append the number of items not shown."""
     return [*shown, f"… {length - len(shown):,} more"] if length > len(shown) else shown

@@ -1,5 +1,7 @@
-"""What a running interpreter makes anew all the time: thread states, frames, the code that they run, names. Followed pointer by
-pointer, fast enough to be done while the process stands still."""
+"""Parts of a running interpreter that change all the time: thread states, frames, their code, names.
+
+They are followed pointer by pointer, fast enough for a stopped process.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,16 @@ from ..runtime.layouts import Layout
 from .interpreter import Python
 
 _MOST_INTERPRETERS, _MOST_THREADS, _MOST_FRAMES = 100, 10_000, 1_000
-#: Bytes that are touched of each: PyThreadState has 240 to 800 (Include/cpython/pystate.h, 3.8 to 3.15), a frame as many as
-#: it has variables, a code object its head.
+#: Bytes read of each. PyThreadState has 240 to 800 (Include/cpython/pystate.h, 3.8 to 3.15); a frame depends on its
+#: variables; of a code object the head.
 _STATE, _FRAME, _CODE = 512, 256, 192
 
 
 class Moving:
-    """The parts of a running interpreter that are followed again during the stop. ``address``: of _PyRuntime; ``active``: of
-    ``threading._active``, which stays where it is; 0: unknown."""
+    """Starting points for reading the changing parts again during the stop.
+
+    ``address``: of _PyRuntime; ``active``: of ``threading._active``, whose address is constant; 0 if unknown.
+    """
 
     def __init__(self, address: int, layout: Layout, type_names: Dict[int, str], active: int) -> None:
         self._address, self._layout = address, layout
@@ -31,25 +35,25 @@ class Moving:
 
     @classmethod
     def of(cls, python: Python) -> Moving:
-        """Note them for an interpreter that was read."""
+        """Record the starting points of an interpreter that was read."""
         main = next(iter(python.interpreters), None)
         active = python.module_value(main, "threading", "_active") if main else None
         return cls(python.runtime.address, python.runtime.layout, python.objects.type_names, active or 0)
 
     def as_json(self) -> Dict[str, Any]:
-        """For another process, which makes it again with ``of_json``."""
+        """Return a JSON representation for another process; ``of_json`` reads it."""
         names = {str(address): name for address, name in self._type_names.items()}
         return {"address": self._address, "layout": asdict(self._layout), "types": names, "active": self._active}
 
     @classmethod
     def of_json(cls, told: Any) -> Moving:
-        """Raises ValueError, TypeError, KeyError for what ``as_json`` has not made."""
+        """Build from the result of ``as_json``. Raises ValueError, TypeError or KeyError if it is malformed."""
         fields: Any = {name: tuple(each) if isinstance(each, list) else each for name, each in told["layout"].items()}
         names = {int(address): str(name) for address, name in told["types"].items()}
         return cls(int(told["address"]), Layout(**fields), names, int(told["active"]))
 
     def touch(self, memory: Memory, until: float) -> None:
-        """Reads all of it through ``memory``, until ``until`` (time.monotonic()); what is not there is left out."""
+        """Read all parts through ``memory`` until ``until`` (time.monotonic()); unavailable ones are skipped."""
         for state in list(_states(memory, self._address, self._layout)):
             if time.monotonic() > until:
                 return
@@ -58,6 +62,7 @@ class Moving:
         self._touch_names(memory, until)
 
     def _touch_names(self, memory: Memory, until: float) -> None:
+        """Read the names of threads."""
         objects = Objects(memory, self._layout)
         objects.type_names = self._type_names
         with contextlib.suppress(Fault, NotThat):
@@ -69,6 +74,7 @@ class Moving:
 
 
 def _states(memory: Memory, address: int, layout: Layout) -> Iterator[int]:
+    """Yield the addresses of all thread states."""
     with contextlib.suppress(Fault, NotThat):
         first = memory.u64(address + layout.rt_interpreters_head)
         for interpreter in _list(memory, first, layout.is_next, _MOST_INTERPRETERS):
@@ -78,6 +84,7 @@ def _states(memory: Memory, address: int, layout: Layout) -> Iterator[int]:
 
 
 def _touch_frames(memory: Memory, layout: Layout, state: int) -> None:
+    """Read a thread state, its frames, and the heads of their code objects."""
     memory.read(state, _STATE)
     holder = memory.u64(state + layout.ts_cframe) if layout.ts_cframe >= 0 else state
     for frame in _list(memory, memory.u64(holder + layout.ts_current_frame), layout.fr_previous, _MOST_FRAMES):
@@ -87,4 +94,5 @@ def _touch_frames(memory: Memory, layout: Layout, state: int) -> None:
 
 
 def _list(memory: Memory, first: int, link: int, most: int) -> Iterator[int]:
+    """Yield the nodes of a linked list. Raises Fault or NotThat."""
     return linked(first, lambda node: memory.u64(node + link), most)

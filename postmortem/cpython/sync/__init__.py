@@ -1,2 +1,9 @@
-"""Synchronisation: ``locks`` (who waits, who holds), ``primitives`` (what a blocked thread waits for), ``semaphores``
-(shared with other processes), ``parking`` and ``freethreading`` (small locks of 3.13 and later)."""
+"""Synchronisation: what blocked threads wait for, and holders.
+
+- ``locks``: awaited and held locks.
+- ``primitives``: conditions, events, queues, futures and their kin.
+- ``semaphores``: semaphores shared with other processes.
+- ``parking``, ``freethreading``: one-byte locks of 3.13 and later.
+- ``buffered``: locks of buffered files.
+- ``polls``: waits by polling.
+"""

@@ -1,9 +1,11 @@
-"""The lock inside a buffered file: sys.stdin, sys.stdout, what ``open`` gives.
+"""The lock inside a buffered file: sys.stdin, sys.stdout, results of ``open``.
 
-One thread at a time reads or writes such a file: the struct has a lock of C, and next to it the ident of the thread that
-holds it, 0 when there is none (Modules/_io/bufferedio.c of 3.8-3.15, struct buffered: PyThread_type_lock lock; volatile
-unsigned long owner; ENTER_BUFFERED). No object of Python leads to that lock, but the file has its address: it is looked for
-in memory, and the file around it is known by its type. From 3.8 to 3.13 the lock lies 104 bytes into the object.
+struct buffered has a C lock, ``PyThread_type_lock lock``, followed by ``volatile unsigned long owner``: the ident of
+the holding thread, 0 if free. No Python object refers to the lock, but the file stores its address: that address is
+searched in memory, and the file around it recognised by its type. From 3.8 to 3.13 the lock is 104 bytes into the
+object.
+
+Source: Modules/_io/bufferedio.c of 3.8-3.15 (struct buffered, ENTER_BUFFERED).
 """
 
 from __future__ import annotations
@@ -19,22 +21,27 @@ from .parking import parked_on
 
 _TYPES = ("_io.BufferedReader", "_io.BufferedWriter", "_io.BufferedRandom")
 _RAW = 16
-#: Where in the object the lock may be: after the file and the buffer, whatever a version adds to them.
+#: Possible offsets of the lock: after the file and the buffer, plus what a release may add.
 _LOCK_AT = (104, *range(72, 160, 8))
 
 
 class BufferedLock(NamedTuple):
+    """The lock of a buffered file."""
+
     address: int  # of the file object
     type: str  # "BufferedReader"
-    owner_ident: int  # 0: nobody
-    name: Optional[str]  # of the file: a path, "<stdin>", "descriptor 7"
+    owner_ident: int  # 0: free
+    name: Optional[str]  # name of the file: a path, "<stdin>", "descriptor 7"
 
 
 def awaited_buffer(
     objects: Objects, word: int, ranges: Iterable[Tuple[int, int]], seconds: float
 ) -> Optional[BufferedLock]:
-    """The buffered file for whose lock a thread sleeps on a futex word; None when it is for none, or was not found in so
-    many seconds. ``ranges``: (start, end) of the memory to look through."""
+    """Return the buffered file whose lock a thread awaits on a futex word.
+
+    None if it awaits something else, or nothing is found within ``seconds``. ``ranges``: (start, end) of the memory to
+    search.
+    """
     parked = parked_on(objects.memory, word)
     lock = word if parked is None else parked
     try:
@@ -55,7 +62,7 @@ def awaited_buffer(
 
 
 def _name(objects: Objects, address: int) -> Optional[str]:
-    """FileIO keeps in its ``__dict__`` what it was opened with: a path or a descriptor."""
+    """Return the name of a file as opened, a path or a descriptor, from FileIO's ``__dict__``; None if unknown."""
     try:
         raw = objects.field(address, _RAW)
         name = attribute(objects, raw, "name") if raw else None

@@ -1,10 +1,16 @@
-"""Free-threaded builds have no interpreter lock. Instead each object has a small lock, which a thread holds through a
-*critical section* for as long as it works on the object without waiting for anything else, and the garbage collector
-*stops the world*: every thread has to pause, and whoever comes back meanwhile is suspended until it goes on.
+"""Per-object locks and the stopped world of free-threaded builds.
 
-Source: Include/internal/pycore_critical_section.h and cpython/critical_section.h (_cs_prev, _cs_mutex, _cs_mutex2, tags
-in the lowest bits), object.h (ob_mutex), pycore_interp_structs.h (struct _stoptheworld_state), pycore_pystate.h
-(_Py_THREAD_SUSPENDED), Python/pystate.c, all of 3.13-3.15.
+- Each object has a small lock, which a thread holds through a *critical section* while it works on the object without
+  waiting.
+- The garbage collector *stops the world*: every thread pauses, and a thread that returns from native code meanwhile is
+  suspended until the world resumes.
+
+Sources, all of 3.13-3.15:
+- Include/internal/pycore_critical_section.h and cpython/critical_section.h: _cs_prev, _cs_mutex, _cs_mutex2, tags in
+  the lowest bits.
+- object.h: ob_mutex.
+- pycore_interp_structs.h: struct _stoptheworld_state.
+- pycore_pystate.h: _Py_THREAD_SUSPENDED; Python/pystate.c.
 """
 
 from __future__ import annotations
@@ -20,7 +26,7 @@ from .parking import parked_on
 #: PyObject.ob_mutex (Include/object.h, Py_GIL_DISABLED)
 _OB_MUTEX = 10
 _INACTIVE, _TWO_MUTEXES, _TAGS = 1, 2, 3
-#: Critical sections of one thread: they nest as C functions do.
+#: Most nested critical sections of one thread.
 _MAX_SECTIONS = 10_000
 #: struct _stoptheworld_state: PyMutex mutex, bool requested, bool world_stopped, bool is_global, PyEvent stop_event,
 #: Py_ssize_t thread_countdown, PyThreadState *requester
@@ -28,22 +34,22 @@ _REQUESTED, _STOPPED, _REQUESTER, _SIZE = 1, 2, 16, 24
 
 
 class StopTheWorld(NamedTuple):
-    """Of one interpreter."""
+    """State of the stopped world of one interpreter."""
 
     requested: bool
-    stopped: bool  # every other thread has paused
-    requester: Optional[int]  # address of a thread state, None when nobody asks or it is not known
+    stopped: bool  # all other threads have paused
+    requester: Optional[int]  # address of a thread state; None if there is none, or unknown
 
 
 class FreeThreading:
-    """The locks of objects and the stopped world of one process; empty in builds with a GIL."""
+    """Per-object locks and the stopped world of one process; empty in builds with a GIL."""
 
     def __init__(self, python: Python) -> None:
         self._python = python
         self._holders: Optional[Dict[int, ThreadState]] = None
 
     def stop_the_world(self, interpreter: InterpreterState) -> Optional[StopTheWorld]:
-        """None in builds with a GIL, and when its record cannot be read."""
+        """Return the stop-the-world state of an interpreter; None in builds with a GIL, or if unreadable."""
         layout = self._python.layout
         if layout.is_stoptheworld < 0:
             return None
@@ -58,8 +64,11 @@ class FreeThreading:
         return StopTheWorld(bool(raw[_REQUESTED]), bool(raw[_STOPPED]), requester or None)
 
     def world_wait(self, word: int, thread: ThreadState) -> Optional[str]:
-        """What a thread whose futex is at ``word`` has to do with a stopped world: "stopped", it waits for the world
-        to go on; "stopping", it waits for the others to pause; None when nothing."""
+        """Return how a thread's futex wait relates to a stopped world; None if it does not.
+
+        - "stopped": it waits for the world to resume.
+        - "stopping": it waits for the other threads to pause.
+        """
         layout = self._python.layout
         address = parked_on(self._python.memory, word) if layout.is_stoptheworld >= 0 else None
         if address is None:
@@ -70,8 +79,10 @@ class FreeThreading:
         return "stopping" if any(world <= address < world + _SIZE for world in worlds) else None
 
     def awaited(self, word: int) -> Optional[LockState]:
-        """The lock of the object that a thread wants whose futex is at ``word``: kind "mutex", its owner the thread
-        whose critical section it is."""
+        """Return the per-object lock that a thread awaits on a futex word, with its owner; None if it is none.
+
+        The lock has kind "mutex"; its owner is the thread in the critical section.
+        """
         python = self._python
         mutex = parked_on(python.memory, word) if python.layout.ob_extra else None
         if mutex is None or mutex % 8 != _OB_MUTEX % 8:
@@ -86,14 +97,17 @@ class FreeThreading:
         return LockState(mutex - _OB_MUTEX, "mutex", mutex, locked, owner.ident if owner else None, what=what)
 
     def _holders_of_mutexes(self) -> Dict[int, ThreadState]:
+        """Map each held mutex to its thread, cached."""
         if self._holders is None:
             threads = [thread for i in self._python.interpreters for thread in i.threads]
             self._holders = {mutex: thread for thread in threads for mutex in self.held(thread)}
         return self._holders
 
     def held(self, thread: ThreadState) -> Iterator[int]:
-        """Addresses of the mutexes that a thread's active critical sections hold, the innermost first. Whoever waits
-        for something else has let go of all of them: his sections are marked inactive."""
+        """Yield the mutexes that a thread's active critical sections hold, innermost first.
+
+        A thread that waits for something else has released them all: its sections are marked inactive.
+        """
         memory, layout = self._python.memory, self._python.layout
         if layout.ts_critical_section < 0:
             return

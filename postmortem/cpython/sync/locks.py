@@ -1,11 +1,17 @@
-"""Locks: what a thread waits for, and who holds it.
+"""Locks: the lock that a thread awaits, and its holder.
 
-A plain ``_thread.lock`` records no owner. But ``with lock:`` leaves the bound ``__exit__`` of the context manager
-on the frame's value stack for as long as the body runs, below the depth that the exception table gives for the
-current instruction (Python/compile.c of 3.11-3.13, compiler_with; objects from Modules/_threadmodule.c). Since 3.14
-it is the function ``__exit__`` and, in the next slot, its context manager (Python/codegen.c, LOAD_SPECIAL). An RLock
-records its owner. The futex word that a thread sleeps on is a malloc'ed semaphore whose address the lock object holds,
-or, where a lock is a byte in its object (``PyMutex``: 3.14, and late releases of 3.13), one that ``parking`` explains.
+Holders:
+- A plain ``_thread.lock`` records no owner, but ``with lock:`` leaves the context manager's bound ``__exit__`` on the
+  frame's value stack while the body runs, below the depth that the exception table gives for the current instruction
+  (Python/compile.c of 3.11-3.13, compiler_with; objects from Modules/_threadmodule.c).
+- Since 3.14 it is the function ``__exit__`` and, in the next slot, its context manager (Python/codegen.c,
+  LOAD_SPECIAL).
+- An RLock records its owner.
+
+Waiters sleep on a futex word:
+- of a malloc'ed semaphore to which the lock object points, or
+- where the lock is a byte of its object (``PyMutex``: 3.14, late releases of 3.13), of an entry that ``parking``
+  decodes.
 """
 
 from __future__ import annotations
@@ -21,15 +27,15 @@ from ..objects.builtins import NotThat, Objects
 from .parking import parked_on
 
 #: lockobject: lock_lock, in_weakreflist, locked; or a PyMutex alone. rlockobject: rlock_lock, rlock_owner, rlock_count,
-#: in_weakreflist; or a _PyRecursiveMutex, which is a PyMutex, thread, level (Modules/_threadmodule.c, pycore_lock.h).
-#: Which one it is tells the size of its type.
+#: in_weakreflist; or a _PyRecursiveMutex: PyMutex, thread, level (Modules/_threadmodule.c, pycore_lock.h). The size of
+#: the type distinguishes them.
 _WORD = 16
 _MUTEX_SIZE, _RECURSIVE_MUTEX_SIZE = 24, 40
-#: PyMutex (Include/internal/pycore_lock.h): _Py_LOCKED, beside _Py_HAS_PARKED
+#: PyMutex (Include/internal/pycore_lock.h): bit _Py_LOCKED, next to _Py_HAS_PARKED.
 _LOCKED = 1
-#: m_self of PyCFunctionObject and im_self of PyMethodObject lie at the same place; im_func/m_ml as well.
+#: m_self of PyCFunctionObject and im_self of PyMethodObject have the same offset; so have m_ml and im_func.
 _SELF, _FUNC = 24, 16
-#: Of so many locks used at one line no name was found: of the next ones none is sought. And so many users are asked.
+#: Nameless locks used at one line, after which no more names are sought there; most frames searched for a name.
 _MOST_NAMELESS, _USERS = 50, 8
 _MOST_LOCALS = 50
 _MOST_WAITERS = 10_000
@@ -41,16 +47,19 @@ _DESCRIBED, _METHOD = 24, 40
 
 @dataclass(frozen=True)
 class LockState:
+    """A lock at the time of the read."""
+
     address: int
-    kind: Literal["lock", "rlock", "mutex"]  # mutex: of an object in a free-threaded build
-    word: int  # address of the semaphore, 0 when unknown
+    kind: Literal["lock", "rlock", "mutex"]  # mutex: per-object lock of a free-threaded build
+    word: int  # address of the semaphore or the PyMutex; 0 if unknown
     locked: Optional[bool]
-    owner_ident: Optional[int]  # where it is recorded: of an RLock, and of a mutex
-    through: Optional[str] = None  # type of the object that wraps it: "Condition"
-    what: Optional[str] = None  # to people, of a "mutex": "critical section of list"
+    owner_ident: Optional[int]  # recorded for an RLock and a mutex only
+    through: Optional[str] = None  # type of the wrapping object: "Condition"
+    what: Optional[str] = None  # description of a "mutex": "critical section of list"
 
 
 def _lock(objects: Objects, address: int) -> LockState:
+    """Read a _thread.lock. Raises Fault or NotThat."""
     start = address + objects.layout.ob_extra + _WORD
     if objects.type_of(address).basicsize - objects.layout.ob_extra <= _MUTEX_SIZE:
         return LockState(address, "lock", start, bool(objects.memory.u8(start) & _LOCKED), None)
@@ -59,6 +68,7 @@ def _lock(objects: Objects, address: int) -> LockState:
 
 
 def _rlock(objects: Objects, address: int) -> LockState:
+    """Read a _thread.RLock. Raises Fault or NotThat."""
     start = address + objects.layout.ob_extra + _WORD
     first, owner, count = objects.memory.words(start, 3)
     if objects.type_of(address).basicsize - objects.layout.ob_extra <= _RECURSIVE_MUTEX_SIZE:
@@ -67,35 +77,43 @@ def _rlock(objects: Objects, address: int) -> LockState:
     return LockState(address, "rlock", first, count > 0, owner if count else None)
 
 
-#: Conditions, methods and locks of Python's own around a lock: a method of a Condition of an RLock of a lock, and some more.
+#: Most nested wrappers of a lock: conditions, methods, pure-Python locks.
 _MOST_LAYERS = 8
 _READERS: Dict[str, Callable[[Objects, int], LockState]] = {"_thread.lock": _lock, "_thread.RLock": _rlock}
 
 
 class HeldLock(NamedTuple):
+    """A lock that a `with` statement holds."""
+
     lock: LockState
     line: Optional[int]  # of the `with` statement
     slot: int  # of the value stack
 
 
 class Entered(NamedTuple):
+    """A context manager that a `with` statement keeps open."""
+
     manager: int  # address of the context manager
     line: Optional[int]  # of the `with` statement
     slot: int  # of the value stack
 
 
 class Locks:
+    """Locks of one interpreter; public methods never raise."""
+
     def __init__(self, frames: Frames) -> None:
         self._frames = frames
         self._objects = frames.objects
         self._names = Names(frames)
         self._entered: Dict[int, List[Entered]] = {}  # by the address of the frame
-        self._listed: Dict[int, Optional[Set[int]]] = {}  # condition → the locks of those who wait to be notified
-        self._nameless: Dict[Tuple[int, int], int] = {}  # line of a frame → locks used there that have no name
+        self._listed: Dict[int, Optional[Set[int]]] = {}  # condition → locks of its waiters
+        self._nameless: Dict[Tuple[int, int], int] = {}  # (code, instruction) → number of nameless locks used there
 
     def at(self, address: int, depth: int = _MOST_LAYERS) -> Optional[LockState]:
-        """The lock at an address, looking through Condition and bound methods; None when it is none, or lies deeper than
-        ``depth`` of them: a Condition may have itself for a lock."""
+        """Return the lock at an address, through conditions and bound methods; None if there is none.
+
+        ``depth``: most wrappers, because a Condition may be its own lock.
+        """
         if depth <= 0:
             return None
         objects = self._objects
@@ -118,8 +136,10 @@ class Locks:
         return None
 
     def _pure(self, address: int, depth: int) -> Optional[LockState]:
-        """threading._RLock, from which programs derive their own (Lib/threading.py: _block, _owner, _count: 3.8-3.15): known
-        by the lock inside, whose record is its own."""
+        """Read a threading._RLock or an instance of a subclass. Raises Fault or NotThat.
+
+        It is identified by its inner lock, whose address it takes (Lib/threading.py: _block, _owner, _count: 3.8-3.15).
+        """
         values = attributes(self._objects, address)
         found = self.at(values["_block"], depth) if "_block" in values else None
         if found is None or found.kind != "lock":
@@ -130,8 +150,10 @@ class Locks:
     # ------------------------------------------------------------------ holders
 
     def held(self, frame: Frame) -> List[HeldLock]:
-        """Locks that `with` statements of this frame keep, outermost first; through generator-based context
-        managers too (the lock is then held by the suspended generator, on this frame's behalf)."""
+        """Return the locks that `with` statements of a frame hold, outermost first.
+
+        Includes locks inside generator-based context managers, held by the suspended generator for the frame.
+        """
         found: List[HeldLock] = []
         for entered in self.entered(frame):
             lock = self.at(entered.manager)
@@ -140,8 +162,7 @@ class Locks:
         return found
 
     def entered(self, frame: Frame) -> List[Entered]:
-        """All context managers that `with` statements of this frame keep open, those that they keep open in turn behind
-        them."""
+        """Return the context managers that `with` statements of a frame keep open, each followed by those inside it."""
         known = self._entered.get(frame.address)
         if known is None:
             known = self._entered[frame.address] = [
@@ -152,7 +173,7 @@ class Locks:
         return known
 
     def _opened(self, manager: int, depth: int) -> Iterator[int]:
-        """A context manager and, unless it is a lock, what its generator or its ExitStack holds."""
+        """Yield a context manager and, unless it is a lock, those that its generator or ExitStack keeps open."""
         yield manager
         if not depth or self.at(manager) is not None:
             return
@@ -164,18 +185,21 @@ class Locks:
             yield from self._opened(other, depth - 1)
 
     def managers(self, frame: Frame) -> List[Tuple[int, Optional[int]]]:
-        """The context managers of a frame's active `with` statements that are no locks themselves, those that ExitStacks
-        among them have entered too, and the line of each `with`."""
+        """Return (context manager, line of its `with`) of a frame's active `with` statements, without locks.
+
+        Includes those that an ExitStack has entered.
+        """
         found = [(m, line) for _slot, outer, line in self._managers(frame) for m in self._unpacked(outer, 5)]
         return [(m, line) for m, line in found if self.at(m) is None]
 
     def _unpacked(self, manager: int, depth: int) -> Iterator[int]:
+        """Yield a context manager and those that it has entered as an ExitStack."""
         yield manager
         for inner in self.stacked(manager) if depth else ():
             yield from self._unpacked(inner, depth - 1)
 
     def enter_uses(self, manager: int, name: str) -> bool:
-        """Does the ``__enter__`` of a manager's class use a name, such as ``release``?"""
+        """Return whether the ``__enter__`` of a manager's class uses a name, such as ``release``."""
         function = class_value(self._objects, manager, "__enter__")
         try:
             if function is None or self._objects.type_name(function) != "function":
@@ -190,7 +214,7 @@ class Locks:
             return False
 
     def guarded(self, manager: int) -> List[LockState]:
-        """The locks among the attributes of a manager whose ``__enter__`` acquires."""
+        """Return the locks among the attributes of a manager whose ``__enter__`` uses ``acquire``."""
         if not self.enter_uses(manager, "acquire"):
             return []
         try:
@@ -200,8 +224,10 @@ class Locks:
         return [lock for lock in map(self.at, values) if lock is not None]
 
     def stacked(self, manager: int) -> List[int]:
-        """What an ExitStack or AsyncExitStack will leave: ``_exit_callbacks`` is a deque of (is_sync, bound __exit__)
-        (Lib/contextlib.py, _BaseExitStack)."""
+        """Return the context managers that an ExitStack or AsyncExitStack has entered.
+
+        ``_exit_callbacks`` is a deque of (is_sync, bound __exit__) (Lib/contextlib.py, _BaseExitStack).
+        """
         if not self._objects.is_instance(manager, "_BaseExitStack"):
             return []
         try:
@@ -213,7 +239,7 @@ class Locks:
             return []
 
     def methods(self, frame: Frame, name: str) -> Iterator[int]:
-        """The locks whose bound method of this name is a local variable of a frame."""
+        """Yield the locks whose bound method of this name is a local variable of a frame."""
         for _variable, value in list(self._frames.locals(frame))[:_MOST_LOCALS]:
             try:
                 is_builtin = self._objects.type_name(value) == "builtin_function_or_method"
@@ -223,8 +249,11 @@ class Locks:
                 continue
 
     def _is_builtin(self, value: int, names: Sequence[str]) -> bool:
-        """Is a bound method of C called one of these? Its PyMethodDef points to the name, which lies in the file; where that is
-        not at hand, the class has the same PyMethodDef under its name. Raises Fault."""
+        """Return whether a bound C method has one of these names. Raises Fault.
+
+        Its PyMethodDef points to the name in the file; if that is not available, compares with the PyMethodDef that the
+        class has under the name.
+        """
         method = self._objects.field(value, _FUNC)
         try:
             called = self._objects.memory.cstring(self._objects.memory.u64(method), 16)
@@ -235,7 +264,7 @@ class Locks:
             return any(self._objects.field(each, _METHOD) == method for each in found if each)
 
     def _managers(self, frame: Frame) -> Iterator[Tuple[int, int, Optional[int]]]:
-        """(slot, context manager, line of its `with`) of the active `with` statements of a frame."""
+        """Yield (slot, context manager, line of its `with`) of the active `with` statements of a frame."""
         kept = self._frames.kept_depth(frame)
         values = self._frames.value_stack(frame)[:kept] if kept else ()
         for slot, value in enumerate(values):
@@ -246,7 +275,7 @@ class Locks:
                 yield last, manager, self._frames.with_line(frame, last)
 
     def _bound(self, value: int) -> Optional[int]:
-        """The context manager of a bound ``__exit__`` or ``__aexit__``."""
+        """Return the context manager of a bound ``__exit__`` or ``__aexit__``; None for other values."""
         objects = self._objects
         name = objects.type_name(value) if value else None
         try:
@@ -259,7 +288,7 @@ class Locks:
             return None
 
     def _is_exit(self, value: int) -> bool:
-        """Is it a function, or an unbound method of a built-in type, called ``__exit__`` or ``__aexit__``?"""
+        """Return whether a value is a function or unbound builtin method named ``__exit__`` or ``__aexit__``."""
         objects = self._objects
         name = objects.type_name(value) if value else None
         try:
@@ -271,7 +300,7 @@ class Locks:
             return False
 
     def generator_frame(self, manager: int) -> Optional[Frame]:
-        """The suspended frame of a ``contextlib.contextmanager`` or ``asynccontextmanager``."""
+        """Return the suspended frame of a ``contextmanager`` or ``asynccontextmanager``; None if there is none."""
         if not self._objects.is_instance(manager, "_GeneratorContextManagerBase"):
             return None
         generator = attribute(self._objects, manager, "gen")
@@ -285,9 +314,12 @@ class Locks:
     # ------------------------------------------------------------------ waiters
 
     def awaited(self, frames: Sequence[Frame], word: int) -> Optional[LockState]:
-        """The lock whose semaphore a thread sleeps on: it is on the value stack or among the locals of one of the
-        innermost frames. Slots may be stale, so only a lock with this very semaphore counts. A thread that is parked
-        says itself for which byte it waits, and the lock is the object around it."""
+        """Return the lock on whose futex word a thread sleeps; None if it is not found.
+
+        Candidates are on the value stack or among the locals of the innermost frames; slots may be stale, so only a
+        lock with this very word counts. A parked thread's entry names the awaited byte; the lock is the object around
+        it.
+        """
         parked = parked_on(self._objects.memory, word)
         word = word if parked is None else parked
         if frames and frames[0].is_in("acquire", "/threading.py"):
@@ -304,9 +336,12 @@ class Locks:
         return None if parked is None else self.at(parked - self._objects.layout.ob_extra - _WORD)
 
     def notified(self, frame: Frame, waiter: Optional[LockState]) -> Optional[bool]:
-        """True of a thread in ``Condition.wait`` whose own lock (``waiter``) has been released, or is not in the
-        condition's list any more: it has been notified, and not yet run since (Lib/threading.py, Condition.notify:
-        3.8-3.15). A lock that is handed over from thread to thread, from 3.13 on, is not seen free."""
+        """Return True if a thread in ``Condition.wait`` was notified but has not run since; None otherwise.
+
+        That is: its own lock (``waiter``) is free, or no longer in the condition's list (Lib/threading.py,
+        Condition.notify: 3.8-3.15). Since 3.13 a lock may be handed over from thread to thread and is then never seen
+        free.
+        """
         if waiter is None or not frame.is_in("wait", "/threading.py"):
             return None
         condition = self._frames.local(frame, "self")
@@ -320,7 +355,7 @@ class Locks:
         return True if listed is not None and waiter.address not in listed else None
 
     def _waiters_of(self, condition: int) -> Optional[Set[int]]:
-        """The locks in a condition's list; None when not all of them can be read."""
+        """Return the locks in a condition's list; None if it cannot be read completely."""
         try:
             waiters = attribute(self._objects, condition, "_waiters")
             found = set(self._objects.deque_items(waiters, _MOST_WAITERS)) if waiters else None
@@ -331,8 +366,10 @@ class Locks:
     # ------------------------------------------------------------------ names
 
     def name(self, lock: int, frames: Sequence[Frame]) -> Optional[str]:
-        """What the program calls a lock, or the Condition around it, whichever is nearer, as seen from frames that use it.
-        Of hundreds at one line that have no name it is believed of the others."""
+        """Return the program's name of a lock, or of a Condition around it, whichever is shorter; None if unknown.
+
+        ``frames``: frames that use it. After _MOST_NAMELESS nameless locks at one line no more names are sought there.
+        """
         places = {(frame.code.address, frame.lasti) for frame in frames[:_USERS]}
         if places and all(self._nameless.get(place, 0) >= _MOST_NAMELESS for place in places):
             return None
@@ -355,6 +392,7 @@ class Locks:
         return own if own is not None and own.count(".") <= around.count(".") else around
 
     def _same(self, value: int, lock: int) -> bool:
+        """Return whether a value is the lock, or a Condition or pure-Python RLock around it."""
         if value == lock:
             return True
         if self._objects.type_name(value) != "Condition" and not self._objects.is_instance(value, _PURE_RLOCK):

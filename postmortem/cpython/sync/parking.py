@@ -1,11 +1,14 @@
-"""Whoever waits for a small lock, a byte that is ``PyMutex`` or ``PyEvent`` (3.13+), sleeps on a semaphore of his own,
-in an entry of the parking lot on his stack. The entry says for which address he waits: it is read from there, without
-any symbol, and believed when its semaphore has one waiter and the list that it is in leads back to it (objects that the
-garbage collector tracks lie in lists of the same make).
+"""The parking lot: waits for a one-byte lock, ``PyMutex`` or ``PyEvent`` (3.13+).
 
-Source: Python/parking_lot.c (struct wait_entry: park_arg, addr, sema, node, is_unparking), pycore_llist.h, and DWARF of
-3.13, 3.14 and 3.15; ``_PySemaphore`` is a sem_t of 32 bytes, whose first word is the futex and whose second one counts
-waiters (glibc, struct new_sem).
+A waiter sleeps on a semaphore of its own, in an entry on its stack; the entry holds the awaited address and is read
+without any symbol. It is accepted if its semaphore has one waiter and its list links back to it (other structures, such
+as the garbage collector's, have the same links).
+
+Sources:
+- Python/parking_lot.c: struct wait_entry (park_arg, addr, sema, node, is_unparking).
+- pycore_llist.h, and DWARF of 3.13, 3.14 and 3.15.
+- glibc, struct new_sem: ``_PySemaphore`` is a sem_t of 32 bytes; its first word is the futex, its second counts
+  waiters.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ _SEMAPHORE, _NODE = 16, 48
 
 
 def parked_on(memory: Memory, word: int) -> Optional[int]:
-    """The address that a thread waits for whose futex is at ``word``; None when it is not in the parking lot."""
+    """Return the address that a thread awaits on a futex word; None if it is not parked."""
     entry = word - _SEMAPHORE
     node = entry + _NODE
     try:

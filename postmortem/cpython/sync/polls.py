@@ -1,8 +1,9 @@
-"""Who waits by asking again and again, and sleeps in between: what for.
+"""Waits by polling: attempts with sleeps in between, and the file that they are about.
 
-Of a lock on a file nothing in the kernel says that somebody asks for it: the call comes back at once, refused. But the
-function that sleeps names the call, itself or in a function or method that it names; and it knows the file, as the path in a
-variable or as an open descriptor. SQLite sleeps below its own call (busy_timeout: sqliteDefaultBusyCallback in main.c).
+- An attempt to lock a file leaves no trace in the kernel: the call returns at once. But the sleeping function names the
+  call, itself or in a function or method that it names; and it has the file as a path in a variable or as an open
+  descriptor.
+- SQLite sleeps inside its own call (busy_timeout: sqliteDefaultBusyCallback in main.c).
 """
 
 from __future__ import annotations
@@ -17,24 +18,24 @@ from ..objects.attributes import attribute, attributes, class_value
 from ..objects.builtins import NotThat
 from ..objects.code import Code
 
-#: What asks for a lock on a file without waiting for it, in names and as functions in C (Modules/fcntlmodule.c).
+#: Names and C functions that try to lock a file without waiting (Modules/fcntlmodule.c).
 _LOCKS = frozenset(("flock", "lockf", "LOCK_NB", "F_SETLK", "F_OFD_SETLK"))
-#: Modules of functions in C below which SQLite runs.
+#: Prefixes of C functions below which SQLite runs.
 _SQLITE = ("sqlite3.", "_sqlite3.", "apsw.", "pysqlite3.")
-#: Functions that have their time limit in a variable, negative for none: (file ending, function, variable). filelock 3.0-3.16.
+#: (file ending, function, variable with its time limit in seconds, negative for none). filelock 3.0-3.16.
 _LIMITS = (("filelock/_api.py", "acquire", "timeout"), ("/filelock.py", "acquire", "timeout"))
-#: From the function that sleeps to the one that asks.
+#: Most calls from the sleeping function to the one that tries.
 _DEPTH = 3
 _MOST_CODES, _MOST_NAMES, _MOST_VALUES = 60, 300, 200
 
 
 def is_sqlite(function: str) -> bool:
-    """Is a function in C one of SQLite's? ``function``: as ``native_call`` names it."""
+    """Return whether a C function is one of SQLite's; ``function``: as ``native_call`` names it."""
     return function.startswith(_SQLITE)
 
 
 def asks_for_file_locks(frames: Frames, frame: Frame) -> bool:
-    """Does a function ask for locks on files?"""
+    """Return whether a function, or one that it names, tries to lock files."""
     search = _Search(frames, frame)
     try:
         return search.asks(frame.code, frames.globals(frame) or 0, _DEPTH)
@@ -43,7 +44,7 @@ def asks_for_file_locks(frames: Frames, frame: Frame) -> bool:
 
 
 def has_no_limit(frames: Frames, frame: Frame) -> bool:
-    """Is it known to ask for ever?"""
+    """Return whether a function is known to poll without a time limit."""
     name = next((local for file, function, local in _LIMITS if frame.is_in(function, file)), None)
     value = frames.local(frame, name) if name is not None else None
     try:
@@ -53,7 +54,7 @@ def has_no_limit(frames: Frames, frame: Frame) -> bool:
 
 
 def texts(frames: Frames, frame: Frame) -> List[str]:
-    """The texts, paths among them, in a function's variables and in the attributes of what they refer to."""
+    """Return the strings, including paths, in a function's variables and in their attributes."""
     objects = frames.objects
     values = [value for _name, value in frames.locals(frame)][:_MOST_VALUES]
     for value in tuple(values):
@@ -64,7 +65,7 @@ def texts(frames: Frames, frame: Frame) -> List[str]:
     found = []
     for value in dict.fromkeys(values):
         text = objects.optional_text(value)
-        if text is None:  # pathlib keeps what it was made of, and the whole once somebody has asked for that
+        if text is None:  # pathlib stores its parts, and the whole path once it was used
             part = attribute(objects, value, "_str")
             text = objects.optional_text(part) if part else None
         if text:
@@ -73,8 +74,11 @@ def texts(frames: Frames, frame: Frame) -> List[str]:
 
 
 class _Search:
-    """Through the functions that a function names: methods of its ``self``, globals of its module, functions of modules that
-    are among these. What it names is not always what it calls: that it names the one call is enough."""
+    """Search through the functions that a function names.
+
+    Followed are methods of its ``self``, globals of its module, and functions of modules among these. A name need not
+    be a call: that the function names the locking call is enough.
+    """
 
     def __init__(self, frames: Frames, frame: Frame) -> None:
         self._frames, self._objects = frames, frames.objects
@@ -83,6 +87,7 @@ class _Search:
         self._seen: Set[int] = set()
 
     def asks(self, code: Code, namespace: int, depth: int) -> bool:
+        """Return whether code, or code that it names, uses a locking name. Raises Fault or NotThat."""
         names = code.used_names()[:_MOST_NAMES]
         if _LOCKS.intersection(names):
             return True
@@ -92,6 +97,7 @@ class _Search:
         return any(self._leads(value, depth - 1) for value in self._named(names, namespace))
 
     def _leads(self, value: int, depth: int) -> bool:
+        """Return whether a value is a locking C function, or a Python function that leads to one."""
         if self._objects.type_name(value) == "builtin_function_or_method":
             return (callable_name(self._objects, value) or "") in _LOCKS
         function = self._functions.function(value)
@@ -99,6 +105,7 @@ class _Search:
         return code is not None and self.asks(code, self._globals(function or 0), depth)
 
     def _named(self, names: Tuple[str, ...], namespace: int) -> Iterator[int]:
+        """Yield the values that names may refer to: methods of ``self``, globals, attributes of modules."""
         known: Dict[str, int] = self._objects.text_dict(namespace) if namespace else {}
         for name in names:
             method = class_value(self._objects, self._self, name) if self._self else None
@@ -113,7 +120,11 @@ class _Search:
                 yield from (inner[other] for other in names if other in inner)
 
     def _globals(self, function: int) -> int:
-        """PyFunctionObject.func_globals: the first field since 3.10, behind func_code before (Include/funcobject.h)."""
+        """Return the globals of a function. Raises Fault.
+
+        PyFunctionObject.func_globals is the first field since 3.10; before, it follows func_code
+        (Include/funcobject.h).
+        """
         layout = self._objects.layout
         first = layout.func_code - layout.ob_extra >= 48
         at: Optional[int] = self._objects.field(function, 16 if first else 24)

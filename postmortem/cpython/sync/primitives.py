@@ -1,7 +1,7 @@
-"""Which synchronisation object a blocked thread waits for, found from the frames of the standard library above it.
+"""The synchronisation object that a blocked thread awaits, from the standard library's frames.
 
-A wait for a Queue, a Future or a Barrier is a wait for a Condition inside it, which is one for a lock that the waiter made
-for itself: the lock says nothing, the frames say it all. Each function of the table has the object in its ``self``; the
+A wait for a Queue, Future or Barrier is a wait for a Condition inside it, which is a wait for a lock made for this
+waiter. The lock reveals nothing; the frames do. Each function in the table has the object as its ``self``; the
 outermost one is what the program waits for.
 
 Sources: Lib/threading.py, Lib/queue.py, Lib/concurrent/futures/_base.py, Lib/importlib/_bootstrap.py of 3.8-3.15.
@@ -19,11 +19,11 @@ from .parking import parked_on
 
 IMPORTLIB = ("<frozen importlib._bootstrap>", "importlib/_bootstrap.py")
 _THREADING, _QUEUE, _FUTURES = ("/threading.py",), ("/queue.py",), ("concurrent/futures/_base.py",)
-#: A queue inside an executor inside …: no call of the standard library nests deeper.
+#: Most nested layers: no call of the standard library nests deeper.
 _MAX_LAYERS = 12
 
 LayerKind = Literal["condition", "event", "semaphore", "barrier", "thread", "queue", "future", "futures", "import-lock"]
-#: endings of the file, its functions, the type (or a base) of ``self``, what it is to people
+#: (file endings, functions, type or base of ``self``, kind)
 _LAYERS: Tuple[Tuple[Tuple[str, ...], Tuple[str, ...], str, LayerKind], ...] = (
     (_THREADING, ("wait", "wait_for", "_acquire_restore"), "Condition", "condition"),
     (_THREADING, ("wait",), "Event", "event"),
@@ -35,21 +35,21 @@ _LAYERS: Tuple[Tuple[Tuple[str, ...], Tuple[str, ...], str, LayerKind], ...] = (
     (_FUTURES, ("result", "exception"), "Future", "future"),
     (IMPORTLIB, ("acquire",), "_ModuleLock", "import-lock"),
 )
-#: Functions that wait for several futures, and the variables that have those still awaited (Lib/concurrent/futures/_base.py).
+#: Functions that wait for several futures → variable with the pending ones (Lib/concurrent/futures/_base.py).
 _SEVERAL = {"wait": "not_done", "as_completed": "pending"}
 
 
 class Layer(NamedTuple):
-    """A function that waits on behalf of the one below it."""
+    """A standard function that waits, and its object."""
 
     kind: LayerKind
-    address: int  # of the object; for "futures", of the set of them
+    address: int  # of the object; for "futures", of their set
     function: str  # "get"
     depth: int  # index of its frame, 0 = most recent call
 
 
 def layers(frames: Frames, stack: Sequence[Frame]) -> List[Layer]:
-    """The innermost first; empty when the innermost frame belongs to none of them."""
+    """Return the layers of a wait, innermost first; empty if the innermost frame is not in the table."""
     found: List[Layer] = []
     for depth, frame in enumerate(stack[:_MAX_LAYERS]):
         layer = _layer(frames, frame, depth)
@@ -60,6 +60,7 @@ def layers(frames: Frames, stack: Sequence[Frame]) -> List[Layer]:
 
 
 def _layer(frames: Frames, frame: Frame, depth: int) -> Optional[Layer]:
+    """Return the layer of a frame; None if its function is not in the table."""
     function = frame.function
     for files, functions, type_name, kind in _LAYERS:
         if function in functions and frame.code.filename.endswith(files):
@@ -74,7 +75,7 @@ def _layer(frames: Frames, frame: Frame, depth: int) -> Optional[Layer]:
 
 
 def condition_lock(objects: Objects, layer: Layer) -> Optional[int]:
-    """The lock that a Condition gives back while somebody waits on it, and that he then wants again."""
+    """Return the lock that a Condition releases during a wait and re-acquires afterwards; None if unknown."""
     return attribute(objects, layer.address, "_lock")
 
 
@@ -82,18 +83,21 @@ def condition_lock(objects: Objects, layer: Layer) -> Optional[int]:
 
 
 class SimpleQueue(NamedTuple):
+    """A queue.SimpleQueue."""
+
     address: int
-    items: Optional[Tuple[int, ...]]  # addresses, the first to be taken first; None when they cannot be read
+    items: Optional[Tuple[int, ...]]  # addresses, next one first; None if unreadable
 
 
-#: simplequeueobject, Modules/_queuemodule.c: up to 3.12 lock, locked, lst, lst_pos, weakreflist; from 3.13 on
-#: has_threads_waiting, the ring of put_idx, get_idx, items, items_cap, num_items, weakreflist. The size tells which.
+#: simplequeueobject, Modules/_queuemodule.c: up to 3.12 lock, locked, lst, lst_pos, weakreflist; since 3.13
+#: has_threads_waiting, the ring (put_idx, get_idx, items, items_cap, num_items), weakreflist. The size distinguishes
+#: them.
 _NAME, _OLD_SIZE, _WORD = "_queue.SimpleQueue", 56, 16
 _MOST_ITEMS = 1_000_000
 
 
 def simple_queue(objects: Objects, address: int) -> Optional[SimpleQueue]:
-    """A queue.SimpleQueue with what is in it; None when it is none."""
+    """Return a queue.SimpleQueue with its items; None for other objects."""
     if not objects.is_instance(address, _NAME):
         return None
     try:
@@ -103,6 +107,7 @@ def simple_queue(objects: Objects, address: int) -> Optional[SimpleQueue]:
 
 
 def _simple_items(objects: Objects, address: int) -> Tuple[int, ...]:
+    """Return the items of a SimpleQueue. Raises Fault or NotThat."""
     if _is_ring(objects, address):
         first, items, places, count = (objects.field(address, offset) for offset in (32, 40, 48, 56))
         if count > places or places > _MOST_ITEMS:
@@ -114,8 +119,9 @@ def _simple_items(objects: Objects, address: int) -> Tuple[int, ...]:
 
 
 def _is_ring(objects: Objects, address: int) -> bool:
+    """Return whether a SimpleQueue has the layout since 3.13. Raises Fault or NotThat."""
     info = objects.type_of(address)
-    for _ in range(32):  # subclasses are larger
+    for _ in range(32):  # a subclass is larger
         if info.name == _NAME or not info.base:
             break
         info = objects.type_at(info.base)
@@ -123,8 +129,10 @@ def _is_ring(objects: Objects, address: int) -> bool:
 
 
 def awaited_queue(frames: Frames, stack: Sequence[Frame], word: int) -> Optional[int]:
-    """The SimpleQueue in whose ``get`` a thread sleeps whose futex is at ``word``: that of its lock; from 3.13 on the
-    thread is parked at the queue's flag."""
+    """Return the SimpleQueue whose ``get`` a thread awaits on a futex word; None if there is none.
+
+    The word is that of the queue's lock; since 3.13 the thread is parked at the queue's flag.
+    """
     objects: Objects = frames.objects
     parked = parked_on(objects.memory, word)
     if parked is not None:
@@ -138,6 +146,7 @@ def awaited_queue(frames: Frames, stack: Sequence[Frame], word: int) -> Optional
 
 
 def _lock_word(objects: Objects, queue: int) -> Optional[int]:
+    """Return the address of the semaphore of a SimpleQueue's lock; None if unreadable."""
     try:
         return objects.field(queue, _WORD)
     except Fault:
@@ -146,14 +155,14 @@ def _lock_word(objects: Objects, queue: int) -> Optional[int]:
 
 # ---------------------------------------------------------------------- threads that end
 
-#: ThreadHandleObject.handle (3.13+); the event that a thread sets at its end lies within its handle: node, refcount, ident,
-#: os_handle, state, mutex, thread_is_exiting (Modules/_threadmodule.c, ThreadHandle).
+#: ThreadHandleObject.handle (3.13+), and the size of the handle, which contains the event that a thread sets at its
+#: end: node, refcount, ident, os_handle, state, mutex, thread_is_exiting (Modules/_threadmodule.c, ThreadHandle).
 _HANDLE, _HANDLE_SIZE = 16, 64
 _HANDLES = ("_handle", "_os_thread_handle")  # 3.13, 3.14
 
 
 def ends_at(objects: Objects, thread: int, event: int) -> bool:
-    """Is ``event`` the address of the event that a threading.Thread sets when it ends?"""
+    """Return whether ``event`` is the address of the event that a threading.Thread sets when it ends."""
     for name in _HANDLES:
         handle = attribute(objects, thread, name)
         try:

@@ -1,14 +1,17 @@
-"""Semaphores that processes share: ``_multiprocessing.SemLock``, what wraps it, and the words in shared memory.
+"""Semaphores that processes share: ``_multiprocessing.SemLock``, its wrappers, and the words in shared memory.
 
-SemLockObject is, behind the object's header, ``SEM_HANDLE handle`` (a ``sem_t *``), ``unsigned long last_tid``, ``int
-count``, ``int maxvalue``, ``int kind``, ``char *name`` (Modules/_multiprocessing/semaphore.c, the same from 3.8 to 3.15).
-``count`` is how often *this process* has taken it, less how often it gave it back: it is set to 0 in children that
-multiprocessing forks, and begins at 0 in those that it spawns. ``last_tid`` is threading.get_ident() of whoever took it
-last. ``name`` is there until the semaphore's file is unlinked: start methods other than fork need it.
+SemLockObject, after the object's header (Modules/_multiprocessing/semaphore.c of 3.8-3.15):
+- ``SEM_HANDLE handle``: a ``sem_t *``.
+- ``unsigned long last_tid``: threading.get_ident() of the last thread that acquired it.
+- ``int count``: acquisitions minus releases of *this process*; reset to 0 in children that multiprocessing forks,
+  initially 0 in those that it spawns.
+- ``int maxvalue``, ``int kind``.
+- ``char *name``: present until the semaphore's file is unlinked; start methods other than fork need it.
 
-The semaphore itself is the first thing of a file of its own in /dev/shm (sem_open(3)). glibc (2.21 and later,
-sysdeps/nptl/internaltypes.h, struct new_sem): its value is the low half of the first 64 bits, the waiters the high half.
-musl has the same two, but for what the value is while somebody waits (see memory/musl.py).
+The semaphore itself starts a file of its own in /dev/shm (sem_open(3)):
+- glibc 2.21 and later (sysdeps/nptl/internaltypes.h, struct new_sem): the value is the low half of the first 64 bits,
+  the number of waiters the high half.
+- musl: the same, but for the encoding of the value with waiters (``libc.musl.semaphore_value``).
 """
 
 from __future__ import annotations
@@ -27,21 +30,23 @@ from ..state.interpreter import Python
 
 #: enum { RECURSIVE_MUTEX, SEMAPHORE }
 RECURSIVE = 0
-#: SEM_VALUE_MAX of glibc: stands for no bound.
+#: SEM_VALUE_MAX of glibc: no bound.
 NO_BOUND = 2147483647
 _HANDLE, _SIZE = 16, 40
 _FIELDS = struct.Struct("<QQiiiiQ")
-#: For looking through the memory of one process: a gigabyte takes about one.
+#: Time for searching the memory of one process: a gigabyte takes about a second.
 _SEARCH_S = 2.0
-#: How deep a semaphore lies in what a program uses: JoinableQueue._cond._lock._semlock.
+#: Most attributes from an object to its semaphore: JoinableQueue._cond._lock._semlock.
 _DEPTH = 4
 _MOST_OPENED = 20_000
 
 
 class SemLock(NamedTuple):
+    """A _multiprocessing.SemLock."""
+
     address: int
-    handle: int  # where the semaphore is mapped
-    ident: int  # of the thread that took it last; 0: none of this process has
+    handle: int  # address of the mapped semaphore
+    ident: int  # of the last thread that acquired it; 0: none in this process
     taken: int  # ``count``
     limit: int
     recursive: bool
@@ -49,19 +54,19 @@ class SemLock(NamedTuple):
 
     @property
     def is_lock(self) -> bool:
-        """One permit, which whoever takes it gives back: Lock, RLock, BoundedSemaphore(1)."""
+        """Whether it has one permit, released by its holder: Lock, RLock, BoundedSemaphore(1)."""
         return self.recursive or self.limit == 1
 
 
 class Count(NamedTuple):
-    """The state of a semaphore."""
+    """The value of a semaphore, and its number of waiters."""
 
     value: int
     waiters: int
 
 
 def semlock(objects: Objects, address: int) -> SemLock:
-    """The SemLock at an address. Raises Fault or NotThat."""
+    """Return the SemLock at an address. Raises Fault or NotThat."""
     if objects.type_name(address) != "_multiprocessing.SemLock":
         raise NotThat("no SemLock")
     raw = objects.memory.read(address + objects.layout.ob_extra + _HANDLE, _SIZE)
@@ -75,7 +80,7 @@ def semlock(objects: Objects, address: int) -> SemLock:
 
 
 def read_count(image: Image, handle: int) -> Optional[Count]:
-    """None when it is not in memory, or no semaphore."""
+    """Return the value and waiters of a semaphore; None if unreadable or implausible."""
     try:
         word = image.u64(handle)
     except Fault:
@@ -87,8 +92,10 @@ def read_count(image: Image, handle: int) -> Optional[Count]:
 
 
 def find_semlocks(python: Python, image: Image, handles: Dict[int, str]) -> Tuple[List[SemLock], bool]:
-    """(every SemLock whose semaphore is at one of these addresses, was all of the memory looked through?). No list has
-    them, but each one begins with the address of its type."""
+    """Return (SemLocks whose semaphore is at one of ``handles``, whether all memory was searched).
+
+    No list contains them, but each begins with the address of its type.
+    """
     types = [python.module_value(i, "_multiprocessing", "SemLock") for i in python.interpreters]
     found: Dict[int, SemLock] = {}
     try:
@@ -107,8 +114,10 @@ def find_semlocks(python: Python, image: Image, handles: Dict[int, str]) -> Tupl
 
 
 class Paths:
-    """The attributes that lead from objects of multiprocessing to one SemLock: ``("_cond", "_lock", "_semlock")``. Each
-    object is looked into once, and no more than ``_MOST_OPENED`` are: they may refer to each other in any way."""
+    """Attribute paths from objects of multiprocessing to one SemLock: ``("_cond", "_lock", "_semlock")``.
+
+    Each object is read once, and at most ``_MOST_OPENED`` are: references may form cycles.
+    """
 
     def __init__(self, objects: Objects, semlock_address: int) -> None:
         self._objects = objects
@@ -117,14 +126,15 @@ class Paths:
         self._known: Dict[Tuple[int, int], Optional[Tuple[str, ...]]] = {}
 
     def of(self, value: int, depth: int = _DEPTH) -> Optional[Tuple[str, ...]]:
-        """None when no attributes lead there."""
+        """Return the path from an object to the SemLock; None if there is none."""
         key = (value, depth)
         if key not in self._known:
-            self._known[key] = None  # for whatever refers back to it
+            self._known[key] = None  # ends cycles
             self._known[key] = self._search(value, depth)
         return self._known[key]
 
     def _search(self, value: int, depth: int) -> Optional[Tuple[str, ...]]:
+        """Search an object's attributes for the SemLock."""
         self._left -= 1
         if self._left < 0:
             return None
@@ -143,8 +153,11 @@ class Paths:
 
 
 def wrapped(objects: Objects, value: int) -> Optional[int]:
-    """The SemLock that ``with value:`` takes: of a lock, a condition, a synchronized object (Lib/multiprocessing of
-    3.8-3.15: synchronize.py, sharedctypes.py); None of anything else."""
+    """Return the SemLock that ``with value:`` acquires; None if there is none.
+
+    ``value``: a lock, condition, or synchronized object (Lib/multiprocessing of 3.8-3.15: synchronize.py,
+    sharedctypes.py).
+    """
     for _ in range(_DEPTH):
         if objects.type_name(value) == "_multiprocessing.SemLock":
             return value
@@ -155,8 +168,8 @@ def wrapped(objects: Objects, value: int) -> Optional[int]:
     return None
 
 
-#: Attribute of multiprocessing's own classes → what the semaphore is to people (Lib/multiprocessing of 3.8-3.15:
-#: synchronize.py, queues.py, sharedctypes.py).
+#: Attribute of multiprocessing's own classes → role of the semaphore (Lib/multiprocessing of 3.8-3.15: synchronize.py,
+#: queues.py, sharedctypes.py).
 ROLES: Dict[str, Optional[str]] = {
     "_semlock": None,
     "_rlock": "its lock for reading",
@@ -185,5 +198,5 @@ _PARTS = (
 
 
 def role_of(path: Tuple[str, ...]) -> Optional[str]:
-    """What the last part but the SemLock itself is: "its lock for reading"; None of a lock that is no part."""
+    """Return the role of the innermost attribute that has one, such as "its lock for reading"; None if none has."""
     return next((ROLES[name] for name in reversed(path) if ROLES.get(name)), None)

@@ -1,2 +1,5 @@
-"""asyncio: ``tasks`` and ``futures`` first, then ``eventloops``, ``awaiting`` (what a suspended task waits for) and
-``primitives`` (its locks and queues)."""
+"""asyncio: loops, tasks, futures and primitives.
+
+Read ``tasks`` and ``futures`` first, then ``eventloops``, ``awaiting`` (what a suspended task waits for) and
+``primitives`` (locks, queues and their kin).
+"""

@@ -1,8 +1,10 @@
-"""What a suspended task waits for, in asyncio's own words: a lock, a queue, other tasks, a thread, a descriptor, a moment.
+"""The object that a suspended task waits for: primitive, other tasks, thread, descriptor, process, timer.
 
-The functions of asyncio in which a chain of awaits ends have what they wait for as ``self`` or among their locals; a bare
-future says by its class (gather), or by the callbacks that link it to others (shield, run_in_executor), what it stands
-for. Source: Lib/asyncio/{locks,queues,tasks,taskgroups,streams,base_events,base_subprocess,selector_events,futures}.py of
+- asyncio's own functions at the end of a chain of awaits hold the awaited object as ``self`` or in a local.
+- A bare future is identified by its class (gather), or by the callbacks that link it to another future (shield,
+  run_in_executor).
+
+Source: Lib/asyncio/{locks,queues,tasks,taskgroups,streams,base_events,base_subprocess,selector_events,futures}.py of
 3.8-3.15.
 """
 
@@ -20,11 +22,11 @@ from .futures import CONCURRENT, Futures
 from .primitives import Primitive, Primitives
 from .streams import descriptor_of_server, descriptor_of_socket, descriptor_of_transport
 
-#: asyncio, and what anyio has in its place.
+#: Directories of asyncio and of anyio's counterparts.
 _PACKAGES = ("/asyncio", "/anyio/_backends", "/anyio/_core", "/anyio/streams")
-#: Of a task's frames, innermost first, so many are searched for asyncio's own.
+#: Innermost frames of a task that may be the framework's own.
 _MAX_OWN = 8
-_MAX_LINKS = 5  # shields within shields
+_MAX_LINKS = 5  # nested shields
 _MAX_TASKS = 100_000
 
 
@@ -48,25 +50,25 @@ AwaitedKind = Literal[
 
 @dataclass
 class Awaited:
-    """What a task waits for: addresses, and what a clock or another process has to do with it."""
+    """The object that a task waits for: addresses, and what else bounds the wait."""
 
     kind: AwaitedKind
     primitive: Optional[Primitive] = None
-    future: Optional[int] = None  # the future itself, when it is the program's own, or a thread's
+    future: Optional[int] = None  # the future itself, if it is the program's own or a thread's
     tasks: List[int] = field(default_factory=list)
-    any: bool = False  # the first of them to end will do
-    passes_on: bool = False  # cancelling the waiter cancels them
-    timed: bool = False  # a clock ends it
+    any: bool = False  # the first of the tasks to end suffices
+    passes_on: bool = False  # cancelling the waiter cancels the tasks
+    timed: bool = False  # a timer ends the wait
     fd: Optional[int] = None
     pid: Optional[int] = None
-    concurrent: Optional[int] = None  # the concurrent.futures.Future that it follows
-    thread: Optional[int] = None  # the threading.Thread that it waits for
+    concurrent: Optional[int] = None  # the concurrent.futures.Future that completes it
+    thread: Optional[int] = None  # the awaited threading.Thread
     detail: Optional[str] = None
-    seconds: Optional[float] = None  # of a sleep
+    seconds: Optional[float] = None  # duration of a sleep
 
 
 class _Place(NamedTuple):
-    """A frame of asyncio's among those of a task, innermost await first."""
+    """A framework frame among a task's frames, innermost await first."""
 
     frame: Frame
     depth: int
@@ -78,17 +80,20 @@ _Rule = Callable[["Awaiting", _Place], Optional[Awaited]]
 
 
 class Awaiting:
-    """Answers for the tasks of one interpreter; nothing here raises."""
+    """Identification of awaited objects for the tasks of one interpreter; ``of`` and ``own`` never raise."""
 
     def __init__(self, python: Python, futures: Futures) -> None:
         self._python = python
         self._objects = python.objects
         self.futures = futures
         self.primitives = Primitives(python.objects)
-        self._rules: Dict[int, Tuple[bool, Optional[_Rule]]] = {}  # by code object
+        self._rules: Dict[int, Tuple[bool, Optional[_Rule]]] = {}  # by address of the code object
 
     def of(self, frames: Sequence[Frame], waiter: int) -> Awaited:
-        """Of a task's frames, innermost await first, and the future that it waits for."""
+        """Identify what a task waits for; a plain future if nothing more is known.
+
+        ``frames``: the task's frames, innermost await first; ``waiter``: address of the future that it waits for.
+        """
         try:
             found = self._by_frames(frames, waiter) or self.by_future(waiter)
         except (Fault, NotThat):
@@ -96,10 +101,11 @@ class Awaiting:
         return found or Awaited("future", future=waiter)
 
     def own(self, frame: Frame) -> bool:
-        """Is it asyncio's, or anyio's?"""
+        """Return whether a frame belongs to asyncio or anyio."""
         return self._rule(frame)[0]
 
     def _rule(self, frame: Frame) -> Tuple[bool, Optional[_Rule]]:
+        """Return (whether the frame is the framework's own, its rule), cached by code object."""
         known = self._rules.get(frame.code.address)
         if known is None:
             package, _, module = frame.code.filename.rpartition("/")
@@ -109,9 +115,10 @@ class Awaiting:
         return known
 
     def _by_frames(self, frames: Sequence[Frame], waiter: int) -> Optional[Awaited]:
+        """Identify the wait by the innermost framework frames; an outer container replaces its inner part."""
         found: Optional[Awaited] = None
         if frames and frames[0].is_in("__await__", "asyncio/futures.py"):
-            frames = frames[1:]  # of a future written in Python
+            frames = frames[1:]  # the frame of a future written in Python
         for index, frame in enumerate(frames[:_MAX_OWN]):
             own, rule = self._rule(frame)
             if not own:
@@ -126,12 +133,12 @@ class Awaiting:
     # ------------------------------------------------------------------ futures
 
     def by_future(self, future: int) -> Optional[Awaited]:
-        """What a future by itself stands for."""
+        """Identify the wait by the future alone. Raises Fault or NotThat."""
         futures, awaited = self.futures, future
         for _ in range(_MAX_LINKS):
             if futures.is_task(future):
                 return Awaited("task", tasks=[future], passes_on=future == awaited)
-            inner = futures.linked(future, "_outer_done_callback", "inner")  # of shield
+            inner = futures.linked(future, "_outer_done_callback", "inner")  # asyncio.shield
             if inner is None or futures.kind(inner) is None:
                 break
             future = inner
@@ -143,6 +150,7 @@ class Awaiting:
         return Awaited("future", future=future)
 
     def _gathered(self, future: int) -> Optional[Awaited]:
+        """Describe a wait for gather's future."""
         children = attribute(self._objects, future, "_children")
         if not children:
             return None
@@ -151,7 +159,10 @@ class Awaiting:
         return found
 
     def _of_several(self, members: Sequence[int], any_: bool, what: str) -> Awaited:
-        """Futures that are no tasks are left out where all are needed; where one will do, nothing is said then."""
+        """Describe a wait for several futures.
+
+        Futures that are not tasks are left out if all are needed; if any one suffices, none is listed.
+        """
         pending = [m for m in dict.fromkeys(members) if self.futures.state(m) == "pending"]
         tasks = [m for m in pending if self.futures.is_task(m)]
         bare = [m for m in pending if not self.futures.is_task(m)]
@@ -176,7 +187,7 @@ class Awaiting:
         return Awaited("sleep", timed=True, detail=None if delay is None else f"sleep({delay:g})", seconds=delay)
 
     def _wait(self, at: _Place) -> Optional[Awaited]:
-        """``_wait`` of tasks.py: all, the first, or the first to fail, of which any may be the one."""
+        """Describe ``_wait`` of tasks.py; with FIRST_COMPLETED and FIRST_EXCEPTION any member may end it."""
         local = self._python.frames.local
         members, when = local(at.frame, "fs"), local(at.frame, "return_when")
         if members is None:
@@ -187,7 +198,7 @@ class Awaiting:
         return found
 
     def _wait_for(self, at: _Place) -> Optional[Awaited]:
-        """Up to 3.11 it makes a task of what it is given and waits for a future of its own."""
+        """Describe ``wait_for`` up to 3.11, which wraps its argument in a task and waits for a future of its own."""
         future = self._python.frames.local(at.frame, "fut")
         if future is None or at.depth or self.futures.kind(future) is None:
             return None
@@ -198,13 +209,14 @@ class Awaiting:
         return found
 
     def _cancelling(self, at: _Place) -> Optional[Awaited]:
+        """Describe a wait for the end of a cancelled task."""
         future = self._python.frames.local(at.frame, "fut")
         if future is None or not self.futures.is_task(future):
             return None
         return Awaited("task", tasks=[future], detail="the end of a task that was cancelled")
 
     def _completed(self, at: _Place) -> Optional[Awaited]:
-        """as_completed: a generator up to 3.12, which its caller's `for` keeps; an iterator since."""
+        """Describe ``as_completed``: up to 3.12 a generator on its caller's value stack, since 3.13 an iterator."""
         iterator = self._self(at.frame)
         values = attributes(self._objects, iterator) if iterator is not None else self._of_generator(at)
         todo = values.get("_todo") or values.get("todo")
@@ -215,6 +227,7 @@ class Awaiting:
         return found
 
     def _of_generator(self, at: _Place) -> Dict[str, int]:
+        """Return the locals of the ``as_completed`` generator in the caller's value stack; empty if there is none."""
         if at.depth + 1 >= len(at.frames):
             return {}
         for value in self._python.frames.value_stack(at.frames[at.depth + 1]):
@@ -225,6 +238,7 @@ class Awaiting:
         return {}
 
     def _group(self, at: _Place) -> Optional[Awaited]:
+        """Describe the exit of a TaskGroup."""
         group = self._self(at.frame)
         members = attribute(self._objects, group, "_tasks") if group else None
         if members is None:
@@ -234,34 +248,37 @@ class Awaiting:
         return found
 
     def _stream(self, at: _Place) -> Optional[Awaited]:
-        """A reader, a writer, or the protocol between it and its transport."""
+        """Describe the wait of a reader, of a writer, or of the protocol between one and its transport."""
         stream = self._self(at.frame)
         if stream is None:
             return None
         values = attributes(self._objects, stream)
         fd = descriptor_of_transport(self._objects, values.get("_transport"))
         if fd is None and "_stream_reader_wr" in values:
-            return None  # the writer's at.frame around it knows
+            return None  # the writer's frame around this one has the transport
         what = {"_wait_for_data": "reads", "drain": "waits until what it wrote is taken"}.get(at.frame.function)
         return Awaited("descriptor", fd=fd, detail=what)
 
     def _socket(self, at: _Place) -> Optional[Awaited]:
+        """Describe a ``sock_…`` method of the loop."""
         fd = descriptor_of_socket(self._objects, self._python.frames.local(at.frame, "sock"))
         return Awaited("descriptor", fd=fd, detail=at.frame.function)
 
     def _server(self, at: _Place) -> Optional[Awaited]:
+        """Describe a wait of a server for its connections."""
         server = self._self(at.frame)
         fd = descriptor_of_server(self._objects, server) if server else None
         what = "serves" if at.frame.function == "serve_forever" else "waits until its connections are closed"
         return Awaited("descriptor", fd=fd, detail=what)
 
     def _child(self, at: _Place) -> Optional[Awaited]:
+        """Describe a wait for a child process."""
         transport = self._self(at.frame)
         pid = self._number(attribute(self._objects, transport, "_pid")) if transport else None
         return Awaited("process", pid=None if pid is None else int(pid), detail="waits for a child to end")
 
     def _executor(self, at: _Place) -> Optional[Awaited]:
-        """A thread of its own shuts the loop's executor down, and joins the workers."""
+        """Describe ``shutdown_default_executor``: a helper thread joins the executor's workers."""
         thread = self._python.frames.local(at.frame, "thread")
         timed = self._given(self._python.frames.local(at.frame, "timeout"))
         return Awaited(
@@ -276,6 +293,7 @@ class Awaiting:
         return self._objects.items(address, _MAX_TASKS)
 
     def _given(self, address: Optional[int]) -> bool:
+        """Return whether an argument is neither unknown nor None."""
         return address is not None and self._objects.type_name(address) != "NoneType"
 
     def _number(self, address: Optional[int]) -> Optional[float]:
@@ -286,7 +304,7 @@ class Awaiting:
 
 
 _A = Awaiting
-#: What a frame further out says counts more than what one further in did: (inner kind, outer kind).
+#: (inner kind, outer kind): the outer frame's answer replaces the inner one's.
 _CONTAINERS = {("event", "lock"), ("event", "queue"), ("condition", "barrier"), ("queue", "tasks")}
 _RULES: Dict[Tuple[str, str], _Rule] = {
     ("locks.py", "acquire"): _A._primitive, ("locks.py", "wait"): _A._primitive, ("queues.py", "get"): _A._primitive,
@@ -294,7 +312,7 @@ _RULES: Dict[Tuple[str, str], _Rule] = {
     ("tasks.py", "sleep"): _A._sleep, ("tasks.py", "_wait"): _A._wait, ("tasks.py", "wait_for"): _A._wait_for,
     ("tasks.py", "_cancel_and_wait"): _A._cancelling, ("tasks.py", "_wait_for_one"): _A._completed,
     ("taskgroups.py", "__aexit__"): _A._group, ("taskgroups.py", "_aexit"): _A._group,
-    ("_asyncio.py", "acquire"): _A._primitive, ("_asyncio.py", "__aexit__"): _A._group,  # anyio's
+    ("_asyncio.py", "acquire"): _A._primitive, ("_asyncio.py", "__aexit__"): _A._group,  # anyio
     ("_synchronization.py", "acquire"): _A._primitive,
     ("streams.py", "_wait_for_data"): _A._stream, ("streams.py", "_drain_helper"): _A._stream,
     ("streams.py", "drain"): _A._stream, ("streams.py", "wait_closed"): _A._stream,

@@ -1,8 +1,8 @@
-"""Does the program's own code cancel tasks?
+"""Search of the program's code for names that cancel tasks.
 
-A task that nobody can wake may still be cancelled by whoever gets hold of it: through ``asyncio.all_tasks()``, which keeps
-weak references, so that no search for referrers finds them. Code that does so names it (co_names): looked through are the
-functions of the program's modules, from those on the stacks over what they import, library code left out.
+A task without a waker may still be cancelled through ``asyncio.all_tasks()``, whose weak references no search for
+referrers finds. Code that does so has the name in co_names. Searched are the functions of the program's modules, from
+those on the stacks through their imports; library code is left out.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ from ...cpython.runtime import layouts as L
 from ...cpython.state.interpreter import Python
 from ...memory import Fault
 
-#: What ends the waits of other tasks.
+#: Names whose use may end the waits of other tasks.
 _NAMES = frozenset(("cancel", "all_tasks", "TaskGroup", "create_task_group", "CancelScope", "cancel_scope"))
 _MOST_MODULES, _MOST_CODES, _MOST_VALUES, _DEPTH = 200, 10_000, 5_000, 4
-#: co_consts stands before co_names in PyCodeObject (Include/cpython/code.h of 3.8-3.15).
+#: co_consts relative to co_names in PyCodeObject, in bytes (Include/cpython/code.h of 3.8-3.15).
 _CONSTS = -8
 
 
 def cancels(python: Python, frames: Iterable[Frame]) -> Optional[Tuple[str, ...]]:
-    """The names by which it does, () when it does not. None when there is more code than is looked through, or it cannot be
-    read."""
+    """Return the cancelling names that the program's code uses, sorted.
+
+    None if the code exceeds the limits of the search or cannot be read.
+    """
     search = _Search(python.frames)
     try:
         for namespace in dict.fromkeys(search.namespace(f) for f in frames if is_program(f.code.filename)):
@@ -38,6 +40,8 @@ def cancels(python: Python, frames: Iterable[Frame]) -> Optional[Tuple[str, ...]
 
 
 class _Search:
+    """A bounded search through modules and their code; ``cut`` is True if a limit was reached."""
+
     def __init__(self, frames: Frames) -> None:
         self._frames, self._objects = frames, frames.objects
         self._modules: Set[int] = set()
@@ -46,10 +50,11 @@ class _Search:
         self.found: Set[str] = set()
 
     def namespace(self, frame: Frame) -> int:
+        """Return the address of a frame's globals; 0 if unknown."""
         return self._frames.globals(frame) or 0
 
     def module(self, namespace: int) -> None:
-        """A module, and those of the program that it imports."""
+        """Search a module and those that it imports of the program. Raises Fault or NotThat."""
         waiting = [namespace]
         while waiting:
             current = waiting.pop()
@@ -63,7 +68,7 @@ class _Search:
                 waiting.extend(self._value(value))
 
     def _value(self, value: int) -> Iterator[int]:
-        """Looks through a function or class; of a module of the program its namespace."""
+        """Search a function or class; for a module of the program, yield its namespace."""
         objects = self._objects
         try:
             info = objects.type_of(value)
@@ -81,6 +86,7 @@ class _Search:
             self._code(objects.memory.u64(value + objects.layout.func_code), 0)
 
     def _methods(self, type_: int) -> Iterator[int]:
+        """Yield the code objects of a class's methods."""
         objects = self._objects
         namespace = objects.memory.u64(type_ + objects.layout.tp_dict)
         for value in list(objects.text_dict(namespace).values())[:_MOST_VALUES] if namespace else ():
@@ -90,7 +96,7 @@ class _Search:
                 yield objects.memory.u64(function + objects.layout.func_code)
 
     def _code(self, address: int, depth: int) -> None:
-        """Of a function, and of those inside it."""
+        """Search a code object and those nested in it."""
         if address in self._codes or depth > _DEPTH:
             return
         if len(self._codes) >= _MOST_CODES:

@@ -1,8 +1,9 @@
-"""What the timers of a loop will end: futures that they set, events that they signal, tasks that they cancel.
+"""Effects of a loop's timers: futures that they set, events that they signal, tasks that they cancel.
 
-A timer leads there directly, through what its callback is bound to, given or closes over, or by way of an object whose
-business is to end tasks in time: asyncio.Timeout and async_timeout's keep theirs as ``_task``, anyio's CancelScope as
-``_host_task`` and ``_tasks``, aiohttp's TimerContext as ``_tasks``.
+A timer leads there through its callback (bound object, arguments, closure), or through a timeout object:
+- asyncio.Timeout and async_timeout's: ``_task``.
+- anyio's CancelScope: ``_host_task``, ``_tasks``.
+- aiohttp's TimerContext: ``_tasks``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _MAX_GUARDED = 1_000
 
 
 class Deadlines:
-    """Of one interpreter; nothing here raises."""
+    """Effects of the timers of one interpreter; public methods never raise."""
 
     def __init__(self, objects: Objects, functions: Functions, futures: Futures, primitives: Primitives) -> None:
         self._objects = objects
@@ -33,11 +34,11 @@ class Deadlines:
         self._slots = Slots(objects)
 
     def ended(self, timers: Iterable[Handle]) -> Set[int]:
-        """Addresses of futures, tasks and primitives."""
+        """Return the addresses of futures, tasks and primitives that the timers end."""
         found: Set[int] = set()
         for timer in timers:
             direct = [a for a in timer.arguments if self._futures.kind(a) is not None]
-            if direct:  # such as sleep's
+            if direct:  # as for asyncio.sleep
                 found.update(direct)
                 continue
             for address in (*timer.arguments, *self._functions.carried(timer.callback)):
@@ -45,6 +46,7 @@ class Deadlines:
         return found
 
     def _end(self, address: int) -> Iterator[int]:
+        """Yield what a timer ends through one object that it reaches."""
         name = self._objects.type_name(address)
         if name is None:
             return
@@ -61,6 +63,7 @@ class Deadlines:
             return self._slots.get(address, name)
 
     def _guarded(self, value: Optional[int]) -> Iterator[int]:
+        """Yield the tasks in an attribute of a timeout object: one task, or a collection."""
         if value is None:
             return
         if self._futures.is_task(value):

@@ -1,7 +1,9 @@
-"""asyncio's event loops: what stands in their ready queues, their timers, what their selectors watch.
+"""asyncio's event loops: ready queues, timers, and watched descriptors.
 
-Attributes of Lib/asyncio/base_events.py, selector_events.py and unix_events.py of 3.8-3.15; handles have slots
-(events.py). A loop that is written in C, uvloop's, keeps none of these: only whose thread it is can be told.
+Limit: a loop written in C, such as uvloop's, exposes only its thread.
+
+Source: attributes in Lib/asyncio/base_events.py, selector_events.py and unix_events.py of 3.8-3.15; handles have slots
+(events.py).
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ _MAX_HANDLES, _MAX_TIMERS, _MAX_DESCRIPTORS = 1_000, 100_000, 1_000
 
 
 class Handle(NamedTuple):
-    """A callback with its arguments, for a turn of the loop."""
+    """A callback with its arguments, scheduled on a loop; addresses."""
 
     callback: int
     arguments: Tuple[int, ...]
@@ -34,27 +36,29 @@ class Handle(NamedTuple):
 
 @dataclass
 class LoopState:
+    """An event loop at the time of the read; None where a field is unknown."""
+
     address: int
     kind: str  # "asyncio" | "uvloop" | "trio" | "gevent" | "twisted" | "eventlet", or the name of its class
-    ident: Optional[int]  # pthread_t of the thread that runs it
+    ident: Optional[int]  # pthread_t of the thread running the loop
     ready: Optional[int] = None
-    scheduled: Optional[int] = None  # timers that were not cancelled
+    scheduled: Optional[int] = None  # number of timers that are not cancelled
     readers: Optional[int] = None
-    callbacks: List[int] = field(default_factory=list)  # code of functions in the ready queue that are not task steps
-    descriptors: List[int] = field(default_factory=list)  # that it watches, beside its own pipe
-    watchers: List[int] = field(default_factory=list)  # code of functions called when a descriptor is ready
-    watched: Optional[int] = None  # how many descriptors it watches beside its own pipe
+    callbacks: List[int] = field(default_factory=list)  # code objects of ready callbacks that are not task steps
+    descriptors: List[int] = field(default_factory=list)  # watched ones, except the loop's own pipe
+    watchers: List[int] = field(default_factory=list)  # code objects called when a descriptor is ready
+    watched: Optional[int] = None  # number of watched descriptors, except the loop's own pipe
     signals: Optional[List[int]] = None
     state: Optional[Literal["running", "stopped", "closed"]] = None
-    main_task: Optional[int] = None  # until whose end it runs
-    queue: List[Handle] = field(default_factory=list)  # what stands in the ready queue
+    main_task: Optional[int] = None  # task that run_until_complete waits for
+    queue: List[Handle] = field(default_factory=list)  # the ready queue
     timers: Optional[List[Handle]] = None  # None: unknown
-    first_timer: Optional[float] = None  # when it is due, seconds of time.monotonic()
-    turn: Optional[Turn] = None  # None: it waits, or is not known
+    first_timer: Optional[float] = None  # due time of the earliest timer, seconds of time.monotonic()
+    turn: Optional[Turn] = None  # None: no callback runs, or unknown
 
 
 class EventLoops:
-    """The loops of one interpreter."""
+    """The event loops of one interpreter; ``problems`` collects what could not be read."""
 
     def __init__(self, python: Python, interpreter: InterpreterState, functions: Functions) -> None:
         self._python = python
@@ -62,11 +66,11 @@ class EventLoops:
         self._objects = python.objects
         self._functions = functions
         self._slots = Slots(python.objects)
-        self._until: Dict[int, int] = {}  # loop → the task that run_until_complete waits for
+        self._until: Dict[int, int] = {}  # loop → task that run_until_complete waits for
         self.problems: List[str] = []
 
     def of(self, known: Iterable[Optional[int]]) -> List[LoopState]:
-        """The loops that threads run, then others that are known by their addresses."""
+        """Return the loops that threads run, then the others in ``known`` (addresses)."""
         runners = self._runners()
         addresses = [*runners, *(loop for loop in known if loop)]
         found = [self._loop(address, runners.get(address)) for address in dict.fromkeys(addresses)]
@@ -77,7 +81,7 @@ class EventLoops:
         return found
 
     def _runners(self) -> Dict[int, int]:
-        """Loop → ident of the thread that runs it, by the frames of asyncio, innermost loop of a thread first."""
+        """Map each loop to the pthread_t of its thread, by asyncio's frames, a thread's innermost loop first."""
         found: Dict[int, int] = {}
         for thread in self._interpreter.threads:
             for frame in thread.frames:
@@ -95,15 +99,17 @@ class EventLoops:
         return found
 
     def _note_main(self, frame: Frame) -> None:
+        """Record the task of a ``run_until_complete`` frame."""
         loop, task = (self._python.frames.local(frame, name) for name in ("self", "future"))
         if loop and task:
             self._until[loop] = task
 
     def _of_runner(self, runner: Optional[int]) -> Optional[int]:
-        """``asyncio.Runner``, and uvloop's own ``run``, keep the loop as an attribute."""
+        """Return the loop of an ``asyncio.Runner``, or of uvloop's own ``run``."""
         return attribute(self._objects, runner, "_loop") if runner else None
 
     def _loop(self, address: int, ident: Optional[int]) -> LoopState:
+        """Read the state of one loop."""
         loop = LoopState(address, self._kind(address), ident)
         try:
             values = attributes(self._objects, address)
@@ -126,7 +132,10 @@ class EventLoops:
         return loop
 
     def _caller(self, loop: LoopState) -> Optional[int]:
-        """A loop that is written in C has no frames: whoever has called its ``run_…`` keeps it on his value stack."""
+        """Return the pthread_t of the thread whose value stack holds a uvloop; None unless it is unique.
+
+        A loop written in C has no frames; the caller of its ``run_…`` method keeps it on the value stack.
+        """
         if loop.kind != "uvloop":
             return None
         found = {
@@ -138,7 +147,7 @@ class EventLoops:
         return found.pop() if len(found) == 1 else None
 
     def _kind(self, address: int) -> str:
-        """By its class: a program may derive its own from either."""
+        """Return the kind of a loop by its base classes, or the name of its class."""
         if self._objects.is_instance(address, _UVLOOP):
             return "uvloop"
         return "asyncio" if self._objects.is_instance(address, _ASYNCIO) else self._objects.type_name(address) or "?"
@@ -146,6 +155,7 @@ class EventLoops:
     # ------------------------------------------------------------------ handles
 
     def _queue(self, ready: Optional[int]) -> Iterator[Handle]:
+        """Yield the callbacks in the ready queue that are not cancelled."""
         try:
             for address in self._objects.deque_items(ready, _MAX_HANDLES) if ready else ():
                 handle = self._handle(address)
@@ -155,7 +165,7 @@ class EventLoops:
             return
 
     def _handle(self, address: int) -> Optional[Handle]:
-        """None for one that was cancelled: its callback is None then."""
+        """Return a handle; None if it was cancelled, which sets its callback to None."""
         callback, arguments = self._slots.get(address, "_callback"), self._slots.get(address, "_args")
         if callback is None or self._objects.type_name(callback) == "NoneType":
             return None
@@ -165,6 +175,7 @@ class EventLoops:
             return Handle(callback, ())
 
     def _read_timers(self, loop: LoopState, scheduled: Optional[int]) -> None:
+        """Set the timers of a loop, their number and the earliest due time."""
         try:
             addresses = self._objects.items(scheduled, _MAX_TIMERS) if scheduled else None
         except (Fault, NotThat):
@@ -178,6 +189,7 @@ class EventLoops:
             )
 
     def _when(self, handle: int) -> Optional[float]:
+        """Return the due time of a timer, seconds of time.monotonic(); None if cancelled or unreadable."""
         if self._handle(handle) is None:
             return None
         when = self._slots.get(handle, "_when")
@@ -187,6 +199,7 @@ class EventLoops:
             return None
 
     def _code(self, callback: int) -> Iterator[int]:
+        """Yield the address of a callback's code object, if known."""
         code = self._functions.code(callback)
         if code is not None:
             yield code.address
@@ -194,8 +207,11 @@ class EventLoops:
     # ------------------------------------------------------------------ selectors, signals
 
     def _read_selector(self, loop: LoopState, values: Dict[str, int]) -> None:
-        """A selector's map: descriptor → SelectorKey(fileobj, fd, events, data), where asyncio keeps a pair of
-        handles (reader, writer) as data (Lib/asyncio/selector_events.py, _add_reader)."""
+        """Set the descriptors that a loop watches, and their callbacks.
+
+        The selector's map is descriptor → SelectorKey(fileobj, fd, events, data); asyncio's data is a pair of handles,
+        (reader, writer) (Lib/asyncio/selector_events.py, _add_reader).
+        """
         selector = values.get("_selector")
         keys = attribute(self._objects, selector, "_fd_to_key") if selector else None
         if not keys:
@@ -215,6 +231,7 @@ class EventLoops:
                 loop.watchers += self._watching(key)
 
     def _watching(self, key: int) -> List[int]:
+        """Return the code objects of the callbacks of one SelectorKey."""
         try:
             handles = self._objects.items(self._objects.items(key)[3])
         except (Fault, NotThat, IndexError):
@@ -223,6 +240,7 @@ class EventLoops:
         return [code for callback in called if callback for code in self._code(callback)]
 
     def _signals(self, handlers: Optional[int]) -> Optional[List[int]]:
+        """Return the signal numbers with a handler of the loop, sorted; None if unknown."""
         try:
             pairs = self._objects.dict_items(handlers) if handlers else None
             return None if pairs is None else sorted(self._objects.integer(key) for key, _value in islice(pairs, 100))

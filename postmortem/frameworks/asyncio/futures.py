@@ -1,8 +1,10 @@
-"""asyncio's futures and tasks, whether written in C or in Python: state, callbacks, what a task waits for.
+"""asyncio's futures and tasks, in C or Python: state, callbacks, and awaited futures.
 
-FutureObj of Modules/_asynciomodule.c begins, from 3.8 to 3.15, with loop, callback0, context0, callbacks; its state is
-an enum {PENDING, CANCELLED, FINISHED}. The Python classes of Lib/asyncio/{futures,tasks}.py, and whatever is derived from
-either, keep the same in attributes. ``concurrent.futures.Future`` (Lib/concurrent/futures/_base.py) is told apart.
+- FutureObj begins with loop, callback0, context0, callbacks; its state is an enum {PENDING, CANCELLED, FINISHED}.
+- The Python classes, and classes derived from either, keep the same in attributes.
+- ``concurrent.futures.Future`` is a kind of its own.
+
+Sources: Modules/_asynciomodule.c and Lib/asyncio/{futures,tasks}.py of 3.8-3.15; Lib/concurrent/futures/_base.py.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from ...memory import Fault
 FUTURE, TASK, CONCURRENT = "future", "task", "concurrent"
 _C_FUTURE, _C_TASK = "_asyncio.Future", "_asyncio.Task"
 _LOOP, _CALLBACK0, _CALLBACKS = 16, 24, 40
-#: What only these classes have (3.8-3.15): the mangled name of Task.__step, the flag that ``await`` sets on a future, and
+#: Distinctive class attributes (3.8-3.15): the mangled name of Task.__step; the flag that ``await`` sets on a future;
 #: the method that an executor calls.
 _OF_TASK, _OF_FUTURE, _OF_CONCURRENT = "_Task__step", "_asyncio_future_blocking", "set_running_or_notify_cancel"
 FutureState = Literal["pending", "running", "done", "unknown"]
@@ -47,7 +49,7 @@ class Futures:
     # ------------------------------------------------------------------ kinds
 
     def kind(self, address: int) -> Optional[str]:
-        """TASK, FUTURE, CONCURRENT, or None for what is no future. Raises nothing."""
+        """Return TASK, FUTURE, CONCURRENT, or None for any other object. Raises nothing."""
         try:
             type_ = self._objects.type_of(address).address
         except (Fault, NotThat):
@@ -68,15 +70,17 @@ class Futures:
         return None
 
     def is_task(self, address: int) -> bool:
+        """Return whether an object is an asyncio task. Raises nothing."""
         return self.kind(address) == TASK
 
     def _c(self, address: int) -> bool:
-        """Several things are asked of one object in a row."""
+        """Return whether an object is written in C; remembers the last one, which is often asked about again."""
         if address != self._asked:
             self._asked, self._is_c = address, self._written_in_c(address)
         return self._is_c
 
     def _written_in_c(self, address: int) -> bool:
+        """Return whether an object's class is, or derives from, one of the C classes."""
         type_ = self._objects.type_of(address).address
         if type_ not in self._in_c:
             self._in_c[type_] = any(self._objects.is_instance(address, name) for name in (_C_TASK, _C_FUTURE))
@@ -85,19 +89,20 @@ class Futures:
     # ------------------------------------------------------------------ any future
 
     def state(self, address: int) -> FutureState:
-        """Return the state of a future; only one of concurrent.futures may be running."""
+        """Return the state of a future; "running" occurs for concurrent.futures only."""
         if self._c(address):
             return _STATES.get(self._objects.memory.u32(address + self._layout.fut_state), "unknown")
         text = attribute(self._objects, address, "_state") or class_value(self._objects, address, "_state")
         return _WORDS.get(self._objects.optional_text(text) or "", "unknown") if text else "unknown"
 
     def loop(self, address: int) -> Optional[int]:
+        """Return the address of a future's loop; None if it has none."""
         if self._c(address):
             return self._objects.field(address, _LOOP) or None
         return attribute(self._objects, address, "_loop")
 
     def callbacks(self, address: int) -> List[int]:
-        """The callables that are to be called once it is done."""
+        """Return the addresses of the callables to be called when a future is done."""
         objects = self._objects
         if not self._c(address):
             concurrent = self.kind(address) == CONCURRENT
@@ -110,14 +115,17 @@ class Futures:
         return found
 
     def _called(self, pair: int) -> int:
-        """Of (callback, context)."""
+        """Return the callable of a pair (callback, context)."""
         items = self._objects.items(pair, 2)
         if not items:
             raise NotThat("no callback")
         return items[0]
 
     def linked(self, address: int, callback: str, name: str) -> Optional[int]:
-        """What a callback of asyncio's own, such as ``_call_set_state``, closes over under a name. Raises nothing."""
+        """Return a variable from the closure of asyncio's own callback on a future; None if absent.
+
+        ``callback``: function name, such as ``_call_set_state``; ``name``: variable. Raises nothing.
+        """
         try:
             for called in self.callbacks(address):
                 code = self._functions.code(called)
@@ -130,10 +138,11 @@ class Futures:
     # ------------------------------------------------------------------ tasks
 
     def coroutine(self, task: int) -> int:
+        """Return the address of a task's coroutine."""
         return self._of_task(task, self._layout.task_coro, "_coro")
 
     def waiter(self, task: int) -> int:
-        """The future that a task waits for, 0 when it waits for none."""
+        """Return the address of the future that a task waits for; 0 if it waits for none."""
         found = self._of_task(task, self._layout.task_fut_waiter, "_fut_waiter")
         if not found or self._objects.type_name(found) == "NoneType":
             return 0
@@ -142,7 +151,10 @@ class Futures:
         return found
 
     def name(self, task: int) -> Optional[str]:
-        """A str, or from 3.12 on an int until somebody asks for it. None when unreadable; raises nothing."""
+        """Return a task's name; None if unreadable. Raises nothing.
+
+        Since 3.12 it is stored as an int until it is first read, and formatted as "Task-N".
+        """
         try:
             name = self._of_task(task, self._layout.task_name, "_name")
             text = self._objects.optional_text(name)
@@ -151,6 +163,7 @@ class Futures:
             return None
 
     def _of_task(self, task: int, offset: int, name: str) -> int:
+        """Read a field of a task: by offset if written in C, else by attribute name."""
         if self._c(task):
             return self._objects.memory.u64(task + offset)
         return attribute(self._objects, task, name) or 0

@@ -1,8 +1,10 @@
-"""What a walk over references has to recognise: namespaces of modules, the objects of threads, asyncio's lists of tasks,
-and what a waiting thread or task sleeps on.
+"""Objects that a walk over references must recognise.
 
-Sources: Lib/threading.py (Condition.wait: ``waiter``), Lib/asyncio/tasks.py (_scheduled_tasks, _all_tasks),
-Lib/asyncio/base_events.py (_asyncgens), Lib/weakref.py and _weakrefset.py (WeakSet.data), all of 3.8-3.15.
+- Namespaces of modules, objects of threads, asyncio's registries of tasks.
+- What a waiting thread or task sleeps on.
+
+Sources, 3.8-3.15: Lib/threading.py (Condition.wait: ``waiter``); Lib/asyncio/tasks.py (_scheduled_tasks, _all_tasks);
+Lib/asyncio/base_events.py (_asyncgens); Lib/weakref.py and _weakrefset.py (WeakSet.data).
 """
 
 from __future__ import annotations
@@ -21,19 +23,19 @@ _SETS = ("_all_tasks", "_scheduled_tasks", "_eager_tasks")
 
 
 class Landmarks:
-    """Of one process. ``tasks``: the addresses of all that are known."""
+    """Recognisable objects of one process; ``tasks``: addresses of all known tasks."""
 
     def __init__(self, python: Python, tasks: Collection[int]) -> None:
         self._python = python
         self._objects = python.objects
-        self.modules: Dict[int, str] = {}  # address of a namespace → name of the module
-        self.registries: Set[int] = set()  # by which asyncio knows all tasks, and whatever they are parts of
-        #: threading.Thread objects, and their dicts where they have some → the thread that runs.
+        self.modules: Dict[int, str] = {}  # address of a namespace → module name
+        self.registries: Set[int] = set()  # asyncio's sets of tasks, and their inner sets
+        #: Addresses of threading.Thread objects, and of their dicts → thread state.
         self.of_threads: Dict[int, ThreadState] = {}
         self.ended: Set[int] = set()  # tasks
-        self.coroutines: Set[int] = set()  # what those tasks run that have not ended
-        self._waits: Dict[int, int] = {}  # such a task → what it awaits, 0 when nothing
-        self._awaited_by: Dict[int, Set[int]] = {}  # what is awaited → tasks
+        self.coroutines: Set[int] = set()  # coroutines of tasks that have not ended
+        self._waits: Dict[int, int] = {}  # pending task → awaited future, 0 if none
+        self._awaited_by: Dict[int, Set[int]] = {}  # awaited future → tasks that await it
         self._loops: Set[int] = set()
         for interpreter in python.interpreters:
             self._look(interpreter, tasks)
@@ -42,11 +44,11 @@ class Landmarks:
         self.pending = set(self._waits)  # tasks that have not ended
 
     def future_of(self, task: int) -> Optional[int]:
-        """What a task awaits: a future, or another task."""
+        """Return the future or task that a task awaits; None if there is none."""
         return self._waits.get(task) or None
 
     def waiting_for(self, tasks: Iterable[int]) -> Set[int]:
-        """These tasks, and all that wait for one of them, and so on: none can go on before they do."""
+        """Return these tasks and all that wait for one of them, transitively."""
         found: Set[int] = set()
         wave = set(tasks)
         while wave:
@@ -55,8 +57,10 @@ class Landmarks:
         return found
 
     def waits_on(self, thread: ThreadState, subject: int) -> Optional[int]:
-        """The object that somebody has to release or fill for a thread that waits for ``subject``: that object itself,
-        or the lock that ``Condition.wait`` has made for this wait."""
+        """Return the object whose release or filling ends a thread's wait for ``subject``; None if unknown.
+
+        That is the lock or SimpleQueue itself, or the lock that ``Condition.wait`` made for this wait.
+        """
         if self._objects.type_name(subject) in ("_thread.lock", "_queue.SimpleQueue"):
             return subject
         for frame in thread.frames[:2]:
@@ -69,10 +73,11 @@ class Landmarks:
     # ------------------------------------------------------------------ reading
 
     def _look(self, interpreter: InterpreterState, tasks: Collection[int]) -> None:
+        """Read the landmarks of one interpreter."""
         try:
             self._read_modules(self._python.memory.u64(interpreter.address + self._python.layout.is_modules))
         except (Fault, NotThat):
-            return  # without them less is recognised, and more is unknown
+            return  # without them more objects remain unknown
         for name in _SETS:
             self._note_set(self._python.module_value(interpreter, "asyncio.tasks", name))
         for thread in interpreter.threads:
@@ -83,6 +88,7 @@ class Landmarks:
             self._note_task(futures, task)
 
     def _read_modules(self, namespace: int) -> None:
+        """Record the namespaces of sys.modules."""
         for name, module in self._objects.text_dict(namespace).items():
             try:
                 if self._objects.is_instance(module, "module"):
@@ -91,11 +97,13 @@ class Landmarks:
                 continue
 
     def _note_set(self, weak_set: Optional[int]) -> None:
+        """Record a WeakSet and its inner set as registries."""
         if weak_set:
             data = attribute(self._objects, weak_set, "data")
             self.registries.update(filter(None, (weak_set, data)))
 
     def _note_thread(self, address: int, thread: ThreadState) -> None:
+        """Record a threading.Thread object and its dict."""
         self.of_threads[address] = thread
         try:
             info = self._objects.type_of(address)
@@ -104,10 +112,11 @@ class Landmarks:
             namespace = self._python.memory.u64(address + offset) if offset else 0
         except (Fault, NotThat):
             return
-        if namespace and not namespace & 1:  # 3.12: a tagged pointer to values
+        if namespace and not namespace & 1:  # 3.12: a tagged pointer to inline values
             self.of_threads[namespace] = thread
 
     def _note_task(self, futures: Futures, task: int) -> None:
+        """Record a task, its awaited future and its coroutine."""
         try:
             if futures.state(task) == "done":
                 self.ended.add(task)
@@ -120,7 +129,7 @@ class Landmarks:
             return
 
     def _note_generators(self, loop: int) -> None:
-        """A loop lists its asynchronous generators too, to close them at its end."""
+        """Record a loop's registry of asynchronous generators."""
         if loop and loop not in self._loops:
             self._loops.add(loop)
             self._note_set(attribute(self._objects, loop, "_asyncgens"))

@@ -1,8 +1,14 @@
-"""How far asyncio's event loop is in its present turn, from the variables of ``_run_once`` on the stack of its thread.
+"""Progress of an event loop within its current turn, from the locals of ``_run_once``.
 
-A turn begins when ``select`` comes back: ``end_time`` is the loop's clock then (time.monotonic, plus its resolution),
-``ntodo`` the callbacks that it will run, ``i`` the one that it is at, ``handle`` that callback (Lib/asyncio/base_events.py of
-3.8-3.15, alike in all). A loop that is written in C has no such frame.
+A turn begins when ``select`` returns:
+- ``end_time``: the loop's clock then (time.monotonic plus its resolution).
+- ``ntodo``: number of callbacks to run.
+- ``i``: index of the current one.
+- ``handle``: the current callback.
+
+A loop written in C has no such frame.
+
+Source: Lib/asyncio/base_events.py of 3.8-3.15.
 """
 
 from __future__ import annotations
@@ -18,15 +24,20 @@ _BASE_EVENTS, _EVENTS = "asyncio/base_events.py", "asyncio/events.py"
 
 
 class Turn(NamedTuple):
+    """The current turn of a loop."""
+
     loop: int  # address
-    began: float  # seconds of time.monotonic()
+    began: float  # start, seconds of time.monotonic()
     callbacks: Optional[int]
     done: Optional[int]
-    handle: int  # address of the callback that runs
+    handle: int  # address of the running callback's handle
 
 
 def turn_of(frames: Frames, stack: Sequence[Frame]) -> Optional[Turn]:
-    """Of a thread's frames, most recent first: the innermost loop that runs a callback. None when none does."""
+    """Return the turn of the innermost loop on a stack that runs a callback; None if there is none.
+
+    ``stack``: frames, most recent first.
+    """
     for inner, outer in zip(stack, stack[1:]):
         if outer.is_in("_run_once", _BASE_EVENTS):
             return _read(frames, outer) if inner.is_in("_run", _EVENTS) else None
@@ -34,6 +45,7 @@ def turn_of(frames: Frames, stack: Sequence[Frame]) -> Optional[Turn]:
 
 
 def _read(frames: Frames, frame: Frame) -> Optional[Turn]:
+    """Read a turn from the locals of ``_run_once``."""
     loop, end_time, handle = (frames.local(frame, name) for name in ("self", "end_time", "handle"))
     if not loop or not end_time or not handle:
         return None
@@ -45,6 +57,7 @@ def _read(frames: Frames, frame: Frame) -> Optional[Turn]:
 
 
 def _integer(frames: Frames, frame: Frame, name: str) -> Optional[int]:
+    """Return an integer local; None if unreadable."""
     value = frames.local(frame, name)
     with contextlib.suppress(Fault, NotThat):
         return frames.objects.integer(value) if value else None

@@ -1,9 +1,14 @@
-"""asyncio's locks, events, conditions, semaphores, queues and barriers, and those derived from them.
+"""asyncio's locks, events, conditions, semaphores, queues and barriers, their subclasses, and anyio's locks.
 
-All are written in Python and keep their state in attributes (Lib/asyncio/locks.py and queues.py of 3.8-3.15; barriers
-since 3.11). A class is told by the module of its bases: threading's and multiprocessing's are called alike. anyio's Lock
-says who holds it: ``_owner_task``, a task (anyio 4.5-4.16, _backends/_asyncio.py, in slots), or before that a TaskInfo with
-the task's address and its coroutine (anyio 2.0-4.4, _core/_synchronization.py and _core/_testing.py).
+- All are written in Python and keep their state in attributes.
+- A class is identified by the module of its bases, since threading and multiprocessing use the same names.
+- anyio's Lock records its holder in ``_owner_task``: a task, or in older releases a TaskInfo with the task's address
+  and coroutine.
+
+Sources:
+- Lib/asyncio/locks.py and queues.py of 3.8-3.15; barriers since 3.11.
+- anyio 4.5-4.16: _backends/_asyncio.py (slots).
+- anyio 2.0-4.4: _core/_synchronization.py and _core/_testing.py.
 """
 
 from __future__ import annotations
@@ -15,37 +20,37 @@ from ...cpython.objects.builtins import NotThat, Objects
 from ...memory import Fault
 
 PrimitiveKind = Literal["lock", "event", "condition", "semaphore", "queue", "barrier"]
-#: Name of the class → kind, and the attribute that tells it from its namesakes.
+#: Class name → kind, and the attribute that distinguishes it from other classes of that name.
 _CLASSES: Dict[str, Tuple[PrimitiveKind, str]] = {
     "Lock": ("lock", "_locked"), "Event": ("event", "_waiters"), "Condition": ("condition", "_waiters"),
     "Semaphore": ("semaphore", "_waiters"), "Queue": ("queue", "_getters"), "Barrier": ("barrier", "_parties"),
 }  # fmt: skip
 _MODULES = ("asyncio.locks", "asyncio.queues")
-#: Whose primitives have slots: module → the same.
+#: Module of anyio's primitives with slots; their class names → as above.
 _ANYIO = "anyio._backends._asyncio"
 _SLOTTED: Dict[str, Tuple[PrimitiveKind, str]] = {"Lock": ("lock", "_waiters")}
-#: anyio/__init__.py says of its public classes that they are its own.
+#: Modules of anyio's older primitives: anyio/__init__.py rewrites ``__module__`` of public classes.
 _ANYIO_BEFORE = ("anyio", "anyio._core._synchronization")
 _MAX_BASES = 32
 
 
 class Primitive(NamedTuple):
-    """One of them, as it was."""
+    """State of a primitive; None where a field is unknown or does not apply."""
 
     address: int
     kind: PrimitiveKind
-    locked: Optional[bool] = None  # of a lock
-    value: Optional[int] = None  # permits left, items, tasks that have arrived; 1 for an event that is set
-    limit: Optional[int] = None  # permits in all, places in a queue (0: no bound), parties of a barrier
-    unfinished: Optional[int] = None  # items of a queue that are not done
-    inner: Optional[int] = None  # the lock of a condition, the condition of a barrier
-    owner: Optional[int] = None  # the task that holds a lock, where the lock says so
-    owner_runs: Optional[int] = None  # the coroutine of that task, where the lock says that, too
+    locked: Optional[bool] = None  # lock only
+    value: Optional[int] = None  # permits left; items; arrived tasks; 1 for an event that is set
+    limit: Optional[int] = None  # total permits; places of a queue (0: unbounded); parties of a barrier
+    unfinished: Optional[int] = None  # items of a queue without task_done()
+    inner: Optional[int] = None  # lock of a condition; condition of a barrier
+    owner: Optional[int] = None  # task that holds the lock, if recorded
+    owner_runs: Optional[int] = None  # coroutine of that task, if recorded
     library: str = "asyncio"
 
 
 class Primitives:
-    """Reads primitives of one interpreter; nothing here raises."""
+    """Primitives of one interpreter; public methods never raise."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -54,7 +59,7 @@ class Primitives:
         self._known: Dict[int, Optional[Primitive]] = {}
 
     def at(self, address: Optional[int]) -> Optional[Primitive]:
-        """None for what is none. Thousands of tasks may wait for one."""
+        """Return the primitive at an address, cached, since thousands of tasks may wait for one; None if it is none."""
         if not address:
             return None
         if address not in self._known:
@@ -73,7 +78,7 @@ class Primitives:
             return None
 
     def _slotted(self, address: int) -> Optional[Primitive]:
-        """One of anyio's."""
+        """Read a primitive of anyio's; None if it is none."""
         info = self._objects.type_of(address)
         found = _SLOTTED.get(info.name.split(".")[-1])
         if found is None:
@@ -90,7 +95,7 @@ class Primitives:
         return Primitive(address, kind, owner is not None, owner=owner, library="anyio")
 
     def _before(self, address: int, kind: PrimitiveKind) -> Optional[Primitive]:
-        """A lock that refers to a description of its owner."""
+        """Read a lock of anyio 2.0-4.4, which records a TaskInfo of its holder."""
         values = attributes(self._objects, address)
         if "_waiters" not in values:
             return None
@@ -100,6 +105,7 @@ class Primitives:
         return Primitive(address, kind, info is not None, owner=owner, owner_runs=runs, library="anyio")
 
     def _class(self, address: int) -> Optional[Tuple[PrimitiveKind, str]]:
+        """Return the kind of an object's class or its bases, if one of them is asyncio's."""
         objects = self._objects
         info = objects.type_of(address)
         type_ = info.address
@@ -115,10 +121,11 @@ class Primitives:
         return self._classes[type_]
 
     def _of_asyncio(self, type_: int) -> bool:
-        """Does a class come from a module of asyncio?"""
+        """Return whether a class is defined in asyncio.locks or asyncio.queues."""
         return self._module(type_) in _MODULES
 
     def _module(self, type_: int) -> Optional[str]:
+        """Return ``__module__`` of a class; None if unreadable."""
         objects = self._objects
         try:
             module = objects.lookup(objects.memory.u64(type_ + objects.layout.tp_dict), "__module__")
@@ -127,6 +134,7 @@ class Primitives:
             return None
 
     def _read(self, address: int, kind: PrimitiveKind, values: Dict[str, int]) -> Primitive:
+        """Build a primitive from its attributes."""
         number = self._objects.integer_or_none
         if kind == "lock":
             locked = number(values.get("_locked"))
@@ -156,7 +164,7 @@ class Primitives:
         return Primitive(address, kind, None, number(values.get("_value")))
 
     def waiters(self, primitive: Primitive) -> List[int]:
-        """The futures in its list of waiters; of a queue, those of both getters and putters."""
+        """Return the futures in the list of waiters; for a queue, those of getters and putters."""
         found: List[int] = []
         try:
             values = attributes(self._objects, primitive.address)
@@ -170,7 +178,7 @@ class Primitives:
 
 
 def describe(primitive: Primitive) -> str:
-    """Its state in a few words: ``empty, no bound``; empty when there is nothing to say."""
+    """Describe the state of a primitive, as in ``empty, no bound``; empty if there is nothing to add."""
     return ", ".join(_STATES[primitive.kind](primitive))
 
 

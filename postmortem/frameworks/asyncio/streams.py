@@ -1,8 +1,10 @@
-"""The descriptors behind asyncio's transports, servers and sockets, and behind files.
+"""Descriptors of asyncio's transports, servers and sockets, and of binary files.
 
-A selector transport keeps its descriptor as ``_sock_fd``, one of a pipe as ``_fileno`` (Lib/asyncio/selector_events.py,
-unix_events.py); one that speaks TLS leads through its protocol to the one below (sslproto.py, 3.8-3.15). A socket's C
-part begins with the descriptor (Modules/socketmodule.h, PySocketSockObject.sock_fd).
+Sources, 3.8-3.15:
+- Lib/asyncio/selector_events.py: ``_sock_fd`` of a selector transport.
+- Lib/asyncio/unix_events.py: ``_fileno`` of a pipe transport.
+- Lib/asyncio/sslproto.py: a TLS transport leads through its protocol to the transport below.
+- Modules/socketmodule.h: PySocketSockObject.sock_fd, the first field.
 """
 
 from __future__ import annotations
@@ -14,12 +16,13 @@ from ...cpython.objects.builtins import NotThat, Objects
 from ...memory import Fault
 
 _SOCK_FD = 16
-#: fileio.fd and buffered.raw, the first fields of both (Modules/_io/fileio.c, bufferedio.c of 3.8-3.15).
+#: fileio.fd and buffered.raw, the first field of each (Modules/_io/fileio.c, bufferedio.c of 3.8-3.15).
 _FILE_FD, _RAW = 16, 16
 _MAX_LAYERS = 6
 
 
 def descriptor_of_transport(objects: Objects, transport: Optional[int]) -> Optional[int]:
+    """Return the descriptor of a transport, through TLS layers; None if unknown."""
     for _ in range(_MAX_LAYERS):
         try:
             values = attributes(objects, transport) if transport else {}
@@ -33,7 +36,7 @@ def descriptor_of_transport(objects: Objects, transport: Optional[int]) -> Optio
 
 
 def descriptor_of_server(objects: Objects, server: int) -> Optional[int]:
-    """The first socket on which it listens."""
+    """Return the descriptor of a server's first listening socket; None if unknown."""
     sockets = attribute(objects, server, "_sockets")
     try:
         return descriptor_of_socket(objects, objects.items(sockets, 1_000)[0]) if sockets else None
@@ -42,6 +45,7 @@ def descriptor_of_server(objects: Objects, server: int) -> Optional[int]:
 
 
 def descriptor_of_socket(objects: Objects, sock: Optional[int]) -> Optional[int]:
+    """Return the descriptor of a socket.socket; None if unknown or closed."""
     if sock is None or not objects.is_instance(sock, "_socket.socket"):
         return None
     try:
@@ -52,7 +56,7 @@ def descriptor_of_socket(objects: Objects, sock: Optional[int]) -> Optional[int]
 
 
 def descriptor_of_file(objects: Objects, file: int) -> Optional[int]:
-    """Of a raw or buffered binary file; a socket's has none of its own."""
+    """Return the descriptor of a raw or buffered binary file; None if unknown or over a socket."""
     try:
         if (objects.type_name(file) or "").startswith("_io.Buffered"):
             file = objects.field(file, _RAW)

@@ -1,9 +1,14 @@
-"""Where an interpreter keeps its asyncio tasks.
+"""Registries of asyncio tasks in an interpreter.
 
-Up to 3.11 in ``asyncio.tasks._all_tasks``; since 3.12 in ``_scheduled_tasks`` and ``_eager_tasks`` (Lib/asyncio/tasks.py),
-which since 3.14 have only what is no ``_asyncio.Task``: those are linked into a list of their thread, and into one of
-the interpreter when their thread is gone (Modules/_asynciomodule.c, Include/internal/pycore_tstate.h, pycore_llist.h).
-The module publishes the places in a section of its file, ``.AsyncioDebug`` (Py_AsyncioModuleDebugOffsets).
+- Up to 3.11: ``asyncio.tasks._all_tasks``.
+- Since 3.12: ``_scheduled_tasks`` and ``_eager_tasks``; since 3.14 these hold only tasks that are not
+  ``_asyncio.Task``.
+- Since 3.14, ``_asyncio.Task``: a linked list of the thread state, moved to one of the interpreter when the thread
+  ends.
+
+The module publishes the offsets in a section of its file, ``.AsyncioDebug`` (Py_AsyncioModuleDebugOffsets).
+
+Sources: Lib/asyncio/tasks.py, Modules/_asynciomodule.c, Include/internal/pycore_tstate.h, pycore_llist.h.
 """
 
 from __future__ import annotations
@@ -20,7 +25,8 @@ from ...memory import Elf, Fault, Image
 MAX_TASKS = 200_000
 _SETS = ("_scheduled_tasks", "_all_tasks", "_eager_tasks")
 _SECTION = ".AsyncioDebug"
-#: Py_AsyncioModuleDebugOffsets of 3.14 and 3.15: asyncio_task_object, asyncio_interpreter_state, asyncio_thread_state.
+#: Words of Py_AsyncioModuleDebugOffsets in 3.14 and 3.15: asyncio_task_object, asyncio_interpreter_state,
+#: asyncio_thread_state.
 _WORDS = (
     "task_size", "task_name", "task_awaited_by", "task_is_task", "task_awaited_by_is_set", "task_coro", "task_node",
     "interpreter_size", "interpreter_tasks", "thread_size", "running_loop", "running_task", "thread_tasks",
@@ -28,7 +34,7 @@ _WORDS = (
 
 
 def task_layout(image: Image, layout: Layout) -> Layout:
-    """The layout with what the _asyncio module says of itself; the same one where it says nothing sensible."""
+    """Return the layout completed by the offsets that _asyncio publishes; unchanged if they are implausible."""
     if layout.task_node < 0:
         return layout
     for path, start in {f.path: f.start for f in reversed(image.files) if f.offset == 0}.items():
@@ -40,6 +46,7 @@ def task_layout(image: Image, layout: Layout) -> Layout:
 
 
 def _said(image: Image, elf: Elf, start: int) -> Optional[Dict[str, int]]:
+    """Return the published offsets as fields of a layout; None if absent or implausible."""
     section = elf.section(_SECTION)
     if section is None or not section.address:
         return None
@@ -55,7 +62,7 @@ def _said(image: Image, elf: Elf, start: int) -> Optional[Dict[str, int]]:
         "task_name": said["task_name"],
         "task_coro": said["task_coro"],
         "task_node": said["task_node"],
-        # FutureObj_HEAD and TaskObj: the state stands before task_is_task, what is waited for before the coroutine.
+        # FutureObj_HEAD and TaskObj: the state precedes task_is_task, the awaited future precedes the coroutine.
         "fut_state": said["task_is_task"] - 4,
         "task_fut_waiter": said["task_coro"] - 8,
         "is_asyncio_tasks": said["interpreter_tasks"],
@@ -69,7 +76,7 @@ IsTask = Callable[[int], bool]
 def task_addresses(
     python: Python, interpreter: InterpreterState, layout: Layout, is_task: IsTask, problems: List[str]
 ) -> Iterator[int]:
-    """Every task, some perhaps more than once. What could not be read is told to ``problems``."""
+    """Yield every task, possibly more than once; ``problems`` collects what could not be read."""
     for where, members in _places(python, interpreter, layout, is_task):
         try:
             yield from members
@@ -80,6 +87,7 @@ def task_addresses(
 def _places(
     python: Python, interpreter: InterpreterState, layout: Layout, is_task: IsTask
 ) -> Iterator[Tuple[str, Iterator[int]]]:
+    """Yield (name, its tasks) of every registry."""
     if layout.task_node >= 0 and python.module_dict(interpreter, "_asyncio"):
         gone = interpreter.address + layout.is_asyncio_tasks
         yield "asyncio's tasks of gone threads", _listed(python, gone, layout, is_task)
@@ -93,11 +101,11 @@ def _places(
 
 
 def _listed(python: Python, head: int, layout: Layout, is_task: IsTask) -> Iterator[int]:
-    """Of a circular list of nodes in the tasks."""
+    """Yield the tasks of a circular list whose nodes lie in the tasks. Raises Fault or NotThat."""
     memory = python.memory
     node, before = memory.u64(head), head
     for _ in range(MAX_TASKS):
-        if node in (head, 0):  # 0: no task was ever made here
+        if node in (head, 0):  # 0: the list was never used
             return
         if memory.u64(node + 8) != before:
             raise NotThat("the list is damaged")
@@ -107,7 +115,7 @@ def _listed(python: Python, head: int, layout: Layout, is_task: IsTask) -> Itera
 
 
 def _members(python: Python, held: int, is_task: IsTask) -> Iterator[int]:
-    """Of a WeakSet (a set of weak references in ``data``) or a set."""
+    """Yield the tasks of a set, or of a WeakSet (``data``: a set of weak references). Raises Fault or NotThat."""
     objects = python.objects
     weak = objects.is_instance(held, "WeakSet")
     data = attributes(objects, held).get("data") if weak else held

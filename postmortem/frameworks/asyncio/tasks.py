@@ -1,7 +1,8 @@
-"""asyncio: every task with its chain of coroutines down to the innermost frame.
+"""asyncio's tasks, each with its chain of coroutines down to the innermost frame.
 
-What a suspended coroutine awaits is the topmost value of its frame (Objects/genobject.c, _PyGen_yf). ``tasklists`` knows
-where the tasks are kept, ``futures`` what a task object says of itself, ``eventloops`` has the loops that they run on.
+A suspended coroutine awaits the topmost value of its frame (Objects/genobject.c, _PyGen_yf).
+
+Related modules: ``tasklists`` (registries of tasks), ``futures`` (fields of a task), ``eventloops`` (their loops).
 """
 
 from __future__ import annotations
@@ -28,18 +29,20 @@ _MOST_TASK = 4096  # bytes of a task object
 
 @dataclass
 class TaskState:
+    """A task at the time of the read."""
+
     address: int
     name: Optional[str]
     state: FutureState
     loop: Optional[int]
     frames: List[Frame] = field(default_factory=list)  # innermost await first
     awaiting: Optional[str] = None
-    ready: Optional[bool] = None  # suspended, waits for nothing but its turn
-    waiter: int = 0  # the future that it waits for; 0: none
+    ready: Optional[bool] = None  # suspended, but runnable in the loop's next turn
+    waiter: int = 0  # address of the awaited future; 0: none
 
 
 class Asyncio:
-    """The tasks and loops of one interpreter."""
+    """The tasks and loops of one interpreter; ``problems`` collects what could not be read."""
 
     def __init__(self, python: Python, interpreter: InterpreterState) -> None:
         self._python = python
@@ -51,6 +54,7 @@ class Asyncio:
         self.problems: List[str] = []
 
     def tasks(self) -> List[TaskState]:
+        """Return every task, at most MAX_TASKS."""
         found: List[TaskState] = []
         seen: Set[int] = set()
         is_task = self.futures.is_task
@@ -65,13 +69,14 @@ class Asyncio:
         return found
 
     def loops(self, tasks: List[TaskState]) -> List[LoopState]:
-        """Every loop that a task belongs to or that a thread runs."""
+        """Return every loop that a task belongs to or that a thread runs."""
         loops = EventLoops(self._python, self._interpreter, self.functions)
         found = loops.of(task.loop for task in tasks)
         self.problems += loops.problems
         return found
 
     def _task(self, address: int) -> TaskState:
+        """Read one task. Raises Fault or NotThat."""
         futures = self.futures
         coroutine = futures.coroutine(address)
         task = TaskState(address, futures.name(address), futures.state(address), futures.loop(address))
@@ -88,7 +93,7 @@ class Asyncio:
         return task
 
     def _inside(self, frames: List[Frame]) -> List[Frame]:
-        """The coroutines that a running one awaits right now: of them the stack of the thread tells."""
+        """Return the coroutines that a running one currently awaits, from its thread's stack."""
         for thread in self._interpreter.threads:
             at = next((i for i, f in enumerate(thread.frames) if frames and f.address == frames[0].address), 0)
             inner = list(itertools.takewhile(self._is_suspendable, reversed(thread.frames[:at])))
@@ -97,8 +102,11 @@ class Asyncio:
         return []
 
     def _is_suspendable(self, frame: Frame) -> bool:
-        """Does it belong to a coroutine or generator? Up to 3.10 its code says so: co_flags stands behind co_stacksize
-        (Include/code.h of 3.8 and 3.9, Include/cpython/code.h of 3.10)."""
+        """Return whether a frame belongs to a coroutine or generator.
+
+        Up to 3.10 its code has flags: co_flags follows co_stacksize (Include/code.h of 3.8 and 3.9,
+        Include/cpython/code.h of 3.10).
+        """
         if not self._objects.layout.heap_frames:
             return frame.owner == OWNED_BY_GENERATOR
         try:
@@ -108,7 +116,7 @@ class Asyncio:
         return bool(flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR))
 
     def _read_wait(self, task: TaskState) -> None:
-        """A task is woken in a turn of its loop of its own, after the future that it waits for is done."""
+        """Set the awaited future and ``ready``: its completion only schedules the task for a later turn."""
         try:
             task.waiter = self.futures.waiter(task.address)
             task.ready = not task.waiter or self.futures.state(task.waiter) == "done"
@@ -116,7 +124,7 @@ class Asyncio:
             task.ready = None
 
     def _coroutine(self, task: int, expected: int) -> int:
-        """What a task runs: where its layout says, or, when that is no coroutine, the only one that it refers to."""
+        """Return the coroutine of a task: ``expected``, or else the only coroutine that the task refers to."""
         objects = self._objects
         if objects.type_name(expected) in COROUTINES:
             return expected
@@ -125,7 +133,7 @@ class Asyncio:
         return found.pop() if len(found) == 1 else expected
 
     def _follow(self, awaitable: Optional[int], task: TaskState) -> bool:
-        """Adds the frames of a chain of awaits; True when it is being executed right now."""
+        """Set the frames of a task from its chain of awaits; return whether the chain is being executed."""
         chain = follow(self._python, awaitable)
         task.frames = chain.frames
         if chain.end is not None and self._objects.type_name(chain.end) == "_asyncio.FutureIter":
@@ -133,6 +141,7 @@ class Asyncio:
         return chain.running
 
     def _future_name(self, address: int) -> Optional[str]:
+        """Name a future: "Task:" with the task's name, or the name of its class."""
         if self.futures.is_task(address):
             return f"Task:{self.futures.name(address) or '?'}"
         kind = self._objects.type_name(address)
@@ -144,12 +153,12 @@ class Awaits:
     """A chain of coroutines, each awaited by the next."""
 
     frames: List[Frame]  # innermost await first
-    running: bool  # it is being executed right now
-    end: Optional[int]  # what the innermost one awaits, when that is no coroutine
+    running: bool  # it is being executed
+    end: Optional[int]  # awaited object that is not a coroutine
 
 
 def follow(python: Python, awaitable: Optional[int]) -> Awaits:
-    """The chain that begins with a coroutine, or an iterator of one. Raises Fault or NotThat."""
+    """Follow the chain of awaits from a coroutine or its iterator. Raises Fault or NotThat."""
     objects, frames = python.objects, python.frames
     found = Awaits([], False, None)
     seen: Set[int] = set()
