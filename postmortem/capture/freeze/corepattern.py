@@ -1,11 +1,11 @@
-"""Where the kernel would put a process's core file (core(5); fs/coredump.c, format_corename, Linux 6.18).
+"""The place where the kernel would write a process's core file.
 
-The folder is opened while the process lives, through its own root and working directory, so that neither another
-root nor another mount namespace misleads. What of the name cannot be foretold (the time, the dumping thread's name)
-may be anything: the folder is compared before and after.
+The folder is opened while the process lives, through the process's own root or working directory, so that a different
+root directory or mount namespace does not lead to another folder. Conversions whose value is not known beforehand (the
+time, the dumping thread's name) match anything; a new core is found by comparing the folder before and after the dump.
+
+Sources: core(5); fs/coredump.c, format_corename (Linux 6.18).
 """
-
-# Paths below /proc are plain strings, formatted thousands of times:
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from ..procfs import parsers
 
 _KERNEL = "/proc/sys/kernel"
 _REMEDY = "sudo sysctl kernel.core_pattern=core.%p lets it be found"
-#: Conversions whose value is not known beforehand → what it may look like. A "/" in any of them becomes "!".
+#: Conversions whose value is not known beforehand → a regular expression for it. The kernel replaces "/" in a value by
+#: "!".
 _OPEN = {
     "i": r"\d+", "I": r"\d+", "d": r"\d", "s": r"\d+", "t": r"\d+", "c": r"\d+", "C": r"\d+", "F": r"\d+",
     "e": r"[^/]*", "f": r"[^/]*", "E": r"[^/]*", "h": r"[^/]*",
@@ -30,10 +31,14 @@ _MOST_NAMES = 100_000
 
 
 class Place(NamedTuple):
-    """A held folder (to be closed by whoever asked), the names that a core there may have, and what is there already.
+    """A held folder for the core of one process, with the names that the core may have.
 
-    ``pid``: as the process's own namespace has it, and so the core; ``names_process``: the name tells whose core it is;
-    ``users``: to whom such a file may belong.
+    - ``folder``: open; the caller closes it
+    - ``name``: pattern of the core's file name
+    - ``before``: matching names that exist already
+    - ``pid``: in the innermost pid namespace of the process, as in the core
+    - ``names_process``: whether the file name contains the pid
+    - ``users``: uids that may own the file
     """
 
     folder: Folder
@@ -44,12 +49,17 @@ class Place(NamedTuple):
     users: Tuple[int, ...]
 
     def appeared(self) -> List[str]:
-        """Names of files that were not there."""
+        """Return the matching names that have been created since, sorted."""
         return sorted(set(_matching(self.folder, self.name)) - set(self.before))
 
 
 def place(pid: int) -> Place:
-    """Raises CaptureFailed when the kernel would write no file, or one that cannot be told from others; OSError."""
+    """Return where the kernel would write the core of a process.
+
+    Raises:
+    - CaptureFailed: the kernel would write no file, would overwrite one, or the file could not be told from others
+    - OSError
+    """
     pattern = parsers.text(parsers.read(f"{_KERNEL}/core_pattern")).rstrip("\n")
     uses_pid = parsers.read(f"{_KERNEL}/core_uses_pid").strip() not in (b"", b"0")
     if not pattern:
@@ -82,12 +92,15 @@ def place(pid: int) -> Place:
 
 
 def conversions(pattern: str) -> List[str]:
-    """The letters behind each "%" that stands for a value."""
+    """Return the letters of all conversions in a core pattern; "%%" is none."""
     return [letter for letter in re.findall(r"%(.)", pattern) if letter != "%"]
 
 
 def compiled(pattern: str, known: Dict[str, str], with_pid: bool) -> Pattern[str]:
-    """The names that a pattern without folders can lead to. Unknown conversions yield nothing, as in the kernel."""
+    """Compile a pattern without folders to the file names that it can produce.
+
+    Unknown conversions yield nothing, as in the kernel. ``with_pid``: append ".PID" (kernel.core_uses_pid).
+    """
 
     def value(letter: str) -> str:
         if letter == "%":
@@ -99,7 +112,7 @@ def compiled(pattern: str, known: Dict[str, str], with_pid: bool) -> Pattern[str
 
 
 def _folder(pattern: str, known: Dict[str, str]) -> str:
-    """Raises CaptureFailed where not all of it is known beforehand."""
+    """Expand the folder of a core pattern; raise CaptureFailed where a conversion's value is not known beforehand."""
     unknown = [letter for letter in conversions(pattern) if letter not in known]
     if unknown:
         raise CaptureFailed(
@@ -109,13 +122,13 @@ def _folder(pattern: str, known: Dict[str, str]) -> str:
 
 
 def _replaced(pattern: str, literal: Callable[[str], str], value: Callable[[str], str]) -> str:
-    """A "%" at the very end stands for nothing."""
+    """Replace conversions and literal text of a core pattern; a single "%" at the very end yields nothing."""
     parts = re.split(r"%(.|$)", pattern, flags=re.DOTALL)
     return "".join((value(part) if part else "") if index % 2 else literal(part) for index, part in enumerate(parts))
 
 
 def _known(pid: int) -> Dict[str, str]:
-    """Conversion → value. ``%p`` is the process's number in its own namespace, ``%P`` in ours."""
+    """Map conversions to their values; ``%p`` is the pid in the innermost namespace, ``%P`` in ours."""
     status = parsers.status(f"/proc/{pid}")
     inner = status.get("NSpid", str(pid)).split()[-1]
     return {"p": inner, "P": str(pid), "u": status["Uid"].split()[0], "g": status["Gid"].split()[0]}
@@ -129,8 +142,10 @@ def _matching(folder: Folder, name: Pattern[str]) -> List[str]:
 
 
 def open_plain(folder: Folder, name: str, users: Sequence[int]) -> int:
-    """Return a descriptor of a regular file that has no other name and belongs to one of these users, as the kernel's cores do.
-    Raises OSError."""
+    """Open a regular file that has one link and is owned by one of ``users``, as the kernel's cores are.
+
+    Returns its descriptor. Raises OSError.
+    """
     descriptor = folder.open(name)
     found = os.fstat(descriptor)
     if found.st_nlink != 1 or found.st_uid not in users:

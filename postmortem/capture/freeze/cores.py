@@ -1,8 +1,11 @@
-"""The cores of a tree: each process prepared while it runs, all stopped at once, copied, let go, written.
+"""The cores of a tree: processes are prepared while they run, stopped all at once, copied, released, written.
 
-What a core holds is its mode's business. ``sparse``: every private page that was ever written. ``python``: what the
-extraction reads, found by a rehearsal; when the copy turns out to lack pages, a further short stop takes the whole selection
-anew, so that a core is always of one moment. ``full``: files and shared memory too. ``auto``: sparse where that is small.
+Modes:
+- ``sparse``: every private page that was ever written
+- ``python``: the pages that the extraction reads, found by a rehearsal. When the copy lacks pages, a further short stop
+  copies the whole selection anew, so that a core always shows one moment
+- ``full``: pages of files and shared memory too
+- ``auto``: ``sparse`` for small processes, else ``python``
 """
 
 from __future__ import annotations
@@ -26,15 +29,15 @@ if TYPE_CHECKING:
     from ...cpython.state.volatile import Moving
     from ..readers import How
 
-#: Up to so much of one process, and of a tree, "auto" takes every page.
+#: Bytes of one process, and of a whole tree, up to which "auto" copies every page.
 SMALL = 64 << 20
 SMALL_TREE = 256 << 20
-#: A selection is copied at most so often.
+#: Maximum number of stops for one selection of pages.
 _MOST_STOPS = 4
-#: Pages on either side of a missed one that come along: what is made next lies close to what was made last.
+#: Pages copied on either side of a missed one: new objects lie close to those made last.
 _AROUND = 8
-#: Of the time until a verdict is wanted: for all rehearsals together, before anything is stopped, and as much again for
-#: looking whether the cores are complete. However short it is, so much:
+#: Share of the verdict's budget for all rehearsals before the stop; the same again for checking whether the cores are
+#: complete. The second value is the minimum in seconds.
 _SHARE, _LEAST_S = 0.25, 0.5
 _MORE = "postmortem capture --core sparse takes all of it"
 
@@ -51,9 +54,15 @@ def capture(
     *,
     how: How,
 ) -> Optional[float]:
-    """Returns the longest time that the tree stood still, in seconds; None when nothing did. ``note(pid, signal)`` is called
-    for each process that has a core, once nothing is stopped any more; the signal is the one that had stopped it before.
-    ``budget``: seconds in which a verdict is wanted. ``how`` its processes are read."""
+    """Write the cores of a tree; return the longest pause in seconds, None when nothing was stopped.
+
+    - ``members``: returns the processes of the tree
+    - ``note(pid, signal)``: called for each process with a core, after all were released; ``signal`` is the one that
+      had
+      stopped the process before, None if it was running
+    - ``budget``: seconds within which a verdict is wanted
+    - ``how``: how processes are read
+    """
     machine = platform.machine()
     if mode == "none":
         with bundle.step("core", "the tree") as step:
@@ -73,21 +82,24 @@ def capture(
 
 
 class Sources:
-    """Open views of the tree's processes; closes all of them."""
+    """Open views of the tree's processes, as a context manager that closes all of them."""
 
     def __init__(self, bundle: Bundle, root: int) -> None:
         self._bundle, self._root = bundle, root
         self.open_ones: Dict[int, Source] = {}
 
     def open(self, pid: int, start: int) -> None:
-        """Open one that began at ``start``; a failure is a step of the manifest."""
+        """Open the process that began at ``start``; a failure becomes a step of the manifest.
+
+        Raises TargetNotFound when the root of the tree has ended.
+        """
         with self._bundle.step("core", f"process {pid}", only_failure=True):
             try:
                 self.open_ones[pid] = Source(pid, start)
             except TargetNotFound:
                 if pid == self._root:
                     raise
-                # short-lived children end all the time: that one did is no shortcoming of the capture
+                # short-lived children end all the time: no shortcoming of the capture
 
     def __enter__(self) -> Sources:
         return self
@@ -98,8 +110,11 @@ class Sources:
 
 
 class Chosen(NamedTuple):
-    """The mode of one process; of a selection, the numbers of the pages that the extraction reads, and what to touch during
-    the stop."""
+    """The mode chosen for one process.
+
+    - ``pages``: for a selection, numbers of the pages that the extraction reads
+    - ``touch``: what to read during the stop, see image.Wanted
+    """
 
     mode: str
     pages: Pages
@@ -107,7 +122,7 @@ class Chosen(NamedTuple):
 
 
 class Capture:
-    """One tree, stopped once or a few times."""
+    """The capture of one tree, which stops it once or a few times."""
 
     def __init__(
         self,
@@ -123,7 +138,7 @@ class Capture:
         self._bundle, self._command, self._machine = bundle, command, machine
         self._sources, self._mode = sources, mode
         self._chosen: Dict[int, Chosen] = {}
-        self._small = 0  # bytes of those that "auto" takes whole
+        self._small = 0  # bytes of the processes that "auto" copies whole
         self._kin: Dict[Tuple[int, ...], Pages] = {}
         self._moving: Dict[int, Moving] = {}
         self._share = max(_SHARE * budget, _LEAST_S)
@@ -133,10 +148,14 @@ class Capture:
         self._alone = isinstance(command, Watch) and command.alone
 
     def run(self, note: Callable[[int, Optional[int]], None]) -> Optional[float]:
+        """Stop, copy and write the tree; return the longest pause in seconds, None when nothing was stopped.
+
+        ``note``: see ``capture``.
+        """
         with self._bundle.step("freeze", "the tree") as step:
             for pid, look in moment.looks(self._sources).items():
                 self._choose(pid, look)
-            # once more: choosing takes a while, and they have made new memory since
+            # look once more: choosing takes a while, and the processes have written to new pages since
             jobs = {
                 pid: self._job(pid, look) for pid, look in moment.looks(self._sources).items() if pid in self._chosen
             }
@@ -145,7 +164,7 @@ class Capture:
             if self._overtaken:
                 step.fail("processes began faster than they could be stopped: the cores are not all of one moment", "")
             for pid, error in frozen.refused.items():
-                if f"process {pid}" not in told:  # it was refused before the stop already
+                if f"process {pid}" not in told:  # refused before the stop, and recorded then
                     with self._bundle.step("core", f"process {pid}"):
                         raise error
             for pid, each in frozen.images.items():
@@ -165,7 +184,7 @@ class Capture:
         if mode == "python":
             try:
                 pages = self._pages_of(self._sources[pid], look, in_stop)
-            except OSError as exc:  # whatever it holds that ends a reader: all of it is taken
+            except OSError as exc:  # a defect of the reader, whatever it was: copy every page
                 mode = "sparse"
                 with self._bundle.step("rehearsal", f"process {pid}") as step:
                     step.fail(f"its memory could not be read before the stop: {exc.strerror}", "")
@@ -180,14 +199,18 @@ class Capture:
         return moment.Job(source, look, plan(look.mappings, look.pages, full).copies, _sparse(source, full))
 
     def _mode_of(self, size: int) -> str:
-        """For "auto"; ``size``: bytes of every page that a core would keep."""
+        """Choose the mode under "auto"; ``size``: bytes of all pages that a sparse core would hold."""
         if size <= SMALL and self._small + size <= SMALL_TREE:
             self._small += size
             return "sparse"
         return "python"
 
     def _pages_of(self, source: Source, look: Look, in_stop: bool) -> Pages:
-        """What a rehearsal reads; where there is no time for one, what was read of a process that this one was forked with."""
+        """Return the pages that a rehearsal reads.
+
+        Without time for a rehearsal: those read of a process with the same memory layout, usually forked from one
+        parent.
+        """
         kin = _layout(look)
         if in_stop or time.monotonic() > self._rehearse_until:
             return set(self._kin.get(kin, ()))
@@ -201,7 +224,7 @@ class Capture:
         return rehearsal.Reading(self._bundle, self._how.files, self._how.reader, until, self._command.helpers)
 
     def _newcomer(self, pid: int) -> moment.Job:
-        """During the stop: a process that began meanwhile, or runs another program now."""
+        """Make the job of a process that began during the stop, or that has called execve(2) since."""
         known = self._sources.get(pid)
         self._sources[pid] = Source(pid, known.start if known is not None else None)
         look = self._sources[pid].look()
@@ -233,7 +256,7 @@ class Capture:
         return frozen
 
     def _orphans(self) -> List[int]:
-        """A process whose parent has ended is ours."""
+        """Return our children that are no helpers: orphans of the tree, which we adopt as subreaper."""
         return [pid for pid in children_of(os.getpid()) if pid not in self._command.helpers]
 
     def _open_core(self, pid: int) -> ContextManager[BinaryIO]:
@@ -253,7 +276,7 @@ class Capture:
                 step.fail("; ".join(each.shortcomings), remedy)
 
     def _complete(self, pids: List[int]) -> None:
-        """Stops again those whose cores lack pages that the extraction asks for, for as long as that leads on."""
+        """Stop processes again whose cores lack pages, until none is missing or time is up."""
         until = time.monotonic() + self._share
         for _stop in range(_MOST_STOPS - 1):
             jobs: Dict[int, moment.Job] = {}
@@ -271,17 +294,20 @@ class Capture:
             pids = list(jobs)
 
     def _touch(self, pid: int) -> Optional[Callable[[Memory, float], None]]:
-        """It moves on faster than it can be read: its thread states and frames are followed while it stands still."""
+        """Return a function that follows thread states and frames during the stop; None without an interpreter.
+
+        A busy interpreter changes these faster than they can be read while it runs.
+        """
         moving = self._moving.get(pid)
         return moving.touch if moving is not None else None
 
     def _job_for_missed(self, pid: int, until: float) -> Optional[moment.Job]:
-        """None when nothing is missing that the process has, or it is gone."""
+        """Return a job that copies the missing pages too; None when none is missing, or the process is gone."""
         known = self._chosen[pid].pages
         try:
             before = self._sources[pid].look()
             missed = rehearsal.missed(self._sources[pid], before, self._reading(until)) - known
-            look = self._sources[pid].look()  # reading takes a while: it has made new memory since
+            look = self._sources[pid].look()  # reading takes a while: new pages were written since
         except OSError:
             return None
         if not missed:
@@ -306,7 +332,7 @@ def _selected(source: Source, wanted: image.Wanted) -> moment.Maker:
 
 
 def _layout(look: Look) -> Tuple[int, ...]:
-    """Where the program and its heap lie: forked processes have the same, others hardly ever (ASLR)."""
+    """Return the start addresses of program and heap: equal in forked processes, hardly ever in others (ASLR)."""
     program = next((m.start for m in look.mappings if m.inode), 0)
     heap = next((m.start for m in look.mappings if m.name == b"[heap]"), 0)
     return program, heap

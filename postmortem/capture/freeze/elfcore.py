@@ -1,4 +1,4 @@
-"""The format of an ELF core file: notes, program headers, where each byte goes.
+"""The format of an ELF core file: notes, program headers, file offsets.
 
 Layouts: <linux/elfcore.h> (elf_prstatus, elf_prpsinfo), fs/binfmt_elf.c (NT_FILE), <elf.h>.
 """
@@ -15,7 +15,7 @@ from .stop import Registers
 
 #: uname's machine → e_machine.
 MACHINES = {"x86_64": 62, "aarch64": 183}
-#: e_phnum has 16 bits, and the last value means "look elsewhere"; a process has at most 65530 mappings by default.
+#: e_phnum has 16 bits, and its last value is PN_XNUM; a process has at most 65530 mappings by default.
 MAX_SEGMENTS = 0xFFFE - 1
 
 _NT_PRSTATUS, _NT_PRPSINFO, _NT_AUXV = 1, 3, 6
@@ -27,7 +27,7 @@ _ET_CORE, _PT_LOAD, _PT_NOTE = 4, 1, 4
 
 
 class Identity(NamedTuple):
-    """What NT_PRPSINFO and NT_PRSTATUS say about the process."""
+    """The content of NT_PRPSINFO and NT_PRSTATUS that describes the process."""
 
     pid: int
     ppid: int
@@ -43,13 +43,13 @@ class Identity(NamedTuple):
 
 
 def notes(who: Identity, threads: Sequence[Registers], auxv: bytes, mappings: Sequence[Mapping]) -> bytes:
-    """The content of PT_NOTE. The first thread's notes come first, then those of the process, as the kernel does."""
+    """Return the content of PT_NOTE, in the kernel's order: first thread, process, other threads."""
     blocks: List[bytes] = []
     for position, thread in enumerate(threads):
         blocks.append(_note(b"CORE", _NT_PRSTATUS, _prstatus(who, thread)))
         if position == 0:
             blocks.append(_note(b"CORE", _NT_PRPSINFO, _prpsinfo(who)))
-            blocks.append(_note(b"CORE", _NT_SIGINFO, bytes(128)))  # no signal: it did not die
+            blocks.append(_note(b"CORE", _NT_SIGINFO, bytes(128)))  # no signal: the process did not die
             blocks.append(_note(b"CORE", _NT_AUXV, auxv))
             blocks.append(_note(b"CORE", _NT_FILE, _files(mappings)))
         for kind, content in thread.sets.items():
@@ -58,7 +58,7 @@ def notes(who: Identity, threads: Sequence[Registers], auxv: bytes, mappings: Se
 
 
 def layout(segments: Sequence[Segment], notes_size: int) -> Tuple[Dict[int, int], int]:
-    """(start of each stored segment → its offset in the file, size of the file)."""
+    """Return (start of each stored segment → its offset in the file, size of the file)."""
     position = _aligned(_EHDR.size + (len(segments) + 1) * _PHDR.size + notes_size)
     offsets = {}
     for segment in segments:
@@ -69,7 +69,7 @@ def layout(segments: Sequence[Segment], notes_size: int) -> Tuple[Dict[int, int]
 
 
 def head(machine: str, segments: Sequence[Segment], note_data: bytes, offsets: Dict[int, int]) -> bytes:
-    """All that comes before the memory: the ELF header, the program headers, the notes."""
+    """Return everything before the memory: the ELF header, the program headers, the notes."""
     count = len(segments) + 1
     first_note = _EHDR.size + count * _PHDR.size
     ident = b"\x7fELF" + bytes((2, 1, 1, 0)) + bytes(8)  # 64 bits, little endian, version 1, System V
@@ -93,7 +93,7 @@ def _note(name: bytes, kind: int, content: bytes) -> bytes:
 
 def _prstatus(who: Identity, thread: Registers) -> bytes:
     head_part = struct.pack("<iiihxxQQiiii", 0, 0, 0, 0, 0, 0, thread.tid, who.ppid, who.pgid, who.sid)
-    times = bytes(64)  # user, system, and the children's: window.json has better
+    times = bytes(64)  # user, system, and the children's: window.json has more precise times
     return head_part + times + thread.general + struct.pack("<ixxxx", 1 if _NT_FPREGSET in thread.sets else 0)
 
 

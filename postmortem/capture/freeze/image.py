@@ -1,7 +1,8 @@
-"""One process's memory: looked at while it runs, copied while it stands still, written as a core afterwards.
+"""The memory of one process: examined while it runs, copied while it is stopped, written as a core afterwards.
 
-Two ways: ``SparseImage`` has every page that the process ever wrote; ``SelectedImage`` the pages that the extraction asked
-for, the stacks and the loader's data, megabytes even of a process of 100 GB.
+- ``SparseImage``: every page that the process ever wrote
+- ``SelectedImage``: the pages that the extraction asked for, the stacks and the loader's data; megabytes even for a
+  process of 100 GB
 """
 
 from __future__ import annotations
@@ -26,13 +27,16 @@ from .segments import Plan, Segment, plan, union
 from .stop import REFUSED, Registers
 
 AsksToEnd = Callable[[], bool]
-#: What following the pointers of a busy interpreter may add to a stop.
+#: Seconds by which following the pointers of a busy interpreter may prolong a stop.
 _TOUCH_S = 0.01
 
 
 class Source:
-    """An open view of one process's memory. ``start``: when the process that is meant began (signalling.begun): its number
-    may be another's by now; None: whoever has the number. Raises PermissionRefused, TargetNotFound, CaptureFailed, OSError."""
+    """An open view of one process's memory.
+
+    ``start``: when the process began (signalling.begun), since its pid may have been reused; None accepts any process.
+    Raises PermissionRefused, TargetNotFound, CaptureFailed, OSError.
+    """
 
     def __init__(self, pid: int, start: Optional[int] = None) -> None:
         self.pid = pid
@@ -66,32 +70,33 @@ class Source:
         return descriptor
 
     def mappings(self) -> List[parsers.Mapping]:
-        """As they are now; none when the process is gone, or runs another program since this was opened."""
+        """Return the current mappings; none when the process is gone, or has called execve(2) since this was opened."""
         os.lseek(self._maps, 0, os.SEEK_SET)
         found = parsers.parse_maps(parsers.read_all(self._maps))
-        # as the process itself has the names of its files, and a core by the kernel
+        # file names below the process's own root directory, as a core by the kernel has them
         return [m._replace(name=below(m.name, self._prefix)) for m in found] if self._prefix else found
 
     def look(self) -> Look:
-        """The mappings, and the pages that were ever written."""
+        """Return the current mappings and the pages that were ever written."""
         mappings = self.mappings()
         return Look(mappings, self._pagemap.look(mappings))
 
     def sort(self, ranges: Sequence[Range]) -> Tuple[List[Range], List[Range]]:
-        """(what of ranges exists by now, what was never written there)."""
+        """Return (the parts of ``ranges`` that exist by now, the parts that were never written)."""
         return self._pagemap.sort(ranges)
 
     def living(self, mappings: Sequence[parsers.Mapping]) -> LivePages:
-        """Its pages, to be read while it runs or stands still."""
+        """Return the pages of the process, readable whether it runs or is stopped."""
         anonymous = [(m.start, m.end) for m in mappings if not m.inode and not m.shared and "r" in m.perms]
         return LivePages(self.memory, self._pagemap.descriptor, anonymous)
 
     @property
     def left_out(self) -> List[parsers.Mapping]:
+        """Mappings that were too large to look through."""
         return self._pagemap.left_out
 
     def warm(self, ranges: Sequence[Range], mappings: Sequence[parsers.Mapping]) -> None:
-        """Reads a byte of each page that a file may still hold, so that no disk is waited for during the stop."""
+        """Read a byte of each page that may still be on disk, so that the stop does not wait for the disk."""
         files = [(m.start, m.end) for m in mappings if m.inode and not m.shared]
         for start, end in selection.common(ranges, files):
             for address in range(start, end, PAGE):
@@ -99,21 +104,24 @@ class Source:
                     os.pread(self.memory, 1, address)
 
     def close(self) -> None:
+        """Close every descriptor of the process."""
         self._files.close()
 
 
 class Look(NamedTuple):
+    """The mappings of a process and its existing pages, at one time."""
+
     mappings: List[parsers.Mapping]
     pages: Pages
 
     @property
     def bytes(self) -> int:
-        """Of private memory that was ever written."""
+        """Bytes of private memory that was ever written."""
         return sum(end - start for start, end in self.pages.touched)
 
 
 class Image:
-    """One process as it was during the stop. ``bytes``: how much is to be copied."""
+    """The memory of one process as it was during the stop."""
 
     def __init__(self, source: Source, threads: List[Registers], unstoppable: List[int]) -> None:
         self._source = source
@@ -124,30 +132,34 @@ class Image:
         self._unnamed = 0
         self._copied = memcopy.Copied()
         self.on_disk = False
-        #: What the core does not hold on purpose, one sentence; None: everything is there.
+        #: What the core omits on purpose, as one sentence; None if nothing.
         self.left_out: Optional[str] = None
 
     @property
     def bytes(self) -> int:
+        """Number of bytes to be copied."""
         return sum(end - start for start, end in self._ranges)
 
     @property
     def is_replaced(self) -> bool:
-        """It runs another program since its memory was opened."""
+        """Whether the process has called execve(2) since its memory was opened."""
         return not self._mappings
 
     def hold(self, arena: memcopy.Arena) -> None:
-        """During the stop: copies into memory."""
+        """Copy the memory into ``arena``; called during the stop."""
         self._copied = memcopy.into_arena(self._source.memory, self._source.tid, self._ranges, arena)
 
     def stream_to(self, stream: BinaryIO, asked_to_end: AsksToEnd) -> None:
-        """During the stop: memory goes straight to the file. Raises CaptureFailed when somebody wants an end."""
+        """Copy the memory directly to a file; called during the stop.
+
+        Raises CaptureFailed when ``asked_to_end`` returns true.
+        """
         put = self._begin(stream, self._ranges)
         self._copied = memcopy.into_file(self._source.memory, self._ranges, put, asked_to_end)
         self.on_disk = True
 
     def write(self, stream: BinaryIO) -> None:
-        """After it: what was held is written, and given up."""
+        """Write the held copy and free it; called after the stop."""
         put = self._begin(stream, [(address, address + len(data)) for address, data in self._copied.parts])
         for address, data in self._copied.parts:
             put(address, data)
@@ -156,7 +168,7 @@ class Image:
 
     @property
     def shortcomings(self) -> List[str]:
-        """What the core lacks though it should be there, one phrase each."""
+        """What the core lacks although it should be there, one phrase each."""
         found = []
         if self._copied.unreadable_pages:
             found.append(f"{self._copied.unreadable_pages} pages could not be read")
@@ -175,11 +187,11 @@ class Image:
 
     @property
     def was_refused(self) -> bool:
-        """It might be read, and not stopped."""
+        """Whether the process could be read but not stopped."""
         return any(thread.unstopped == REFUSED for thread in self._threads)
 
     def _segments(self, copied: Sequence[Range]) -> List[Segment]:
-        """``copied``: what was read, or is going to be."""
+        """Return the core's segments; ``copied``: ranges that have been or will be read."""
         raise NotImplementedError
 
     def _begin(self, stream: BinaryIO, copied: Sequence[Range]) -> Callable[[int, memoryview], None]:
@@ -194,7 +206,7 @@ class Image:
 
 
 class SparseImage(Image):
-    """All private pages; with ``full`` also what files and shared memory hold. To be made during the stop."""
+    """All private pages; with ``full`` also those of files and shared memory. To be made during the stop."""
 
     def __init__(self, source: Source, threads: List[Registers], unstoppable: List[int], full: bool = False) -> None:
         super().__init__(source, threads, unstoppable)
@@ -208,8 +220,10 @@ class SparseImage(Image):
 
 
 class Wanted(NamedTuple):
-    """What a selection of pages was made from, before the stop. ``touch`` reads, during it, what the process makes anew all
-    the time."""
+    """The basis of a selection of pages, made before the stop.
+
+    ``touch(memory, until)``: reads, during the stop, the structures that the process replaces all the time.
+    """
 
     look: Look
     needed: selection.Needed
@@ -217,7 +231,7 @@ class Wanted(NamedTuple):
 
 
 def wanted(look: Look, pages: Collection[int], touch: Optional[Callable[[Memory, float], None]] = None) -> Wanted:
-    """``pages``: numbers of those that the extraction reads."""
+    """Return the selection for ``pages``, the numbers of those that the extraction reads."""
     return Wanted(look, selection.needed(look.mappings, look.pages, pages), touch)
 
 
@@ -231,10 +245,10 @@ class SelectedImage(Image):
         self._chosen = chosen
         self._mappings = chosen.look.mappings
         stacks = selection.stacks(places, self._mappings)
-        if stacks is None:  # a thread that is younger than the look
+        if stacks is None:  # a thread that began after the look
             self._mappings = source.mappings()
             stacks = selection.stacks(places, self._mappings) or []
-        written, self._zeros = source.sort(chosen.needed.zeros)  # it may have written there since
+        written, self._zeros = source.sort(chosen.needed.zeros)  # the process may have written there since
         stacks, _absent = source.sort(stacks)
         self._ranges = union([*chosen.needed.copies, *written], stacks)
         left = chosen.look.bytes - self.bytes
@@ -245,6 +259,7 @@ class SelectedImage(Image):
             )
 
     def hold(self, arena: memcopy.Arena) -> None:
+        """Copy the memory into ``arena``, and the pages that ``touch`` reads beyond the selection."""
         super().hold(arena)
         if self._chosen.touch is not None:
             until = time.monotonic() + _TOUCH_S
@@ -255,6 +270,7 @@ class SelectedImage(Image):
 
     @property
     def is_replaced(self) -> bool:
+        """Whether the process has called execve(2) since its memory was opened."""
         try:
             return not os.pread(self._source.memory, 1, self._mappings[0].start)
         except (OSError, IndexError):

@@ -1,6 +1,6 @@
-"""A core written by the kernel: a signal ends the process, the file is found, checked and taken into the bundle.
+"""A core written by the kernel: a signal ends the process; the file is found, checked and moved into the bundle.
 
-The last resort for a process that is going to be ended anyway and that nobody may trace. Never used with --pid.
+The last resort for a process that is to be ended anyway and cannot be traced. Never used with --pid.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ..procfs.tree import Member
 from ..run.command import Command
 from . import corepattern
 
-#: Signals whose default is a core (signal(7)), those first that a program hardly ever expects.
+#: Signals whose default action is a core (signal(7)); those first that programs hardly ever use.
 _DUMPING = (
     signal.SIGABRT, signal.SIGQUIT, signal.SIGSYS, signal.SIGXCPU, signal.SIGTRAP, signal.SIGXFSZ, signal.SIGBUS,
     signal.SIGFPE, signal.SIGILL, signal.SIGSEGV,
 )  # fmt: skip
-#: How long the dump may take; and how long a process may go on as if there had been no signal.
+#: Seconds that the dump may take; and that a process may keep running after the signal without a dump.
 _PATIENCE_S = 10.0
 _NO_ANSWER_S = 1.0
 _KILLED_S = 3.0
@@ -37,9 +37,9 @@ Opener = Callable[[], ContextManager[BinaryIO]]
 
 
 def take(command: Command, member: Member, open_core: Opener, room: int) -> None:
-    """Ends the process with a core, and moves that to where ``open_core`` says. ``room``: bytes free there.
+    """End the process with a core by the kernel, and move the core into the file that ``open_core`` opens.
 
-    Raises CaptureFailed, TargetNotFound, OSError; nothing is left behind elsewhere.
+    ``room``: bytes free there. No file is left elsewhere. Raises CaptureFailed, TargetNotFound, OSError.
     """
     pid = member.pid
     expected = _size(pid)
@@ -62,15 +62,18 @@ def take(command: Command, member: Member, open_core: Opener, room: int) -> None
 
 
 def _size(pid: int) -> int:
-    """Bytes that a dump with the default filter takes: what is private, and anonymous shared memory."""
+    """Return the bytes of a dump with the default coredump_filter: private memory and anonymous shared memory."""
     status = parsers.status(f"/proc/{pid}")
     rows = (status.get(key, "0 kB").split()[0] for key in ("RssAnon", "RssShmem", "VmSwap"))
     return sum(int(row) << 10 for row in rows)
 
 
 def _allow(member: Member, free: int) -> None:
-    """Raises CaptureFailed; TargetNotFound when its id is another's by now. There is no prlimit(2) by descriptor: the start
-    time is compared right before it."""
+    """Raise the process's RLIMIT_CORE to what is free.
+
+    prlimit(2) takes no pidfd: the start time is compared right before the call. Raises CaptureFailed; TargetNotFound
+    when the pid has been reused.
+    """
     pid = member.pid
     if signalling.begun(pid) != member.start:
         raise TargetNotFound(f"process {pid} ended before the kernel could write its core")
@@ -87,7 +90,7 @@ def _allow(member: Member, free: int) -> None:
 
 
 def _signal_for(pid: int) -> int:
-    """One that the program neither catches nor ignores nor blocks. Raises CaptureFailed."""
+    """Return a signal that the program neither catches, ignores nor blocks; raise CaptureFailed if there is none."""
     status = parsers.status(f"/proc/{pid}")
     taken = 0
     for key in ("SigBlk", "SigIgn", "SigCgt"):
@@ -99,7 +102,10 @@ def _signal_for(pid: int) -> int:
 
 
 def _end(command: Command, member: Member, number: int) -> bool:
-    """Returns when the process is gone; False when that took a KILL. Raises PermissionError."""
+    """Send the signal and wait until the process is gone; return False when that took a SIGKILL.
+
+    Raises PermissionError.
+    """
     signalling.send(member.pid, member.start, number, signal.SIGCONT)
     began = time.monotonic()
     while _lives(command, member):
@@ -130,7 +136,7 @@ def _is_dumping(pid: int) -> bool:
 
 
 def _fetch(place: corepattern.Place, pid: int, open_core: Opener) -> None:
-    """Moves the file into the bundle. Raises CaptureFailed when there is none of this process; OSError."""
+    """Move the core into the bundle; raise CaptureFailed when there is none of this process, OSError."""
     for name in place.appeared():
         with contextlib.suppress(OSError):
             descriptor = corepattern.open_plain(place.folder, name, place.users)
@@ -148,7 +154,7 @@ def _fetch(place: corepattern.Place, pid: int, open_core: Opener) -> None:
 
 
 def _is_of(descriptor: int, name: str, pid: int) -> bool:
-    """Whether a file is a core of this process: others may crash meanwhile."""
+    """Tell whether a file is a core of this process: another one may have crashed meanwhile."""
     try:
         core = ElfCore(name, descriptor=os.dup(descriptor))
     except (OSError, NotElf, ValueError):
@@ -160,7 +166,7 @@ def _is_of(descriptor: int, name: str, pid: int) -> bool:
 
 
 def _copy(source: int, sink: BinaryIO) -> None:
-    """Holes stay holes."""
+    """Copy a sparse file, keeping its holes."""
     size = os.fstat(source).st_size
     os.ftruncate(sink.fileno(), size)
     position = 0

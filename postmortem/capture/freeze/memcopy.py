@@ -1,6 +1,6 @@
-"""Copies memory out of stopped processes: into buffers made beforehand, or, when it is much, straight to the file.
+"""Copies of the memory of stopped processes, into buffers made beforehand or, when large, directly to the file.
 
-The file is sparse: it is given its size first, and only what was copied is written.
+The file is sparse: its size is set first, and only what was copied is written.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PIECE = 8 << 20
 
 
 class Arena:
-    """Memory that is there already, so that a copy meets no page faults. Grows when it must."""
+    """A buffer whose pages are present already, so that a copy causes no page faults. Grows when needed."""
 
     def __init__(self, size: int) -> None:
         self._blocks: List[mmap.mmap] = []
@@ -28,6 +28,7 @@ class Arena:
         self._add(size)
 
     def take(self, size: int) -> memoryview:
+        """Return the next ``size`` bytes of the buffer."""
         if self._used + size > len(self._view):
             self._add(max(size, _PIECE))
         start = self._used
@@ -42,7 +43,7 @@ class Arena:
 
 
 class Copied:
-    """What was read of one process: (address, bytes), and how many pages could not be."""
+    """The memory read from one process: (address, bytes) parts, and the number of unreadable pages."""
 
     def __init__(self) -> None:
         self.parts: List[Tuple[int, memoryview]] = []
@@ -51,8 +52,10 @@ class Copied:
 
 
 def into_arena(memory: int, tid: int, ranges: Sequence[Range], arena: Arena) -> Copied:
-    """``memory`` is an open /proc/PID/mem, ``tid`` a thread of it that lives. Pages that cannot be read are left out,
-    and counted."""
+    """Copy ranges of a process into ``arena``; unreadable pages are left out and counted.
+
+    ``memory``: an open /proc/PID/mem; ``tid``: a living thread of the process.
+    """
     copied = Copied()
     view = arena.take(sum(end - start for start, end in ranges))
     for first in range(0, len(ranges), vmread.MOST_RANGES):
@@ -71,9 +74,9 @@ def into_arena(memory: int, tid: int, ranges: Sequence[Range], arena: Arena) -> 
 def into_file(
     memory: int, ranges: Sequence[Range], sink: Callable[[int, memoryview], None], asked_to_end: Callable[[], bool]
 ) -> Copied:
-    """The same for more than one wants to hold in memory: ``sink(address, bytes)`` takes piece by piece.
+    """Copy ranges of a process piece by piece to ``sink(address, bytes)``, for copies too large to be held.
 
-    Raises CaptureFailed when ``asked_to_end`` says so between two pieces.
+    Raises CaptureFailed when ``asked_to_end`` returns true between two pieces.
     """
     copied = Copied()
     buffer = memoryview(mmap.mmap(-1, _PIECE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _POPULATE))
@@ -88,7 +91,7 @@ def into_file(
 
 
 def _read(memory: int, start: int, view: memoryview, copied: Copied) -> List[Tuple[int, memoryview]]:
-    """The readable parts of one range."""
+    """Return the readable parts of one range."""
     got = _preadv(memory, view, start)
     if got == len(view):
         return [(start, view)]
@@ -103,7 +106,7 @@ def _read(memory: int, start: int, view: memoryview, copied: Copied) -> List[Tup
 
 
 def _preadv(memory: int, view: memoryview, address: int) -> int:
-    """Bytes read, in whole pages; stops at the first that cannot be read."""
+    """Return the bytes read, in whole pages up to the first unreadable one."""
     done = 0
     while done < len(view):
         try:
@@ -117,14 +120,14 @@ def _preadv(memory: int, view: memoryview, address: int) -> int:
 
 
 class Placement:
-    """Where an address of the process lies in its core file."""
+    """Offsets in a core file of the addresses of a process."""
 
     def __init__(self, segments: Sequence[Segment], offsets: Dict[int, int]) -> None:
         self._stored = [(s.start, s.start + s.stored, offsets[s.start]) for s in segments if s.stored]
         self._next = 0
 
     def writer(self, stream: BinaryIO) -> Callable[[int, memoryview], None]:
-        """A function that puts bytes in their place; addresses must rise."""
+        """Return a function that writes bytes to their offset; its addresses must rise."""
         descriptor = stream.fileno()
 
         def put(address: int, data: memoryview) -> None:

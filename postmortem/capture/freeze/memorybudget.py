@@ -1,4 +1,4 @@
-"""How much a capture may hold in memory and put on the disk without becoming the next problem."""
+"""Limits on the memory, disk space and descriptors that a capture takes."""
 
 from __future__ import annotations
 
@@ -11,37 +11,42 @@ from ...errors import CaptureFailed
 from ...foreign.numbers import is_decimal
 from ..procfs import parsers
 
-#: Up to so much is held in memory while a tree is stopped.
+#: Bytes held in memory at most while a tree is stopped.
 HOLD_LIMIT = 1 << 30
-#: Where the user asked for every page: a copy in memory takes a fraction of the pause that one to a file does.
+#: The same where every page was asked for: a copy into memory takes a fraction of the pause of one to a file.
 HOLD_ALL = 16 << 30
-#: Of what is free, we take this share at most: the target may be in the same container, and short of memory.
+#: One part in so many of the free memory at most: the target may share our container, and be short of memory.
 _SHARE = 4
 
-#: Files that writing a bundle and starting py-spy and gdb may take.
+#: Descriptors reserved for writing a bundle and starting py-spy and gdb.
 SPARE_DESCRIPTORS = 8
 
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
 def take_descriptors() -> None:
-    """Opens as many files as the hard limit lets us: a tree of hundreds takes some for each process."""
+    """Raise the soft limit of open files to the hard limit: a tree of hundreds takes several for each process."""
     with contextlib.suppress(OSError, ValueError):
         _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def refuse_last_descriptors(descriptor: int) -> None:
-    """``descriptor`` is the latest that was opened, and so about the largest: the kernel gives out the lowest. Raises
-    CaptureFailed when so few are left that the bundle itself could not be written."""
+    """Raise CaptureFailed when too few descriptors are left for writing the bundle.
+
+    ``descriptor``: the latest that was opened, and so about the largest, since the kernel returns the lowest free
+    number.
+    """
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and descriptor + SPARE_DESCRIPTORS >= soft:
         raise CaptureFailed(f"postmortem may open no more than {soft} files", "ulimit -n 4096, before it is started")
 
 
 def memory_to_hold(root: Path = Path("/"), most: int = HOLD_LIMIT) -> int:
-    """Bytes that may be held, ``most`` at the most; 0 when nothing says how much is free. ``root`` is where proc and sys are
-    mounted."""
+    """Return the bytes that may be held, at most ``most``; 0 when the free memory is unknown.
+
+    ``root``: where proc and sys are mounted.
+    """
     free = [amount for amount in (_available(root), *_left_in_cgroups(root)) if amount is not None]
     return min(most, max(min(free), 0) // _SHARE) if free else 0
 
@@ -54,7 +59,10 @@ def _available(root: Path) -> Optional[int]:
 
 
 def _left_in_cgroups(root: Path) -> Iterator[int]:
-    """What the limits of our own control group leave, version 2 or 1 (Documentation/admin-guide/cgroup-v2.rst)."""
+    """Yield what the memory limits of our own control group leave, version 2 or 1.
+
+    Source: Documentation/admin-guide/cgroup-v2.rst.
+    """
     base = root / _CGROUPS.relative_to("/")
     for line in _text(root / "proc/self/cgroup").splitlines():
         _number, controllers, path = [*line.split(":", 2), "", ""][:3]

@@ -1,8 +1,10 @@
-"""The cores of a tree, all of one moment, with the shortest pause that plain Python can do.
+"""The stop itself: all processes of a tree copied at one moment, with the shortest pause that pure Python allows.
 
-Before anything stops: files are opened, memory is looked through for its size, buffers are made and filled with
-pages, what lies on a disk is read once. During the stop: registers, where needed a fresh look at maps and pages, the copy.
-After it: the files are written. Only a copy too large to be held goes to the file while the processes stand still.
+- Before: files are opened, memory sizes measured, buffers allocated and populated, pages on disk read once.
+- During: registers, a fresh look at mappings and pages where needed, the copy. A copy too large to be held in memory
+  goes
+  to its file.
+- After: all other files are written.
 """
 
 from __future__ import annotations
@@ -16,18 +18,18 @@ from .image import Image
 from .pages import Range
 from .stop import Freezer, Registers
 
-#: Room for what the processes touch between the look and the stop.
+#: Buffer size relative to the measured one: processes write new pages between the look and the stop.
 _SLACK = 1.25
 _SPARE = 4 << 20
 _SPARE_DISK = 16 << 20
 
 Opener = Callable[[int], ContextManager[BinaryIO]]
-#: Of one process, during the stop: (its threads, those that did not stop) → what is copied.
+#: Called during the stop for one process: (its threads, tids of those that did not stop) → its image.
 Maker = Callable[[List[Registers], List[int]], Image]
 
 
 class Job(NamedTuple):
-    """How one process is to be copied; ``expected`` bytes of it are of ``ranges`` and stacks."""
+    """The copy to be made of one process; ``ranges``: what is copied besides the stacks."""
 
     source: image.Source
     look: image.Look
@@ -36,11 +38,12 @@ class Job(NamedTuple):
 
     @property
     def expected(self) -> int:
+        """Bytes of ``ranges``."""
         return sum(end - start for start, end in self.ranges)
 
 
 class Limits(NamedTuple):
-    """What a copy may use, in bytes; ``asked_to_end`` is looked at during a long one."""
+    """Bytes of memory and disk that a copy may use; ``asked_to_end`` is polled during a long one."""
 
     memory: int
     disk: int
@@ -48,10 +51,12 @@ class Limits(NamedTuple):
 
 
 class Frozen(NamedTuple):
+    """The result of a stop: pid → image, pid → why it has none, and the length of the pause."""
+
     images: Dict[int, Image]
     refused: Dict[int, Exception]
     pause_s: float
-    stopped_by: Dict[int, int]  # tid → the signal that had stopped its process before we came
+    stopped_by: Dict[int, int]  # tid → the signal that had stopped its process before the freeze
 
 
 def freeze_and_copy(
@@ -62,12 +67,15 @@ def freeze_and_copy(
     newcomer: Optional[Callable[[int], Job]],
     alone: bool = False,
 ) -> Frozen:
-    """The work during the stop; runs in the tracer's thread.
+    """Stop the processes, copy them and release them; runs in the tracer's thread.
 
-    ``newcomer(pid)`` makes the job of a process that the tree started meanwhile, or that runs another program now; without
-    it only those of ``jobs`` are stopped. ``alone``: what they start is left alone.
-    ``open_core(pid)`` is called during the stop for large copies only. Raises CaptureFailed when the disk would not hold
-    them.
+    - ``newcomer(pid)``: makes the job of a process that the tree started meanwhile, or that has called execve(2).
+      Without it
+      only the processes of ``jobs`` are stopped
+    - ``alone``: do not stop their children
+    - ``open_core(pid)``: called during the stop, for large copies only
+
+    Raises CaptureFailed when the disk has no room for the cores.
     """
     expected = sum(job.expected for job in jobs.values())
     if expected > limits.disk - _SPARE_DISK:
@@ -82,7 +90,7 @@ def freeze_and_copy(
     freezer.stop({pid: job.source.start for pid, job in jobs.items()}, also_children=newcomer is not None and not alone)
     images, refused = _images(freezer, jobs, newcomer)
     room = limits.memory
-    for pid, each in sorted(images.items(), key=lambda item: item[1].bytes):  # most processes, before a large one
+    for pid, each in sorted(images.items(), key=lambda item: item[1].bytes):  # small processes first
         room -= each.bytes
         if room >= 0:
             each.hold(arena)
@@ -125,7 +133,7 @@ def _image(
         made = jobs[pid].make(threads, unstoppable)
         if not made.is_replaced:
             return made
-        jobs.pop(pid).source.close()  # it has run another program since: what was opened shows the old one's memory
+        jobs.pop(pid).source.close()  # execve(2) since: what was opened shows the old program's memory
     if newcomer is None:
         raise TargetNotFound(f"process {pid} runs another program by now")
     jobs[pid] = newcomer(pid)
@@ -142,7 +150,7 @@ def _no_registers(pid: int, unstoppable: Sequence[int]) -> Exception:
 
 
 def looks(sources: Dict[int, image.Source]) -> Dict[int, image.Look]:
-    """Of the processes that still are; one that ends meanwhile must not cost the cores of the others."""
+    """Return a look at each process; one that has ended meanwhile is left out."""
     found = {}
     for pid, source in sources.items():
         with contextlib.suppress(OSError):

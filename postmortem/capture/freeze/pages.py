@@ -1,9 +1,11 @@
-"""Which pages of a process exist, so that no other is ever read: reading a hole of shared memory makes a page there, at the
-target's cost, and where userfaultfd(2) is at work it waits for a thread that may stand still. PAGEMAP_SCAN where the
-kernel has it (6.7), else /proc/PID/pagemap.
+"""The existing pages of a process, so that no other page is ever read.
 
-The ioctl walks page tables, not addresses, and so costs nothing for reserved memory. Layouts: struct pm_scan_arg and
-page_region of <linux/fs.h>; pagemap's bits in Documentation/admin-guide/mm/pagemap.rst.
+Reading a hole of shared memory allocates a page there, at the target's cost; reading one under userfaultfd(2) waits for
+a thread that may be stopped.
+
+- PAGEMAP_SCAN (Linux 6.7) walks page tables, not addresses, and so costs nothing for reserved memory. Layouts: struct
+  pm_scan_arg and page_region of <linux/fs.h>
+- Else /proc/PID/pagemap; its bits: Documentation/admin-guide/mm/pagemap.rst
 """
 
 from __future__ import annotations
@@ -23,33 +25,40 @@ Range = Tuple[int, int]  # start, end
 
 _PAGEMAP_SCAN = 0xC0606610  # _IOWR('f', 16, struct pm_scan_arg)
 _FILE, _PRESENT, _SWAPPED, _ZERO = 1 << 2, 1 << 3, 1 << 4, 1 << 5
-_GUARD = 1 << 8  # a kernel that does not know the bit refuses it; it then has no such pages either, or cannot tell
+_GUARD = 1 << 8  # a kernel that does not know this bit refuses it; it has no such pages then, or cannot show them
 _ARG = struct.Struct("<12Q")
 _REGION = struct.Struct("<3Q")
 _REGIONS = 4096
 _USER_END = 1 << 62  # [vsyscall] lies above, in the kernel's half
 
-#: The highest byte of a pagemap entry: besides what ``live`` says bit 61, a file's page or shared. Guards (MADV_GUARD_INSTALL)
-#: are what glibc 2.42 puts at the ends of thread stacks.
+#: Kind of page by the highest byte of its pagemap entry. Bit 61 means a page of a file, or shared; ``live`` has the
+#: others. glibc 2.42 puts guards (MADV_GUARD_INSTALL) at the ends of thread stacks.
 _KINDS = bytes(ord("." if not b & THERE else "g" if b & GUARD else "f" if b & 0x20 else "a") for b in range(256))
 _RUN = re.compile(b"a+|f+")
 _THERE = re.compile(b"[af]+")
 _ABSENT = re.compile(b"[.]+")
 _CHUNK_PAGES = 1 << 17
-#: Without the ioctl, larger reservations would take too long to look through.
+#: Size up to which mappings are examined without the ioctl: larger reservations would take too long.
 _LARGEST_MAPPING = 64 << 30
 
 
 class Pages(NamedTuple):
-    """Rising ranges. ``touched``: anonymous pages, which are the process's own; ``resident``: pages of files and of shared
-    memory that it has mapped. Present or swapped out, both."""
+    """Existing pages, present or swapped out, as rising ranges.
+
+    - ``touched``: anonymous pages, private to the process
+    - ``resident``: mapped pages of files and of shared memory
+    """
 
     touched: List[Range]
     resident: List[Range]
 
 
 class PageMap:
-    """``descriptor`` is an open /proc/PID/pagemap, which stays the caller's. ``has_scan``: does the ioctl work there?"""
+    """The page table of a process.
+
+    - ``descriptor``: an open /proc/PID/pagemap, closed by the caller
+    - ``has_scan``: whether to try the PAGEMAP_SCAN ioctl
+    """
 
     def __init__(self, descriptor: int, has_scan: bool = True) -> None:
         self.descriptor = descriptor
@@ -58,7 +67,7 @@ class PageMap:
         self.left_out: List[Mapping] = []  # mappings too large to look through without the ioctl
 
     def look(self, mappings: Sequence[Mapping]) -> Pages:
-        """Raises OSError when the process is gone."""
+        """Return the existing pages; raise OSError when the process is gone."""
         while self.has_scan:
             try:
                 return self._scan(max((m.end for m in mappings if m.end < _USER_END), default=0))
@@ -70,7 +79,10 @@ class PageMap:
         return self._read(mappings)
 
     def sort(self, ranges: Sequence[Range]) -> Tuple[List[Range], List[Range]]:
-        """(what of ranges exists by now, what was never written there). Guards are neither. Raises OSError."""
+        """Return (the parts of ``ranges`` that exist, the parts that were never written).
+
+        Guard pages are in neither. Raises OSError.
+        """
         there: List[Range] = []
         absent: List[Range] = []
         for start, end in ranges:
@@ -99,10 +111,10 @@ class PageMap:
                     address,
                     _REGIONS,
                     0,
-                    self._unwanted,  # inverted: wanted absent …
-                    self._unwanted,  # … and all of these must hold
-                    _PRESENT | _SWAPPED,  # one of these must
-                    _FILE,  # told back: the two kinds
+                    self._unwanted,  # inverted: these categories must be absent …
+                    self._unwanted,  # … all of them
+                    _PRESENT | _SWAPPED,  # at least one of these must be present
+                    _FILE,  # returned for each region: the two kinds
                 )
             )
             count = fcntl.ioctl(self.descriptor, _PAGEMAP_SCAN, argument)
@@ -116,7 +128,8 @@ class PageMap:
                 last = high
             if count < _REGIONS:
                 break  # only a full vector ends a walk early
-            # walk_end may lag behind the regions told: the kernel notes it once per buffer of 512 (fs/proc/task_mmu.c)
+            # walk_end may lag behind the reported regions: the kernel updates it once per buffer of 512
+            # (fs/proc/task_mmu.c)
             walked: int = _ARG.unpack(argument)[4]
             start = max(walked, last)
         return found

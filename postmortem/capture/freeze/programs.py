@@ -1,5 +1,8 @@
-"""Programs whose file is gone: upgraded or deleted while they run. The kernel keeps it as /proc/PID/exe until they end, and
-without it neither native stacks nor symbols are read from a core, so the bundle takes a copy."""
+"""Copies of executables that were replaced or deleted while they run.
+
+The kernel keeps such a file as /proc/PID/exe until its last process ends. Neither native stacks nor symbols can be read
+from a core without it, so the bundle takes a copy.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +14,20 @@ from ...foreign.files import open_regular, pieces
 from ...foreign.kinds import may_block
 from ..procfs import parsers
 
-#: Larger programs are not python; Debian's has 7 MB.
+#: Bytes up to which an executable is copied: larger ones are not python; Debian's has 7 MB.
 LARGEST = 64 << 20
 _DELETED = " (deleted)"
 
 
 class LostPrograms:
-    """Copies of one capture: processes of one program share one."""
+    """The deleted executables kept by one capture; processes of one program share one copy."""
 
     def __init__(self, bundle: Bundle) -> None:
         self._bundle = bundle
         self._kept: Dict[Tuple[int, int], str] = {}  # (device, inode) → name in the bundle
 
     def keep(self, pid: int) -> None:
-        """Nothing for a process whose file is in its place. Raises OSError."""
+        """Copy the executable of a process if its file was deleted. Raises OSError."""
         link = f"/proc/{pid}/task/{parsers.living_thread(pid)}/exe"
         if not os.readlink(link).endswith(_DELETED):
             return

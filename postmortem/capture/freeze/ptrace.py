@@ -1,7 +1,7 @@
-"""The few ptrace(2) requests that a freeze needs, through ctypes.
+"""The ptrace(2) requests that a freeze needs, through ctypes.
 
-SEIZE and INTERRUPT, not ATTACH: no SIGSTOP is sent, a stopped job stays what it was, and a tracer that dies leaves
-nothing stopped. Constants from <linux/ptrace.h>; register sets from <linux/elf.h>.
+SEIZE and INTERRUPT, not ATTACH: no SIGSTOP is sent, a stopped job stays stopped, and the end of the tracer leaves no
+thread stopped. Constants: <linux/ptrace.h>; register sets: <linux/elf.h>.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 NT_PRSTATUS, NT_FPREGSET = 1, 2
 NT_X86_XSTATE, NT_ARM_TLS = 0x202, 0x401
 
-#: machine → size of its general registers, and the further sets that debuggers want.
+#: machine → (bytes of its general registers, further register sets that debuggers read).
 REGISTER_SETS: Dict[str, Tuple[int, Tuple[int, ...]]] = {
     "x86_64": (27 * 8, (NT_FPREGSET, NT_X86_XSTATE)),  # user_regs_struct
     "aarch64": (34 * 8, (NT_FPREGSET, NT_ARM_TLS)),  # user_pt_regs
@@ -45,8 +45,12 @@ _scratch = ctypes.create_string_buffer(_SCRATCH_SIZE)
 
 
 class Stop(NamedTuple):
-    """How a traced thread answered. ``signal`` is one that was on its way to it and must be given back; ``gone``: it
-    has ended; ``stopped_by``: the signal by which its process had been stopped before we came, 0 when it was not."""
+    """The outcome of stopping a traced thread.
+
+    - ``signal``: a signal that was about to be delivered, to be passed on at detach; 0 if none
+    - ``gone``: whether the thread has ended
+    - ``stopped_by``: the signal that had stopped its process before the freeze; 0 if it was running
+    """
 
     signal: int
     gone: bool
@@ -54,22 +58,23 @@ class Stop(NamedTuple):
 
 
 def seize(tid: int) -> None:
-    """Raises PermissionError, ProcessLookupError."""
+    """Attach to a thread without stopping it; raise PermissionError, ProcessLookupError."""
     _request(_SEIZE, tid, 0)
 
 
 def interrupt(tid: int) -> None:
+    """Ask a seized thread to stop; raise ProcessLookupError when it is gone."""
     _request(_INTERRUPT, tid, 0)
 
 
 def detach(tid: int, signal: int) -> None:
-    """Lets a stopped thread go on; one that has ended meanwhile is none to care about."""
+    """Let a stopped thread continue and deliver ``signal`` (0: none); one that has ended meanwhile is ignored."""
     with contextlib.suppress(ProcessLookupError):
         _request(_DETACH, tid, signal)
 
 
 def poll_stop(tid: int) -> Optional[Stop]:
-    """None while the thread has not stopped yet."""
+    """Return how a thread stopped; None while it has not."""
     try:
         found = os.waitid(os.P_PID, tid, os.WEXITED | os.WSTOPPED | os.WNOHANG | os.WNOWAIT | _WALL)
         if found is None:
@@ -85,13 +90,13 @@ def poll_stop(tid: int) -> Optional[Stop]:
         return Stop(0, True)
     event = status >> 16
     number = os.WSTOPSIG(status)
-    # ptrace(2), "Group-stop": of a seized thread PTRACE_EVENT_STOP bears the stopping signal, else SIGTRAP
+    # ptrace(2), "Group-stop": PTRACE_EVENT_STOP of a seized thread carries the stopping signal, else SIGTRAP
     stopped_by = number if event == _EVENT_STOP and number in _STOPPING else 0
     return Stop(0 if event else number, False, stopped_by)
 
 
 def _is_our_child(pid: int) -> bool:
-    """Whether it is a process that somebody else here waits for: its status, and its id, are theirs to give up."""
+    """Tell whether the process is our child, whose status and pid only the code that started it may reap."""
     try:
         status = parsers.status(f"/proc/{pid}")
     except OSError:
@@ -100,7 +105,7 @@ def _is_our_child(pid: int) -> bool:
 
 
 def register_set(tid: int, kind: int) -> bytes:
-    """One register set of a stopped thread. Raises OSError: this CPU lacks it, or the thread is gone."""
+    """Return one register set of a stopped thread; raise OSError when this CPU lacks it, or the thread is gone."""
     vector = _IoVec(ctypes.addressof(_scratch), _SCRATCH_SIZE)
     if _ptrace(_GETREGSET, tid, kind, ctypes.addressof(vector)) < 0:
         _raise()
@@ -114,6 +119,6 @@ def _request(request: int, tid: int, data: int) -> None:
 
 def _raise() -> None:
     number = ctypes.get_errno()
-    if number == errno.EIO:  # SEIZE answers so when it may not trace the thread any more
+    if number == errno.EIO:  # SEIZE fails so for a thread that is exiting
         number = errno.ESRCH
     raise OSError(number, os.strerror(number))

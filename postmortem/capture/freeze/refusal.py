@@ -1,6 +1,9 @@
-"""Why the kernel refuses ptrace of a process, and what to do about it (ptrace(2), "Ptrace access mode checking")."""
+"""Reasons for which the kernel refuses ptrace of a process, and remedies.
 
-# Paths below /proc are plain strings, formatted thousands of times:
+Source: ptrace(2), "Ptrace access mode checking".
+"""
+
+# Paths below /proc are plain strings, since thousands of them are made:
 # ruff: noqa: PTH116
 
 from __future__ import annotations
@@ -15,10 +18,10 @@ _AS_ROOT = "run the same as root: sudo postmortem capture …"
 
 
 def explain(pid: int) -> PermissionRefused:
-    """The likeliest reason, from what /proc still tells."""
+    """Return the likeliest reason, from what /proc still shows."""
     try:
         status = parsers.status(f"/proc/{pid}")
-        # the folder itself keeps the process's owner; what lies in it becomes root's (fs/proc/base.c, task_dump_owner)
+        # /proc/PID itself keeps the process's owner; the files in it become root's (fs/proc/base.c, task_dump_owner)
         owner = os.stat(f"/proc/{pid}/stat").st_uid
     except (OSError, ValueError):
         return PermissionRefused(f"process {pid} may not be read", _AS_ROOT)
@@ -58,7 +61,7 @@ def _name(pid: int) -> str:
 
 
 def yama_scope() -> Optional[int]:
-    """kernel.yama.ptrace_scope; None without Yama."""
+    """Return kernel.yama.ptrace_scope; None without Yama."""
     try:
         return int(parsers.read("/proc/sys/kernel/yama/ptrace_scope"))
     except (OSError, ValueError):

@@ -1,8 +1,8 @@
-"""Reads a process as the extraction will, to learn which pages that takes: once while it runs, before anything stops, and
-again out of the core that was copied, to learn which are missing there. Both in a child (``isolation``).
+"""Reading a process as the extraction will, to learn which pages that takes.
 
-The same code reads both times and later on (``readers``), so what it needs is not guessed. It runs on memory that moves:
-that it fails is no error, only a poorer selection.
+Done once while the process runs, before the stop, and again on the copied core, to learn which pages are missing there;
+both in a child (``isolation``). The same code reads during the extraction (``readers``), so its needs are not guessed.
+The first reading runs on memory that changes: a failure is no error, only a poorer selection.
 """
 
 from __future__ import annotations
@@ -32,21 +32,30 @@ if TYPE_CHECKING:
     from ..readers import Reader
 
 
-#: py-spy reads a whole PyInterpreterState at once, of which little is asked for here: up to so many bytes of the first few.
+#: py-spy reads a whole PyInterpreterState at once: bytes taken of each, and number of interpreters for which that is
+#: done.
 _INTERPRETER, _MOST_INTERPRETERS = 160 << 10, 4
 
 
 class Rehearsed(NamedTuple):
-    """``pages``: numbers of those that were read; ``moving``: what the interpreter makes anew all the time, None
-    when there is none, or it was not found."""
+    """The result of a rehearsal.
+
+    - ``pages``: numbers of the pages that were read
+    - ``moving``: the structures that the interpreter replaces all the time; None when no interpreter was found
+    """
 
     pages: Set[int]
     moving: Optional[Moving]
 
 
 class Reading(NamedTuple):
-    """How a process is read. ``files``: where its sources and libraries are, called in the child; ``until``: in
-    time.monotonic() seconds, when the reading ends at the latest; ``helpers``: see foreign.children.Child."""
+    """The way to read a process.
+
+    - ``files``: returns where its sources and libraries are; called in the child
+    - ``reader``: imports and returns the reader
+    - ``until``: time.monotonic() seconds at which reading ends
+    - ``helpers``: see foreign.children.Child
+    """
 
     bundle: Bundle
     files: Callable[[int], Files]
@@ -67,14 +76,16 @@ def rehearse(source: Source, look: Look, how: Reading) -> Rehearsed:
 
 
 def missed(source: Source, look: Look, how: Reading) -> Set[int]:
-    """Numbers of the pages that the extraction asks for, that the process has, and its core does not. Raises
-    foreign.children.Lost, OSError."""
+    """Return the numbers of pages that the extraction reads, and that the process has but its core lacks.
+
+    Raises foreign.children.Lost, OSError.
+    """
     import_readers(how.reader)
     return _numbers(read_apart(lambda: (None, _packed(_missed(source, look, how))), how.until, how.helpers).data)
 
 
 def import_readers(reader: Reader) -> None:
-    """Import in the parent what its children need: each would take as long again."""
+    """Import in the parent what the children need: each would take as long again."""
     from ...cores import executable, located  # noqa: PLC0415, F401 - a capture that keeps every page needs none
 
     reader()
@@ -137,11 +148,11 @@ def _missed(source: Source, look: Look, how: Reading) -> Set[int]:
 
 
 def _read(core: ElfCore, pid: int, how: Reading, files: Files) -> Optional[Moving]:
-    """Everything that an extraction reads, local variables too."""
+    """Read everything that an extraction reads, local variables included."""
     from ...cores.executable import main_program_of  # noqa: PLC0415 - as in import_readers
 
     moving = None
-    with contextlib.suppress(Exception):  # moving memory may show any defect of the reader; the capture goes on
+    with contextlib.suppress(Exception):  # changing memory may reveal any defect of the reader
         process = how.reader()(core, pid, how.bundle.folder, files, True)
         if process.python:
             moving = _moving().of(process.python)
@@ -151,7 +162,7 @@ def _read(core: ElfCore, pid: int, how: Reading, files: Files) -> Optional[Movin
     with contextlib.suppress(Fault, NotElf):
         program = main_program_of(core)
         base = core.base(program.path) if program is not None else None
-        if base is not None:  # what gdb needs to know the libraries
+        if base is not None:  # for gdb, to list the libraries
             linked_files(core, [base], lambda name: None)
     return moving
 
@@ -164,7 +175,7 @@ def _touch(core: ElfCore, address: int, size: int) -> None:
 
 @contextlib.contextmanager
 def _head(source: Source, look: Look) -> Iterator[str]:
-    """The path of a file in memory with what a core would say of the process now, its content left out."""
+    """Yield the path of a memory file with the notes and headers that a core would have now, without content."""
     machine = platform.machine()
     segments = [Segment(m.start, m.end, 0, flags_of(m.perms)) for m in look.mappings if not is_skipped(m)]
     notes = elfcore.notes(source.identity, _threads(source.pid, machine), source.auxv, look.mappings)
@@ -179,7 +190,7 @@ def _head(source: Source, look: Look) -> Iterator[str]:
 
 
 def _threads(pid: int, machine: str) -> List[Registers]:
-    """As /proc shows them: of those that run at the moment it knows no registers."""
+    """Return the threads as /proc shows them; those running at the moment have no registers."""
     found = []
     for tid in parsers.threads(pid):
         call = None

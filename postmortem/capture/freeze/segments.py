@@ -1,10 +1,11 @@
-"""What of a process's memory goes into a sparse core.
+"""The parts of a process's memory that go into a sparse core.
 
-- Private anonymous memory: the pages that were ever written (present or swapped out). The rest is zeros, and so is
-  a hole in the file.
-- Private mappings of files: what the process has of them where any page differs from the file (.data, .got, relocated
-  read-only data), or could. Untouched ones are on the disk; only an ELF file's first page is kept, for its build-id.
-- Shared memory that no file outlives (/dev/shm, deleted files, memfd, anonymous): what the process has of it, up to
+- Private anonymous memory: the pages that were ever written (present or swapped out). The rest is zeros, as is a hole
+  in
+  the file.
+- Private mappings of files: the resident pages where any page differs from the file (.data, .got, relocated read-only
+  data), or could. Untouched mappings are on disk; only an ELF file's first page is kept, for its build-id.
+- Shared memory that no file outlives (/dev/shm, deleted files, memfd, anonymous): its resident pages, up to
   ``SHARED_LIMIT`` each; multiprocessing's semaphores live there. Other shared files, and devices, are left out.
 """
 
@@ -15,11 +16,11 @@ from typing import Iterable, Iterator, List, NamedTuple, Sequence
 from ..procfs.parsers import Mapping
 from .pages import PAGE, Pages, Range
 
-#: Shared memory larger than this is data, not locks.
+#: Bytes above which shared memory is taken for data without locks, and left out.
 SHARED_LIMIT = 16 << 20
-#: Of a private file mapping up to this size its clean pages are stored too; of larger ones only the changed pages.
+#: Bytes up to which a private file mapping is stored with its clean pages; of larger ones only changed pages are.
 WHOLE_LIMIT = 16 << 20
-#: Reservations larger than this (sanitizers, managed heaps) are stored around their used parts only.
+#: Bytes above which a reservation (sanitizers, managed heaps) is stored around its used parts only.
 RESERVATION = 1 << 30
 _CLUSTER_GAP = 16 << 20
 
@@ -27,7 +28,7 @@ _READ, _WRITE, _EXEC = 4, 2, 1  # PF_R, PF_W, PF_X of <elf.h>
 
 
 class Segment(NamedTuple):
-    """One PT_LOAD. ``stored`` bytes from ``start`` on are in the core, the rest is known to be in a file, or unknown."""
+    """One PT_LOAD: ``stored`` bytes from ``start`` on are in the core; the rest is in a file, or unknown."""
 
     start: int
     end: int
@@ -36,16 +37,22 @@ class Segment(NamedTuple):
 
 
 class Plan(NamedTuple):
+    """The segments of a core, and the ranges to be copied into them."""
+
     segments: List[Segment]
-    copies: List[Range]  # what is to be read, inside stored parts
+    copies: List[Range]  # what is to be read, within the stored parts
 
     @property
     def bytes(self) -> int:
+        """Bytes to be copied."""
         return sum(end - start for start, end in self.copies)
 
 
 def plan(mappings: Sequence[Mapping], pages: Pages, full: bool = False) -> Plan:
-    """``full``: also what the process has of files and shared memory, devices apart."""
+    """Return the segments and copies of a sparse core.
+
+    ``full``: also the resident pages of files and shared memory, except devices.
+    """
     result = Plan([], [])
     for mapping, touched, resident in zip(mappings, within(pages.touched, mappings), within(pages.resident, mappings)):
         if is_skipped(mapping):
@@ -67,7 +74,10 @@ def _stored(mapping: Mapping, touched: List[Range], resident: List[Range], full:
 
 
 def _of_file(mapping: Mapping, is_touched: bool, resident: List[Range], full: bool) -> List[Range]:
-    """Pages that are the file's, as far as it can be told: what is written in place on the disk meanwhile tells lies."""
+    """Return the resident pages to be stored of a file's mapping.
+
+    Unstored pages are read from the file later, and wrong if it was overwritten in place meanwhile.
+    """
     flags = flags_of(mapping.perms)
     if full or (mapping.size <= WHOLE_LIMIT and (is_touched or flags & _WRITE)):
         return resident
@@ -75,13 +85,13 @@ def _of_file(mapping: Mapping, is_touched: bool, resident: List[Range], full: bo
 
 
 def first_page(mapping: Mapping) -> List[Range]:
-    """Of a file's mapping: it has the build-id."""
+    """Return the page with the build-id, of a file mapped from its beginning."""
     readable = mapping.inode and mapping.offset == 0 and "r" in mapping.perms
     return [(mapping.start, mapping.start + PAGE)] if readable else []
 
 
 def is_skipped(mapping: Mapping) -> bool:
-    """The kernel's own pages, and devices: reading a device's memory may do things to it."""
+    """Tell whether a mapping is the kernel's own, or a device, where reading may have side effects."""
     if mapping.name.startswith((b"[vvar", b"[vsyscall", b"[uprobes")):
         return True
     name = mapping.name
@@ -89,6 +99,7 @@ def is_skipped(mapping: Mapping) -> bool:
 
 
 def is_kept_shared(mapping: Mapping) -> bool:
+    """Tell whether a shared mapping is small and outlived by no file, or writable."""
     if mapping.size > SHARED_LIMIT:
         return False
     volatile = mapping.name.startswith((b"/dev/shm/", b"/dev/zero", b"/memfd:", b"/SYSV"))
@@ -96,7 +107,10 @@ def is_kept_shared(mapping: Mapping) -> bool:
 
 
 def _anonymous(mapping: Mapping, touched: List[Range]) -> Iterator[Segment]:
-    """Private memory: the segment is whole, and holes in the file are the zeros that it began with."""
+    """Yield segments for private memory: whole, since holes in the file are read as the zeros that it began with.
+
+    Reservations are reduced to the clusters that were used.
+    """
     flags = flags_of(mapping.perms)
     if mapping.size <= RESERVATION:
         yield Segment(mapping.start, mapping.end, mapping.size, flags)
@@ -106,8 +120,10 @@ def _anonymous(mapping: Mapping, touched: List[Range]) -> Iterator[Segment]:
 
 
 def cut(mapping: Mapping, stored: Sequence[Range]) -> List[Segment]:
-    """Each part that is ``stored`` with what is left out behind it, as the kernel writes a program's first page: there the
-    file speaks, or nobody knows."""
+    """Split a mapping into segments, each a ``stored`` range and the unstored part behind it.
+
+    As the kernel writes a program's first page: the unstored part is in the file, or unknown.
+    """
     flags = flags_of(mapping.perms)
     starts = [start for start, _end in stored] + [mapping.end]
     before = [Segment(mapping.start, starts[0], 0, flags)] if starts[0] > mapping.start else []
@@ -127,7 +143,7 @@ def _clusters(ranges: List[Range]) -> Iterator[List[Range]]:
 
 
 def union(first: Iterable[Range], second: Iterable[Range] = ()) -> List[Range]:
-    """Rising ranges that neither touch nor overlap."""
+    """Merge ranges into rising ones that neither touch nor overlap."""
     found: List[Range] = []
     for start, end in sorted([*first, *second]):
         if found and start <= found[-1][1]:
@@ -139,11 +155,12 @@ def union(first: Iterable[Range], second: Iterable[Range] = ()) -> List[Range]:
 
 
 def flags_of(perms: str) -> int:
+    """Return the segment flags (PF_R, PF_W, PF_X) for permissions as in /proc/PID/maps."""
     return (_READ if "r" in perms else 0) | (_WRITE if "w" in perms else 0) | (_EXEC if "x" in perms else 0)
 
 
 def within(ranges: Sequence[Range], mappings: Iterable[Mapping]) -> Iterator[List[Range]]:
-    """What of rising ranges lies in each of rising mappings: one pass over both."""
+    """Yield, for each of rising mappings, the parts of rising ranges that lie in it, in one pass over both."""
     position = 0
     for mapping in mappings:
         found = []

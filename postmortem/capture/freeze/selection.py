@@ -1,17 +1,16 @@
-"""Which pages a core has that is to hold no more than the extraction reads: address ranges, [start, end).
+"""The pages of a core that holds no more than the extraction reads, as address ranges [start, end).
 
-- the pages that reading the interpreter asked for (``rehearsal``), with what lies between close ones;
-- of each thread the stack in use: from its stack pointer to where it began, which on glibc and musl is behind the thread's
-  own control block, and so behind its thread pointer;
-- written pages of mapped files: the loader's lists, the data of libraries. Were they missing, a reader would take what the
-  file had at the start for what the memory holds;
-- data of programs and libraries that begin as zeros (.bss), which debuggers read as one piece;
-- small shared memory that no file outlives (multiprocessing's semaphores), the vdso; of ELF files the first page, and what
-  was asked for, such as the interpreter's version: peers take what stands at its place in the core for it.
+- The pages that reading the interpreter asked for (``rehearsal``), and the gaps between close ones.
+- Of each thread the used stack, from its stack pointer to its start, which on glibc and musl lies behind the thread's
+  control block, and so behind its thread pointer.
+- Written pages of mapped files: the loader's lists, the data of libraries. Without them a reader would take the file's
+  original content for that of the memory.
+- Zero-initialised data of programs and libraries (.bss), which debuggers read in one piece.
+- Small shared memory that no file outlives (multiprocessing's semaphores), the vdso; of ELF files the first page, and
+  requested pages such as that with the interpreter's version: other tools read these from the core.
 
-Pages that do not exist are never asked for (``pages`` says why).
-
-The rest of private memory is not in the core, so that a reader meets a hole and no zeros.
+Pages that do not exist are never read (``pages`` says why). The rest of private memory is not in the core, so that a
+reader meets a hole instead of zeros.
 """
 
 from __future__ import annotations
@@ -27,34 +26,38 @@ from .segments import Segment, cut, first_page, flags_of, is_kept_shared, is_ski
 if TYPE_CHECKING:
     from .pages import Pages
 
-#: Shared memory up to this size is kept whole.
+#: Bytes up to which shared memory is kept whole.
 _SMALL = 64 << 10
-#: Data of a program or library, in its file and behind it: up to this size all of it that there is is kept.
+#: Bytes up to which the data of a program or library, in its file and behind it, is kept with all existing pages.
 _LARGEST_DATA = 1 << 20
-#: Pages between two wanted ones that are taken along: fewer, larger reads, and a program that moved on a little.
+#: Pages between two wanted ones that are copied too: fewer, larger reads, and some room for a program that runs on.
 _FILL = 4
-#: Of one stack, at most; of a deeper one its two ends.
+#: Bytes kept of one stack; of a deeper one its two ends are.
 _DEEPEST = 16 << 20
 _BOTTOM = 256 << 10
-#: A stack pointer outside any stack that is known (a greenlet's, a signal's): so much above it.
+#: Bytes kept above a stack pointer outside any known stack (a greenlet's, a signal's).
 _UNKNOWN_STACK = 256 << 10
 _RED_ZONE = 256
-#: A thread pointer further away is no sign of where the stack began.
+#: Bytes between stack pointer and thread pointer above which the latter does not mark the start of the stack.
 _LARGEST_STACK = 1 << 30
-#: glibc's struct pthread lies behind the thread pointer: so much of it, to the thread's id and what debuggers look for. All
-#: of it (2304 bytes in 2.36) may end with the stack, and the next one's guard begin there.
+#: Bytes kept of glibc's struct pthread behind the thread pointer: up to the thread's id and what debuggers read. The
+#: whole struct (2304 bytes in 2.36) may end with the stack, and the guard of the next stack follow.
 _CONTROL_BLOCK = 1024
 
 
 class Needed(NamedTuple):
-    """``copies``: pages that exist; ``zeros``: wanted ones that nobody wrote yet, in memory that begins as zeros."""
+    """The ranges of a selected core.
+
+    - ``copies``: pages that exist
+    - ``zeros``: wanted pages never written, in memory that begins as zeros
+    """
 
     copies: List[Range]
     zeros: List[Range]
 
 
 def needed(mappings: Sequence[Mapping], pages: Pages, wanted: Collection[int]) -> Needed:
-    """What is kept besides the stacks. ``wanted``: numbers of pages."""
+    """Return what is kept besides the stacks; ``wanted``: page numbers."""
     asked = _runs(wanted, 0)
     close = union(asked, common(_runs(wanted, _FILL), pages.touched))
     found = Needed([], [])
@@ -82,20 +85,22 @@ def needed(mappings: Sequence[Mapping], pages: Pages, wanted: Collection[int]) -
 
 
 def _is_data(mapping: Mapping) -> bool:
-    """A program's or library's: peers do not ask its file for the pages that nobody has written."""
+    """Tell whether a mapping is data of a program or library, whose unwritten pages other tools do not read from the file."""
     return "w" in mapping.perms and mapping.size <= _LARGEST_DATA
 
 
 def _bss(mapping: Mapping, before: Optional[Mapping]) -> List[Range]:
-    """The rest of a program's or library's data, which debuggers read as one piece. Other memory may follow it in the same
-    mapping: the kernel joins neighbours."""
+    """Return the range behind a file's mapping that may be its .bss, which debuggers read in one piece.
+
+    Other memory may follow in the same mapping, since the kernel merges neighbours.
+    """
     if before is None or before.inode == 0 or before.end != mapping.start:
         return []
     return [(mapping.start, min(mapping.end, mapping.start + _LARGEST_DATA))]
 
 
 def stacks(threads: Iterable[Places], mappings: Sequence[Mapping]) -> Optional[List[Range]]:
-    """The used part of each thread's stack. None when one lies where no mapping is known."""
+    """Return the used part of each thread's stack; None when a stack pointer lies in no known mapping."""
     starts = [m.start for m in mappings]
     found: List[Range] = []
     for thread in threads:
@@ -128,8 +133,11 @@ def _stack(thread: Places, mapping: Mapping) -> Iterator[Range]:
 
 
 def segments(mappings: Iterable[Mapping], stored: Sequence[Range]) -> List[Segment]:
-    """What is ``stored`` (rising, joined) of all mappings. Files' are named whole; of other memory the rest is no segment at
-    all: there are readers that take what is left out of a segment for what follows in the core."""
+    """Return segments for the ``stored`` ranges (rising, merged) of all mappings.
+
+    Mappings of files are listed whole. The unstored part of other memory is in no segment: some readers take the part
+    left out of a segment for what follows in the core.
+    """
     kept = [mapping for mapping in mappings if not is_skipped(mapping)]
     found: List[Segment] = []
     for mapping, parts in zip(kept, within(stored, kept)):
@@ -141,7 +149,7 @@ def segments(mappings: Iterable[Mapping], stored: Sequence[Range]) -> List[Segme
 
 
 def without(ranges: Iterable[Range], holes: Sequence[Range]) -> Iterator[Range]:
-    """What of rising ranges does not lie in ``holes``, rising and disjoint too."""
+    """Yield the parts of rising ranges outside ``holes``, rising and disjoint too."""
     at = 0
     for start, end in ranges:
         position = start
@@ -151,20 +159,20 @@ def without(ranges: Iterable[Range], holes: Sequence[Range]) -> Iterator[Range]:
                 yield position, low
             position = max(position, high)
             if high > end:
-                break  # it reaches into the next one
+                break  # the hole reaches into the next range
             at += 1
         if position < end:
             yield position, end
 
 
 def around(pages: Collection[int], reach: int, touched: Sequence[Range]) -> Set[int]:
-    """The written pages up to ``reach`` pages away from given ones, and these."""
+    """Return ``pages`` and the written pages at most ``reach`` pages away from them."""
     near = union(((page - reach) * PAGE, (page + reach + 1) * PAGE) for page in pages)
     return {number for start, end in common(near, touched) for number in range(start // PAGE, end // PAGE)} | set(pages)
 
 
 def common(first: Sequence[Range], second: Sequence[Range]) -> Iterator[Range]:
-    """What lies in both of two rising sequences of disjoint ranges: one pass over both."""
+    """Yield the parts that lie in both of two rising sequences of disjoint ranges, in one pass over both."""
     one = two = 0
     while one < len(first) and two < len(second):
         start, end = max(first[one][0], second[two][0]), min(first[one][1], second[two][1])
@@ -177,7 +185,7 @@ def common(first: Sequence[Range], second: Sequence[Range]) -> Iterator[Range]:
 
 
 def _runs(pages: Collection[int], fill: int) -> List[Range]:
-    """With up to ``fill`` pages between two of one run."""
+    """Merge page numbers into ranges, with up to ``fill`` other pages between two of one range."""
     runs: List[Range] = []
     for page in sorted(pages):
         start, end = page * PAGE, (page + 1) * PAGE

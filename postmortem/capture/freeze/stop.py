@@ -1,15 +1,16 @@
-"""Stops every thread of a tree at once, and lets all go again.
+"""Stopping every thread of a tree at once, and releasing them again.
 
-Parents first; then again, until no thread and no child is found that is not stopped: a stopped thread starts
-nothing, so what is found complete stays complete.
+Parents are stopped first; rounds repeat until no unstopped thread or child is found. A stopped thread starts nothing,
+so a complete result stays complete.
 
-All of it happens in one thread made for it (``run``). ptrace belongs to a thread: whatever goes wrong in it, its end
-lets every target go. A signal that was about to be delivered when its thread stopped is given back.
+Everything happens in one thread made for it (``run``): ptrace attachments belong to a thread, and its end detaches
+every target, whatever went wrong. A signal about to be delivered when its thread stopped is passed on at release.
 
-A thread that does not stop, because it is in uninterruptible sleep or its control group is frozen (version 1: a frozen
-task answers nobody, Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst; version 2 lets tracers in), runs no code
-of its own either. Its registers are then what /proc/PID/task/TID/syscall tells. So are those of a process that may be
-read but not traced (a seccomp filter on our side): it runs on, and whoever waits in it is seen as he waits.
+A thread that does not stop runs no code either when it is in uninterruptible sleep, or when its control group is frozen
+(version 1: a frozen task does not stop for a tracer, Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst; version
+2 lets tracers attach). Its registers are then read from /proc/PID/task/TID/syscall. So are those of a process that can
+be read but not traced (a seccomp filter on our side): it continues to run, and its waiting threads are read as they
+wait.
 """
 
 from __future__ import annotations
@@ -25,16 +26,17 @@ from ...arch import registers
 from ..procfs import cgroups, parsers, tree
 from . import ptrace
 
-#: How long to wait for threads that do not stop, in all.
+#: Seconds to wait for threads that do not stop, in all.
 PATIENCE_S = 2.0
-#: For those in uninterruptible sleep, when nobody else is waited for: the others stand still meanwhile.
+#: The same when only threads in uninterruptible sleep are missing: all others are stopped meanwhile.
 _PATIENCE_ASLEEP_S = 0.25
-#: For a thread found late, when all patience is used up.
+#: The same for a thread found after PATIENCE_S is over.
 _PATIENCE_LATE_S = 0.05
 _NAP_S = 0.0002
 _LOOK_EVERY_S = 0.01
 _MOST_ROUNDS = 50
-#: No further round after so long: a tree that breeds faster than it is stopped shall not hold up those that stand still.
+#: Seconds after which no further round begins: a tree that starts processes faster than they are stopped must not
+#: prolong the pause of those already stopped.
 _LONGEST_S = 3.0
 _FROZEN = "its control group is frozen"
 _ASLEEP = "uninterruptible sleep"
@@ -46,58 +48,65 @@ T = TypeVar("T")
 
 
 class Registers(NamedTuple):
+    """The registers of one thread."""
+
     tid: int
     general: bytes
     sets: Dict[int, bytes]  # note type → content
-    #: Why it did not stop. Then of ``general`` only the registers of its system call are known, and ``sets`` is empty.
+    #: Why the thread did not stop, else None. If set, ``general`` has only the registers of its system call; ``sets``
+    #: is empty.
     unstopped: Optional[str] = None
 
 
 class Freezer:
-    """Use inside the function that ``run`` is given."""
+    """The threads of a tree, stopped and released; to be used inside the function that ``run`` is given."""
 
     def __init__(self, machine: str) -> None:
         self._machine = machine
         self.general_size, self._sets = ptrace.REGISTER_SETS[machine]
-        self._stopped: Dict[int, int] = {}  # tid → signal to give back
-        self._pending: Dict[int, float] = {}  # tid → when it was asked to stop
-        self._unstopped: Dict[int, str] = {}  # tid → why it is not waited for
+        self._stopped: Dict[int, int] = {}  # tid → signal to pass on
+        self._pending: Dict[int, float] = {}  # tid → time.monotonic() of the request to stop
+        self._unstopped: Dict[int, str] = {}  # tid → why it is no longer waited for
         self._seen: Dict[int, List[int]] = {}  # pid → its tids
         self._mounts = cgroups.own_mounts()
         self._frozen: Dict[int, bool] = {}
-        #: Further processes of the tree, asked for again and again: orphans that were handed to us.
+        #: Called each round, returns further processes of the tree: orphans that were reparented to us.
         self.adopted: Callable[[], Iterable[int]] = tuple
         self._readable: Set[int] = set()  # pids whose memory is open
-        self._untraceable: Dict[int, OSError] = {}  # of those, pid → why it may not be traced
+        self._untraceable: Dict[int, OSError] = {}  # pid → why it cannot be traced, although its memory is open
         self._starts: Mapping[int, Optional[int]] = {}
-        self.refused: Dict[int, OSError] = {}  # pid → why nothing is to be had of it
-        self.stopped_by: Dict[int, int] = {}  # tid → the signal that had stopped its process before
+        self.refused: Dict[int, OSError] = {}  # pid → why nothing can be read of it
+        self.stopped_by: Dict[int, int] = {}  # tid → the signal that had stopped its process before the freeze
         self.began: Optional[float] = None
         self.pause_s = 0.0
-        #: When all patience was used up there were still processes or threads that had just begun.
+        #: Whether new processes or threads were still found when time was up.
         self.overtaken = False
 
     @property
     def pids(self) -> List[int]:
+        """Processes found so far, in the order in which they were stopped."""
         return list(self._seen)
 
     def unstoppable(self, pid: int) -> List[int]:
-        """Threads that have not stopped and of which nothing else is known either."""
+        """Return the threads that have not stopped and whose registers are unknown."""
         tids = [tid for tid in self._seen.get(pid, ()) if tid in self._unstopped]
         return [tid for tid in tids if self._told(pid, tid) is None]
 
     def stop(self, starts: Mapping[int, Optional[int]], also_children: bool) -> None:
-        """Stops processes, whose memory is open, in their order, and with ``also_children`` what they have started since.
-        ``starts``: pid → when the process that is meant began (signalling.begun), None where that is not known."""
+        """Stop processes, whose memory is open, in order, and with ``also_children`` the children started since.
+
+        ``starts``: pid → when the process began (signalling.begun), None if unknown.
+        """
         queue = list(starts)
         self._starts = starts
         self._readable = set(queue)
         for pid in queue:
-            self._is_frozen(pid)  # while nothing stands still
+            self._is_frozen(pid)  # before anything is stopped
         known = set(queue)
         self.began = time.monotonic()
         for _round in range(_MOST_ROUNDS):
-            # whose threads were all stopped before this look at them has no others, and starts no more children
+            # a process whose threads were all stopped before this look has no other threads, and starts no more
+            # children
             moving = [pid for pid in queue if self._seize_new(pid)]
             self._await_stops()
             if also_children:
@@ -112,9 +121,9 @@ class Freezer:
         self.overtaken = True
 
     def release(self) -> None:
-        """Lets everything go, children before parents. Safe to call more than once."""
+        """Let every thread continue, children before parents. Safe to call more than once."""
         for tid in [tid for tid, reason in self._unstopped.items() if reason not in _UNTRACED]:
-            stop = ptrace.poll_stop(tid)  # late, but it has
+            stop = ptrace.poll_stop(tid)  # it may have stopped late
             if stop is not None and not stop.gone:
                 self._stopped[tid] = stop.signal
         stood_still = bool(self._stopped)
@@ -124,7 +133,7 @@ class Freezer:
             self.pause_s = time.monotonic() - self.began
 
     def registers(self, pid: int) -> List[Registers]:
-        """Of every thread that stands still, the leader first; threads that vanished are left out."""
+        """Return the registers of every stopped thread, the leader first; threads that have ended are left out."""
         found = []
         for tid in self._seen.get(pid, ()):
             each = self._read(tid) if tid in self._stopped else self._told(pid, tid)
@@ -141,7 +150,7 @@ class Freezer:
             return None
 
     def _told(self, pid: int, tid: int) -> Optional[Registers]:
-        """Of a thread that does not stop; None when it runs after all, or is gone."""
+        """Return the registers in /proc of a thread that did not stop; None when it runs, or is gone."""
         if tid not in self._unstopped:
             return None
         try:
@@ -167,7 +176,7 @@ class Freezer:
         return sets
 
     def _seize_new(self, pid: int) -> int:
-        """Asks the threads that are not known yet to stop; how many there were."""
+        """Ask the threads not yet known to stop; return how many there were."""
         known = self._seen.get(pid, [])
         if not known and self._is_another(pid):
             return 0
@@ -189,12 +198,12 @@ class Freezer:
         return count
 
     def _is_another(self, pid: int) -> bool:
-        """Whether the number has been given to another process since: that is left alone."""
+        """Tell whether the pid has been reused since; such a process is left alone."""
         start = self._starts.get(pid)
         return start is not None and signalling.begun(pid) != start
 
     def _leave(self, pid: int, tids: List[int], reason: str) -> int:
-        """Takes the threads as they are: nobody stops them."""
+        """Record the threads as unstopped without tracing them; return how many there are."""
         self._seen[pid] = tids
         self._unstopped.update(dict.fromkeys(tids, reason))
         return len(tids)
@@ -240,7 +249,7 @@ class Freezer:
                 time.sleep(_NAP_S)
 
     def _give_up(self, now: float) -> None:
-        """On threads that were waited for long enough."""
+        """Stop waiting for pending threads once their patience is over."""
         over = self.began is not None and now - self.began > PATIENCE_S
         least = _PATIENCE_LATE_S if over else _PATIENCE_ASLEEP_S
         if any(now - asked < least for asked in self._pending.values()):
@@ -251,9 +260,9 @@ class Freezer:
 
 
 def run(work: Callable[[Freezer], T], machine: str) -> T:
-    """Calls ``work`` with a Freezer in a thread of its own; returns or raises what it does.
+    """Call ``work`` with a Freezer in a thread of its own; return its result or raise its exception.
 
-    When this returns, nothing is stopped any more, whatever ``work`` did.
+    Afterwards no thread is stopped any more, whatever ``work`` did.
     """
     results: List[T] = []
     errors: List[BaseException] = []
@@ -261,7 +270,7 @@ def run(work: Callable[[Freezer], T], machine: str) -> T:
     def body(hurry: bool = True) -> None:
         freezer = Freezer(machine)
         if hurry:
-            with contextlib.suppress(OSError):  # not everybody may; of this thread alone (setpriority(2))
+            with contextlib.suppress(OSError):  # needs privileges; applies to this thread alone (setpriority(2))
                 os.setpriority(os.PRIO_PROCESS, 0, -20)
         try:
             results.append(work(freezer))
@@ -273,7 +282,7 @@ def run(work: Callable[[Freezer], T], machine: str) -> T:
     tracer = threading.Thread(target=body, name="postmortem-freeze")
     try:
         tracer.start()
-    except RuntimeError:  # no process may be started any more, and no thread; then our own end lets go
+    except RuntimeError:  # no thread can be started: the end of this process releases the threads instead
         body(hurry=False)
     else:
         tracer.join()
@@ -290,7 +299,7 @@ def _children(pid: int) -> List[int]:
 
 
 def _has_ended(pid: int, tid: int) -> bool:
-    """SEIZE refuses a zombie with EPERM, as if it were forbidden."""
+    """Tell whether a thread is a zombie or gone: SEIZE of a zombie fails with EPERM, as if it were forbidden."""
     try:
         return parsers.stat(f"/proc/{pid}/task/{tid}").state in "ZX"
     except (OSError, ValueError):
@@ -305,7 +314,7 @@ def _is_asleep(tid: int) -> bool:
 
 
 def _is_traced(pid: int) -> bool:
-    """By another debugger, who would have to be asked to leave."""
+    """Tell whether a debugger traces the process already."""
     try:
         return parsers.status(f"/proc/{pid}").get("TracerPid", "0") != "0"
     except OSError:

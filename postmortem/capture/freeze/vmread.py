@@ -1,7 +1,7 @@
-"""process_vm_readv(2): many ranges of another process in one call, with one copy instead of /proc/PID/mem's two.
+"""Reading many ranges of a process with one process_vm_readv(2) call.
 
-About twice as fast, and all or nothing here: it refuses write-only and protected pages, which /proc/PID/mem reads, so
-whatever does not work at once is done again that way.
+About twice as fast as /proc/PID/mem, which copies twice. It refuses write-only and protected pages, which /proc/PID/mem
+reads: a call that did not read everything is repeated that way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _call.argtypes = (
 
 
 def read(tid: int, ranges: Sequence[Range], into: memoryview) -> bool:
-    """Reads all of the ranges, one behind the other; False when any of it could not be read."""
+    """Read all ranges into ``into``, one behind the other; return False when any part could not be read."""
     if not ranges:
         return True
     remote = b"".join(struct.pack("@QQ", start, end - start) for start, end in ranges)
