@@ -1,5 +1,8 @@
-"""The observation window: what the processes do while nothing is stopped.
+"""The observation window: what the processes do over time, without being stopped.
 
-Read ``window`` (counters and states, a dozen looks), ``timelines`` (what each thread was at), ``probes`` (words of the
-interpreter itself), ``pyspy`` and ``sampling`` (Python stacks).
+Read in this order:
+- ``window``: counters, and states at a dozen looks
+- ``timelines``: the course of each thread
+- ``probes``: counters and structures of the interpreter itself
+- ``pyspy``, ``sampling``: Python stacks
 """

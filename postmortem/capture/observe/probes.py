@@ -1,6 +1,11 @@
-"""Words of the interpreter itself, read over the window without stopping it: how often the GIL changed hands, how much of
-the time the garbage collector was at work, how fast queues grow; and what threads, tasks and event loops were at when it
-began, so that the core tells whether they still are. Measured, not estimated.
+"""Structures of the interpreter, read at both ends of the window without stopping it.
+
+- how often the GIL changed hands, and who held it
+- the share of the time during which the garbage collector ran
+- how fast queues grow
+- what threads, tasks and event loops were doing at the beginning, so that the core shows whether they still are
+
+All of it is measured, not estimated.
 """
 
 from __future__ import annotations
@@ -26,28 +31,31 @@ from ...memory.procmem import ProcMem
 from ..freeze.image import Source
 
 _WORD = 1 << 64
-#: Bytes of a frame's instruction: a number up to 3.10, later the lower half of a pointer, which is enough.
+#: Bytes compared of a frame's instruction: an index up to 3.10, later the lower half of a pointer, which is enough.
 _INSTRUCTION = 4
-#: For the words of all processes together: one takes a millisecond or two. For the search for queues: it reads the stacks.
+#: Seconds for finding the interpreters of all processes (a millisecond or two each), and for the search for queues,
+#: which reads the stacks.
 _MOST_S, _MOST_QUEUES_S = 0.25, 0.2
-#: To look through memory for exceptions, a gigabyte a second.
+#: Seconds for searching memory for exceptions, at a gigabyte a second.
 _MOST_MEMORY_S = 1.0
-#: Seconds between two looks at the collectors' flags: 2 µs each.
+#: Seconds between two looks at the collectors' flags; each costs 2 µs.
 _STEP_S = 0.01
 _MOST_COLLECTORS = 64
-#: Processes that are searched, of many the first ones: the root is among them.
+#: Number of processes that are searched; the root is among the first.
 _MOST_SEARCHED = 8
-#: Calls in C, of all threads of a process, of which it is looked each time whether they go on.
+#: Number of calls into C, over all threads of a process, that are checked at each look for being still the same.
 _MOST_CALLS = 32
 _MOST_TASKS = 5000
-#: Changes of the GIL's holder that are kept; a window of seconds sees some hundreds.
+#: Number of changes of the GIL's holder that are kept; a window of seconds sees some hundreds.
 _MOST_HOLDERS = 1000
 _FAILED = (NoInterpreter, Fault, NotThat, OSError, ValueError)
 
 
 class Probes:
-    """Of those processes in which there is something to count, and for whose turn the time is enough; the core's
-    extraction says why there is nothing. ``watch``: there will be a window."""
+    """Probes of those processes in which there is something to measure, as far as the time allows.
+
+    Why a process has none is recorded when its core is read. ``watch``: whether a window follows.
+    """
 
     def __init__(self, pids: Iterable[int], watch: bool) -> None:
         began = time.monotonic()
@@ -69,7 +77,7 @@ class Probes:
                 known.find_exceptions(until)
             try:
                 self._looking.start()
-            except RuntimeError:  # no thread may be begun: nothing is known of what lies between the two ends
+            except RuntimeError:  # no thread can be started: nothing is known of the time between the two ends
                 for known in searched:
                     known.calls.clear()
 
@@ -81,7 +89,7 @@ class Probes:
                 known.look()
 
     def finish(self) -> Dict[int, Dict[str, Any]]:
-        """What each process answers, by the name of the probe; None: it is gone, or has no such thing."""
+        """Return each process's measurements by the name of the probe; None if it is gone, or has no such thing."""
         self._over.set()
         if self._looking.is_alive():
             self._looking.join()
@@ -89,7 +97,7 @@ class Probes:
 
 
 class _Interpreter:
-    """The main interpreter of a process. Raises NoInterpreter, Fault or OSError when there is none to be found."""
+    """The main interpreter of a process. Raises NoInterpreter, Fault or OSError when none is found."""
 
     def __init__(self, pid: int) -> None:
         self._memory = ProcMem(pid)
@@ -97,15 +105,15 @@ class _Interpreter:
         self._queues_began = 0.0
         self._lengths: List[Any] = []
         self._looks = self._busy = 0
-        self._holders: List[List[float]] = []  # [time.monotonic(), address of the thread state, 0 for nobody]
+        self._holders: List[List[float]] = []  # [time.monotonic(), address of the thread state, 0 for none]
         self._python: Optional[Python] = None
         self._exceptions: Optional[Dict[str, Any]] = None
         self._waits: Optional[Dict[str, int]] = None  # address of a task → of the future that it awaits
-        self._turns: Dict[str, List[float]] = {}  # address of an event loop → when its turn began, and its callback
-        self.calls: Dict[str, List[int]] = {}  # address of a thread state → the call in C that it is in
+        self._turns: Dict[str, List[float]] = {}  # address of an event loop → [start of its turn, its callback]
+        self.calls: Dict[str, List[int]] = {}  # address of a thread state → the call into C that it is in
         self._instructions: Dict[
             str, Tuple[int, bytes]
-        ] = {}  # likewise → where its frame keeps its instruction, and that
+        ] = {}  # address of a thread state → (address of its frame's instruction, content)
         try:
             self._runtime = find_runtime(self._memory)
             self._switches = self._first_switches()
@@ -131,8 +139,10 @@ class _Interpreter:
         return collections(self._memory, self._runtime, self._flag) if self._flag is not None else None
 
     def look_around(self, until: float) -> None:
-        """What its frames lead to, the queues, and what its threads, tasks and loops are at. Not after ``until``
-        (time.monotonic())."""
+        """Read the queues that frames lead to, and what threads, tasks and event loops are doing.
+
+        Does nothing after ``until`` (time.monotonic()).
+        """
         if time.monotonic() > until:
             return
         self._memory.until = until
@@ -161,7 +171,7 @@ class _Interpreter:
         self._queues = self._measure()
 
     def find_exceptions(self, until: float) -> None:
-        """Where exceptions lie that have a traceback. Not after ``until`` (time.monotonic())."""
+        """Search memory for exceptions with a traceback. Does nothing after ``until`` (time.monotonic())."""
         if self._python is None or time.monotonic() > until:
             return
         with contextlib.suppress(*_FAILED, PostmortemError):
@@ -170,7 +180,7 @@ class _Interpreter:
                 found = find(self._python, self._memory, source.look().pages.touched, until)
             finally:
                 source.close()
-            # some stand for all of them; with none in time the core, which stands still, is looked through instead
+            # a partial result is used; without one in time, the core is searched instead
             if found.exceptions or time.monotonic() < until:
                 self._exceptions = {"addresses": found.exceptions, "tracebacks": found.tracebacks}
 
@@ -186,6 +196,7 @@ class _Interpreter:
             self._instructions[state] = (at, self._memory.read(at, _INSTRUCTION))
 
     def look(self) -> None:
+        """Sample the collector's flag, the GIL's holder and the instructions of calls into C."""
         if self._flag is not None:
             with contextlib.suppress(Fault, OSError):
                 self._busy += bool(self._memory.u32(self._flag))
@@ -195,7 +206,8 @@ class _Interpreter:
             with contextlib.suppress(Fault, OSError):
                 if self._memory.read(at, _INSTRUCTION) == first:
                     continue
-            # a loop that calls the same with the same is at the same instruction most of the time, and not always
+            # a loop that repeats one call with the same arguments is at the same instruction at most looks, but not at
+            # all
             del self._instructions[state]
             self.calls.pop(state, None)
 
@@ -208,6 +220,7 @@ class _Interpreter:
                 self._holders.append([round(time.monotonic(), 4), holder])
 
     def finish(self) -> Dict[str, Any]:
+        """Return the measurements by the name of the probe, and close the process's memory."""
         try:
             return {
                 "gil": self._gil(),
@@ -248,7 +261,7 @@ class _Interpreter:
         return {"seconds": seconds, "looks": self._looks, "busy": self._busy, "counts": counts}
 
     def _told_turns(self) -> Dict[str, Any]:
-        """``now``: time.monotonic(), which all processes of a machine share."""
+        """Return the event loops' turns; ``now`` is time.monotonic(), which all processes of a machine share."""
         looked = self._python is not None
         return {
             "now": time.monotonic(),
@@ -257,7 +270,7 @@ class _Interpreter:
         }
 
     def _growth(self) -> Optional[Dict[str, Any]]:
-        """Address of a queue → items at the beginning and the end."""
+        """Return, for the address of each queue, its length at the beginning and at the end."""
         if not self._queues:
             return None
         seconds = round(time.monotonic() - self._queues_began, 6)

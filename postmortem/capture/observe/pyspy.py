@@ -1,7 +1,7 @@
-"""py-spy beside the window: Python stacks some fifty times a second, without stopping anybody (``--nonblocking``).
+"""py-spy during the window: Python stacks fifty times a second, without stopping the process (``--nonblocking``).
 
-The trace format keeps microseconds and tells threads apart. py-spy runs with its streams in files: it must touch
-neither the command's terminal nor ours.
+The trace format has microseconds and separate threads. py-spy's streams are files: it must touch neither the command's
+terminal nor ours.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ..run.command import Command
 from . import sampling
 
 RATE_HZ = 50
-#: Samplers that run at the same time: each costs some CPU, and the machine is not ours.
+#: Number of samplers that run at the same time: each costs CPU time of the machine.
 MOST = 4
-#: How long one may take to write its file after the window.
+#: Seconds that a sampler may take to write its file after the window.
 _PATIENCE_S = 3.0
-#: The same when somebody waits for our end.
+#: The same when the capture is to end soon.
 _HURRIED_PATIENCE_S = 1.0
 _NOTHING_YET = "it had not begun by the end of the window: it finds no interpreter, or has much to look through"
-#: Bytes of what one may write, and of what it may say.
+#: Bytes read of a sampler's trace, and of its messages.
 _MOST_TRACE, _MOST_SAID = 256 << 20, 1 << 20
 _INTERRUPTED = 128 + signal.SIGINT
 _MISSING = "py-spy is not installed, so there are no Python stacks of the window"
@@ -38,7 +38,7 @@ _REMEDY = "pip install py-spy, into the environment of postmortem"
 
 
 def find() -> Optional[str]:
-    """The one that POSTMORTEM_PYSPY names; else beside the interpreter (a venv that is not activated), else on PATH."""
+    """Return the path of py-spy: POSTMORTEM_PYSPY, else beside the interpreter (a venv not activated), else on PATH."""
     named = os.environ.get("POSTMORTEM_PYSPY")
     if named:
         return str(Path(named).absolute()) if os.access(named, os.X_OK) else None
@@ -47,8 +47,10 @@ def find() -> Optional[str]:
 
 
 class Sampler:
-    """One running py-spy, or what stands in for it where it cannot read the interpreter. It writes into files without a
-    name on the bundle's disk, so that nothing of it is left behind. Raises OSError."""
+    """A running py-spy, or our own sampler where py-spy cannot read the interpreter. Raises OSError.
+
+    It writes into unnamed files on the bundle's disk, so that no file of it is left behind.
+    """
 
     def __init__(self, program: Optional[str], pid: int, seconds: float, folder: Folder, command: Command) -> None:
         self.pid = pid
@@ -57,7 +59,7 @@ class Sampler:
             self._output, self._log = folder.unnamed(), -1
             undone.callback(self.close)
             self._log = folder.unnamed()
-            os.set_inheritable(self._output, True)  # it opens the file anew, by this number
+            os.set_inheritable(self._output, True)  # py-spy opens the file anew, by this number
             self._spawn(program, pid, seconds, f"/proc/self/fd/{self._output}")
             undone.pop_all()
 
@@ -93,7 +95,7 @@ class Sampler:
                 (os.POSIX_SPAWN_DUP2, self._log, 1),
                 (os.POSIX_SPAWN_DUP2, self._log, 2),
             ],
-            setpgroup=0,  # Ctrl-C is for the command and us
+            setpgroup=0,  # Ctrl-C is for the command and for us
             setsigmask=command.original_mask,
             setsigdef=(signal.SIGINT, signal.SIGPIPE),
         )
@@ -101,29 +103,31 @@ class Sampler:
 
     @property
     def status(self) -> Optional[int]:
+        """Exit status of the sampler; None while it runs."""
         self._command.reap()
         return self._command.helpers[self.helper]
 
     def stop(self, number: int) -> None:
+        """Send a signal to the sampler if it still runs."""
         if self.status is None:
             signalling.send_to_group(self.helper, number)
 
     def trace(self) -> bytes:
-        """What it has written; empty when there is nothing."""
+        """Return the trace written; empty if none."""
         try:
             return read_descriptor(self._output, _MOST_TRACE)
         except OSError:
             return b""
 
     def close(self) -> None:
-        """Gives its files up."""
+        """Close its files."""
         for descriptor in (self._output, self._log):
             if descriptor >= 0:
                 os.close(descriptor)
         self._output = self._log = -1
 
     def complaint(self) -> str:
-        """The last thing that py-spy said, on one line."""
+        """Return the last messages of py-spy, on one line."""
         said = b""
         with contextlib.suppress(OSError):
             said = read_descriptor(self._log, _MOST_SAID)
@@ -135,13 +139,13 @@ class Sampler:
 
 
 def stand_in(pid: int, seconds: float, output: str) -> List[str]:
-    """The words for our own sampler, in an interpreter of its own."""
+    """Return the command line of our own sampler, run in an interpreter of its own."""
     arguments = [str(pid), str(seconds), str(RATE_HZ), output]
     return programs.python(sampling.__name__, arguments, paths=())
 
 
 class Samplers:
-    """py-spy for each Python process of the tree, at most ``MOST``; a failed step for those that have none."""
+    """The samplers of the tree's Python processes, at most ``MOST``; any other process gets a failed step."""
 
     def __init__(self, bundle: Bundle, command: Command) -> None:
         self._bundle = bundle
@@ -149,6 +153,7 @@ class Samplers:
         self._running: Dict[int, Sampler] = {}
 
     def start(self, pids: List[int], seconds: float) -> None:
+        """Start a sampler for each process, for so many seconds."""
         program = find()
         for position, pid in enumerate(pids):
             stand_in = position < MOST and sampling.wanted_for(pid)
@@ -167,7 +172,7 @@ class Samplers:
                     self._refuse(pid, f"py-spy could not be started: {exc}", _REMEDY)
 
     def finish(self) -> None:
-        """Ends them (INT makes py-spy write what it has), and moves what they wrote into the bundle."""
+        """End the samplers, and move their traces into the bundle; py-spy writes its trace at SIGINT."""
         for sampler in self._running.values():
             sampler.stop(signal.SIGINT)
         deadline = time.monotonic() + _PATIENCE_S
@@ -182,6 +187,7 @@ class Samplers:
         self.close()
 
     def close(self) -> None:
+        """Kill the samplers that still run, and close their files."""
         for sampler in self._running.values():
             sampler.stop(signal.SIGKILL)
             sampler.close()

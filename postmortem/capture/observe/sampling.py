@@ -1,8 +1,8 @@
-"""Python stacks of a running process some fifty times a second, for the interpreters that py-spy cannot read: free-threaded
-builds. Nobody is stopped; a stack that changes while it is read comes out short, or is left out.
+"""A sampler of Python stacks for interpreters that py-spy cannot read, such as free-threaded builds.
 
-It runs in a process of its own, as py-spy does, so that its work takes nothing from the capture's; it writes the same
-format (Chrome's trace: B and E events with microseconds), and SIGINT makes it write what it has.
+Takes some fifty samples a second. Nothing is stopped; a stack that changes while it is read comes out short, or is left
+out. It runs in a process of its own, as py-spy does, to leave the capture's CPU time alone; it writes the same format
+(Chrome's trace: B and E events with microseconds), and SIGINT ends it early.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from ...memory.procmem import root_prefix
 
 #: (file, line, qualified name), outermost call first.
 _Stack = List[Tuple[str, Optional[int], str]]
-#: Of a deep stack the innermost frames are left out: they differ from sample to sample, and nobody reads them.
+#: Frames kept of a deep stack. The innermost ones are left out: they differ from sample to sample.
 _MOST_FRAMES = 500
 
 
 def wanted_for(pid: int) -> bool:
-    """Is it a process that py-spy cannot sample and this can? Free-threaded, or in a chroot: py-spy (0.4) looks for its
-    libraries below its root under names that lead there from ours."""
+    """Tell whether this sampler can read a process that py-spy cannot: a free-threaded one, or one in a chroot.
+
+    py-spy 0.4 looks for libraries below the process's root directory under names that are relative to ours.
+    """
     try:
         with ProcMem(pid) as memory:
             return bool(find_runtime(memory).free_threaded or root_prefix(pid))
@@ -35,7 +37,7 @@ def wanted_for(pid: int) -> bool:
 
 
 class Trace:
-    """Events of every thread: a stack stands until the next one differs from it."""
+    """The events of every thread: a stack lasts until the next sample that differs from it."""
 
     def __init__(self, pid: int) -> None:
         self.events: List[Dict[str, Any]] = []
@@ -44,6 +46,7 @@ class Trace:
         self._names: Dict[int, str] = {}
 
     def note(self, now_us: int, stacks: Dict[int, _Stack], names: Dict[int, Optional[str]]) -> None:
+        """Add one sample: ``stacks`` and thread names by tid, ``now_us`` in microseconds since the beginning."""
         for tid in [tid for tid in self._stacks if tid not in stacks]:
             self._change(tid, now_us, [])
             self._close(tid, now_us)
@@ -55,6 +58,7 @@ class Trace:
             self._change(tid, now_us, stack)
 
     def end(self, now_us: int) -> None:
+        """Close all stacks."""
         self.note(now_us, {}, {})
 
     def _change(self, tid: int, now_us: int, stack: _Stack) -> None:
@@ -80,7 +84,7 @@ class Trace:
 
 
 def _stacks(python: Python) -> Tuple[Dict[int, _Stack], Dict[int, Optional[str]]]:
-    """tid → stack, and tid → name of the thread where it is known."""
+    """Return (tid → stack, tid → name of the thread or None)."""
     stacks: Dict[int, _Stack] = {}
     names: Dict[int, Optional[str]] = {}
     for interpreter in python.look():
@@ -95,7 +99,7 @@ def _stacks(python: Python) -> Tuple[Dict[int, _Stack], Dict[int, Optional[str]]
 
 
 def _ticks(seconds: float, rate: float, ended: List[int]) -> Iterator[int]:
-    """Microseconds since the beginning, ``rate`` times a second, until the time is up or somebody asks for the end."""
+    """Yield the microseconds since the beginning, ``rate`` times a second, until time is up or ``ended`` is not empty."""
     began = time.monotonic()
     while not ended:
         now = time.monotonic() - began
@@ -106,7 +110,7 @@ def _ticks(seconds: float, rate: float, ended: List[int]) -> Iterator[int]:
 
 
 def record(pid: int, seconds: float, rate: float, ended: List[int]) -> List[Dict[str, Any]]:
-    """Events of a trace. Raises NoInterpreter, or OSError when the process is not to be read."""
+    """Return the events of a trace. Raises NoInterpreter; OSError when the process cannot be read."""
     trace, last = Trace(pid), 0
     with ProcMem(pid) as memory:
         python = Python(memory)
@@ -114,7 +118,7 @@ def record(pid: int, seconds: float, rate: float, ended: List[int]) -> List[Dict
             try:
                 trace.note(last, *_stacks(python))
             except (Fault, NotThat, UnicodeDecodeError):
-                continue  # it changed under our eyes
+                continue  # it changed during the read
             except OSError:
                 break  # gone
     trace.end(last + round(1e6 / rate))
@@ -122,7 +126,7 @@ def record(pid: int, seconds: float, rate: float, ended: List[int]) -> List[Dict
 
 
 def main(arguments: List[str]) -> int:
-    """``PID SECONDS RATE OUTPUT`` → exit status."""
+    """Run the sampler with ``PID SECONDS RATE OUTPUT``; return the exit status."""
     ended: List[int] = []
     signal.signal(signal.SIGINT, lambda number, _frame: ended.append(number))
     pid, seconds, rate, output = int(arguments[0]), float(arguments[1]), float(arguments[2]), arguments[3]

@@ -1,6 +1,7 @@
-"""What threads were at, look by look: the course of the window, of which counters only keep the sum.
+"""The course of each thread over the window; counters have only the sum.
 
-An entry is written when something differs from the look before, so that a thread that waits has one, whatever the window.
+An entry is made when a look differs from the one before, so that a waiting thread has one entry, however long the
+window.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from typing import Any, List, Optional, Tuple
 
 from ..procfs import parsers
 
-#: Entries of one thread: a window of minutes has no more than one of seconds.
+#: Entries kept of one thread: a window of minutes has no more than one of seconds.
 _MOST = 200
-#: ``wanted`` of a look that found no such thread, or may not read it.
+#: Entry of a look at which the thread had ended, or could not be read.
 _GONE = (None, None, 0)
 
 #: (letter of /proc, name of the system call or None, address of the futex or 0)
@@ -19,8 +20,7 @@ _Seen = Tuple[Optional[str], Optional[str], int]
 
 
 class Course:
-    """One thread's. ``as_json()`` is ``[[seconds since the window began, state, call, futex], …]``; call is "running" outside
-    of system calls, and None where it may not be read."""
+    """The course of one thread."""
 
     def __init__(self) -> None:
         self._entries: List[List[Any]] = []
@@ -29,10 +29,12 @@ class Course:
     def note(
         self, seconds: float, state: Optional[str], name: Optional[str], call: Optional[parsers.SystemCall]
     ) -> None:
+        """Record one look, ``seconds`` after the window began; ``name``: the system call, "running", or None if unreadable."""
         word = call.args[0] if call is not None and name == "futex" else 0
         self._add(seconds, (state, name, word))
 
     def gone(self, seconds: float) -> None:
+        """Record a look at which the thread had ended, or could not be read."""
         self._add(seconds, _GONE)
 
     def _add(self, seconds: float, seen: _Seen) -> None:
@@ -41,4 +43,9 @@ class Course:
             self._last = seen
 
     def as_json(self) -> List[List[Any]]:
+        """Return ``[[seconds since the window began, state, call, futex], …]``.
+
+        ``call`` is "running" outside of system calls, None where it could not be read; ``futex`` is its address, else
+        0.
+        """
         return self._entries

@@ -1,9 +1,14 @@
-"""What only time can show: counters of every thread over a window, and a dozen looks at what each one does.
+"""The observation window: counters of every thread over a period, and a dozen looks at what each one does.
 
-Nothing is stopped for it. States, system calls and kernel wait channels are read before any freeze, because a ptrace
-stop changes all three. The machine may be in trouble already: what is spent on looking is bounded, for all processes
-together. Of one core, over a window of a second: 4 threads take 1 %, 100 threads 7 %, 2,000 threads 27 %, of which
-14 are the counters at both ends, 500 processes 17 %.
+Nothing is stopped. States, system calls and kernel wait channels are read before any freeze, because a ptrace stop
+changes all three. The machine may be overloaded already: the time spent on looking is bounded, for all processes
+together.
+
+Load of one core, over a window of a second:
+- 4 threads: 1 %
+- 100 threads: 7 %
+- 2,000 threads: 27 %, of which 14 are the counters at both ends
+- 500 processes: 17 %
 """
 
 from __future__ import annotations
@@ -18,10 +23,10 @@ from .timelines import Course
 
 _LOOKS = 25
 _GOLDEN = (5**0.5 - 1) / 2
-#: Looking may take this share of the time: with thousands of threads there are fewer looks.
+#: Share of the time that looking may take: with thousands of threads there are fewer looks.
 _MOST_LOAD = 0.1
-#: The same for the counters at each end, but at least so many seconds: without them the window is worth little. On a busy
-#: machine that much CPU time takes longer, but not without end.
+#: The same for the counters at each end, with a minimum of CPU seconds: without them the window is worth little. On a
+#: busy machine this takes longer, up to a maximum in seconds.
 _LEAST_FOR_COUNTERS_S = 0.2
 _LONGEST_FOR_COUNTERS_S = 2.0
 _MOST_THREADS = 4096
@@ -29,18 +34,19 @@ _MOST_NEWCOMERS = 1000  # a tree may fork without pause
 
 
 class Allowance:
-    """So much CPU time of ours may be spent, and so much time pass. Seconds."""
+    """A budget of our CPU time and of elapsed time, in seconds from now."""
 
     def __init__(self, cpu_s: float = float("inf"), wall_s: float = float("inf")) -> None:
         self._cpu, self._wall = time.thread_time() + cpu_s, time.monotonic() + wall_s
 
     @property
     def used_up(self) -> bool:
+        """Whether either time is over."""
         return time.thread_time() > self._cpu or time.monotonic() > self._wall
 
 
 class ThreadWatch:
-    """One thread during the window."""
+    """The observations of one thread."""
 
     def __init__(self, name: str, first: counters.Totals) -> None:
         self.name = name
@@ -54,6 +60,7 @@ class ThreadWatch:
         self.course = Course()
 
     def as_json(self) -> Dict[str, Any]:
+        """Return the thread's part of window.json."""
         call = self.last_syscall
         return {
             "name": self.name,
@@ -70,10 +77,11 @@ class ThreadWatch:
 
 
 class ProcessWatch:
-    """One process during the window. Everything that vanishes meanwhile keeps what was seen of it.
+    """The observations of one process; threads that end keep what was seen of them.
 
-    When the ``allowance`` is used up, the threads that are left are not watched.
-    ``new``: it began in the window, and so did all that has been counted for it.
+    - ``allowance``: threads not reached when it is used up are not watched
+    - ``delays``: whether the kernel accounts for delays
+    - ``new``: the process began within the window, and so did all of its counters
     """
 
     def __init__(
@@ -90,6 +98,7 @@ class ProcessWatch:
         self.all_found = self._find_threads(allowance or Allowance(), new)
 
     def look(self) -> None:
+        """Look once at each thread, new ones included."""
         if self.all_found:
             self._find_threads(Allowance(), new=True)
         for tid, thread in self.threads.items():
@@ -100,19 +109,21 @@ class ProcessWatch:
                 thread.course.gone(now)  # it has ended, or may not be read
 
     def finish(self, allowance: Allowance) -> None:
+        """Read the counters at the end of the window."""
         self.seconds = time.monotonic() - self._began
         for tid, thread in self.threads.items():
             if allowance.used_up:
                 break
             thread.last = counters.totals(f"/proc/{self.pid}/task/{tid}", self._delays) or counters.UNKNOWN
-        self._last = _Ends.of(self.pid)  # around those of its threads at both ends: never less than theirs
+        self._last = _Ends.of(self.pid)  # outside of its threads' two readings: never less than theirs
 
     def as_json(self) -> Dict[str, Any]:
+        """Return the process's part of window.json."""
         first, last = self._first, self._last
         threads = {str(tid): thread.as_json() for tid, thread in self.threads.items()}
         spent = [thread["cpu_s"] for thread in threads.values() if thread["cpu_s"] is not None]
         known = last.whole.since(first.whole)
-        if spent and self.all_found:  # finer than the process's own ticks, but without threads that have ended
+        if spent and self.all_found:  # finer than the process's clock ticks, but without threads that have ended
             known["cpu_s"] = max(round(sum(spent), 6), known["cpu_s"] or 0.0)
         return {
             "began": round(self._began, 6),  # time.monotonic(), as the probes have it
@@ -127,7 +138,7 @@ class ProcessWatch:
         }
 
     def _find_threads(self, allowance: Allowance, new: bool) -> bool:
-        """False when the time was too short for all of them."""
+        """Add the threads not yet watched; return False when the allowance was too small for all."""
         try:
             tids = parsers.threads(self.pid)
         except OSError:
@@ -138,7 +149,7 @@ class ProcessWatch:
             if allowance.used_up:
                 return False
             path = f"/proc/{self.pid}/task/{tid}"
-            # what began in the window did all of it in the window
+            # a thread that began within the window did all of it within the window
             before = counters.NOTHING if new else counters.totals(path, self._delays)
             try:
                 name = parsers.text(parsers.read(f"{path}/comm")).rstrip("\n")
@@ -167,7 +178,7 @@ class ProcessWatch:
 
 
 class _Ends(NamedTuple):
-    """What is read of a process as a whole at each end of the window."""
+    """Counters of a process as a whole at one end of the window."""
 
     whole: counters.Whole
     io: Optional[Dict[str, int]]
@@ -182,8 +193,12 @@ class Window:
     """The window of a whole tree: its processes, their control groups, the machine."""
 
     def __init__(self, pids: Iterable[int], seconds: float, now: Callable[[], Iterable[int]] = tuple) -> None:
-        """Processes at the end of ``pids`` are left out when those before them take all the time that there is for it.
-        ``now()``: who belongs to the tree meanwhile; those that are new are watched from then on."""
+        """Read the counters at the beginning.
+
+        - ``pids``: the last ones are left out when the time does not suffice
+        - ``seconds``: length of the window
+        - ``now()``: returns the current processes of the tree; new ones are watched from then on
+        """
         self._seconds = seconds
         self._now = now
         self._began = time.monotonic()
@@ -203,10 +218,10 @@ class Window:
         self._newcomers = 0
 
     def observe(self, pause: Callable[[float], bool]) -> None:
-        """Looks at the processes for so long; ``pause(seconds)`` returns False when the window is to end early."""
+        """Look at the processes until the window is over; ``pause(seconds)`` returns False to end it early."""
         until = time.monotonic() + self._seconds
         steps = _uneven(self._seconds / _LOOKS)
-        wanted = 2 if self._seconds else 1  # the last look is what the report shows: not to be as old as the first
+        wanted = 2 if self._seconds else 1  # the report shows the last look: it should not be as old as the first
         while True:
             cost = self._look()
             wanted -= 1
@@ -219,12 +234,12 @@ class Window:
             watch.finish(allowance)
 
     def note(self, pid: int, probes: Dict[str, Any]) -> None:
-        """What was read of the interpreter itself, by the name of the probe."""
+        """Add what was read of the interpreter, by the name of the probe."""
         if pid in self.watches:
             self.watches[pid].probes.update(probes)
 
     def machine_json(self) -> Dict[str, Any]:
-        """To be called once, at the end of the window: the machine and the control groups, then and now."""
+        """Return the machine and the control groups at both ends; to be called once, at the end of the window."""
         self._groups.finish()
         return {
             "seconds": round(time.monotonic() - self._began, 6),
@@ -234,7 +249,7 @@ class Window:
         }
 
     def shortcoming(self) -> str:
-        """A sentence on what was not watched; "" when all was."""
+        """Return a sentence on what was not watched; "" when everything was."""
         watched = self.watches.values()
         parts = [
             text
@@ -252,7 +267,7 @@ class Window:
         )
 
     def _look(self) -> float:
-        """What it took, in seconds of CPU time."""
+        """Look once at every process; return the CPU seconds that it took."""
         began = time.thread_time()
         allowance = self._allowance()
         for pid in self._now():
@@ -270,13 +285,16 @@ class Window:
         self._places[str(pid)] = dict(found)
 
     def _allowance(self) -> Allowance:
-        """For the counters at one end of the window."""
+        """Return the budget for the counters at one end of the window."""
         return Allowance(max(_LEAST_FOR_COUNTERS_S, _MOST_LOAD * self._seconds), _LONGEST_FOR_COUNTERS_S)
 
 
 def _uneven(step: float) -> Iterator[float]:
-    """Rests of ``step`` on average, of which no two that follow are alike: what happens in a rhythm, as when a process is
-    stopped and continued by a timer, would else be seen in one of its phases for ever. (Multiples of the golden ratio.)"""
+    """Yield pauses of ``step`` seconds on average, each different from the last (multiples of the golden ratio).
+
+    With a regular rhythm, a periodic process, such as one stopped and continued by a timer, would always be seen in the
+    same phase.
+    """
     looks = 0
     while True:
         looks += 1

@@ -1,5 +1,5 @@
-"""What the kernel says of a tree of processes, at one moment.
+"""What the kernel shows of a tree of processes at one moment.
 
-Read ``parsers`` (a function a file of /proc), ``tree`` (which processes belong to the command), ``facts`` (process.json),
-``connections`` (net.json: what ties descriptors together), then whatever these use.
+Read ``parsers`` (one function for each file of /proc), ``tree`` (the processes that belong to the command), ``facts``
+(process.json), ``connections`` (net.json: how descriptors are connected), then the modules that these use.
 """

@@ -1,10 +1,9 @@
-"""What only a descriptor itself can be asked, how full a pipe is and how long a socket waits: through a duplicate of it,
-taken from its holder by pidfd_getfd(2).
+"""Facts that only a descriptor itself can tell: the fill level of a pipe, the timeouts of a socket.
 
-Opening /proc/PID/fd/N would make a *new* end: a writer that is about to be told that nobody reads would be told too late,
-and a FIFO's opening would be answered by us. A duplicate is the same end. While we have it, some ten microseconds, the
-pipe stays open on that side even if its holder closes it just then: the other side hears of the end so much later, never
-not at all. Nothing is read, written or set, so O_NONBLOCK and the holder's place in line stay what they are.
+They are read through a duplicate, made by pidfd_getfd(2). Opening /proc/PID/fd/N would make a *new* end of the pipe: a
+writer would not notice that its last reader has gone, and a waiting open(2) of a FIFO would succeed. A duplicate is the
+same end. It exists for some ten microseconds; if the process closes its own descriptor just then, the other side is
+notified that much later. Nothing is read, written or set, so O_NONBLOCK and the order of waiters stay the same.
 
 Sources: pidfd_open(2) (Linux 5.3), pidfd_getfd(2) (5.6), whose numbers are the same on every architecture; pipe(7);
 socket(7), SO_RCVTIMEO: a struct timeval, two longs.
@@ -29,7 +28,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Pidfds:
-    """Processes by descriptors of ours, each opened once. To be closed."""
+    """Pidfds of processes, each opened once; a context manager that closes them."""
 
     def __init__(self) -> None:
         self._known: Dict[int, int] = {}
@@ -43,15 +42,19 @@ class Pidfds:
         self._known.clear()
 
     def duplicate(self, pid: int, fd: int) -> int:
-        """A descriptor of ours for the same open file. Raises OSError."""
+        """Return a new descriptor of ours for the same open file. Raises OSError."""
         if pid not in self._known:
             self._known[pid] = _call(_PIDFD_OPEN, pid, 0)
         return _call(_PIDFD_GETFD, self._known[pid], fd, 0)
 
 
 def fill(pidfds: Pidfds, pid: int, fd: int) -> Optional[Dict[str, Any]]:
-    """``bytes`` in the pipe that a descriptor is an end of, its ``capacity``, and ``alone``: nobody at all holds its
-    other side, here or elsewhere (POLLHUP for a reader, POLLERR for a writer). None when it may not be asked."""
+    """Return the fill level of the pipe behind a descriptor; None when it cannot be read.
+
+    - ``bytes``: bytes in the pipe
+    - ``capacity``: its size in bytes
+    - ``alone``: whether no process at all has the other side open (POLLHUP for a reader, POLLERR for a writer)
+    """
     try:
         duplicate = pidfds.duplicate(pid, fd)
     except OSError:
@@ -71,8 +74,10 @@ def fill(pidfds: Pidfds, pid: int, fd: int) -> Optional[Dict[str, Any]]:
 
 
 def timeouts(pidfds: Pidfds, pid: int, fd: int) -> Optional[List[float]]:
-    """Seconds after which the kernel ends a blocking receive, and a blocking send, on a socket; 0: never. None when it may
-    not be asked."""
+    """Return the timeouts in seconds of a socket's blocking receive and send; 0: none.
+
+    None when they cannot be read.
+    """
     try:
         duplicate = pidfds.duplicate(pid, fd)
     except OSError:

@@ -1,8 +1,10 @@
-"""Control groups of the tree, as the kernel's files put it: throttling, freezer, limits. Nothing is judged here.
+"""Control groups of the tree: throttling, freezer and limits, as the kernel's files show them.
 
-A process is held up by the limits of every group above its own, so all levels up to the mount are read. Sources:
-Documentation/admin-guide/cgroup-v2.rst; cgroup-v1/{freezer-subsystem,memory}.rst; scheduler/sched-bwc.rst;
-proc_pid_mountinfo(5) and cgroups(7), "/proc/pid/cgroup", for how a path there leads to a folder.
+The limits of every group above a process's own apply to it too, so all levels up to the mount are read.
+
+Sources:
+- Documentation/admin-guide/cgroup-v2.rst; cgroup-v1/{freezer-subsystem,memory}.rst; scheduler/sched-bwc.rst
+- proc_pid_mountinfo(5) and cgroups(7), "/proc/pid/cgroup": how a path there leads to a folder
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from . import parsers
 
-#: Files of one group, by hierarchy: "" is version 2, else the controller of a version 1 hierarchy.
+#: Files read of a group, by hierarchy: "" is version 2, else the controller of a version 1 hierarchy.
 _FILES: Dict[str, Tuple[str, ...]] = {
     "": (
         "cpu.stat", "cpu.max", "cgroup.freeze", "cgroup.events", "memory.max", "memory.high", "memory.current",
@@ -23,28 +25,28 @@ _FILES: Dict[str, Tuple[str, ...]] = {
     "freezer": ("freezer.state",),
     "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.failcnt", "memory.oom_control", "memory.stat"),
 }  # fmt: skip
-#: Of long files, the rows that are used: pages read again that had been in memory a moment ago, and of version 1 (whose plain
-#: rows leave the groups below out) their sums.
+#: Rows kept of long files: pages read again soon after their eviction; for version 1, whose plain rows omit child
+#: groups, their sums.
 _ROWS = {"memory.stat": ("workingset_refault_", "workingset_refault ", "total_workingset_refault")}
 _MOST_LEVELS = 32
-#: Distinct groups, levels included: a tree has a handful, and one hostile enough to have thousands shall not hold us up.
+#: Number of distinct groups, levels included: a tree has a handful, but a hostile one may have thousands.
 _MOST_GROUPS = 256
 _SHORT = 1 << 14  # bytes of any of the files
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 
-Texts = Dict[str, str]  # file → what it says
+Texts = Dict[str, str]  # file → its content
 Place = Tuple[str, str]  # (hierarchy, path in it): "" or a controller, "/user.slice"
 
 
 class Mount(NamedTuple):
-    """A mounted hierarchy. ``root``: the group that appears at ``point`` (a container sees its own part alone)."""
+    """A mounted hierarchy; ``root``: the group that appears at ``point`` (in a container often its own part only)."""
 
     root: str
     point: str
 
 
 def mounts(mountinfo: str) -> Dict[str, Mount]:
-    """Hierarchy → its mount, from /proc/PID/mountinfo; of several mounts of one, the one that shows the most."""
+    """Return hierarchy → its mount, from /proc/PID/mountinfo; of several mounts, the one nearest to the root group."""
     found: Dict[str, Mount] = {}
     for line in mountinfo.splitlines():
         before, dash, after = line.partition(" - ")
@@ -60,7 +62,7 @@ def mounts(mountinfo: str) -> Dict[str, Mount]:
 
 
 def places(lines: Iterable[str]) -> List[Place]:
-    """The groups of a process, from the lines of its /proc/PID/cgroup."""
+    """Return the groups of a process, from the lines of its /proc/PID/cgroup."""
     found = []
     for line in lines:
         _number, _colon, rest = line.partition(":")
@@ -71,7 +73,7 @@ def places(lines: Iterable[str]) -> List[Place]:
 
 
 def folder(mount: Mount, path: str) -> Optional[str]:
-    """Where a group's files lie; None when it is outside of what is mounted here."""
+    """Return the folder with a group's files; None when it lies outside of the mount."""
     inside = path if mount.root == "/" else path[len(mount.root) :] if _below(path, mount.root) else None
     if inside is None or ".." in inside.split("/"):
         return None
@@ -83,26 +85,29 @@ def _below(path: str, root: str) -> bool:
 
 
 class Groups:
-    """The groups of a tree at both ends of a window; each is read once however many processes are in it."""
+    """The groups of a tree at both ends of a window; each is read once, however many processes are in it."""
 
     def __init__(self, found: Optional[Dict[str, Mount]] = None) -> None:
         self._mounts = own_mounts() if found is None else found
         self._texts: Dict[Place, Dict[str, Texts]] = {}
 
     def add(self, found: Iterable[Place]) -> None:
-        """Groups of a process, with those above them."""
+        """Add groups of a process and all groups above them."""
         for place in found:
             for level in _levels(place):
                 if level not in self._texts and len(self._texts) < _MOST_GROUPS:
                     self._texts[level] = {"before": self._read(level)}
 
     def finish(self) -> None:
+        """Read all groups again, at the end of the window."""
         for place, ends in self._texts.items():
             ends["after"] = self._read(place)
 
     def as_json(self) -> Dict[str, Dict[str, Dict[str, Texts]]]:
-        """hierarchy → path → "before" and "after" → file → text; groups that are out of sight are left out, one at the top
-        has few files or none."""
+        """Return hierarchy → path → "before" and "after" → file → content.
+
+        Groups outside of the mount are left out; one at the top has few files or none.
+        """
         found: Dict[str, Dict[str, Dict[str, Texts]]] = {}
         for (hierarchy, path), ends in self._texts.items():
             if self._folder((hierarchy, path)) is not None:
@@ -120,7 +125,7 @@ class Groups:
 
 
 def read_texts(base: str, names: Iterable[str]) -> Texts:
-    """Those of the files in a folder that can be read; some exist only for some groups and kernels."""
+    """Return the content of the readable files in a folder; some exist only for some groups and kernels."""
     found = {}
     for name in names:
         try:
@@ -134,7 +139,7 @@ def read_texts(base: str, names: Iterable[str]) -> Texts:
 
 
 def _levels(place: Place) -> List[Place]:
-    """The group and those above it, its own first."""
+    """Return the group and those above it, its own first."""
     hierarchy, path = place
     found = [place]
     while path.strip("/") and len(found) < _MOST_LEVELS:
@@ -144,12 +149,12 @@ def _levels(place: Place) -> List[Place]:
 
 
 def is_frozen(pid: int, found: Dict[str, Mount]) -> bool:
-    """Whether it is known that a version 1 freezer holds the process; ``found``: the mounts that we see."""
+    """Tell whether a version 1 freezer is known to have frozen the process; ``found``: the mounts visible to us."""
     return freezer(pid, found) is not None
 
 
 def freezer(pid: int, found: Dict[str, Mount]) -> Optional[str]:
-    """The folder of the version 1 group that holds the process; None when none is known."""
+    """Return the folder of the version 1 group that has frozen the process; None when none is known."""
     if "freezer" not in found:
         return None
     try:
@@ -164,7 +169,7 @@ def freezer(pid: int, found: Dict[str, Mount]) -> Optional[str]:
 
 
 def own_mounts() -> Dict[str, Mount]:
-    """Hierarchy → its mount, as this process sees them."""
+    """Return hierarchy → its mount, as visible to this process."""
     try:
         return mounts(parsers.text(parsers.read("/proc/self/mountinfo")))
     except OSError:
@@ -172,5 +177,5 @@ def own_mounts() -> Dict[str, Mount]:
 
 
 def _unescaped(text: str) -> str:
-    """mountinfo writes spaces and the like as octal numbers."""
+    """Decode mountinfo's octal escapes of spaces and the like."""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 8)), text)

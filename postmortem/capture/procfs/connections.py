@@ -1,7 +1,7 @@
-"""What ties the tree's descriptors to each other and to the rest of the machine: ``net.json``.
+"""Connections of the tree's descriptors with each other and with the rest of the machine: ``net.json``.
 
-Read while everything runs, just before the freeze; how full the pipes are, once more right after it. Nothing is stopped
-for it. 500 processes with 2,000 descriptors take 0.1 s.
+Read while everything runs, just before the freeze; the fill level of pipes once more right after it. 500 processes with
+2,000 descriptors take 0.1 s.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from .buffered import Pidfds, fill, timeouts
 from .facts import MOST_DESCRIPTORS, open_descriptors
 from .peers import Holders
 
-Descriptors = Mapping[int, Optional[Mapping[str, str]]]  # pid → descriptor → what it is; None: not to be read
+Descriptors = Mapping[int, Optional[Mapping[str, str]]]  # pid → descriptor → target of its link; None: unreadable
 Ends = Dict[str, List[List[Any]]]  # inode, or a FIFO's path → [pid, descriptor, mode]
 
-_MOST_FILES = 4096  # that are asked what they are
+_MOST_FILES = 4096  # that are examined by statx(2)
 _FILLING_S = 0.3
 _PAGE = 4096
 
 
 def net_json(root: int, descriptors: Descriptors, attached: bool = False) -> Dict[str, Any]:
-    """All of it, of the processes in ``descriptors``. Tables that cannot be read are left out. ``attached``: the root was
-    not started by us, so that it may have inherited what we do not have."""
+    """Return net.json for the processes in ``descriptors``; tables that cannot be read are left out.
+
+    ``attached``: we did not start the root, so that it may have inherited descriptors that we do not have.
+    """
     named = list(_named(descriptors))
     sockets = network.find_sockets(f"/proc/{root}/net", {_inode(t) for _p, _f, t in named if t.startswith("socket:[")})
     files = _files(named)
@@ -52,14 +54,14 @@ def net_json(root: int, descriptors: Descriptors, attached: bool = False) -> Dic
 
 
 def fills(pipes: Ends) -> Dict[str, Dict[str, Any]]:
-    """How full each pipe is; see filling.fill. What there was no time for is left out."""
+    """Return the fill level of each pipe, see buffered.fill; pipes for which time was short are left out."""
     until = time.monotonic() + _FILLING_S
     found: Dict[str, Dict[str, Any]] = {}
     with Pidfds() as pidfds:
         for name, ends in pipes.items():
             if time.monotonic() > until:
                 break
-            # the reader's side tells whether anybody can still write
+            # a read end first: it shows whether any process can still write
             for pid, fd, mode in sorted(ends, key=lambda end: str(end[2]))[:4]:
                 known = fill(pidfds, pid, fd)
                 if known is not None:
@@ -69,12 +71,12 @@ def fills(pipes: Ends) -> Dict[str, Dict[str, Any]]:
 
 
 def is_one_full(ties: Mapping[str, Any]) -> bool:
-    """Is there a pipe with no room for a page, so that who writes to it may have to wait? ``ties``: as ``net_json`` gave."""
+    """Tell whether a pipe has no room for a page, so that writing may block; ``ties``: the result of ``net_json``."""
     return any(known["bytes"] > known["capacity"] - _PAGE for known in ties["fill"].values())
 
 
 def _timeouts(named: List[Tuple[int, str, str]]) -> Dict[str, List[float]]:
-    """A socket's inode → see filling.timeouts. What there was no time for is left out."""
+    """Return a socket's inode → its timeouts, see buffered.timeouts; sockets for which time was short are left out."""
     until = time.monotonic() + _FILLING_S
     found: Dict[str, List[float]] = {}
     with Pidfds() as pidfds:
@@ -99,7 +101,7 @@ def _inode(target: str) -> str:
 
 
 def _files(named: List[Tuple[int, str, str]]) -> Dict[str, filestat.File]:
-    """Path → file, of what has a path and is no device."""
+    """Return path → file, for descriptors with a path outside of /dev."""
     found: Dict[str, filestat.File] = {}
     for pid, fd, target in named:
         if target.startswith("/") and not target.startswith("/dev/") and target not in found:
@@ -139,15 +141,17 @@ def _special(named: List[Tuple[int, str, str]]) -> Dict[str, Dict[str, Any]]:
 
 
 def _ours(named: List[Tuple[int, str, str]]) -> Set[str]:
-    """Those that we have ourselves: the command got them from whoever started us."""
+    """Return the files that we have open ourselves: the command inherited them from whatever started us."""
     ours = open_descriptors(os.getpid()) or {}
     return {target for _pid, _fd, target in named} & set(ours.values())
 
 
 def _perhaps_inherited(root: int, named: List[Tuple[int, str, str]]) -> Set[str]:
-    """Pipes and sockets that a process may have got from whoever started it: all of which nobody of the tree has an end
-    that is closed on exec, as those are that Python makes. Of a process whose parent may not be looked into, all: it may
-    have been forked without exec."""
+    """Return the pipes and sockets that the root of the tree may have inherited.
+
+    Those of which no descriptor in the tree is closed on exec; Python closes its own on exec. All, where the parent's
+    descriptors cannot be read: the root may have been forked without exec.
+    """
     shared = {target for _pid, _fd, target in named if target.startswith(("pipe:[", "socket:["))}
     try:
         parent = parsers.stat(f"/proc/{root}").ppid
@@ -166,15 +170,17 @@ def _perhaps_inherited(root: int, named: List[Tuple[int, str, str]]) -> Set[str]
 
 
 def _in_flight(named: List[Tuple[int, str, str]], sockets: Mapping[str, Mapping[str, Any]]) -> List[str]:
-    """Inodes of Unix sockets in which descriptors are on their way to somebody (unix(7), SCM_RIGHTS), or may be: nobody
-    has these open."""
+    """Return the inodes of Unix sockets in which descriptors are or may be in transit (unix(7), SCM_RIGHTS).
+
+    No process has a descriptor in transit open.
+    """
     found: Set[str] = set()
     for pid, fd, target in named:
         row = sockets.get(_inode(target), {}) if target.startswith("socket:[") else {}
         if row.get("proto") != "unix":
             continue
         if row.get("tx_queue") and str(row.get("peer")) not in sockets:
-            found.add(_inode(target))  # to somebody beyond the tree
+            found.add(_inode(target))  # to a process outside of the tree
         try:
             waiting = fdinfo.read(pid, fd).in_flight
         except OSError:
@@ -191,7 +197,10 @@ def _is(file: filestat.File, lock: Mapping[str, Any]) -> bool:
 def _locked_files(
     named: List[Tuple[int, str, str]], files: Dict[str, filestat.File], locked: Set[str]
 ) -> Dict[str, Dict[str, Any]]:
-    """Path → its device and inode, and the descriptors through which it is locked: a flock outlives who took it."""
+    """Return path → its device, inode, and the descriptors through which it is locked.
+
+    A flock survives the process that took it, in descriptors inherited by others.
+    """
     found: Dict[str, Dict[str, Any]] = {
         path: {"device": [files[path].major, files[path].minor], "inode": files[path].inode, "through": []}
         for path in sorted(locked)
@@ -215,7 +224,7 @@ def _beyond(
     try:
         began = parsers.stat(f"/proc/{root}").start
     except (OSError, ValueError):
-        began = 0  # nobody is older: all that is unread counts
+        began = 0  # then no process counts as older than the tree, and all unreadable ones are counted
     found = Holders(wanted, members, began)
     found.look()
     return found.as_json()

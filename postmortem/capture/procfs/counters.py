@@ -1,7 +1,8 @@
-"""What the kernel has counted for a thread or a process since it began; read by the thousand, so parsed with few steps.
+"""Counters that the kernel keeps of a thread or a process since it began; parsed fast, since thousands are read.
 
-Sources: proc(5); /proc/PID/task/TID/schedstat is (CPU ns, run delay ns, slices), Documentation/scheduler/sched-stats.rst;
-delayacct_blkio_ticks counts only where kernel.task_delayacct is on: Documentation/accounting/delay-accounting.rst.
+Sources: proc(5); /proc/PID/task/TID/schedstat is (CPU ns, run delay ns, slices),
+Documentation/scheduler/sched-stats.rst; delayacct_blkio_ticks counts only with kernel.task_delayacct:
+Documentation/accounting/delay-accounting.rst.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _SWITCHES = b"\nvoluntary_ctxt_switches:"  # the last two rows of status
 
 
 class Totals(NamedTuple):
-    """A thread's counters since it began; None: not readable. Seconds, and numbers of events."""
+    """A thread's counters since it began, in seconds and numbers of events; None: not readable."""
 
     cpu_s: Optional[float] = None
     run_delay_s: Optional[float] = None
@@ -26,12 +27,12 @@ class Totals(NamedTuple):
     involuntary_switches: Optional[int] = None
     minor_faults: Optional[int] = None
     major_faults: Optional[int] = None
-    io_delay_s: Optional[float] = None  # waiting for block devices and for pages from them
-    read_calls: Optional[int] = None  # read(2) and its like, recv(2) not among them
+    io_delay_s: Optional[float] = None  # waiting for block devices, and for pages from them
+    read_calls: Optional[int] = None  # read(2) and its like, without recv(2)
     write_calls: Optional[int] = None
 
     def since(self, before: Totals) -> Dict[str, Optional[float]]:
-        """The differences by name."""
+        """Return the differences by name."""
         return {name: minus(mine, theirs) for name, mine, theirs in zip(self._fields, self, before)}
 
 
@@ -40,7 +41,10 @@ UNKNOWN = Totals()
 
 
 def totals(path: str, delays: bool) -> Optional[Totals]:
-    """Counters of a thread (/proc/PID/task/TID); None when it is gone. ``delays``: are delays accounted for?"""
+    """Return the counters of a thread (/proc/PID/task/TID); None when it is gone.
+
+    ``delays``: whether the kernel accounts for delays.
+    """
     try:
         stat = parsers.stat(path)
         status = parsers.read(f"{path}/status")
@@ -59,7 +63,10 @@ def totals(path: str, delays: bool) -> Optional[Totals]:
 
 
 def delays_are_counted() -> bool:
-    """Without this switch (Linux 5.14) the field is 0 whatever happens; older kernels do not tell whether it counts."""
+    """Tell whether kernel.task_delayacct (Linux 5.14) is on; without it the field is 0.
+
+    False on older kernels, which do not show whether they count.
+    """
     try:
         return parsers.read("/proc/sys/kernel/task_delayacct").strip() == b"1"
     except OSError:
@@ -67,7 +74,7 @@ def delays_are_counted() -> bool:
 
 
 def io(path: str) -> Optional[Dict[str, int]]:
-    """/proc/PID/io; None where it may not be read."""
+    """Return /proc/PID/io as a dict; None where it cannot be read."""
     try:
         rows = parsers.text(parsers.read(f"{path}/io")).splitlines()
         return {key: int(value) for key, _colon, value in (row.partition(":") for row in rows)}
@@ -76,7 +83,7 @@ def io(path: str) -> Optional[Dict[str, int]]:
 
 
 def resident(pid: int) -> Optional[int]:
-    """Bytes of memory that are present."""
+    """Return the resident memory of a process in bytes."""
     try:
         return int(parsers.read(f"/proc/{pid}/statm").split()[1]) * _PAGE
     except (OSError, ValueError, IndexError):
@@ -84,18 +91,19 @@ def resident(pid: int) -> Optional[int]:
 
 
 class Whole(NamedTuple):
-    """A process's counters, those of threads that have ended included."""
+    """A process's counters, including threads that have ended."""
 
     cpu_s: Optional[float] = None
     minor_faults: Optional[int] = None
     major_faults: Optional[int] = None
 
     def since(self, before: Whole) -> Dict[str, Optional[float]]:
+        """Return the differences by name."""
         return {name: minus(mine, theirs) for name, mine, theirs in zip(self._fields, self, before)}
 
 
 def whole(pid: int) -> Whole:
-    """CPU time to a hundredth of a second."""
+    """Return a process's counters, its CPU time to a hundredth of a second."""
     try:
         stat = parsers.stat(f"/proc/{pid}")
     except (OSError, ValueError):
@@ -104,6 +112,7 @@ def whole(pid: int) -> Whole:
 
 
 def minus(after: Optional[float], before: Optional[float]) -> Optional[float]:
+    """Return the difference, None when either value is unknown."""
     if after is None or before is None:
         return None
     return round(after - before, 9)
@@ -117,7 +126,7 @@ def _switches(status: bytes) -> Tuple[Optional[int], Optional[int]]:
 
 
 def _calls(path: str) -> Tuple[Optional[int], Optional[int]]:
-    """syscr and syscw: the third and fourth row."""
+    """Return syscr and syscw, the third and fourth row of /proc/PID/io."""
     try:
         fields = parsers.read(f"{path}/io").split()
         return int(fields[5]), int(fields[7])

@@ -1,6 +1,6 @@
-"""What /proc says about a process at one moment: ``process.json``."""
+"""A process at one moment, as /proc shows it: ``process.json``."""
 
-# Paths below /proc are plain strings, formatted thousands of times:
+# Paths below /proc are plain strings, since thousands of them are made:
 # ruff: noqa: PTH116, PTH119, PTH208
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ _PYTHON_FILE = re.compile(r"/libpython\d|/lib-dynload/|\.cpython-3\d+[a-z]*-")
 
 
 def process_json(pid: int) -> Dict[str, Any]:
-    """Raises OSError when the process is gone. What may not be read is None, and so is what it took along when it ended
-    while it was read."""
+    """Return the process's facts; raise OSError when it is gone.
+
+    A value that could not be read, or vanished while the process ended, is None.
+    """
     base = f"/proc/{pid}"
     stat = parsers.stat(base)
     thread = f"{base}/task/{_thread(pid)}"
@@ -58,8 +60,11 @@ def process_json(pid: int) -> Dict[str, Any]:
 
 
 def rights_json(pid: int, status: Optional[Dict[str, str]] = None) -> Dict[str, Any]:
-    """What may be read for a process: ``rights``, of its user, None where it has those of several; ``reads_all``: whether those
-    are root's, who reads everything in our own user namespace."""
+    """Return the access rights of a process.
+
+    - ``rights``: those of its user; None where it has those of several users
+    - ``reads_all``: whether they are root's in our own user namespace, which allow reading everything
+    """
     status = _status(f"/proc/{pid}") if status is None else status
     try:
         ours = os.stat(f"/proc/{pid}/ns/user").st_ino == os.stat("/proc/self/ns/user").st_ino
@@ -69,18 +74,18 @@ def rights_json(pid: int, status: Optional[Dict[str, str]] = None) -> Dict[str, 
 
 
 def has_other_rights(pid: int, known: Dict[str, Any]) -> bool:
-    """Whether a process has changed its user since ``known`` was noted of it."""
+    """Tell whether a process has changed its user since ``known`` was recorded."""
     status = _status(f"/proc/{pid}")
     return bool(status) and any(known.get(key) != value for key, value in rights_json(pid, status).items())
 
 
 def working_directory(pid: int) -> Optional[str]:
-    """None when it is gone, or may not be read."""
+    """Return the working directory; None when the process is gone, or it cannot be read."""
     return _link(f"/proc/{pid}/task/{_thread(pid)}/cwd")
 
 
 def hidden_json(pid: int, parent: int) -> Dict[str, Any]:
-    """The same of a process that /proc does not show."""
+    """Return process.json of a process that /proc does not show."""
     return {"pid": pid, "ppid": parent, "argv": [], "threads": {}}
 
 
@@ -99,7 +104,7 @@ def _status(path: str) -> Dict[str, str]:
 
 
 def _number(status: Dict[str, str], key: str) -> Optional[int]:
-    """The first of a row's numbers: of the four user ids the real one."""
+    """Return the first number of a row; of the four user ids the real one."""
     words = status.get(key, "").split()
     return int(words[0]) if words and is_decimal(words[0]) else None
 
@@ -109,7 +114,7 @@ def _numbers(status: Dict[str, str], key: str) -> List[int]:
 
 
 def _name(pid: Optional[int]) -> Optional[str]:
-    """What the kernel calls a process; None for nobody, or when it is gone."""
+    """Return the kernel's name of a process; None without a pid, or when it is gone."""
     try:
         return parsers.text(parsers.read(f"/proc/{pid}/comm")).rstrip("\n") if pid else None
     except OSError:
@@ -117,7 +122,7 @@ def _name(pid: Optional[int]) -> Optional[str]:
 
 
 def _mask(status: Dict[str, str], key: str) -> Optional[int]:
-    """A set of signals, bit N-1 for signal N."""
+    """Return a set of signals, bit N-1 for signal N."""
     try:
         return int(status[key], 16)
     except (KeyError, ValueError):
@@ -125,7 +130,10 @@ def _mask(status: Dict[str, str], key: str) -> Optional[int]:
 
 
 def _age(start_ticks: int) -> Optional[float]:
-    """Seconds since a process began (proc(5): field 22 of stat, in clock ticks since boot; /proc/uptime)."""
+    """Return the seconds since a process began.
+
+    Sources: proc(5), field 22 of stat, in clock ticks since boot; /proc/uptime.
+    """
     try:
         return round(float(parsers.read("/proc/uptime").split()[0]) - start_ticks / os.sysconf("SC_CLK_TCK"), 2)
     except (OSError, ValueError, IndexError):
@@ -133,7 +141,7 @@ def _age(start_ticks: int) -> Optional[float]:
 
 
 def is_python(facts: Dict[str, Any]) -> bool:
-    """An interpreter, or a program with one inside."""
+    """Tell whether a process is an interpreter, or a program that embeds one."""
     argv = facts.get("argv") or [""]  # readable where exe is not
     exe = os.path.basename(facts.get("exe") or argv[0]).replace(" (deleted)", "")
     if _PYTHON_PROGRAM.match(exe):
@@ -142,7 +150,7 @@ def is_python(facts: Dict[str, Any]) -> bool:
 
 
 def descriptors(path: str) -> Optional[Dict[str, str]]:
-    """Descriptor → what it is, as the links in ``path``/fd say; None when they may not be read."""
+    """Return descriptor → target of its link in ``path``/fd; None when they cannot be read."""
     try:
         names = sorted((n for n in os.listdir(f"{path}/fd") if is_decimal(n)), key=int)
     except OSError:
@@ -152,12 +160,12 @@ def descriptors(path: str) -> Optional[Dict[str, str]]:
 
 
 def open_descriptors(pid: int) -> Optional[Dict[str, str]]:
-    """Those of a process as they are now; None when it is gone, or they may not be read."""
+    """Return the current descriptors of a process; None when it is gone, or they cannot be read."""
     return descriptors(f"/proc/{pid}/task/{_thread(pid)}")
 
 
 def _threads(pid: int, has_own_numbers: bool) -> Dict[str, Dict[str, Any]]:
-    """``own_tid``: by which a thread knows itself, in a pid namespace of its own."""
+    """Return tid → facts; ``own_tid``: the tid in the innermost pid namespace."""
     found: Dict[str, Dict[str, Any]] = {}
     try:
         tids = parsers.threads(pid)

@@ -1,7 +1,7 @@
-"""What /proc/PID/fdinfo/FD tells of a descriptor beside its link: how it was opened, and what its kind has to say.
+"""/proc/PID/fdinfo/FD: how a descriptor was opened, and what is specific to its kind.
 
-Sources: Documentation/filesystems/proc.rst, section 3.8; fs/eventpoll.c (tfd), fs/eventfd.c, fs/timerfd.c, fs/signalfd.c,
-fs/notify/fdinfo.c, kernel/fork.c (Pid, of a pidfd), fs/locks.c (lock), net/unix/af_unix.c (scm_fds).
+Sources: Documentation/filesystems/proc.rst, section 3.8; fs/eventpoll.c (tfd), fs/eventfd.c, fs/timerfd.c,
+fs/signalfd.c, fs/notify/fdinfo.c, kernel/fork.c (Pid, of a pidfd), fs/locks.c (lock), net/unix/af_unix.c (scm_fds).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from ...foreign.numbers import is_decimal
 from . import parsers
 
 _MOST_WATCHED = 4096  # descriptors of one epoll
-#: What the link in /proc/PID/fd begins with → what it is. A pidfd has had both names. Not io_uring: the kernel takes its
-#: lock to answer, and has hung over that.
+#: Prefix of the link in /proc/PID/fd → kind. A pidfd has had two names. io_uring is left out on purpose: the kernel
+#: takes its lock to answer, and has hung on it.
 _KINDS = (
     ("anon_inode:[eventfd]", "eventfd"),
     ("anon_inode:[eventpoll]", "epoll"),
@@ -29,15 +29,15 @@ _KINDS = (
 
 
 class FdInfo(NamedTuple):
-    """One file below fdinfo: names that occur once in ``values``, the rest as lists."""
+    """One file below fdinfo; names that occur once are in ``values``, the others are lists."""
 
     values: Dict[str, str]
     watched: List[Tuple[int, int]]  # of an epoll: (descriptor, events)
-    locks: List[str]  # the lines of /proc/locks for what is held through it
+    locks: List[str]  # the lines of /proc/locks for locks held through it
 
     @property
     def mode(self) -> Optional[str]:
-        """``r`` or ``w``; ``rw`` for an end opened for both."""
+        """``r``, ``w`` or ``rw``; None if unknown."""
         try:
             flags = int(self.values["flags"], 8)
         except (KeyError, ValueError):
@@ -46,7 +46,7 @@ class FdInfo(NamedTuple):
 
     @property
     def is_own(self) -> bool:
-        """Is it closed on exec? Then its process did not get it by one."""
+        """Whether it is closed on exec, so that its process cannot have inherited it through one."""
         try:
             return bool(int(self.values["flags"], 8) & os.O_CLOEXEC)
         except (KeyError, ValueError):
@@ -54,16 +54,17 @@ class FdInfo(NamedTuple):
 
     @property
     def in_flight(self) -> Optional[int]:
-        """Of a Unix socket: descriptors that were sent to it and wait to be received; None before Linux 5.6."""
+        """Number of descriptors sent to a Unix socket and not yet received; None before Linux 5.6."""
         return _number(self.values.get("scm_fds"), 10)
 
 
 def read(pid: int, fd: str) -> FdInfo:
-    """Raises OSError."""
+    """Read the fdinfo of a descriptor. Raises OSError."""
     return parse(parsers.text(parsers.read(f"/proc/{pid}/fdinfo/{fd}")))
 
 
 def parse(text: str) -> FdInfo:
+    """Parse the content of a fdinfo file."""
     values: Dict[str, str] = {}
     watched: List[Tuple[int, int]] = []
     locks: List[str] = []
@@ -81,12 +82,15 @@ def parse(text: str) -> FdInfo:
 
 
 def kind_of(target: str) -> Optional[str]:
-    """None for what has nothing more to tell."""
+    """Return the kind of a descriptor whose fdinfo has more to show; None for others."""
     return next((kind for prefix, kind in _KINDS if target.startswith(prefix)), None)
 
 
 def special(pid: int, fd: str, target: str) -> Optional[Dict[str, Any]]:
-    """An eventfd's count, an epoll's set, a pidfd's process, a timer's rest; None for anything else, or what is gone."""
+    """Return an eventfd's count, an epoll's set, a pidfd's process, a timer's state and the like.
+
+    None for other kinds, and for descriptors that are gone.
+    """
     kind = kind_of(target)
     if kind is None:
         return None
@@ -106,7 +110,7 @@ def special(pid: int, fd: str, target: str) -> Optional[Dict[str, Any]]:
         found["signals"] = _number(info.values.get("sigmask"), 16)
     elif (
         kind == "pty"
-    ):  # the end that a terminal emulator, sshd or pexpect has; drivers/tty/pty.c, pty_show_fdinfo, Linux 4.14
+    ):  # the master end, of a terminal emulator, sshd or pexpect; drivers/tty/pty.c, pty_show_fdinfo, Linux 4.14
         found["index"] = _number(info.values.get("tty-index"), 10)
     elif kind == "timerfd":
         found["ticks"] = _number(info.values.get("ticks"), 10)
@@ -122,5 +126,5 @@ def _number(text: Optional[str], base: int) -> Optional[int]:
 
 
 def _armed(text: Optional[str]) -> Optional[bool]:
-    """``(0, 0)``: seconds and nanoseconds until it is due, none for a timer that is not set."""
+    """Tell whether a timer is set, from ``(seconds, nanoseconds)`` until it is due; (0, 0) if not set."""
     return None if text is None else any(part.strip("() ").strip("0") for part in text.split(","))

@@ -1,8 +1,10 @@
-"""Who waits for a lock on a file, and who has it: the kernel's table.
+"""File locks with their holders and waiters: the kernel's table /proc/locks.
 
-Sources: proc_locks(5), fs/locks.c (lock_get_status, locks_show): a row ``N:`` is a lock that is held, the rows ``N: ->``
-below it are those that wait for it. A flock's process is the one that took it, which may have ended while a child still
-holds it; an OFD lock's is -1.
+- A row ``N:`` is a lock that is held; the rows ``N: ->`` below it wait for it.
+- The process of a flock is the one that took it, which may have ended while a child still holds it; for an OFD lock it
+  is -1.
+
+Sources: proc_locks(5), fs/locks.c (lock_get_status, locks_show).
 """
 
 from __future__ import annotations
@@ -17,8 +19,13 @@ FileId = Tuple[int, int, int]  # numbers of the device, inode
 
 
 def file_locks(members: Set[int], files: Collection[FileId] = ()) -> List[Dict[str, Any]]:
-    """The locks that somebody of ``members`` holds or waits for, or that lie on ``files``, each with ``waits``: those who wait
-    for it, and ``alive``: does the process still live that took it? Empty where the table may not be read."""
+    """Return the locks on ``files``, and those that a process of ``members`` holds or waits for.
+
+    - ``waits``: the locks that wait for it
+    - ``alive``: whether the process that took it still lives
+
+    Empty where the table cannot be read.
+    """
     found = parse(parsers.lines("/proc/locks") or [], members, files)
     for lock in found:
         lock["alive"] = parsers.lines(f"/proc/{lock['pid']}/stat") is not None
@@ -26,6 +33,7 @@ def file_locks(members: Set[int], files: Collection[FileId] = ()) -> List[Dict[s
 
 
 def parse(rows: List[str], members: Set[int], files: Collection[FileId] = ()) -> List[Dict[str, Any]]:
+    """Parse the rows of /proc/locks, see ``file_locks``."""
     groups: Dict[str, Dict[str, Any]] = {}
     for row in rows:
         number, _colon, rest = row.partition(":")
@@ -48,7 +56,7 @@ def parse(rows: List[str], members: Set[int], files: Collection[FileId] = ()) ->
 
 
 def _lock(words: List[str]) -> Optional[Dict[str, Any]]:
-    """``POSIX ADVISORY WRITE 3568 fd:00:2531452 0 EOF``."""
+    """Parse a lock such as ``POSIX ADVISORY WRITE 3568 fd:00:2531452 0 EOF``; None if malformed."""
     if len(words) < 7:
         return None
     try:

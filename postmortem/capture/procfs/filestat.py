@@ -1,7 +1,7 @@
-"""What kind of file a descriptor's path is, without asking a server that may not answer.
+"""The kind of file behind a descriptor, without contacting a file server that may not respond.
 
-stat(2) of a file on a network file system that is gone waits for ever; statx(2) with AT_STATX_DONT_SYNC says what the
-kernel knows already. Source: <linux/stat.h>, struct statx.
+stat(2) of a file on an unreachable network file system waits for ever; statx(2) with AT_STATX_DONT_SYNC returns what
+the kernel has cached. Source: <linux/stat.h>, struct statx.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class File(NamedTuple):
+    """A file's device and inode, and whether it is a FIFO."""
+
     fifo: bool
     major: int
     minor: int
@@ -29,7 +31,7 @@ class File(NamedTuple):
 
 
 def file_of(pid: int, fd: str) -> Optional[File]:
-    """The file behind a descriptor of a process; None when it is gone or may not be asked."""
+    """Return the file behind a descriptor of a process; None when it is gone or cannot be read."""
     if _NUMBER is None:
         return None
     buffer = ctypes.create_string_buffer(_SIZE)

@@ -1,4 +1,4 @@
-"""Sockets that a tree holds. Only inodes that its descriptors name are looked up.
+"""Sockets that a tree has open; only inodes named by its descriptors are looked up.
 
 Sources: /proc/PID/net/{tcp,udp,unix} (Documentation/networking/proc_net_tcp.rst).
 """
@@ -19,23 +19,25 @@ _STATES = {
 _UNIX_STATES = {1: "UNCONNECTED", 2: "CONNECTING", 3: "ESTABLISHED", 4: "DISCONNECTING"}
 _UNIX_ACCEPTS = 1 << 16  # __SO_ACCEPTCON
 _INTERNET = ("tcp", "tcp6", "udp", "udp6", "raw", "raw6")
-_MAPPED = "0000000000000000FFFF0000"  # of ::ffff:0:0/96, in the byte order of x86-64 and aarch64
+_MAPPED = "0000000000000000FFFF0000"  # prefix ::ffff:0:0/96, in the byte order of x86-64 and aarch64
 _LARGEST = 32 << 20
 
 
 def listening_ports(sockets: Mapping[str, Mapping[str, Any]]) -> List[int]:
-    """TCP ports on which one of them listens."""
+    """Return the TCP ports on which any of the sockets listens, sorted."""
     found = {_port(s["local"]) for s in sockets.values() if s["state"] == "LISTEN" and s["proto"][:3] == "tcp"}
     return sorted(port for port in found if port is not None)
 
 
 def find_sockets(folder: str, wanted: Set[str]) -> Dict[str, Dict[str, Any]]:
-    """inode → row, of those that are ``wanted``. ``peer`` in it: the inode of the other end, when that is on this machine;
-    0 when a Unix socket's has been closed."""
+    """Return inode → row, for the ``wanted`` inodes.
+
+    ``peer`` in a row: the inode of the other end if it is on this machine; 0 when a Unix socket's other end was closed.
+    """
     if not wanted:
         return {}
     found: Dict[str, Dict[str, Any]] = {}
-    ends: Dict[Tuple[str, str, str], str] = {}  # (protocol, local, remote) → inode, of all
+    ends: Dict[Tuple[str, str, str], str] = {}  # (protocol, local, remote) → inode, of all sockets
     connected: Dict[str, Tuple[str, str, str]] = {}
     for table in (*_INTERNET, "unix"):
         parse: Callable[[List[str]], Tuple[str, Dict[str, Any]]] = _unix if table == "unix" else _internet
@@ -66,7 +68,7 @@ def _note_peers(found: Dict[str, Dict[str, Any]], internet: Dict[str, str]) -> N
 
 
 def _plain(text: str) -> str:
-    """An IPv4 address that an IPv6 socket shows as ::ffff:a.b.c.d, as an IPv4 socket shows it."""
+    """Shorten an IPv4 address shown as ::ffff:a.b.c.d by an IPv6 socket to the form of an IPv4 socket."""
     return text[24:] if text.startswith(_MAPPED) else text
 
 
@@ -100,7 +102,7 @@ def _unix(fields: List[str]) -> Tuple[str, Dict[str, Any]]:
 
 
 def address(text: str) -> str:
-    """``0100007F:1F90`` → ``127.0.0.1:8080``; IPv6 in brackets. The words are in the machine's byte order."""
+    """Return ``127.0.0.1:8080`` for ``0100007F:1F90``, whose words are in native byte order; IPv6 in brackets."""
     host, _colon, port = text.partition(":")
     words = [int(host[i : i + 8], 16).to_bytes(4, sys.byteorder) for i in range(0, len(host), 8)]
     family = socket.AF_INET if len(words) == 1 else socket.AF_INET6

@@ -1,10 +1,10 @@
-"""The kernel's text files about processes: one small parser each (proc(5)).
+r"""Parsers of the kernel's text files about processes, one for each (proc(5)).
 
-Names that a process chose (argv, comm, paths) are bytes without an encoding; ``text`` makes them Unicode that any
-JSON reader takes, with what is no UTF-8 written as ``\\xNN``.
+Names chosen by a process (argv, comm, paths) are bytes without an encoding; ``text`` decodes them to Unicode that any
+JSON reader accepts, with invalid UTF-8 as ``\\xNN``.
 """
 
-# Paths below /proc are plain strings, formatted thousands of times:
+# Paths below /proc are plain strings, since thousands of them are made:
 # ruff: noqa: PTH208
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LARGEST = 64 << 20
 
 
 def read(path: str, limit: int = _LARGEST) -> bytes:
-    """A whole /proc file, up to ``limit`` bytes. Raises OSError."""
+    """Read a whole /proc file, up to ``limit`` bytes. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return read_all(descriptor, limit)
@@ -29,9 +29,9 @@ def read(path: str, limit: int = _LARGEST) -> bytes:
 
 
 def read_all(descriptor: int, limit: int = _LARGEST) -> bytes:
-    """A /proc file from its current position to its end."""
+    """Read a /proc file from its current position to its end."""
     block = os.read(descriptor, _CHUNK)
-    if len(block) < _CHUNK // 16:  # /proc ends short files with the first read; the next one says so for sure
+    if len(block) < _CHUNK // 16:  # /proc returns a short file with one read; only an empty read marks its end for sure
         rest = os.read(descriptor, _CHUNK)
         if not rest:
             return block
@@ -46,11 +46,12 @@ def read_all(descriptor: int, limit: int = _LARGEST) -> bytes:
 
 
 def text(data: bytes) -> str:
+    """Decode bytes from the kernel, see the module."""
     return data.decode("utf-8", "backslashreplace")
 
 
 def lines(path: str) -> Optional[List[str]]:
-    """A file's lines; None where it may not be read."""
+    """Return a file's lines; None where it cannot be read."""
     try:
         return text(read(path)).splitlines()
     except OSError:
@@ -82,21 +83,23 @@ class Stat(NamedTuple):
 
     @property
     def is_kernel_thread(self) -> bool:
+        """Whether the process is a kernel thread."""
         return bool(self.flags & _KERNEL_THREAD)
 
     @property
     def has_memory(self) -> bool:
-        """Is it a program that has not ended? Others have neither memory nor descriptors."""
+        """Whether it is a program that has not ended; others have neither memory nor descriptors."""
         return not self.is_kernel_thread and self.state not in "ZX"
 
 
 def stat(path: str) -> Stat:
-    """``path`` is /proc/PID or /proc/PID/task/TID. Raises OSError; ValueError for what is no stat line."""
+    """Parse the stat file of /proc/PID or /proc/PID/task/TID. Raises OSError; ValueError for a malformed line."""
     return parse_stat(read(f"{path}/stat"))
 
 
 def parse_stat(line: bytes) -> Stat:
-    # the name may hold spaces and parentheses: the last one ends it
+    """Parse a line of /proc/PID/stat. Raises ValueError."""
+    # the name may contain spaces and parentheses; the last parenthesis ends it
     first, last = line.index(b"("), line.rindex(b")")
     fields = line[last + 2 :].split()
     number = [int(f) for f in fields[1:20]]
@@ -120,13 +123,13 @@ def parse_stat(line: bytes) -> Stat:
 
 
 def status(path: str) -> Dict[str, str]:
-    """/proc/PID/status as a dict. Raises OSError."""
+    """Return /proc/PID/status as a dict. Raises OSError."""
     rows = (line.partition(":") for line in text(read(f"{path}/status")).splitlines())
     return {key: value.strip() for key, _colon, value in rows}
 
 
 def threads(pid: int) -> List[int]:
-    """The thread ids, the leader first. Raises OSError when the process is gone."""
+    """Return the thread ids, the leader first. Raises OSError when the process is gone."""
     tids = sorted(int(name) for name in os.listdir(f"/proc/{pid}/task") if is_decimal(name))
     if pid in tids:
         tids.remove(pid)
@@ -135,7 +138,7 @@ def threads(pid: int) -> List[int]:
 
 
 def living_thread(pid: int) -> int:
-    """A thread that still has the process's memory: the leader, or another one when it has exited (zombie leader)."""
+    """Return a thread that still has the process's memory: the leader, or another one when the leader has exited."""
     tids = threads(pid)
     for tid in tids:
         try:
@@ -147,7 +150,7 @@ def living_thread(pid: int) -> int:
 
 
 class SystemCall(NamedTuple):
-    """/proc/PID/task/TID/syscall of a thread that waits in the kernel. ``number`` is -1 outside a system call."""
+    """The system call that a thread waits in, from /proc/PID/task/TID/syscall; ``number`` is -1 outside of one."""
 
     number: int
     name: str
@@ -157,7 +160,7 @@ class SystemCall(NamedTuple):
 
 
 def parse_syscall(line: bytes) -> Optional[SystemCall]:
-    """None for a thread that runs."""
+    """Parse /proc/PID/task/TID/syscall; return None for a running thread."""
     fields = line.split()
     if not fields or fields[0] == b"running":
         return None
@@ -168,7 +171,7 @@ def parse_syscall(line: bytes) -> Optional[SystemCall]:
 
 
 class Mapping(NamedTuple):
-    """A line of /proc/PID/maps. ``offset`` in bytes; ``name`` is a path, a label in brackets, or empty."""
+    """A line of /proc/PID/maps; ``offset`` in bytes, ``name`` a path, a label in brackets, or empty."""
 
     start: int
     end: int
@@ -180,15 +183,17 @@ class Mapping(NamedTuple):
 
     @property
     def size(self) -> int:
+        """Size in bytes."""
         return self.end - self.start
 
     @property
     def shared(self) -> bool:
+        """Whether the mapping is shared (MAP_SHARED)."""
         return self.perms[3:4] == "s"
 
 
 def parse_maps(data: bytes) -> List[Mapping]:
-    """All lines that are whole."""
+    """Parse the complete lines of /proc/PID/maps."""
     found = []
     for line in data.split(b"\n"):
         fields = line.split(None, 5)
@@ -203,7 +208,7 @@ def parse_maps(data: bytes) -> List[Mapping]:
                 int(fields[2], 16),
                 fields[3].decode("ascii"),
                 int(fields[4]),
-                # the kernel writes a newline in a path as \012, and nothing else so
+                # the kernel escapes only newlines in a path, as \012
                 fields[5].replace(b"\\012", b"\n") if len(fields) > 5 else b"",
             )
         )

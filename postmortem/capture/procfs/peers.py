@@ -1,12 +1,14 @@
-"""Who else on the machine holds the other end of what a tree has open: one look at every process that may be read.
+"""Processes outside of the tree that have the other end of its files open, found in one pass over all readable processes.
 
-A proof that nobody can end a wait needs all holders, so what could not be read is told, too. Three facts spare most of it:
-a process that began before the tree cannot have what the tree made, except by being sent it over a socket; one that began
-later has it only if it descends from the tree, and whose parent ended was adopted by an ancestor of the tree (a subreaper
-or init), not by anybody else; kernel threads have no descriptors.
+A proof that nothing can end a wait needs all holders, so the unreadable processes are counted too. Most are excluded by
+three facts:
+- a process older than the tree has a file of the tree only if it was sent over a socket
+- a younger one has it only if it descends from the tree; if its parent ended, it was adopted by an ancestor of the tree
+  (a subreaper or init)
+- kernel threads have no descriptors
 """
 
-# Paths below /proc are plain strings, formatted thousands of times:
+# Paths below /proc are plain strings, since thousands of them are made:
 # ruff: noqa: PTH110, PTH208
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any, Collection, Dict, List, Optional, Set
 from ...foreign.numbers import is_decimal
 from . import fdinfo, parsers
 
-#: Seconds for all of it. 250 processes with 2,000 descriptors take 10 ms.
+#: Seconds for the whole pass; 250 processes with 2,000 descriptors take 10 ms.
 MOST_S = 0.5
 _INITIAL_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO, <linux/proc_ns.h>
 _MOST_ENDS = 1024
@@ -27,10 +29,10 @@ _DEEPEST = 64
 
 
 class Holders:
-    """The processes beyond a tree that hold one of the ``wanted`` files, named as links in /proc/PID/fd name them."""
+    """The processes outside of a tree that have one of the ``wanted`` files open, named like links in /proc/PID/fd."""
 
     def __init__(self, wanted: Collection[str], members: Set[int], began: int, proc: str = "/proc") -> None:
-        """``members``: the tree; ``began``: when its root did, in clock ticks since boot."""
+        """Prepare a pass; ``members``: pids of the tree; ``began``: start of its root in clock ticks since boot."""
         self._wanted, self._members, self._began, self._proc = frozenset(wanted), members, began, proc
         self._ancestors: Optional[Set[int]] = None
         self._ends: Dict[str, List[List[Any]]] = {}
@@ -39,7 +41,7 @@ class Holders:
         self._looked_at = self._not_looked_at = 0
 
     def look(self, seconds: float = MOST_S) -> None:
-        """Raises OSError when there is no /proc."""
+        """Make the pass, within so many seconds. Raises OSError without a /proc."""
         if not self._wanted:
             return
         until = time.monotonic() + seconds
@@ -52,9 +54,13 @@ class Holders:
             self._look_at(pid)
 
     def as_json(self) -> Dict[str, Any]:
-        """``ends``: file → [pid, descriptor, mode]; ``unread``: how many processes, those apart who could
-        have inherited from the tree ("younger"); ``all_visible``: no
-        process of this machine is hidden from us."""
+        """Return the part of net.json about processes outside of the tree.
+
+        - ``ends``: file → [pid, descriptor, mode]
+        - ``processes``: description of the processes in ``ends``
+        - ``unread``: number of unreadable processes; "younger" are those that may descend from the tree
+        - ``all_visible``: whether no process of this machine is hidden from us
+        """
         return {
             "ends": self._ends,
             "processes": self._described,
@@ -107,7 +113,7 @@ class Holders:
                 self._unread["younger" if self._may_descend(stat) else "unrelated"] += 1
 
     def _may_descend(self, stat: parsers.Stat) -> bool:
-        """Does the way up from a process that began after the tree lead to somebody who adopts what the tree leaves?"""
+        """Tell whether a process younger than the tree has an ancestor in the tree, or one that adopts the tree's orphans."""
         if self._ancestors is None:
             self._ancestors = self._above(self._members)
         for _level in range(_DEEPEST):
@@ -122,7 +128,7 @@ class Holders:
         return True
 
     def _above(self, members: Set[int]) -> Set[int]:
-        """Everybody above the tree, and us, who adopt for it."""
+        """Return all ancestors of the tree, and our own pid: we adopt its orphans."""
         found: Set[int] = {os.getpid()}
         for member in members:
             current = member
@@ -144,7 +150,7 @@ class Holders:
 
 
 def _describe(pid: int) -> Dict[str, Any]:
-    """Its name, parent and age, and what it waits in: a descriptor's name goes with a call that has one."""
+    """Return a process's name, parent, start and system call, and the file that the call reads or writes."""
     try:
         stat = parsers.stat(f"/proc/{pid}")
     except (OSError, ValueError):

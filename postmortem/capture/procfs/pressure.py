@@ -1,7 +1,7 @@
-"""How the machine fares at both ends of the window: load, memory, swap, stalls. The files' own words, not judged.
+"""Load, memory, swap and stalls of the machine, as the kernel's files show them.
 
-Sources: proc(5); Documentation/accounting/psi.rst. In a container /proc/pressure and the rest speak of the whole machine,
-except where something like lxcfs stands in for them.
+In a container /proc/pressure and the others describe the whole machine, unless something like lxcfs replaces them.
+Sources: proc(5); Documentation/accounting/psi.rst.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from . import parsers
 from .cgroups import read_texts
 
 _WHOLE = ("loadavg", "pressure/cpu", "pressure/memory", "pressure/io")
-#: Of long files, the rows that are used.
+#: Rows kept of long files.
 _ROWS = {
     "meminfo": ("MemTotal:", "MemAvailable:", "SwapFree:"),
     "vmstat": (
@@ -28,7 +28,7 @@ _ROWS = {
 
 
 def machine_facts(proc: str = "/proc") -> Dict[str, str]:
-    """File → text, for what can be read."""
+    """Return file → content, for the readable ones."""
     found = read_texts(proc, _WHOLE)
     for name, wanted in _ROWS.items():
         try:

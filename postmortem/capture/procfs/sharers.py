@@ -1,10 +1,10 @@
-"""Who else on the machine has the semaphores of a tree in memory: a lock may be held by a process that is not captured.
+"""Processes outside of the tree that map its semaphores: a lock may be held by a process that is not captured.
 
-The tree's own mappings stand in each ``process.json``. Only when a tree has semaphores at all, the mappings of all other
-processes that may be read are looked through: a millisecond each at most.
+The tree's own mappings are in each ``process.json``. Only when a tree has semaphores, the mappings of all other
+readable processes are searched, in at most a millisecond each.
 """
 
-# Paths below /proc are plain strings, formatted thousands of times:
+# Paths below /proc are plain strings, since thousands of them are made:
 # ruff: noqa: PTH208
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Set
 from ...foreign.numbers import is_decimal
 from . import parsers
 
-#: Seconds for all of it.
+#: Seconds for the whole search.
 MOST_S = 0.5
-#: Where the C library puts them (extract/semaphores.py says which one): sem_open(3).
+#: Paths of the C library's named semaphores (extract/cross_process/semaphores.py says which library): sem_open(3).
 _SEMAPHORE = ("/dev/shm/sem.", "/dev/shm/tmp-", "/dev/shm/mp-")  # noqa: S108
 
 
 def files_of(maps: Optional[Iterable[str]]) -> Set[str]:
-    """``device:inode`` of the semaphores among the lines of /proc/PID/maps."""
+    """Return ``device:inode`` of the semaphores among lines of /proc/PID/maps."""
     found = set()
     for line in maps or ():
         words = line.split(None, 5)
@@ -33,9 +33,15 @@ def files_of(maps: Optional[Iterable[str]]) -> Set[str]:
 
 
 def sharers_json(root: int, maps: Mapping[int, Optional[List[str]]], proc: str = "/proc") -> Optional[Dict[str, Any]]:
-    """``maps``: of the processes of the tree. ``beyond``: semaphore → pids outside of the tree that have it; ``unread``:
-    how many processes, no older than the tree's root, could not be looked into; ``not_looked_at``: for want of time. None
-    when the tree has no semaphores. Raises OSError when there is no /proc."""
+    """Search the other processes for the tree's semaphores; return None when the tree has none.
+
+    ``maps``: lines of /proc/PID/maps for each process of the tree. Keys of the result:
+    - ``beyond``: semaphore → pids outside of the tree that map it
+    - ``unread``: number of unreadable processes that are no older than the tree's root
+    - ``not_looked_at``: number of processes for which time was short
+
+    Raises OSError without a /proc.
+    """
     wanted: Set[str] = set().union(*map(files_of, maps.values())) if maps else set()
     if not wanted:
         return None
@@ -56,7 +62,7 @@ def sharers_json(root: int, maps: Mapping[int, Optional[List[str]]], proc: str =
 
 
 def _start(base: str) -> int:
-    """0 when it is not known: then nobody is older."""
+    """Return a process's start in clock ticks; 0 if unknown, so that no process counts as older."""
     try:
         return parsers.stat(base).start
     except (OSError, ValueError):
@@ -64,7 +70,7 @@ def _start(base: str) -> int:
 
 
 def _may_share(base: str, began: int) -> bool:
-    """Does it live, as a program, and may it have been made within the tree?"""
+    """Tell whether a process is a living program that may have been started within the tree."""
     try:
         stat = parsers.stat(base)
     except (OSError, ValueError):

@@ -1,9 +1,6 @@
-"""Which processes belong to the command: its descendants, and those that were handed to us when their parents ended.
+"""The processes that belong to the command: its descendants, and orphans that were reparented to us (see ``subreaper``)."""
 
-(See ``subreaper``: such processes become children of ours.)
-"""
-
-# Paths below /proc are plain strings, formatted thousands of times:
+# Paths below /proc are plain strings, since thousands of them are made:
 # ruff: noqa: PTH112, PTH208
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from . import parsers
 
 
 class Member(NamedTuple):
-    """A process of the tree. ``start`` (clock ticks since boot) tells it from a later one with the same id."""
+    """A process of the tree; ``start`` (clock ticks since boot) tells it from a later one with the same pid."""
 
     pid: int
     ppid: int
@@ -29,12 +26,12 @@ class Member(NamedTuple):
 
     @property
     def alive(self) -> bool:
-        """A zombie whose other threads still run counts as alive: only its leader has ended."""
+        """Whether any thread still runs; a zombie leader may have other threads."""
         return self.state not in "ZX" or _has_live_threads(self.pid)
 
 
 def look(pid: int, proc: str = "/proc") -> Optional[Member]:
-    """One process, None when it is gone."""
+    """Return one process, None when it is gone."""
     try:
         stat = parsers.stat(f"{proc}/{pid}")
     except (OSError, ValueError):
@@ -43,26 +40,30 @@ def look(pid: int, proc: str = "/proc") -> Optional[Member]:
 
 
 class Tree:
-    """The processes of one tree, looked up again and again while all others on the machine are passed over.
+    """The processes of one tree, for repeated look-ups that skip all other processes of the machine.
 
-    A process belongs for good: also when its parent ends, and whoever adopts it is not of the tree. One that is seen to
-    descend from elsewhere never will: it is known by its id and its inode below /proc, which no later process shares,
-    and is not read again. With 5,000 others a look-up takes a few milliseconds instead of a hundred.
+    A process belongs to the tree for good, even after its parent has ended; the process that adopts it does not. A
+    process seen to descend from elsewhere never belongs: it is recognised by its pid and its inode below /proc, which
+    no later process shares, and is not read again. With 5,000 others a look-up takes a few milliseconds instead of a
+    hundred.
 
-    The root's id may be given to another process, or become another group's, once the root has been waited for and
-    nobody is left in the group and session that it made. What has the id then is not of the tree.
+    The root's pid may be reused, for a process or a group, once the root has been waited for and the group and session
+    that it made are empty. What has the pid then is not of the tree.
     """
 
     def __init__(self, root: int, adopted_by: Optional[int], group: Optional[int], proc: str = "/proc") -> None:
         self._root, self._adopted_by, self._group, self._proc = root, adopted_by, group, proc
-        self._began: Optional[int] = None  # the root, as it was first seen
-        self._known: Dict[int, int] = {}  # pid → when it began
-        self._inside: Dict[int, int] = {}  # of these: who was in the group or session that the root made
+        self._began: Optional[int] = None  # start of the root when it was first seen
+        self._known: Dict[int, int] = {}  # pid → its start
+        self._inside: Dict[int, int] = {}  # the same, of those in the group or session that the root made
         self._outside: Dict[int, int] = {}  # pid → inode
 
     def members(self, without: Collection[int], ended: bool = False) -> List[Member]:
-        """Parents before children. ``without``: helpers of ours, with what they started. ``ended``: the root has been
-        waited for."""
+        """Return the current processes, parents before children.
+
+        - ``without``: helpers of ours, left out with their descendants
+        - ``ended``: the root has been waited for
+        """
         inodes = self._listed()
         processes = self._read(inodes)
         root = None if ended else self._root_of(processes)
@@ -91,8 +92,10 @@ class Tree:
         return found if found is not None and found.start == self._began else None
 
     def _group_of(self, processes: Dict[int, Member], root: Optional[Member]) -> Optional[int]:
-        """The id of the group that we made, or of the group and session that the root made, as long as it is certainly
-        theirs: the root is there, if only as a zombie, or somebody who was in it at the last look still is."""
+        """Return the id of the group that we made, or of the group and session that the root made; None if it may be reused.
+
+        It is certain while the root exists, if only as a zombie, or a process that was in it at the last look still is.
+        """
         ours = self._root if self._group is None else self._group
         if root is not None:
             return ours
@@ -128,13 +131,18 @@ class Tree:
         return order
 
     def _belongs(self, member: Member, group: Optional[int]) -> bool:
-        """Wherever its parent is: it is in the group that we made, or in a group or session that the root made (the id of
-        either is its maker's, and is given to no other process as long as somebody is in it), or was seen before."""
+        """Tell whether a process belongs to the tree whatever its parent is.
+
+        It is in the group that we made, in a group or session that the root made (whose id is not reused while it has a
+        member), or was seen before.
+        """
         return group in (member.pgid, member.sid) or self._known.get(member.pid) == member.start
 
     def _pass_over(self, inodes: Dict[int, int], children: Dict[int, List[int]]) -> None:
-        """Notes who is outside: not of the tree, like everybody above it up to the first process. Whose parent ended just
-        now is in doubt, and is read again."""
+        """Record the processes outside of the tree, which descend from the first process by others outside of it.
+
+        A process whose parent has just ended stays undecided, and is read again.
+        """
         outside = {pid: inode for pid, inode in self._outside.items() if inodes.get(pid) == inode}
         queue = collections.deque([0, *outside])
         while queue:
@@ -158,21 +166,23 @@ def members(
     without: Collection[int] = (),
     ended: bool = False,
 ) -> List[Member]:
-    """The tree below ``root``, parents before children. ``ended``: the root has been waited for.
+    """Return the tree below ``root``, parents before children.
 
-    ``adopted_by``: our own pid, when we are the subreaper: all its children belong, but those in ``without``
-    (helpers, with what they started). ``group``: a process group that we made: all of its members belong.
+    - ``adopted_by``: our own pid, when we are the subreaper: all its children belong, except those in ``without``
+    - ``group``: a process group that we made: all of its members belong
+    - ``without``: helpers, left out with their descendants
+    - ``ended``: the root has been waited for
     """
     return _tree(root, adopted_by, group).members(without, ended)
 
 
 def hidden_children(found: Iterable[Member]) -> Dict[int, int]:
-    """Child → parent, of children that the kernel names and /proc does not show us: it is mounted with ``hidepid``."""
+    """Return child → parent, for children that the kernel lists but /proc hides from us (mounted with ``hidepid``)."""
     hidden = {}
     for member in found:
         try:
             unseen = [pid for pid in children_of(member.pid) if look(pid) is None]
-            # one that has ended meanwhile is not named again
+            # a child that has ended meanwhile is not listed again
             hidden.update(dict.fromkeys(set(unseen) & set(children_of(member.pid)), member.pid) if unseen else {})
         except OSError:
             continue
@@ -180,7 +190,7 @@ def hidden_children(found: Iterable[Member]) -> Dict[int, int]:
 
 
 def children_of(pid: int) -> List[int]:
-    """The children of a process, without looking at all others where the kernel offers that (CONFIG_PROC_CHILDREN)."""
+    """Return the children of a process; reads all processes only where the kernel lacks CONFIG_PROC_CHILDREN."""
     found: List[int] = []
     for tid in parsers.threads(pid):
         try:

@@ -1,7 +1,7 @@
-"""The other ends of Unix sockets and how much waits in them, asked of the kernel by sock_diag(7).
+"""The other ends of Unix sockets and their queues, from the kernel's sock_diag(7).
 
-/proc/net/unix names no peer. Everyone may ask, of the network namespace that we are in; inodes are the same in all.
-Sources: <linux/unix_diag.h>, <linux/netlink.h>; net/unix/diag.c.
+/proc/net/unix names no peer. No privileges are needed, for our own network namespace; inodes are unique across
+namespaces. Sources: <linux/unix_diag.h>, <linux/netlink.h>; net/unix/diag.c.
 """
 
 from __future__ import annotations
@@ -23,8 +23,12 @@ _MOST = 64 << 20
 
 
 def unix_peers(wanted: Set[str]) -> Dict[str, Dict[str, Any]]:
-    """inode → ``peer`` (its inode; 0: closed by the other side), ``rx_queue`` and ``tx_queue`` in bytes, ``shutdown``
-    (bit 0: no more is read, bit 1: no more is written). Empty where the kernel does not answer."""
+    """Return facts of the ``wanted`` sockets by inode; empty where the kernel does not answer.
+
+    - ``peer``: its inode; 0: closed by the other side
+    - ``rx_queue``, ``tx_queue``: bytes
+    - ``shutdown``: bit 0: receiving was shut down, bit 1: sending
+    """
     found: Dict[str, Dict[str, Any]] = {}
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as netlink:
@@ -45,7 +49,7 @@ def unix_peers(wanted: Set[str]) -> Dict[str, Dict[str, Any]]:
 
 
 def parse(data: bytes) -> Tuple[Tuple[Tuple[str, Dict[str, Any]], ...], bool]:
-    """(rows of one datagram, whether it was the last)."""
+    """Return (rows of one datagram, whether it was the last)."""
     rows: List[Tuple[str, Dict[str, Any]]] = []
     at = 0
     while at + _HEADER.size <= len(data):
