@@ -1,12 +1,12 @@
 """From a command or a process to a bundle. Capture reads and never judges.
 
-options    the command line
-run/       the command: started, waited for, ended; what makes a capture begin
-steps      what happens once the time is up, in order: look, watch, freeze, copy, let go
-procfs/    what the kernel's files say of the tree: processes, descriptors, sockets, control groups
-observe/   what only time can show: counters, probes, samples of py-spy
-freeze/    the stop: every thread halted, memory copied, cores written
-roots      processes that see other files than we do
-fallbacks  what is still to be had of a process without a core
-readers    the reader of processes that the caller hands in; isolation runs it in a child
+options     the command line
+run/        the command: started, waited for, ended; reasons to begin a capture
+steps       one capture, step by step: look, watch, freeze, copy, release
+procfs/     the kernel's files about the tree: processes, descriptors, sockets, control groups
+observe/    what only time shows: counters, probes, samples of py-spy
+freeze/     the stop: every thread halted, memory copied, cores written
+roots       processes with another root directory or mount namespace
+fallbacks   what can still be read of a process without a core
+readers     the reader of processes, provided by the caller; isolation runs it in a child
 """

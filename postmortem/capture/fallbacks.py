@@ -1,7 +1,9 @@
-"""What is still to be had of processes that left no core: first a last look by py-spy, while they live; then, when the tree is
-ended anyway, the kernel's own core, for which a signal ends them. What remains is what /proc told.
+"""Fallbacks for processes that left no core.
 
-Each attempt is a step of the manifest. A process with samples needs no last look; one that left its core needs neither.
+- A last look by py-spy, while the process lives, if it has no samples yet.
+- The kernel's own core, if the tree is to be ended anyway: a signal ends the process.
+
+What /proc shows remains in any case. Each attempt is a step of the manifest.
 """
 
 from __future__ import annotations
@@ -18,22 +20,22 @@ from .observe import pyspy
 from .procfs.tree import Member
 from .run.command import Command
 
-#: The last look, and how long it may wait for py-spy to begin.
+#: Seconds of the last look, and the time within which py-spy must begin.
 _LAST_LOOK_S = 0.5
-#: Cores by the kernel: so many processes, and no new one after so long.
+#: Number of cores by the kernel at most, and seconds after which no further one begins.
 _MOST_CORES = 8
 _CORES_S = 10.0
 
 
 def without_core(bundle: Bundle) -> List[int]:
-    """Processes whose core was tried in vain, in the order of the manifest."""
+    """Return the processes whose core failed, in the order of the manifest."""
     failed = [step["subject"] for step in bundle.failed_steps if step["step"] in ("core", "freeze")]
     every = any(not subject.startswith("process ") for subject in failed)
     return [pid for pid in bundle.pids if not bundle.has_core(pid) and (every or f"process {pid}" in failed)]
 
 
 def last_look(bundle: Bundle, command: Command, python: Iterable[int]) -> None:
-    """py-spy on those of ``python`` that have neither a core nor samples, and whose sampling did not fail already."""
+    """Run py-spy on those of ``python`` that have neither a core nor samples, and whose sampling has not failed."""
     tried = {step["subject"] for step in bundle.failed_steps if step["step"] == "py-spy"}
     lacking = set(without_core(bundle)).intersection(python)
     pids = [pid for pid in sorted(lacking) if f"process {pid}" not in tried and not _sampled(bundle, pid)]
@@ -53,7 +55,10 @@ def _sampled(bundle: Bundle, pid: int) -> bool:
 
 
 def kernel_cores(bundle: Bundle, command: Command, members: Callable[[], List[Member]]) -> None:
-    """Ends the processes of ``members`` that left no core with one by the kernel. For a tree that is ended right after this."""
+    """End the processes of ``members`` that left no core with a core by the kernel.
+
+    For a tree that is ended right after this.
+    """
     if command.interrupted is not None or command.hurry_until is not None:
         return
     lacking = set(without_core(bundle))
@@ -75,7 +80,7 @@ def _opener(bundle: Bundle, pid: int) -> Callable[[], ContextManager[BinaryIO]]:
 
 
 def _hold(targets: List[Member]) -> None:
-    """Nobody is to see the others end. The core of a process that was held shows what it waited in all the same."""
+    """Stop all processes first, so that none reacts to the end of another; each core still shows its process's wait."""
     for member in targets if len(targets) > 1 else ():
         with contextlib.suppress(PermissionError):
             signalling.send(member.pid, member.start, signal.SIGSTOP)

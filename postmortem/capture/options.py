@@ -1,10 +1,10 @@
 """The command line of ``postmortem capture``: one table, for the parser here and for the help.
 
-Parsed by hand, with nothing imported that costs time: the command is to start as if postmortem were not there
-(click alone takes longer to import than all that happens before the spawn).
+Parsed by hand, importing nothing that costs time: the command must start as fast as without postmortem (click alone
+takes longer to import than everything before the spawn).
 """
 
-# Pathlib would be half of the fast path's time:
+# pathlib would take half of the time before the command's start:
 # ruff: noqa: PTH122
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     import signal
     from collections.abc import Callable
 else:
-    try:  # what `signal` wraps in enumerations, which take milliseconds
+    try:  # the module that `signal` wraps in enumerations, which take milliseconds
         import _signal as signal
     except ImportError:
         import signal
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-#: More are left out of a capture with --pid, unless all are asked for. Measured with a Python program in each, on two
-#: processors: one costs a pause of 1.5 ms, 2 to 5 MB of the bundle and 0.15 s of the diagnosis, so that a hundred of them
-#: stand still for 0.2 s, and two hundred do not fit in the default --budget.
+#: Number of descendants up to which --pid captures them without --tree. Measured with a Python program in each, on two
+#: processors: one costs a pause of 1.5 ms, 2 to 5 MB of the bundle and 0.15 s of the diagnosis, so that a hundred of
+#: them are stopped for 0.2 s, and two hundred exceed the default --budget.
 MOST_DESCENDANTS = 100
 CORE_MODES = ("auto", "sparse", "python", "full", "none")
 _COLUMNS = 100
 _MOST_TIMES = 1000
 _LONGEST_NUMBER = 12
-_SHOWN = 60  # characters of a wrong value
+_SHOWN = 60  # characters shown of a wrong value
 _HINT = "see postmortem capture --help"
 
 
 class Option:
-    """One row of the table. ``metavar`` is empty for a flag; ``convert`` raises ValueError with the reason."""
+    """One row of the table; ``metavar`` is empty for a flag, ``convert`` raises ValueError with the reason."""
 
     __slots__ = ("convert", "help", "long", "metavar", "multiple", "name", "short")
 
@@ -57,7 +57,7 @@ class Option:
 
 
 class Options:
-    """What the user asked for. Durations in seconds."""
+    """The options as given; durations in seconds."""
 
     def __init__(self) -> None:
         self.timeout: float | None = None  # None: not given; 0: no limit, as in timeout(1)
@@ -81,16 +81,16 @@ class Options:
         self.report: list[str] = []
         self.command: list[str] = []
         self.help = False
-        self.given: set[str] = set()  # the names of the options that were
+        self.given: set[str] = set()  # names of the options that were given
 
     @property
     def numbered(self) -> bool:
-        """Whether there can be more than one bundle, so that each has a number."""
+        """Whether there can be several bundles, so that each has a number."""
         return self.repeat > 1 or self.on_signal is not None
 
 
 def duration(text: str) -> float:
-    """Seconds from a decimal with an optional suffix s, m, h or d. Raises ValueError."""
+    """Convert a decimal with an optional suffix s, m, h or d to seconds. Raises ValueError."""
     unit = _UNITS.get(text[-1:])
     number = text[:-1] if unit else text
     if not number or number.strip("0123456789.") or number.count(".") > 1 or number == ".":
@@ -99,7 +99,7 @@ def duration(text: str) -> float:
 
 
 def some_time(text: str) -> float:
-    """A duration that is more than none. Raises ValueError."""
+    """Convert a duration greater than 0. Raises ValueError."""
     seconds = duration(text)
     if not seconds:
         raise ValueError("more than 0 is wanted")
@@ -107,7 +107,7 @@ def some_time(text: str) -> float:
 
 
 def signal_number(text: str) -> int:
-    """The number of TERM, SIGTERM, term, 15, RTMIN+3 or RTMAX-3. Raises ValueError."""
+    """Return the number of TERM, SIGTERM, term, 15, RTMIN+3 or RTMAX-3. Raises ValueError."""
     number = _whole(text)
     if number < 0:
         name, sign, offset = text.upper().replace("-", "+-").partition("+")
@@ -121,7 +121,7 @@ def signal_number(text: str) -> int:
 
 
 def _real_time(base: object, offset: str) -> int:
-    """RTMIN+n or RTMAX-n; 0 for what is none of them."""
+    """Return the number of RTMIN+n or RTMAX-n; 0 if invalid."""
     lowest, highest = int(signal.SIGRTMIN), int(signal.SIGRTMAX)
     distance = _whole(offset.lstrip("-"))
     if distance < 0 or base != (highest if offset.startswith("-") else lowest):
@@ -131,18 +131,19 @@ def _real_time(base: object, offset: str) -> int:
 
 
 def _whole(text: str) -> int:
-    """A number in the digits 0 to 9; -1 for what is none, or for nothing that there is."""
+    """Parse a decimal integer of at most 12 digits; -1 if invalid."""
     return int(text) if is_decimal(text) and len(text) <= _LONGEST_NUMBER else -1
 
 
 def some_text(text: str) -> str:
+    """Return a text that is not empty. Raises ValueError."""
     if not text:
         raise ValueError("a name is wanted")
     return text
 
 
 def demand_signal(text: str) -> int:
-    """A signal that a process can wait for and that nothing else here depends on. Raises ValueError."""
+    """Return a signal that a process can wait for and that postmortem does not use itself. Raises ValueError."""
     number = signal_number(text)
     taken = "KILL STOP CHLD TSTP TTIN TTOU CONT SEGV BUS FPE ILL TRAP SYS ABRT"
     if number in {getattr(signal, f"SIG{name}") for name in taken.split()}:
@@ -151,20 +152,21 @@ def demand_signal(text: str) -> int:
 
 
 def process_id(text: str) -> int:
+    """Parse a process id. Raises ValueError."""
     if not 0 < _whole(text) < 1 << 31:
         raise ValueError("a process id is wanted")
     return _whole(text)
 
 
 def times(text: str) -> int:
-    """How often: 1 to 1000. Raises ValueError."""
+    """Parse a number of repetitions, from 1 to 1000. Raises ValueError."""
     if not 0 < _whole(text) <= _MOST_TIMES:
         raise ValueError(f"a number from 1 to {_MOST_TIMES} is wanted")
     return _whole(text)
 
 
 def one_of(*words: str) -> Callable[[str], str]:
-    """A converter that takes these words alone."""
+    """Return a converter that accepts only these words."""
 
     def convert(text: str) -> str:
         if text not in words:
@@ -174,7 +176,7 @@ def one_of(*words: str) -> Callable[[str], str]:
     return convert
 
 
-#: What report.FORMATS has, for who cannot wait for its import.
+#: The formats of report.FORMATS with their suffixes, repeated here since that import takes long.
 FORMATS = {
     "text": ".txt", "json": ".json", "markdown": ".md", "html": ".html", "sarif": ".sarif", "junit": ".xml",
     "speedscope": ".speedscope.json", "collapsed": ".collapsed", "github": "",
@@ -184,7 +186,7 @@ SUFFIXES_LISTED = ", ".join(filter(None, FORMATS.values()))
 
 
 def formats_known(options: Options) -> bool:
-    """Whether there certainly is a form for the report and for each of its files."""
+    """Tell whether --format and the suffix of each --report are known."""
     suffixes = [os.path.splitext(name)[1] for name in options.report]
     return options.format in (None, *FORMATS) and all(suffix and suffix in FORMATS.values() for suffix in suffixes)
 
@@ -270,7 +272,7 @@ _BY_FLAG = {flag: option for option in TABLE for flag in (option.short, option.l
 
 
 def parse(argv: list[str]) -> Options:
-    """Options from the words after ``capture``. Raises UsageError with one sentence and a hint."""
+    """Parse the words after ``capture``. Raises UsageError with one sentence and a hint."""
     options = Options()
     position = 0
     while position < len(argv):
@@ -290,7 +292,7 @@ def parse(argv: list[str]) -> Options:
 
 
 def _take(options: Options, argv: list[str], position: int) -> int:
-    """Reads the option at ``position``; returns where the next word stands."""
+    """Read the option at ``position``; return the position of the next word."""
     word = argv[position]
     if word.startswith("--"):
         flag, equals, rest = word.partition("=")
@@ -351,7 +353,7 @@ def _check_pid(options: Options) -> None:
 
 
 def help_text() -> str:
-    """What ``postmortem capture --help`` prints."""
+    """Return the output of ``postmortem capture --help``."""
     rows = []
     for option in TABLE:
         flags = ", ".join(flag for flag in (option.short, option.long) if flag)
@@ -378,8 +380,8 @@ def help_text() -> str:
 
 
 def _row(left: str, right: str, width: int) -> list[str]:
-    """One option, its help folded beside it."""
-    import textwrap  # noqa: PLC0415 - for those who ask for help, who have the time
+    """Format one option with its wrapped help."""
+    import textwrap  # noqa: PLC0415 - only for --help, where time does not matter
 
     first, *others = textwrap.wrap(right, max(_COLUMNS - width - 4, 30))
     return [f"  {left:<{width}}  {first}", *(f"  {'':<{width}}  {line}" for line in others)]

@@ -1,4 +1,7 @@
-"""The reader of processes that a capture is given: it reads as the extraction will, and the capture knows no extraction."""
+"""The reader of processes that a capture is given by its caller.
+
+It reads as the extraction will, without the capture importing the extraction.
+"""
 
 from __future__ import annotations
 
@@ -17,23 +20,23 @@ if TYPE_CHECKING:
 
         @property
         def python(self) -> Optional[Python]:
-            """Its interpreters; None without one."""
+            """The interpreters of the process; None without one."""
 
         @property
         def sources(self) -> List[str]:
-            """The source files that its frames name, as paths to open where that is known."""
+            """The source files named by its frames, as paths to open where known."""
 
         def finish(self) -> None:
             """Read everything else that an extraction reads."""
 
-    #: (core, pid, folder of the bundle, files of the process, with local variables?) → what was read.
+    #: (core, pid, folder of the bundle, files of the process, whether to read local variables) → what was read.
     Read = Callable[[ElfCore, int, Folder, Files, bool], ReadProcess]
-    #: Imports it: a capture that keeps every page needs none.
+    #: Imports the reader and returns it: a capture that keeps every page needs none.
     Reader = Callable[[], Read]
 
 
 class How(NamedTuple):
-    """How the processes of a tree are read. ``files(pid)``: where a process's sources and libraries are."""
+    """The way to read the processes of a tree; ``files(pid)``: where a process's sources and libraries are."""
 
     files: Callable[[int], Files]
     reader: Reader

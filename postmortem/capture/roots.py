@@ -1,16 +1,15 @@
-"""Processes that see other files than we do: in containers, in a chroot, behind another mount namespace.
+"""Processes with another root directory or mount namespace: in a container or a chroot.
 
-What the kernel calls their programs and libraries (/proc/PID/maps) are names below *their* root. Under the same name we may
-have another file or none, so the bundle takes copies, as ``raw/roots/NUMBER/NAME``: what gdb and the reader need (the files
-that the process executes) and the Python sources that its stacks name. Containers that run the same image have one root
-each, and a copy each.
+/proc/PID/maps names their programs and libraries below *their* root directory. Ours may have another file of that name
+or none, so the bundle takes copies, as ``raw/roots/NUMBER/NAME``: the files that the process executes, for gdb and the
+reader, and the Python sources that its stacks name. Containers of the same image have a root and a copy each.
 
-A root is held open from the first look on: it can be read when its processes have ended. It may be a file system of theirs that
-never answers, and every name is of their choice: all of it is looked at by children, below that root, and sources are read with
-the rights of the process's user.
+A root is held open from the first look on: it can be read after its processes have ended. It may lie on a file system
+that never responds, and the process chooses every name in it. So all of it is read by children, below that root
+directory, and sources with the rights of the process's user.
 """
 
-# Paths below /proc are plain strings, formatted thousands of times:
+# Paths below /proc are plain strings, since thousands of them are made:
 # ruff: noqa: PTH116
 
 from __future__ import annotations
@@ -35,22 +34,22 @@ if TYPE_CHECKING:
     from ..foreign.processfiles import Files, Shelves
     from .readers import Reader
 
-#: Of one program or library, and of all that one capture copies: bytes. Larger than the first are frameworks' (CUDA).
+#: Bytes copied of one program or library, and in all; those larger than the first are a framework's (CUDA).
 LARGEST, MOST = 256 << 20, 1 << 30
-#: Of one Python source, and how many.
+#: Bytes of one Python source, and the number of sources.
 _LARGEST_SOURCE, _MOST_SOURCES = 1 << 20, 2000
 _SPARE_DISK = 256 << 20
 _REMEDY = "analyze it with --sysroot and the files of that root"
-#: For a look at one root: it may never answer.
+#: Seconds for looking at one root, whose file system may never respond.
 _LOOK_S = 2.0
-#: For the stacks of one process's core.
+#: Seconds for reading the stacks in one process's core.
 _READ_S = 10.0
 
 _File = Tuple[int, int]  # device, inode
 
 
 class _Known(NamedTuple):
-    """A root. ``descriptor`` None: it does not answer."""
+    """A root directory; ``descriptor`` is None when its file system does not respond."""
 
     number: int
     descriptor: Optional[int]
@@ -58,7 +57,11 @@ class _Known(NamedTuple):
 
 
 class Roots:
-    """The roots of one capture. ``reader``: capture.readers; ``helpers``: see foreign.children.Child. To be closed."""
+    """The root directories of one capture; to be closed.
+
+    - ``reader``: see capture.readers
+    - ``helpers``: see foreign.children.Child
+    """
 
     def __init__(
         self, bundle: Bundle, reader: Reader, helpers: Optional[MutableMapping[int, Optional[int]]] = None
@@ -70,13 +73,13 @@ class Roots:
         self._maker = os.getpid()
 
     def note(self, pid: int, maps: Optional[List[str]]) -> Optional[int]:
-        """The number of a process's root; None when it is ours, or may not be looked at. ``maps``: of /proc/PID/maps."""
-        key: Tuple[int, ...] = (pid,)  # of one that does not answer
+        """Return the number of a process's root; None when it is ours, or unreadable. ``maps``: lines of /proc/PID/maps."""
+        key: Tuple[int, ...] = (pid,)  # the key of a root that does not respond
         descriptor = None
         try:
             if not _may_be_other(pid):
                 return None
-            namespace = os.stat(f"/proc/{pid}/ns/mnt").st_ino  # of the kernel's own file system
+            namespace = os.stat(f"/proc/{pid}/ns/mnt").st_ino  # on the kernel's own file system, which always responds
             identity, descriptor = self._look_at(pid, maps)
             if descriptor is None:
                 return None
@@ -93,7 +96,7 @@ class Roots:
         return self._known[key].number
 
     def _look_at(self, pid: int, maps: Optional[List[str]]) -> Tuple[_File, Optional[int]]:
-        """(which it is, a descriptor of it or None where it is ours). Raises OSError, Lost."""
+        """Return (identity of the root, its descriptor or None if it is ours). Raises OSError, Lost."""
         if self._looker is None:
             self._looker = Child(_look, helpers=self._helpers)
         try:
@@ -108,12 +111,12 @@ class Roots:
     # ------------------------------------------------------------------ what is read of them
 
     def files(self, known: Optional[Mapping[str, Any]]) -> Files:
-        """The files of a process with this ``process.json``, below its root, as its user may read them."""
+        """Return the files of the process with this ``process.json``, below its root, as its user can read them."""
         from ..foreign.processfiles import NO_FILES, Shelves  # noqa: PLC0415 - a capture that keeps every page needs none of this
 
         if known is None:
             return NO_FILES
-        if self._maker != os.getpid():  # a child has none of its parent's children
+        if self._maker != os.getpid():  # a forked child cannot use its parent's children
             self._maker, self._shelves, self._looker, self._helpers = os.getpid(), None, None, None
         if self._shelves is None:
             self._shelves = Shelves(self._place, helpers=self._helpers)
@@ -126,7 +129,7 @@ class Roots:
         return Root(os.dup(descriptor)) if descriptor is not None else None
 
     def keep(self, facts: Dict[int, Dict[str, Any]], asked_to_end: Callable[[], bool]) -> None:
-        """Copies what is needed of them, while their processes live. ``facts``: pid → process.json."""
+        """Copy what is needed of all roots, while their processes live; ``facts``: pid → process.json."""
         if not self._known:
             return
         room = _Room(min(MOST, max(self._bundle.folder.free - _SPARE_DISK, 0)), asked_to_end)
@@ -143,19 +146,19 @@ class Roots:
                 copies.tell(step)
 
     def _sources_of(self, pid: int, known: Optional[Mapping[str, Any]]) -> List[str]:
-        """The source files that the Python stacks in a process's core name, as it sees them."""
+        """Return the source files named by the Python stacks in a process's core, as paths below its root."""
         rehearsal.import_readers(self._reader)
         try:
             until = time.monotonic() + _READ_S
             found = read_apart(
                 lambda: (_sources_of(self._bundle, pid, self.files(known), self._reader), b""), until, self._helpers
             ).value
-        except OSError:  # it is lost: that must not cost the programs
+        except OSError:  # the reading child failed: that must not cost the copies of programs
             return []
         return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
     def close(self) -> None:
-        """End the children, give up the roots."""
+        """End the children and close the roots."""
         if self._shelves is not None:
             self._shelves.close()
         if self._looker is not None:
@@ -167,13 +170,13 @@ class Roots:
 
 
 class _Room:
-    """Bytes that may still be copied."""
+    """The number of bytes that may still be copied."""
 
     def __init__(self, left: int, asked_to_end: Callable[[], bool]) -> None:
         self._left, self._asked_to_end = left, asked_to_end
 
     def take(self, size: int) -> bool:
-        """False when there is not so much left, or the capture is to end."""
+        """Reserve ``size`` bytes; return False when too few are left, or the capture is to end."""
         if size > self._left or self._asked_to_end():
             return False
         self._left -= size
@@ -181,7 +184,7 @@ class _Room:
 
 
 class _Copies:
-    """The copies of one root, and what is missing among them."""
+    """The copies of one root, and the files that are missing among them."""
 
     def __init__(self, bundle: Bundle, number: int, room: _Room) -> None:
         self._bundle, self._number, self._room = bundle, number, room
@@ -190,8 +193,10 @@ class _Copies:
         self._missing: Dict[str, str] = {}  # name → why
 
     def take_programs(self, files: Files, executed: Mapping[str, _File], ours: Files) -> None:
-        """What a process executes: the small files first. ``ours``: our own, for what it had mapped before it went to its
-        root."""
+        """Copy the files that a process executes, the small ones first.
+
+        ``ours``: our own files, for those that it had mapped before it changed its root directory.
+        """
         opened: List[Tuple[int, str, int]] = []
         with contextlib.ExitStack() as descriptors:
             for name, file in executed.items():
@@ -205,7 +210,7 @@ class _Copies:
                     self._missing[name] = "no name below a root"
                     continue
                 except OSError as exc:
-                    if exc.errno != errno.EINVAL:  # a device is no file to be kept
+                    if exc.errno != errno.EINVAL:  # a device is no file to be copied
                         self._missing[name] = exc.strerror or "cannot be opened"
                     continue
                 descriptors.callback(os.close, descriptor)
@@ -219,7 +224,10 @@ class _Copies:
                         copy.write(piece)
 
     def take_sources(self, files: Files, names: List[str]) -> None:
-        """Python sources. What is not there may never have been a file; what may not be read, or has no room, is told."""
+        """Copy Python sources; record those that are unreadable or have no room.
+
+        A missing one is not recorded: it may never have been a file.
+        """
         for name in sorted(set(names) - self._seen):
             if self._count >= _MOST_SOURCES:
                 return
@@ -236,7 +244,7 @@ class _Copies:
                 continue
             plain = posixpath.normpath(name)
             if plain != name and files.source(plain, _LARGEST_SOURCE) != data:
-                continue  # a directory on its way is a link: the bundle has the other file under that name
+                continue  # a directory on the path is a link: the bundle would have the other file under that name
             if not self._room.take(len(data)):
                 self._missing[name] = "no room"
                 continue
@@ -244,7 +252,7 @@ class _Copies:
             self._count += 1
 
     def _name(self, name: str) -> str:
-        """Where the bundle has a file of this root. Raises ValueError for what is no absolute name."""
+        """Return the name in the bundle of a file of this root. Raises ValueError unless the name is absolute."""
         if not name.startswith("/") or "\0" in name:
             raise ValueError(name)
         parts = [part for part in posixpath.normpath(name).split("/") if part]  # no ".." is left in an absolute name
@@ -253,6 +261,7 @@ class _Copies:
         return "/".join(("raw/roots", str(self._number), *parts))
 
     def tell(self, step: Step) -> None:
+        """Add the missing files to the step."""
         if self._missing:
             name, why = min(self._missing.items())
             more = f" and {len(self._missing) - 1} more" if len(self._missing) > 1 else ""
@@ -260,7 +269,10 @@ class _Copies:
 
 
 def _opened(files: Files, ours: Files, name: str, file: _File) -> int:
-    """A file that a process has mapped: as its user may read it; else, if it is the very file, as we may. Raises OSError."""
+    """Open a file that a process has mapped, with its user's rights; else, if it is the identical file, with ours.
+
+    Raises OSError.
+    """
     try:
         return files.open(name)
     except PermissionError:
@@ -278,15 +290,19 @@ def _identical(descriptor: int, file: _File) -> int:
 
 
 def _may_be_other(pid: int) -> bool:
-    """Whether a process might see other files than we do: another root, or another mount namespace. Asks no file system but
-    proc. Raises OSError."""
+    """Tell whether a process has another root directory or mount namespace than ours.
+
+    Reads no file system but proc. Raises OSError.
+    """
     same = os.stat(f"/proc/{pid}/ns/mnt").st_ino == os.stat("/proc/self/ns/mnt").st_ino
     return not same or os.readlink(f"/proc/{pid}/root") != "/"
 
 
 def _look(request: Any) -> Tuple[Any, Tuple[()], Optional[int]]:
-    """In the child: ((device, inode) of a process's root, a descriptor of it where it is not ours: it is another directory, or
-    other files are mounted where its programs are)."""
+    """Return the identity of a process's root directory and its descriptor; called in the child.
+
+    The descriptor is None if the root is ours: the same directory, with the same files under the names of its programs.
+    """
     held = os.open(f"/proc/{request['pid']}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     found, ours = os.fstat(held), os.stat("/")
     identity = found.st_dev, found.st_ino
@@ -310,13 +326,15 @@ def _identity(root: Root, name: str) -> Optional[_File]:
 
 
 def _executed(pid: int, known: Mapping[str, Any]) -> Dict[str, _File]:
-    """As they are now: libraries may have been loaded since the first look."""
+    """Return the files executed now: libraries may have been loaded since the first look."""
     return _names(parsers.lines(f"/proc/{pid}/maps") or known.get("maps"), root_prefix(pid))
 
 
 def _names(maps: Optional[List[str]], prefix: bytes = b"") -> Dict[str, _File]:
-    """The files of which a process executes something, as it calls them. Deleted ones are found nowhere; sources are not
-    among them, whatever it has done with them: those are read as its user may."""
+    """Return the files that a process has mapped as executable, by its own names for them.
+
+    Without deleted files, which have no path, and without sources, which are read with the user's rights only.
+    """
     found = {}
     for mapping in parsers.parse_maps("\n".join(maps or ()).encode("utf-8", "surrogateescape")):
         name = os.fsdecode(below(mapping.name, prefix))

@@ -1,5 +1,6 @@
-"""What happens once the time is up: look, watch, freeze, copy, let go. Each step is in the bundle before the next
-begins; one that fails leaves a sentence and a remedy, and the others go on.
+"""The steps of one capture: look, watch, freeze, copy, release.
+
+Each step is in the bundle before the next begins. One that fails leaves a sentence and a remedy, and the others go on.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
     from ..foreign.processfiles import Files
     from .readers import Reader
 
-#: Seconds after the release in which an end that it brings about is seen: at the most, and between two looks.
+#: Seconds after the release in which an end caused by it is noticed, at most, and seconds between two looks.
 _AFTERMATH_S, _LOOK_S = 0.2, 0.03
 
 
 def members_of(command: Command) -> List[tree.Member]:
-    """The command's tree as it is now, without what has ended and is ours to collect."""
+    """Return the command's current tree; reaps ended children first."""
     command.reap()
     if isinstance(command, Watch):
         found = tree.members(command.pid)
@@ -42,16 +43,17 @@ def members_of(command: Command) -> List[tree.Member]:
 
 
 def to_end(command: Command) -> List[tree.Member]:
-    """What is to be ended: all of it; with --foreground, as in timeout(1), the command alone."""
+    """Return the processes to be ended: the tree, or with --foreground, as in timeout(1), the command alone."""
     found = members_of(command)
     return [m for m in found if m.pid == command.pid] if command.foreground else found
 
 
 def _silent(text: str) -> None:
-    """Nobody wants to hear of the steps."""
+    """Ignore a step."""
 
 
 def processes(count: int) -> str:
+    """Return "1 process", "2 processes" and so on."""
     return "1 process" if count == 1 else f"{count} processes"
 
 
@@ -70,18 +72,18 @@ class Session:
         self.options = options
         self.bundle = bundle
         self._reader = reader
-        self._tell = tell  # hears of each step as it goes
+        self._tell = tell  # called with each step as it begins
         self.facts: Dict[int, Dict[str, Any]] = {}
         self._timings: Dict[str, Optional[float]] = {}
-        self._root: Optional[tree.Member] = None  # as it was at the first look
-        self._full = False  # was a pipe of the tree full when it was stopped?
+        self._root: Optional[tree.Member] = None  # the root at the first look
+        self._full = False  # whether a pipe of the tree was full when it was stopped
         self._programs = programs.LostPrograms(bundle)
         self._roots = roots.Roots(bundle, reader, command.helpers)
 
     # ------------------------------------------------------------------ the steps
 
     def capture(self) -> None:
-        """Everything but the ending of the tree. Raises OSError when nothing of it can be written."""
+        """Make the capture, without ending the tree. Raises OSError when the bundle cannot be written at all."""
         try:
             self._capture()
         finally:
@@ -113,12 +115,12 @@ class Session:
         self.bundle.try_to_save()
 
     def _left(self) -> float:
-        """Seconds until a verdict is wanted."""
+        """Return the seconds until a verdict is wanted."""
         until = self.command.hurry_until
         return self.options.budget if until is None else min(self.options.budget, max(until - time.monotonic(), 0.0))
 
     def _connect(self) -> Dict[str, Any]:
-        """What the tree's descriptors are tied to, with the descriptors as they are now: the window was long."""
+        """Write net.json, with the current descriptors: the window may have been long."""
         ties: Dict[str, Any] = {}
         with self.bundle.step("net", "the tree"):
             for pid, known in self.facts.items():
@@ -139,7 +141,7 @@ class Session:
         return ties
 
     def _see_what_flowed(self, ties: Dict[str, Any]) -> None:
-        """How full the pipes are after the freeze: one that nobody moves has not changed."""
+        """Read the fill level of pipes again after the freeze: unchanged where no process reads or writes."""
         if ties.get("pipes"):
             with self.bundle.step("net", "how full the pipes are"):
                 ties["fill_after"] = connections.fills(ties["pipes"])
@@ -152,7 +154,10 @@ class Session:
             self._tell(f"stopped {processes(cores_there)} for {pause * 1e3:.3g} ms")
 
     def _see_whether_it_lives(self) -> None:
-        """Who has ended meanwhile, by itself or because of us, has no core, or one that nobody expects of it."""
+        """Record that the root has ended meanwhile, by itself or because of the capture.
+
+        Its core may then be missing or unexpected.
+        """
         before, pid = self._root, self.command.pid
         if before is None:
             return
@@ -169,7 +174,7 @@ class Session:
             step.fail(f"process {pid} ended while it was being captured{how}", self._remedy_for_an_end())
 
     def _let_it_go_on(self) -> None:
-        """Until it waits again, or has ended, or has computed for a while."""
+        """Wait until the root waits again, has ended, or has run for a while."""
         until = time.monotonic() + _AFTERMATH_S
         while time.monotonic() < until and self.command.pause(_LOOK_S):
             now = tree.look(self.command.pid)
@@ -232,19 +237,19 @@ class Session:
         try:
             known = facts.process_json(pid)
         except (OSError, ValueError, KeyError):
-            return  # gone between two looks
+            return  # ended between two looks
         known["root"] = self._roots.note(pid, known["maps"])
         self.facts[pid] = known
-        with self.bundle.step("processes", f"process {pid}", only_failure=True):  # a full disk is no end of the look
+        with self.bundle.step("processes", f"process {pid}", only_failure=True):  # a full disk does not end the look
             self.bundle.write_json(f"raw/proc/{pid}/process.json", known)
-        with contextlib.suppress(OSError):  # without it the analysis says what it lacks
+        with contextlib.suppress(OSError):  # without the copy the analysis reports what it lacks
             self._programs.keep(pid)
         self.bundle.manifest["processes"] = list(self.facts)
 
     # ------------------------------------------------------------------ watch
 
     def _watch(self) -> None:
-        # a zombie with further threads is a process whose main thread alone has ended
+        # a zombie with other threads is a process of which only the main thread has ended
         alive = [pid for pid, known in self.facts.items() if known["state"] not in "ZX" or len(known["threads"]) > 1]
         python = [pid for pid in alive if facts.is_python(self.facts[pid])]
         samplers = pyspy.Samplers(self.bundle, self.command)
@@ -263,7 +268,7 @@ class Session:
                 self.bundle.write_json("raw/proc/machine.json", seen.machine_json())
                 for member in members_of(self.command):
                     self._describe_new(member.pid)
-                for pid in seen.watches.keys() & self.facts.keys():  # others came and went
+                for pid in seen.watches.keys() & self.facts.keys():  # the others have come and gone
                     self.bundle.write_json(f"raw/proc/{pid}/window.json", seen.watches[pid].as_json())
                 if seen.shortcoming():
                     step.fail(seen.shortcoming(), "postmortem capture --pid for one of them, or a longer --observe")
@@ -273,8 +278,10 @@ class Session:
             samplers.close()
 
     def _hurry(self, step: Step) -> None:
-        """Whoever wants an end of the window is still to have the copy, which takes less. Who merely looks at a process
-        (``--pid``), and has seen enough, is to have it his way."""
+        """End observation early after a signal; the core is still copied.
+
+        With ``--pid`` the signal ends the whole capture instead.
+        """
         command = self.command
         if command.interrupted is not None and command.hurry_until is None and not isinstance(command, Watch):
             name = signal.Signals(command.interrupted).name
@@ -285,21 +292,21 @@ class Session:
         return [member.pid for member in members_of(self.command) if member.alive]
 
     def _pause(self, seconds: float) -> bool:
-        """False when the root has ended: what is left to see would be its end."""
+        """Sleep; return False when the root has ended: nothing but its end would be left to see."""
         if not self.command.pause(seconds):
             return False
         root = tree.look(self.command.pid)
         return root is not None and root.alive
 
     def _describe_new(self, pid: int) -> None:
-        """A process that began during the window."""
+        """Write process.json of a process that began during the window."""
         if pid not in self.facts:
             self._describe(pid)
 
     # ------------------------------------------------------------------ freeze
 
     def _note_core(self, pid: int, stopped_by: Optional[int]) -> None:
-        """``stopped_by``: the signal that had stopped the process before we did, which nobody tells but its tracer."""
+        """Add what only the tracer knows to process.json; ``stopped_by``: the signal that had stopped the process before."""
         self._describe_new(pid)
         known = self.facts.get(pid)
         if known is None:
@@ -312,7 +319,7 @@ class Session:
             self.bundle.write_json(f"raw/proc/{pid}/process.json", self.facts[pid])
 
     def _files_of(self, pid: int) -> Files:
-        """Where its sources and libraries are."""
+        """Return where a process's sources and libraries are."""
         self._describe_new(pid)
         return self._roots.files(self.facts.get(pid))
 

@@ -1,7 +1,7 @@
-"""Diagnoses that are made while the command goes on: each in a child process, one after the other.
+"""Diagnoses made while the command continues, each in a child process, one after the other.
 
-So the command's end, and a signal that is meant for it, find us waiting for them. A child has a process group of its
-own: Ctrl-C is meant for the command.
+We keep waiting for the command's end and for signals to it meanwhile. A child has a process group of its own: Ctrl-C is
+for the command.
 """
 
 from __future__ import annotations
@@ -19,17 +19,21 @@ from ...supervision import Ended
 from .command import Command
 from .conclusion import attend_to_signals
 
-Captured = Tuple[Bundle, Optional[int]]  # and its number when there are several
+Captured = Tuple[Bundle, Optional[int]]  # the bundle, and its number when there are several
 
-#: More children than this do not wait for their turn.
+#: Number of children at most that run or wait for their turn.
 _MOST = 8
 _PATIENCE_S = 3.0
 
 
 class Diagnoses:
-    """``diagnose(captured, prepare)`` runs in the child and says what there is to say, failures too. It calls ``prepare``
-    first, which waits for the child's turn and may raise KeyboardInterrupt. ``say`` hears of children that could not say
-    what became of them."""
+    """The diagnoses of one run.
+
+    - ``diagnose(captured, prepare)``: runs in the child and reports results and failures; calls ``prepare`` first,
+      which
+      waits for the child's turn and may raise KeyboardInterrupt
+    - ``say``: called with a sentence about a child that could not report itself
+    """
 
     def __init__(
         self, command: Command, diagnose: Callable[[Captured, Callable[[], None]], None], say: Callable[[str], None]
@@ -38,11 +42,14 @@ class Diagnoses:
         self._diagnose = diagnose
         self._say = say
         self._children: Dict[int, Bundle] = {}
-        #: The read end of a pipe that the latest child holds open until it ends.
+        #: Read end of a pipe that the latest child holds open until it ends.
         self._turn: Optional[int] = None
 
     def start(self, captured: Captured, quiet: bool = True) -> bool:
-        """False when there are too many already, or no child can be made. ``quiet``: it gives way to everybody."""
+        """Start a child; return False when there are too many already, or fork(2) fails.
+
+        ``quiet``: the child runs at low priority.
+        """
         if len(self._running()) >= _MOST:
             return False
         try:
@@ -57,7 +64,7 @@ class Diagnoses:
             return False
         if pid == 0:
             self._be_the_child(captured, turn, quiet)
-        with contextlib.suppress(OSError):  # the child does so too: whichever comes first, it leads a group from now on
+        with contextlib.suppress(OSError):  # the child does so too: whichever comes first, it leads a group
             os.setpgid(pid, pid)
         self._command.helpers[pid] = None
         self._children[pid] = captured[0]
@@ -68,7 +75,7 @@ class Diagnoses:
         return True
 
     def wait(self) -> None:
-        """Until all have ended; a signal that asks for the end ends them too."""
+        """Wait until all children have ended; a signal that requests the end ends them too."""
         self._wait()
         for pid, bundle in self._children.items():
             status, number = self._command.collect_helper(pid) or (None, None)
@@ -106,6 +113,6 @@ class Diagnoses:
     def _prepare(self, quiet: bool) -> None:
         attend_to_signals(self._command)
         if self._turn is not None:
-            os.read(self._turn, 1)  # nothing ever comes; it ends when the child before us does
+            os.read(self._turn, 1)  # nothing is ever written; read(2) returns when the child before this one ends
         if quiet:
             be_quiet()

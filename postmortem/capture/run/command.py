@@ -1,17 +1,14 @@
-"""The command: started as if nobody stood between it and the shell, waited for without using the CPU.
+"""The command: started as by a shell, and waited for without using CPU time.
 
-*Signals.* What postmortem passes on is blocked before the command exists and then taken one by one with
-``sigtimedwait``: nothing is lost, no handler races, and the kernel's siginfo tells who sent it. What the terminal sent
-(Ctrl-C: SI_KERNEL) has already reached a command that shares our process group; what another process sent to us alone
-has not.
+*Signals.* Those that postmortem forwards are blocked before the command exists and then taken one by one with
+``sigtimedwait``: none is lost, no handler races, and siginfo shows the sender. A signal from the terminal (Ctrl-C:
+SI_KERNEL) has already reached a command in our process group; one sent to us alone by another process has not.
 
-*Terminal.* Where there is one, the command stays in our process group: the shell then has one job, which it stops,
-continues and brings to the foreground as a whole, and whose keys reach the command directly. What stops the command stops
-us as well, with the same signal and not sooner: that is what the shell waits for (a pager first leaves its screen). Where
-there is none, the command gets a group of its own, which takes signals as a whole.
+*Terminal.* With one, the command stays in our process group: the shell then has one job, which it stops, continues and
+brings to the foreground as a whole, and whose keys reach the command directly. When the command stops, we stop with the
+same signal, and not earlier: the shell waits for that (a pager leaves its screen first). Without a terminal, the
+command gets a process group of its own, which is signalled as a whole.
 """
-
-# Pathlib would be half of the fast path's time:
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
 
     from .terminal import Terminal
 else:
-    try:  # what `signal` wraps in enumerations: those cost a quarter of all the time before the command's start
+    try:  # the module that `signal` wraps in enumerations, which take a quarter of the time before the command's start
         import _signal as signal
     except ImportError:
         import signal
@@ -38,25 +35,25 @@ _FORWARDED = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
     signal.SIGCONT, signal.SIGWINCH, signal.SIGALRM,
 )  # fmt: skip
-#: Signals that end a capture early, unless the command goes on after it; the others are only passed on.
+#: Signals that end a capture early, unless the command continues after it; the others are only forwarded.
 ENDING = frozenset((signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT))
-#: Dispositions that Python or a non-interactive shell (``cmd &``) changed, and that a command does not expect.
+#: Signals whose dispositions Python or a non-interactive shell (``cmd &``) has changed, to be restored for the command.
 _RESTORED = (
     signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM,
     signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGCHLD,
 )  # fmt: skip
-#: What the keyboard and the terminal's driver stop a job with.
+#: Signals with which the keyboard and the terminal's driver stop a job.
 _STOPPING = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 _SI_KERNEL = 0x80
 _LONGEST_WAIT_S = 86400.0
-#: Signals that end us and come within this time say the same: whoever ends a job sends several (TERM and HUP).
+#: Seconds within which several ending signals count as one request: job runners send TERM and HUP together.
 ONE_WISH_S = 1.0
-#: What is still captured and diagnosed once an end was wished for: runners send KILL ten seconds after TERM.
+#: Seconds for capture and diagnosis after an ending signal: runners send KILL ten seconds after TERM.
 HURRY_S = 6.0
 
 
 class Command:
-    """A started command. ``status`` is None while it runs, else as a shell would say it."""
+    """A started command; ``status`` is its exit status as in a shell (128+N for signal N), None while it runs."""
 
     def __init__(self, pid: int, own_group: bool, foreground: bool, mask: set[int], demand: int | None = None) -> None:
         self.pid = pid
@@ -64,39 +61,39 @@ class Command:
         self.foreground = foreground  # --foreground was asked for
         self.original_mask = mask
         self.started = time.time()
-        self.began = time.monotonic()  # in ``now()``
+        self.began = time.monotonic()  # in the clock of ``now()``
         self.status: int | None = None
-        self.killed_by: int | None = None  # the signal, when that is how it ended
-        #: Children of ours that are no part of the command (py-spy): pid → status, None while it runs.
+        self.killed_by: int | None = None  # the signal that killed it
+        #: Children of ours outside of the command, such as py-spy: pid → exit status, None while it runs.
         self.helpers: dict[int, int | None] = {}
-        self.is_job = False  # of a shell at a terminal, together with us
-        self.terminal: Terminal | None = None  # ours and the command's, when we are its foreground
-        self.interrupted: int | None = None  # a signal that asked us to come to an end after the deadline
-        self.demand = demand  # the signal that asks for a capture, and is not passed on
-        self.demanded = False  # it has come, and was not answered yet
-        #: ``--on-cancel capture``: what asks for an end makes us capture before it is passed on.
+        self.is_job = False  # part of a shell's job at a terminal, together with us
+        self.terminal: Terminal | None = None  # shared with the command; None unless we are in its foreground
+        self.interrupted: int | None = None  # an ending signal received after the deadline
+        self.demand = demand  # the signal that requests a capture; it is not forwarded
+        self.demanded = False  # that signal was received, and not yet answered
+        #: ``--on-cancel capture``: an ending signal starts a capture before it is forwarded.
         self.captures_first = False
-        self.cancelled: int | None = None  # the signal that has done so
-        #: In time.monotonic() seconds: when what is still captured and diagnosed is to be there; None: nobody waits.
+        self.cancelled: int | None = None  # the ending signal that started it
+        #: time.monotonic() at which capture and diagnosis are to be finished; None: no ending signal was received.
         self.hurry_until: float | None = None
-        self._wished = float("-inf")  # when an end was wished for last
-        #: While a capture on demand runs: signals still mean the command, not the capture.
+        self._wished = float("-inf")  # time of the last ending signal
+        #: Set while a capture on demand runs: signals are still forwarded to the command.
         self.goes_on = False
-        #: Why it is captured, as the manifest has it: {kind, seconds, signal}. None until then.
+        #: Reason of the capture, as in the manifest: {kind, seconds, signal}; None before.
         self.trigger: dict[str, Any] | None = None
         self._stood_still = 0.0
 
     # ------------------------------------------------------------------ waiting
 
     def now(self) -> float:
-        """Seconds of a steady clock that stands still while Ctrl-Z has stopped us: deadlines are counted in it."""
+        """Return the seconds of a steady clock that excludes the time in which Ctrl-Z had stopped us; deadlines use it."""
         return time.monotonic() - self._stood_still
 
     def wait(self, seconds: float | None) -> int | None:
-        """Waits for the command's end, passing signals on; its status, or None when the time is up first.
+        """Wait for the command's end, forwarding signals; return its status, or None when ``seconds`` pass first.
 
-        Also None when a capture was demanded meanwhile, or the job is being cancelled. Time during which Ctrl-Z had stopped
-        us does not count.
+        Also None when a capture was requested meanwhile, or the job is being cancelled. Time stopped by Ctrl-Z does not
+        count.
         """
         until = None if seconds is None else self.now() + seconds
         while True:
@@ -111,7 +108,7 @@ class Command:
                 self._handle(info)
 
     def pause(self, seconds: float) -> bool:
-        """Sleeps during a capture; wakes when the command ends or somebody asks for the end. True: go on."""
+        """Sleep during a capture; return False early when the command ends or an ending signal is received, else True."""
         until = self.now() + seconds
         while self.interrupted is None:
             info = self._next_signal(max(until - self.now(), 0.0))
@@ -126,7 +123,10 @@ class Command:
         return False
 
     def asked_to_end(self) -> bool:
-        """Whether a signal wants an end by now. Collects no children: safe while some of them are traced."""
+        """Tell whether an ending signal was received, or its time is over.
+
+        Reaps no child: safe while some of them are traced.
+        """
         if not self.goes_on:
             info = signal.sigtimedwait(ENDING - {self.demand}, 0)
             if info is not None:
@@ -135,7 +135,7 @@ class Command:
         return late or self.interrupted is not None
 
     def hurry(self) -> None:
-        """Somebody wants an end: what takes no longer than ``HURRY_S`` is still done, unless it is asked for once more."""
+        """Set the deadline ``HURRY_S`` from now after an ending signal; the next ending signal interrupts."""
         self.hurry_until = time.monotonic() + HURRY_S
         self.interrupted = None
 
@@ -146,8 +146,7 @@ class Command:
         self._wished = now
 
     def wait_for_helpers(self, pids: list[int], moment: float = float("inf")) -> bool:
-        """Until all of them have ended, but not beyond ``moment`` (time.monotonic()); False when not, also because
-        somebody asks for the end."""
+        """Wait until all of these helpers have ended; return False at ``moment`` (time.monotonic()) or an ending signal."""
         while True:
             self.reap()
             if all(self.helpers.get(pid, 0) is not None for pid in pids):
@@ -162,14 +161,17 @@ class Command:
                 self._wish(info.si_signo)
 
     def next_ending(self, seconds: float) -> int | None:
-        """A signal that asks for an end while a child of ours works; None when the time is up, or anything else came first."""
+        """Wait for one signal while a child of ours works; return it if it is an ending one, else None.
+
+        None also when ``seconds`` pass without a signal.
+        """
         info = self._next_signal(seconds)
         if info is not None and info.si_signo in _STOPPING:
             self._stop(info.si_signo)
         return info.si_signo if info is not None and info.si_signo in ENDING - {self.demand} else None
 
     def collect_helper(self, pid: int) -> tuple[int | None, int | None] | None:
-        """(exit status, None) or (None, signal) of a child of ours that has ended, else None."""
+        """Return (exit status, None) or (None, signal) of a helper that has ended, else None."""
         self.reap()
         code = self.helpers.get(pid)
         return None if code is None else (None, code - 128) if code > 128 else (code, None)
@@ -183,7 +185,7 @@ class Command:
         return before != self.status
 
     def reap(self) -> None:
-        """Collects every child that has ended: the command, processes handed to us, our own helpers."""
+        """Reap every child that has ended: the command, adopted processes, our helpers."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -205,12 +207,14 @@ class Command:
 
     @property
     def leads_group(self) -> bool:
-        """Whether the command has a group of its own whose id is certainly still that group's: it was not waited for yet."""
+        """Whether the command has a process group of its own whose id cannot have been reused: it was not waited for yet."""
         return self.own_group and self.status is None
 
     def send(self, number: int) -> None:
-        """To the command's group when it has its own, else to the command alone; to nobody once it has ended and was
-        waited for: its id may be another's by then."""
+        """Send a signal to the command's own group, else to the command alone.
+
+        Does nothing once the command was waited for: its pid may be reused by then.
+        """
         if self.status is not None:
             return
         from ... import signalling  # noqa: PLC0415 - most commands are never signalled
@@ -224,7 +228,7 @@ class Command:
             pass
 
     def _handle(self, info: signal.struct_siginfo) -> None:
-        """Acts on one signal as the command's: it is passed on, or stops us as well."""
+        """Act on one signal for the command: forward it, or stop with the job."""
         number = info.si_signo
         if number == self.demand:
             self.demanded = True
@@ -239,7 +243,7 @@ class Command:
                 self.send(number)
 
     def _came_to_both(self, info: signal.struct_siginfo) -> bool:
-        """The terminal, or the command itself with kill(0, …), has signalled the whole group that we share."""
+        """Tell whether the terminal, or the command with kill(0, …), has signalled the group that we share with it."""
         return info.si_code == _SI_KERNEL or (info.si_pid == self.pid and info.si_code <= 0)
 
     def _stop_with_it(self) -> None:
@@ -247,44 +251,48 @@ class Command:
             return
         try:
             info = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG)
-        except ChildProcessError:  # it has ended; reap() will find out how
+        except ChildProcessError:  # it has ended; reap() will collect it
             return
         if info is not None:
-            # not with SIGSTOP: where no shell could continue us (an orphaned process group) the kernel drops the others
+            # not SIGSTOP: the kernel drops the other signals where no shell could continue us (an orphaned process
+            # group)
             self._stop(info.si_status if info.si_status in _STOPPING else signal.SIGTSTP)
 
     def _stop(self, number: int) -> None:
-        """Ctrl-Z and the like: stop as any job would, and note how long it lasted."""
+        """Stop this process as a job at Ctrl-Z does, and record how long it lasted."""
         began = time.monotonic()
         if self.own_group:
             self.send(number)
-        _signal_ourselves(number)  # stops here
+        _signal_ourselves(number)  # this process stops here
         signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
         if self.own_group:
             self.send(signal.SIGCONT)
         self._stood_still += time.monotonic() - began
 
     def end_alike(self) -> None:
-        """Ctrl-C ends a shell's script or loop only when what it ran was killed by it too, not when that says 130."""
+        """End by the signal that killed the command, if that was INT or QUIT at a terminal.
+
+        A shell ends its script or loop at Ctrl-C only if its child was killed by the signal, not if it exits with 130.
+        """
         number = self.killed_by
         if self.is_job and number in (signal.SIGINT, signal.SIGQUIT):
             import resource  # noqa: PLC0415
 
             _soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
-            resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # the core that counts is the command's
+            resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # the command's core is the one that counts
             signal.signal(number, signal.SIG_DFL)
             _signal_ourselves(number)
 
 
 class Watch(Command):
-    """A process that somebody else started (``--pid``): captured, never signalled, never waited for."""
+    """A process that we did not start (``--pid``): captured, never signalled, never waited for."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(pid, False, False, block_signals())
-        self.alone = False  # its descendants are left out: they are too many, or everybody
+        self.alone = False  # its descendants are left out: too many, or every process
 
     def send(self, number: int) -> None:
-        """What is sent to us is meant for us."""
+        """Do nothing: signals that we receive are for us."""
 
     def _handle(self, info: signal.struct_siginfo) -> None:
         super()._handle(info)
@@ -292,7 +300,7 @@ class Watch(Command):
             self.interrupted = info.si_signo
 
     def reap(self) -> None:
-        """Our own helpers alone: other children belong to whoever started them."""
+        """Reap our own helpers only: other children belong to our parent program."""
         for pid in [pid for pid, status in self.helpers.items() if status is None]:
             try:
                 ended, status = os.waitpid(pid, os.WNOHANG)
@@ -303,7 +311,7 @@ class Watch(Command):
 
 
 def _signal_ourselves(number: int) -> None:
-    """With a signal that is blocked until then."""
+    """Send ourselves a signal that is blocked until now."""
     from ... import signalling  # noqa: PLC0415
 
     signalling.send_to_ourselves(number)
@@ -311,7 +319,7 @@ def _signal_ourselves(number: int) -> None:
 
 
 def _taken(demand: int | None) -> set[int]:
-    """What is blocked and taken one by one. A HUP that nohup made us ignore stays ignored, by the command too."""
+    """Return the signals that are blocked and taken one by one; not a HUP that nohup made us ignore."""
     wanted: set[int] = {*_FORWARDED, *_STOPPING, signal.SIGCHLD}
     if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
         wanted.discard(signal.SIGHUP)
@@ -319,13 +327,13 @@ def _taken(demand: int | None) -> set[int]:
 
 
 def block_signals(demand: int | None = None) -> set[int]:
-    """Blocks what ``wait`` and ``pause`` take one by one; returns the mask as it was."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would let children vanish unseen
+    """Block the signals that ``wait`` and ``pause`` take one by one; return the previous mask."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it were ignored, children would vanish without a status
     return set(signal.pthread_sigmask(signal.SIG_BLOCK, _taken(demand)))
 
 
 def start(argv: list[str], *, foreground: bool = False, demand: int | None = None) -> Command:
-    """Starts the command; ``demand`` is a signal that is kept from it. Raises CommandNotFound or CommandNotRunnable."""
+    """Start the command; ``demand``: a signal that requests a capture. Raises CommandNotFound, CommandNotRunnable."""
     if not argv[0]:
         raise CommandNotFound(f"cannot run '': {os.strerror(errno.ENOENT)}")
     mask = block_signals(demand)
@@ -336,7 +344,7 @@ def start(argv: list[str], *, foreground: bool = False, demand: int | None = Non
     except OSError as exc:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         reason = f"cannot run {argv[0]!r}: {os.strerror(exc.errno or 0)}"
-        # as timeout(1); a file among the folders of PATH (ENOTDIR) is no fault of the command's
+        # as timeout(1) does; ENOTDIR from a file in PATH does not mean that the command cannot be run
         if exc.errno == errno.ENOENT or (exc.errno == errno.ENOTDIR and "/" not in argv[0]):
             raise CommandNotFound(reason) from None
         raise CommandNotRunnable(reason) from None
@@ -346,7 +354,7 @@ def start(argv: list[str], *, foreground: bool = False, demand: int | None = Non
 
 
 def _terminal() -> tuple[bool, Terminal | None]:
-    """Whether we belong to a terminal; the terminal too, when we are its foreground."""
+    """Return (whether we have a controlling terminal, that terminal if we are in its foreground)."""
     try:
         opened = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:

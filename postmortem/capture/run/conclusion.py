@@ -1,4 +1,4 @@
-"""A bundle is made and filled; a tree is ended."""
+"""Making and filling a bundle, and ending the tree."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 
 _MOST_TAKEN = 10_000
-#: Names that are tried when the default one is taken.
+#: Number of names that are tried when the default one is taken.
 _MOST_GUESSED = 10
-#: The first process of a pid namespace, which adopts all others.
+#: Pid of the first process of a pid namespace, which adopts all orphans.
 INIT = 1
 
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*")
-#: Of the options of a cluster the first that takes a value takes what follows.
+#: A cluster of options: the first one that takes a value takes the rest of the word.
 _WITH_VALUE = re.compile(r"-[^-cmWX]*([cmWX])(.*)", re.DOTALL)
 
 
 def free_number(options: Options, first: int) -> int:
-    """The first number from ``first`` on under which no other bundle is in -o DIR."""
+    """Return the first number from ``first`` on that is not taken in -o DIR."""
     if options.output is not None:
         for number in range(first, first + _MOST_TAKEN):
             try:
@@ -50,11 +50,11 @@ def free_number(options: Options, first: int) -> int:
 
 
 def create(command: Command, options: Options, number: Optional[int], say: Say) -> Bundle:
-    """A new bundle; ``number`` is its own among several. Raises CaptureFailed.
+    """Create the bundle; ``number`` is its own among several. Raises CaptureFailed.
 
-    -o DIR was free when the command began. That it has been taken since, or that its disk is full or read-only, is no
-    reason to lose what took so long to come about: the temporary folder takes it. A name of our own making that somebody
-    has taken, because it can be guessed, gets a number.
+    -o DIR was free when the command began. If it has been taken since, or its disk is full or read-only, the bundle
+    goes to the temporary folder instead of being lost. A default name that is taken, since it can be guessed, gets a
+    number.
     """
     now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     subject = _plain(what_it_runs(options.command)) if options.command else program(command, options)
@@ -79,7 +79,7 @@ def create(command: Command, options: Options, number: Optional[int], say: Say) 
 
 
 def fill(bundle: Bundle, command: Command, options: Options, reader: Reader, say: Say, tell: Say) -> None:
-    """Captures into the bundle; ``tell`` hears of each step. Raises CaptureFailed when it cannot be written."""
+    """Capture into the bundle; ``tell`` is called with each step. Raises CaptureFailed when it cannot be written."""
     say(f"{_reason(command, options)} into {bundle.path}")
     if isinstance(command, Watch):
         _leave_descendants_out(command, options, bundle, say)
@@ -94,7 +94,7 @@ def fill(bundle: Bundle, command: Command, options: Options, reader: Reader, say
 
 
 def _leave_descendants_out(command: Watch, options: Options, bundle: Bundle, say: Say) -> None:
-    """Every process of a machine, or a crowd, is not stopped because one of them was named."""
+    """Limit a capture of init or of a process with many descendants to that process, unless --tree was given."""
     command.alone = False
     count = len(members_of(command)) - 1
     if options.tree or not (count > MOST_DESCENDANTS or (count > 0 and command.pid == INIT)):
@@ -111,7 +111,7 @@ def _leave_descendants_out(command: Watch, options: Options, bundle: Bundle, say
 
 
 def _bounded(options: Options, bundle: Bundle, say: Say) -> Options:
-    """What is watched for all of the budget is not diagnosed within it."""
+    """Limit --observe to half of --budget, which leaves time for the diagnosis."""
     most = options.budget / 2
     if options.observe <= most:
         return options
@@ -127,7 +127,7 @@ def _bounded(options: Options, bundle: Bundle, say: Say) -> Options:
 
 
 def _reason(command: Command, options: Options) -> str:
-    """Why it is captured, for whoever reads along."""
+    """Return why the capture begins, as a message."""
     trigger: Dict[str, Any] = command.trigger or {}
     name = f"process {command.pid}" if isinstance(command, Watch) else program(command, options)
     if command.cancelled is not None:
@@ -141,7 +141,7 @@ def _reason(command: Command, options: Options) -> str:
 
 
 def end(command: Command, options: Options, bundle: Optional[Bundle], say: Say) -> None:
-    """Ends what the command started, and notes how that went, if there is a place for notes."""
+    """End the command's tree, and record how that went if there is a bundle."""
     if bundle is not None and options.core != "none":
         with contextlib.suppress(OSError):
             fallbacks.kernel_cores(bundle, command, lambda: to_end(command))
@@ -160,13 +160,13 @@ def end(command: Command, options: Options, bundle: Optional[Bundle], say: Say) 
 
 
 def _remedy(pid: int) -> str:
-    """For a process that no signal ends."""
+    """Return a remedy for a process that no signal ends."""
     held = cgroups.freezer(pid, cgroups.own_mounts())
     return f"echo THAWED > {held}/freezer.state" if held else f"look at ps -o pid,stat,wchan,cmd {pid}"
 
 
 def note_unreadable(bundle: Bundle, pids: List[int]) -> None:
-    """What ``--stall`` could not take into account."""
+    """Record the processes whose writes ``--stall`` could not count."""
     if pids:
         step = Step("stall", f"process {pids[0]}" if len(pids) == 1 else "the tree")
         step.fail(
@@ -177,7 +177,7 @@ def note_unreadable(bundle: Bundle, pids: List[int]) -> None:
 
 
 def what_it_runs(words: List[str]) -> str:
-    """The program's name; where that is Python's, its module's or script's, if it has one."""
+    """Return the program's name for a bundle; for a Python command that of its module or script, if any."""
     program = Path(words[0]).name
     if not _PYTHON.fullmatch(program):
         return program
@@ -196,7 +196,7 @@ def what_it_runs(words: List[str]) -> str:
 
 
 def program(command: Command, options: Options) -> str:
-    """The program's name in a sentence; ``what_it_runs`` is for names of bundles."""
+    """Return the program's name for a message; ``what_it_runs`` is for names of bundles."""
     if options.command:
         name = Path(options.command[0]).name
     else:
@@ -212,11 +212,10 @@ def _plain(name: str) -> str:
 
 
 def attend_to_signals(command: Command, grace_s: float = 0.0) -> None:
-    """Gives the signals back to the interpreter: what asks for an end raises KeyboardInterrupt from now on, the first one
-    ``grace_s`` later.
+    """Restore Python's signal handling: ending signals raise KeyboardInterrupt, the first one ``grace_s`` later.
 
-    One that has come already raises it here, at once: to be called inside of the ``try``. Several that come together are
-    one wish. What has asked for a capture is ignored: a demand that comes too late is no reason to die.
+    A pending one raises it here, so call this inside of the ``try``. Several within ``ONE_WISH_S`` count as one. The
+    signal that requests a capture is ignored from now on: a request that comes too late must not kill us.
     """
     heard: List[float] = []
 
@@ -241,6 +240,6 @@ def attend_to_signals(command: Command, grace_s: float = 0.0) -> None:
 
 
 def ignore_signals() -> None:
-    """The opposite: what comes from now on finds nothing left to interrupt."""
+    """Block the ending signals: there is nothing left to interrupt."""
     signal.setitimer(signal.ITIMER_REAL, 0.0)
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)

@@ -1,11 +1,11 @@
-"""From the first reason to capture to the exit status: captures, the tree's end, diagnoses, in this order.
+"""From the first reason to capture to the exit status: captures, the end of the tree, diagnoses, in this order.
 
-What a deadline or a stall has struck is ended before it is diagnosed, so that the diagnosis takes nothing from anybody.
-What goes on (after a capture on demand, with ``--pid`` or ``--on-timeout leave``) is diagnosed beside it.
+A tree that hit a deadline or a stall is ended before its diagnosis, so that the diagnosis competes with nothing. A tree
+that continues (after a capture on demand, with ``--pid`` or ``--on-timeout leave``) is diagnosed meanwhile.
 
-Who cancels a job sends a signal and, ten seconds later, KILL (GitHub: INT, TERM after 7.5 s, KILL after 10; GitLab, Docker,
-Kubernetes: TERM, then KILL). So once an end was wished for everything is smaller and sooner: a short window, a copy only as
-long as there is time, and the diagnosis beside the ending of the tree, not after it.
+A job runner cancels a job with a signal and sends KILL ten seconds later (GitHub: INT, TERM after 7.5 s, KILL after 10;
+GitLab, Docker, Kubernetes: TERM, then KILL). After an ending signal everything is shorter: a short window, a copy only
+while there is time, and the diagnosis runs while the tree is ended, not after it.
 """
 
 from __future__ import annotations
@@ -33,17 +33,20 @@ if TYPE_CHECKING:
 
 TIMED_OUT = 124  # as in timeout(1)
 _LOOK_S = 1.0
-#: What a child that diagnoses has beyond its budget before it is killed, at the least; and after a signal.
+#: Seconds beyond its budget at least before a diagnosing child is killed; and the same after a signal.
 _LEAST_S, _PATIENCE_S = 30.0, 3.0
-#: Exit status of such a child that a signal has interrupted.
+#: Exit status of a diagnosing child that was interrupted by a signal.
 _INTERRUPTED = 3
-#: How long to watch once an end was wished for.
+#: Seconds to observe after an ending signal.
 _HURRIED_WINDOW_S = 0.5
 
 
 class Course:
-    """One run of ``postmortem capture`` after the command's start. ``diagnose`` is the pipeline's diagnose_captured; ``reader``:
-    capture.readers."""
+    """One run of ``postmortem capture`` after the command's start.
+
+    - ``diagnose``: the pipeline's diagnose_captured
+    - ``reader``: see capture.readers
+    """
 
     def __init__(
         self,
@@ -65,7 +68,10 @@ class Course:
         self._leaves = self._watched or options.on_timeout == "leave"
 
     def run(self, reason: Optional[triggers.Trigger] = None) -> int:
-        """Returns the exit status; without a ``reason`` to capture now one is waited for. Raises CaptureFailed."""
+        """Capture and diagnose; return the exit status. Raises CaptureFailed.
+
+        ``reason``: capture now; None: wait for a reason.
+        """
         if reason is None:
             waiting = triggers.Triggers(self._command, self._options)
             reason = waiting.wait()
@@ -82,7 +88,7 @@ class Course:
     # ------------------------------------------------------------------ captures
 
     def _on_demand(self, reason: triggers.Trigger) -> None:
-        """The command goes on meanwhile, and may end."""
+        """Capture a command that continues, and may end, meanwhile."""
         self._command.goes_on, self._narration.draws = True, False
         try:
             captured = self._capture(reason)
@@ -94,7 +100,7 @@ class Course:
             self._command.goes_on, self._narration.draws = False, True
 
     def _on_cancel(self, reason: triggers.Trigger, number: int) -> int:
-        """The job is being cancelled, perhaps because the command hangs: why it has not ended, then its end."""
+        """Capture a job that is being cancelled, perhaps because the command hangs; then end it."""
         self._command.hurry()
         self._options = options = copy.copy(self._options)
         options.observe, options.budget = min(options.observe, _HURRIED_WINDOW_S), min(options.budget, HURRY_S)
@@ -112,13 +118,13 @@ class Course:
         return self._as_it_ended()
 
     def _as_it_ended(self) -> int:
-        """What waits for the command gets what the command itself had to say."""
+        """Wait for the diagnoses; return the command's status, or end by the signal that killed it."""
         self._diagnoses.wait()
         self._command.end_alike()
         return self._command.status or 0
 
     def _for_good(self, reason: triggers.Trigger, unreadable: List[int]) -> int:
-        """A deadline or a stall has struck, or a running process is to be captured."""
+        """Capture after a deadline or a stall, or a running process; return the exit status."""
         struck = time.monotonic()
         try:
             waiting_for_diagnosis = self._series(reason, unreadable)
@@ -137,7 +143,7 @@ class Course:
         return 0 if self._watched else TIMED_OUT
 
     def _series(self, reason: triggers.Trigger, unreadable: List[int]) -> List[Captured]:
-        """One capture, or as many as were asked for; returns those that are still to be diagnosed."""
+        """Make one capture, or as many as requested; return those not yet diagnosed."""
         left: List[Captured] = []
         for index in range(self._options.repeat):
             began = time.monotonic()
@@ -173,7 +179,7 @@ class Course:
         return bundle, number
 
     def _wait_until(self, moment: float) -> bool:
-        """Until the next capture of a series; False when there is nothing left to capture, or no wish to."""
+        """Wait for the next capture of a series; return False when the process has ended, or a signal ends the series."""
         before = tree.look(self._command.pid)
         while self._command.pause(max(min(moment - time.monotonic(), _LOOK_S), 0.0)):
             now = tree.look(self._command.pid)
@@ -191,7 +197,7 @@ class Course:
     # ------------------------------------------------------------------ diagnoses
 
     def _beside(self, captured: Captured) -> bool:
-        """Has it diagnosed in a child process; False when the machine has none to spare."""
+        """Diagnose in a child process; return True if that is done or left to the user."""
         if self._diagnoses.start(captured, quiet=self._command.hurry_until is None):
             return True
         self._narration.say(f"not diagnosed for now: {_later(captured[0].path)}")
@@ -199,17 +205,19 @@ class Course:
 
     def _prepare(self) -> None:
         conclusion.attend_to_signals(self._command, self._grace_s)
-        if self._leaves:  # and nothing is stopped any more
+        if self._leaves:  # and no thread is stopped any more
             be_quiet()
 
     @property
     def _grace_s(self) -> float:
-        """For how long a diagnosis goes on after the first signal that asks for an end."""
+        """Seconds for which a diagnosis continues after the first ending signal."""
         return HURRY_S if self._options.on_cancel == "capture" and self._command.hurry_until is None else 0.0
 
     def _diagnose(self, several: List[Captured], until: Optional[float] = None) -> None:
-        """One after the other, each within the budget and in a child of its own; ``until`` is the first one's, in
-        time.monotonic() seconds."""
+        """Diagnose one bundle after the other, each within the budget and in a child of its own.
+
+        ``until``: deadline of the first, in time.monotonic() seconds.
+        """
         command, narration = self._command, self._narration
         waiting = Waiting(
             command.next_ending,
@@ -225,7 +233,7 @@ class Course:
                 ended = run_apart(
                     functools.partial(self._diagnose_here, captured, self._prepare, wanted), waiting, most
                 )
-            except OSError:  # no child is to be had
+            except OSError:  # no child can be started
                 ended = Ended(self._diagnose_here(captured, self._prepare, wanted))
             if ended.status == _INTERRUPTED or ended.asked is not None:
                 narration.say(
@@ -236,13 +244,13 @@ class Course:
                 narration.say(f"the diagnosis {ended.reason}; the capture is kept: {_later(captured[0].path)}")
 
     def _diagnose_beside(self, captured: Captured, prepare: Callable[[], None]) -> None:
-        """In a child that nobody waits for yet."""
+        """Diagnose in a background child; report an interruption."""
         until = self._hurried(time.monotonic() + self._options.budget)
         if self._diagnose_here(captured, prepare, until) == _INTERRUPTED:
             self._narration.say(f"interrupted; the capture is kept: {_later(captured[0].path)}")
 
     def _diagnose_here(self, captured: Captured, prepare: Callable[[], None], until: float) -> int:
-        """The exit status of the child that does it. ``prepare`` comes first: from then on a signal interrupts us."""
+        """Diagnose in this process; return its exit status. Signals interrupt from ``prepare`` on."""
         try:
             prepare()
             self._diagnose_one(captured, until)
@@ -255,11 +263,11 @@ class Course:
         return 0
 
     def _hurried(self, until: float) -> float:
-        """The moment at which a verdict is wanted, or the earlier one when somebody waits for our end."""
+        """Return the time at which a verdict is wanted, earlier after an ending signal."""
         return min(until, self._command.hurry_until or until)
 
     def _diagnose_one(self, captured: Captured, until: float) -> None:
-        """Says what there is to say when it fails: the capture is worth more."""
+        """Diagnose one bundle; a failure is only reported, since the capture is worth more."""
         bundle, number = captured
         path = bundle.path
         narration, options = self._narration, self._options
@@ -287,6 +295,6 @@ def _later(*paths: Path) -> str:
 
 
 def _numbered(name: str, number: Optional[int]) -> str:
-    """A report's file for each bundle: hang.json, or hang-1.json, hang-2.json."""
+    """Return a report's file name for each bundle: hang.json, or hang-1.json, hang-2.json."""
     path = Path(name)
     return name if number is None else str(path.with_name(f"{path.stem}-{number}{path.suffix}"))

@@ -1,6 +1,6 @@
-"""Whether what ``--pid`` names is a process that there is something to look into (proc(5))."""
+"""The check that ``--pid`` names a process that can be captured (proc(5))."""
 
-# Pathlib would take longer to import than all of this:
+# pathlib would take longer to import than everything else here:
 # ruff: noqa: PTH112
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from ..procfs import parsers
 
 
 def check(pid: int) -> None:
-    """Raises CaptureFailed, with what to name instead."""
+    """Raise CaptureFailed for a thread, a kernel thread or a missing process, with what to name instead."""
     try:
         leader = int(parsers.status(f"/proc/{pid}")["Tgid"])
         stat = parsers.stat(f"/proc/{pid}")
     except (OSError, KeyError, ValueError, IndexError):
         if not os.path.isdir(f"/proc/{pid}"):
             raise errors.CaptureFailed(f"there is no process {pid}", "ps -ef lists those that there are") from None
-        return  # the capture finds out what it may see
-    if leader != pid:  # a thread has a folder below /proc as well, which no listing shows
+        return  # the capture finds out what it can read
+    if leader != pid:  # a thread has a folder below /proc too, in no listing
         raise errors.CaptureFailed(f"{pid} is a thread of process {leader}", f"postmortem capture --pid {leader}")
     if stat.is_kernel_thread:
         raise errors.CaptureFailed(f"{pid} is a kernel thread: there is nothing to look into")

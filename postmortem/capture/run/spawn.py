@@ -1,6 +1,6 @@
-"""Starts a program as a shell would: found on PATH, by the shell when it names no interpreter, with what we were given."""
+"""Starting a program as a shell does: found on PATH, run by /bin/sh without an interpreter line, with our environment."""
 
-# Pathlib would be half of the fast path's time:
+# pathlib would take half of the time before the command's start:
 # ruff: noqa: PTH118
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def spawn(argv: list[str], mask: set[int], restored: tuple[int, ...], *, own_group: bool) -> int:
-    """Starts it with this signal mask, and these signals' default actions; returns its pid. Raises OSError."""
+    """Start the program with this signal mask and default actions for ``restored``; return its pid. Raises OSError."""
     environment = _environment()
     settings: dict[str, Any] = {"setsigmask": mask, "setsigdef": restored}
     if own_group:
@@ -24,7 +24,7 @@ def spawn(argv: list[str], mask: set[int], restored: tuple[int, ...], *, own_gro
     except OSError as exc:
         if exc.errno != errno.ENOEXEC:
             raise
-    # A script without #! is the shell's, as execvp has it; posix_spawnp has not.
+    # execvp(3) gives a script without #! to the shell; posix_spawnp does not
     script = _on_path(argv[0], environment)
     return os.posix_spawn("/bin/sh", ["sh", script, *argv[1:]], environment, **settings)
 
@@ -39,7 +39,7 @@ def _on_path(name: str, environment: dict[str, str]) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """As we got it: without the LC_CTYPE that the interpreter adds for itself in the C locale (PEP 538)."""
+    """Return the environment as we got it, without the LC_CTYPE that Python sets in the C locale (PEP 538)."""
     environment = dict(os.environ)
     if environment.get("LC_CTYPE") in ("C.UTF-8", "C.utf8", "UTF-8"):
         try:

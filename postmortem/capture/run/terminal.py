@@ -1,4 +1,4 @@
-"""The terminal that postmortem and the command share, and how to get it back from a program that was killed."""
+"""The terminal that postmortem shares with the command, and its recovery after the command was killed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 class Terminal:
-    """The terminal of which we are the foreground, and its modes before the command could change them."""
+    """The terminal in whose foreground we are, and its modes before the command's start."""
 
     def __init__(self, modes: list[Any], group: int) -> None:
         self._modes, self._group = modes, group
 
     def take_back(self) -> None:
-        """A killed program leaves the terminal as it was using it: without echo, or another group's."""
+        """Restore foreground group and modes; a killed program may leave it without echo, or to another group."""
         import signal  # noqa: PLC0415 - not needed before the command's start
 
         before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # we may be in the background by now
@@ -29,13 +29,13 @@ class Terminal:
             finally:
                 os.close(terminal)
         except (OSError, termios.error):
-            pass  # it has been closed
+            pass  # the terminal has been closed
         finally:
             signal.signal(signal.SIGTTOU, before)
 
 
 def foreground(descriptor: int) -> Terminal | None:
-    """The terminal that is open as ``descriptor``; None when another job is its foreground."""
+    """Return the terminal open as ``descriptor``; None when another job is in its foreground."""
     try:
         group = os.getpgrp()
         return Terminal(termios.tcgetattr(descriptor), group) if os.tcgetpgrp(descriptor) == group else None

@@ -1,4 +1,4 @@
-"""Ends a tree: the signal, some patience, then KILL, until nothing of it is left."""
+"""Ending a tree: a signal, some patience, then KILL, until no process of it is left."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from ..procfs.tree import Member
 from .command import Command
 
 _POLL_S = 0.02
-#: After KILL only a process in uninterruptible I/O remains; it is waited for so long.
+#: Seconds to wait after KILL; only a process in uninterruptible I/O remains then.
 _KILLED_PATIENCE_S = 3.0
 
 Members = Callable[[], List[Member]]
 
 
 def end_tree(command: Command, members: Members, first: int, kill_after: float) -> List[int]:
-    """Returns the processes that do not end. ``kill_after`` in seconds; 0: never KILL, as in timeout(1).
+    """End the tree; return the pids of processes that do not end.
 
-    A further INT, TERM, HUP or QUIT to postmortem meanwhile means: now.
+    - ``first``: the first signal
+    - ``kill_after``: seconds until KILL; 0: never, as in timeout(1)
+
+    A further INT, TERM, HUP or QUIT to postmortem sends KILL at once.
     """
     command.interrupted = None
     _signal_all(command, members, first)
@@ -37,15 +40,16 @@ def end_tree(command: Command, members: Members, first: int, kill_after: float) 
 
 
 def living(command: Command, members: Members) -> List[Member]:
+    """Return the processes of the tree that have not ended."""
     command.reap()
     return [member for member in members() if member.alive]
 
 
 def _signal_all(command: Command, members: Members, number: int) -> None:
-    """The group at once, so that none of it can start another in between; then who is not in it. Stopped ones go on.
+    """Signal the group at once, so that no member can start another in between, then all others; continue stopped ones.
 
-    Once the group's leader has been waited for, the group's id may be another's as soon as its last process has ended: then
-    each of its processes is signalled by itself, and what these have started since the first look is looked for once more.
+    Once the group's leader was waited for, its id may be reused as soon as the group is empty. Then each process is
+    signalled by itself, followed by a second look for processes started since the first.
     """
     targets = living(command, members)
     group = command.pid if command.leads_group else None
@@ -61,11 +65,11 @@ def _signal_all(command: Command, members: Members, number: int) -> None:
 def _tell_each(
     targets: List[Member], group: Optional[int], number: int, told: Set[Tuple[int, int]]
 ) -> Set[Tuple[int, int]]:
-    """Signals those outside of ``group`` that were not ``told`` yet; returns all that have been."""
+    """Signal the processes outside of ``group`` that are not in ``told`` yet; return all signalled so far."""
     for member in targets:
         if member.pgid != group and (member.pid, member.start) not in told:
             told.add((member.pid, member.start))
-            with contextlib.suppress(PermissionError):  # a set-user-id program, which _gone will report
+            with contextlib.suppress(PermissionError):  # a set-user-id program, which will be reported as not ended
                 signalling.send(member.pid, member.start, number, signal.SIGCONT)
     return told
 

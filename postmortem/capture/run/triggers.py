@@ -1,15 +1,14 @@
-"""What makes postmortem capture a command that it started: its time is up, it gets nowhere, or somebody asks for it.
+"""Reasons to capture a started command: a deadline, a stall, a signal.
 
-*Getting nowhere* (``--stall``) is judged from two counters of the whole tree that only work can move: bytes given to
-write(2) and its kin (``wchar`` of /proc/PID/io) and CPU time. A process that only wakes up now and then to look at a
-clock uses some CPU as well, so a little of that is allowed. The counters of a child that has ended and was waited for
-become its parent's (``cutime`` and ``cstime`` of /proc/PID/stat, and ``wchar`` itself: kernel/exit.c,
-wait_task_zombie), at the top of the tree ours. So the sum over the tree and us does not move when a process comes or
-goes. Where it falls nevertheless (children that nobody waits for), what remains is the new measure, and processes that
-are new and have written count for themselves.
+A *stall* (``--stall``) is judged from two counters of the whole tree that only work increases: bytes passed to write(2)
+and its like (``wchar`` of /proc/PID/io), and CPU time, of which a little is allowed for processes that wake up to check
+a clock. The counters of a child that was waited for are added to its parent's (``cutime`` and ``cstime`` of
+/proc/PID/stat, and ``wchar`` itself: kernel/exit.c, wait_task_zombie), and at the top of the tree to ours. So the sum
+over the tree and us does not change when a process begins or ends. Where it falls nevertheless (children that are not
+waited for), the lower sum becomes the new reference, and new processes that have written count as progress.
 """
 
-# Paths below /proc are plain strings, formatted thousands of times:
+# Paths below /proc are plain strings, since thousands of them are made:
 # ruff: noqa: PTH112
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from ..options import Options
 from ..procfs import parsers, tree
 from .command import Command
 
-#: As much of a core, over the time without progress, is taken for housekeeping.
+#: Share of one core, over the time without progress, that counts as idle.
 _IDLE_SHARE = 0.005
-#: CPU times are whole ticks of the clock, and moving them to a parent rounds them again.
+#: Minimum of the same in seconds: CPU times are whole clock ticks, and adding them to a parent's rounds them again.
 _IDLE_LEAST_S = 0.03
-#: Looks in the time without progress, and the longest time between two.
+#: Number of looks in the time without progress, and the maximum of seconds between two.
 _LOOKS = 10
 _LONGEST_STEP_S = 10.0
-#: Looking may take this share of the time: with thousands of processes there are fewer looks.
+#: Share of the time that looking may take: with thousands of processes there are fewer looks.
 _MOST_LOAD = 0.005
 _MOST_PROCESSES = 20_000
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -39,12 +38,12 @@ Trigger = Dict[str, Any]
 
 
 def trigger(kind: str, seconds: Optional[float] = None, number: Optional[int] = None) -> Trigger:
-    """As the manifest has it; ``number`` is a signal's."""
+    """Return a reason to capture, as in the manifest; ``number``: a signal."""
     return {"kind": kind, "seconds": seconds, "signal": None if number is None else signal_name(number)}
 
 
 def signal_name(number: int) -> str:
-    """SIGUSR1; SIGRTMIN+3 for those that have no name."""
+    """Return a name such as SIGUSR1, or SIGRTMIN+3 for signals without a name."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -52,7 +51,7 @@ def signal_name(number: int) -> str:
 
 
 class Triggers:
-    """Waits for the next reason to capture; deadlines count from the command's start, in ``command.now()``."""
+    """The reasons to capture, waited for; deadlines count from the command's start, in ``command.now()``."""
 
     def __init__(self, command: Command, options: Options) -> None:
         self._command = command
@@ -61,7 +60,7 @@ class Triggers:
         self._stall = Stall(command, options.stall) if options.stall is not None else None
 
     def wait(self) -> Optional[Trigger]:
-        """None: the command has ended."""
+        """Wait for the next reason; return None when the command has ended."""
         command = self._command
         while True:
             left = None if self._deadline is None else self._deadline - command.now()
@@ -86,8 +85,12 @@ class Triggers:
 
 
 class Progress(NamedTuple):
-    """The tree's counters, those of ended processes included. ``fresh``: bytes written by processes that the look before
-    did not find. ``whole``: no process came or went meanwhile."""
+    """The tree's counters, including ended processes.
+
+    - ``written``: bytes
+    - ``fresh``: bytes written by processes that the last look did not find
+    - ``whole``: whether no process began or ended meanwhile
+    """
 
     cpu_s: float
     written: int
@@ -96,7 +99,7 @@ class Progress(NamedTuple):
 
 
 class Stall:
-    """Tells when a tree has made no progress for ``seconds``. Call ``look`` every ``step_s`` seconds or less often."""
+    """The detection of ``seconds`` without progress; call ``look`` every ``step_s`` seconds or less often."""
 
     def __init__(self, command: Command, seconds: float) -> None:
         self._command = command
@@ -110,7 +113,7 @@ class Stall:
         self._mark = self._read()
 
     def look(self) -> bool:
-        """True when it is time to capture. Looks that come too early are not made."""
+        """Read the counters; return True when it is time to capture. Does nothing when called too early."""
         now = self._command.now()
         since = now - self._looked
         if since < self.step_s * 0.9:
@@ -120,7 +123,7 @@ class Stall:
         if self._advanced(found):
             self._idle_s, self._mark = 0.0, found
         else:
-            # a gap in our own running (a stop, a suspended machine) is none of the command's
+            # a gap in our own execution (a stop, a suspended machine) does not count against the command
             self._idle_s += min(since, 2 * self.step_s)
             if found.whole:
                 cpu_s, written = min(found.cpu_s, self._mark.cpu_s), min(found.written, self._mark.written)
@@ -132,7 +135,7 @@ class Stall:
         return found.fresh > 0 or found.written > self._mark.written or spent > self._allowed_s
 
     def _read(self) -> Progress:
-        """Parents are read before their children: one that is waited for in between is missed, never counted twice."""
+        """Read the counters, parents before children: a child waited for in between is missed, never counted twice."""
         began = time.monotonic()
         before = self._tree()
         ticks, written, fresh = _of_our_children(), _written(os.getpid()) or 0, 0
@@ -153,10 +156,10 @@ class Stall:
         return found
 
     def _tree(self) -> List[int]:
-        """The processes below us, parents before children, without helpers of ours."""
+        """Return the processes below us, parents before children, without our helpers."""
         seen: Set[int] = set(self._command.helpers)
         found: List[int] = [os.getpid()]
-        for pid in found:  # grows as it goes
+        for pid in found:  # the list grows meanwhile
             try:
                 children = [child for child in tree.children_of(pid) if child not in seen]
             except OSError:
@@ -167,7 +170,7 @@ class Stall:
 
 
 def _ticks(line: bytes) -> int:
-    """CPU time of a process and of its children that it has waited for (proc(5): fields 14 to 17)."""
+    """Return the CPU time of a process and of its waited-for children (proc(5): fields 14 to 17)."""
     fields = line[line.rindex(b")") + 2 :].split()
     return sum(map(int, fields[11:15]))
 
@@ -179,7 +182,7 @@ def _of_our_children() -> int:
 
 
 def _written(pid: int) -> Optional[int]:
-    """``wchar``, that of waited-for children included; None when it may not be read (another user's process)."""
+    """Return ``wchar``, including waited-for children; None when it cannot be read (another user's process)."""
     try:
         for line in parsers.read(f"/proc/{pid}/io").splitlines():
             if line.startswith(b"wchar:"):
