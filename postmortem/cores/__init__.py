@@ -1,5 +1,5 @@
-"""Where cores come from: files, systemd's journal, apport's and abrt's reports, core directories; compressed or not.
+"""Sources of cores: files, systemd's journal, apport's and abrt's reports, core directories; compressed or not.
 
-Read ``stores`` (which store a target names), then the store in question; ``executable`` finds the program that left a core,
-``located`` and ``sparse`` its files, ``unpacked`` and ``codecs`` its compression.
+Read ``stores`` (which store a target names), then the store in question; ``executable`` finds the program of a core,
+``located`` its files, ``unpacked``, ``codecs`` and ``sparse`` decompress it.
 """

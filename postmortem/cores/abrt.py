@@ -1,7 +1,7 @@
 """abrt's problem directories (``/var/spool/abrt/ccpp-*``) → the core inside.
 
-Layout: abrt's doc/problem-directory items and src/hooks/abrt-hook-ccpp.c (2.14): a file an item, the core in
-``coredump``. ``environ`` is never read.
+Layout: one file for each item, the core in ``coredump``; ``environ`` is never read. Sources: abrt's
+doc/problem-directory items and src/hooks/abrt-hook-ccpp.c (2.14).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEEPS = "abrt keeps at most MaxCrashReportsSize of /etc/abrt/abrt.conf, and abr
 
 
 def is_problem(folder: Path) -> bool:
-    """Has a directory the items that all of abrt's have?"""
+    """Tell whether a directory has the items that all problem directories have."""
     try:
         with Folder.at(str(folder)) as held:
             return sum(map(held.has, _MARKS)) >= 2 and any(map(held.has, ("time", *_CORES)))
@@ -38,7 +38,7 @@ def is_problem(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Stored]:
-    """The core inside. Raises CoreGone, PermissionRefused, NotACore."""
+    """Open the core inside. Raises CoreGone, PermissionRefused, NotACore."""
     with contextlib.ExitStack() as files:
         try:
             folder = files.enter_context(Folder.at(str(path)))
@@ -83,8 +83,10 @@ def opened(path: Path) -> Iterator[Stored]:
 
 
 def _root(folder: Folder, items: _Items) -> Optional[int]:
-    """A descriptor of the container's root, where its files still lie; named by a directory that only root and we
-    ourselves may have written."""
+    """Return a descriptor of the container's root directory, where it still exists.
+
+    It is named by an item, which is believed only in a directory that no user but root and ourselves can have written.
+    """
     status = os.fstat(folder.descriptor)
     named = items["rootdir"]
     if not named or named == "/" or status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o022:
@@ -110,7 +112,7 @@ def _origin(folder: Path, items: _Items) -> Origin:
 
 
 class _Items:
-    """The texts of a problem directory; None for one that is missing, empty, or no regular file."""
+    """The items of a problem directory as texts; None for one that is missing, empty, or no regular file."""
 
     def __init__(self, folder: Folder, path: Path) -> None:
         self._folder, self._path = folder, path

@@ -1,8 +1,10 @@
 """Ubuntu's crash reports (``/var/crash/*.crash``) → the core inside.
 
-Format: apport's problem_report.py (2.20 to 2.33), ProblemReport.write: ``Key: value`` lines, whose further lines begin
-with a space; of a binary value ``Key: base64``, and each further line is one piece in base64 of a gzip stream, from
-2.28 on also of a zstd stream. The core is taken out line by line into a file without a name; ``ProcEnviron`` is never kept.
+Format: ``Key: value`` lines, whose continuation lines begin with a space. A binary value is ``Key: base64``, each of
+whose continuation lines is one base64 piece of a gzip stream, from 2.28 on also of a zstd stream. The core is extracted
+line by line into an unnamed file; ``ProcEnviron`` is never kept.
+
+Source: apport's problem_report.py (2.20 to 2.33), ProblemReport.write.
 """
 
 from __future__ import annotations
@@ -25,13 +27,13 @@ from .unpacked import spooled
 SUFFIX = ".crash"
 _KEPT = ("ProblemType", "ExecutablePath", "ProcCmdline", "Signal", "Date", "Traceback")
 _KEY = re.compile(rb"([A-Za-z0-9._-]{1,100}):[ \n]")
-#: apport packs a megabyte at a time; what does not shrink becomes a third longer in base64.
+#: Bytes of a line: apport compresses a megabyte at a time; incompressible data grow by a third in base64.
 _LONGEST_LINE = 16 << 20
 _LONGEST_VALUE = 4 << 10
 
 
 def is_report(path: Path) -> bool:
-    """Does a file begin as apport's reports do?"""
+    """Tell whether a file begins like apport's reports."""
     try:
         descriptor = open_regular(str(path))
     except (FileNotFoundError, IsADirectoryError):
@@ -49,8 +51,10 @@ def is_report(path: Path) -> bool:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Stored]:
-    """The core inside, for as long as the block runs. Raises CoreGone for a report without one, NotACore,
-    PermissionRefused."""
+    """Open the core inside, for the duration of the block.
+
+    Raises CoreGone for a report without a core, NotACore, PermissionRefused.
+    """
     try:
         descriptor = open_regular(str(path))
     except PermissionError:
@@ -79,7 +83,7 @@ def opened(path: Path) -> Iterator[Stored]:
 
 
 class _Report:
-    """Reads on through a report; ``values`` are the fields that are of use, as far as it was read."""
+    """A report that is read once from beginning to end; ``values`` are the useful fields read so far."""
 
     def __init__(self, stream: BinaryIO, named: str) -> None:
         self._stream, self._named, self._line = stream, named, b""
@@ -93,7 +97,7 @@ class _Report:
             raise NotACore(f"{self._named} has a line of more than {_LONGEST_LINE >> 20} MB", "it is no crash report")
 
     def to_core(self) -> bool:
-        """Reads up to the core; False when there is none."""
+        """Read up to the core; return False when there is none."""
         while self._line:
             if self._line.startswith(b"CoreDump:"):
                 self._advance()
@@ -102,11 +106,12 @@ class _Report:
         return False
 
     def to_end(self) -> None:
+        """Read the remaining fields."""
         while self._line:
             self._field()
 
     def core(self) -> Iterator[bytes]:
-        """The compressed core. What is damaged ends it, with a reason in ``damage``."""
+        """Yield the compressed core; stop where it is damaged, with a reason in ``damage``."""
         while self._line.startswith(b" "):
             text = self._line.strip()
             if not self._line.endswith(b"\n"):
@@ -122,7 +127,7 @@ class _Report:
             self._advance()
 
     def _field(self) -> None:
-        """One field: its first line, and those that belong to it."""
+        """Read one field with its continuation lines."""
         found = _KEY.match(self._line)
         name = found[1].decode("ascii") if found else ""
         kept = [self._line[found.end() :]] if found and name in _KEPT else []
@@ -147,7 +152,7 @@ def _origin(path: Path, values: Dict[str, str]) -> Origin:
 
 
 def _moment(text: str) -> Optional[float]:
-    """apport writes ctime(3): the machine's local time, taken for that of this one."""
+    """Return the seconds since the epoch of a time in ctime(3)'s format, which is assumed to be local to this machine."""
     try:
         return time.mktime(time.strptime(text, "%a %b %d %H:%M:%S %Y"))
     except (ValueError, OverflowError):

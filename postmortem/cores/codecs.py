@@ -1,11 +1,11 @@
-"""Decompression of what cores are kept in: each codec is a stream of bounded pieces, whatever the input holds.
+"""Decompression of cores: each codec yields bounded pieces, whatever the input contains.
 
-Formats are told by their magic bytes, never by the file's name: RFC 8878 (zstd), the lz4 frame format 1.6.1, the
-.xz file format 1.2.0, RFC 1952 (gzip). Libraries: Python's own zlib, lzma and (3.14) compression.zstd, else
-`zstandard` and `lz4` of PyPI; where one of these cannot be installed, the command-line tool of the same name.
+Formats are recognised by their magic bytes, never by the file's name: RFC 8878 (zstd), the lz4 frame format 1.6.1, the
+.xz file format 1.2.0, RFC 1952 (gzip). Libraries: Python's own zlib, lzma and (3.14) compression.zstd, else `zstandard`
+and `lz4` of PyPI; where one of these cannot be installed, the command-line tool of the same name.
 
-All of it runs in a child (`unpacked`): a codec may crash, loop, or ask for all memory. What a stream may ask for is bounded
-here: 128 MB of window for zstd (its libraries' own limit), 512 MB for xz (`xz -9` needs 65).
+All of it runs in a child (`unpacked`): a codec may crash, loop, or request all memory. Limits on what a stream may
+request: 128 MB of window for zstd (its libraries' own limit), 512 MB for xz (`xz -9` needs 65).
 """
 
 from __future__ import annotations
@@ -22,35 +22,40 @@ from ..errors import ToolMissing
 
 _CHUNK = 256 << 10  # of input
 _PIECE = 4 << 20  # of output
-#: zstd's library bounds no output: 128 KB can come of a block of 4 bytes, so this much input gives 32 MB at most.
+#: Bytes of input at a time: zstd's library does not bound its output; 4 bytes can become a block of 128 KB, so this
+#: much becomes 32 MB at most.
 _ZSTD_BITE = 1 << 10
 _MOST_XZ_MEMORY = 512 << 20
 
 
 class Damaged(Exception):
-    """The compressed data end early or are no such data; the message says which."""
+    """Compressed data that end early or are malformed; the message says which."""
 
 
 class Decoder(Protocol):
-    """What lzma, compression.zstd and lz4.frame have in common."""
+    """The interface shared by the decompressors of lzma, compression.zstd and lz4.frame."""
 
     eof: bool
     needs_input: bool
     unused_data: Optional[bytes]
 
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        """Return up to ``max_length`` bytes of output; -1: all."""
+        ...
 
 
 class Codec(NamedTuple):
+    """A compression format: its magic bytes, its library and its command-line tool."""
+
     name: str
     magic: bytes
-    make: Callable[[], Optional[Decoder]]  # None: its library is not there
+    make: Callable[[], Optional[Decoder]]  # returns None without its library
     tool: str
-    options: Tuple[str, ...] = ()  # of the tool
+    options: Tuple[str, ...] = ()  # for the tool
 
 
 class _Gzip:
-    """zlib's decompressor under the other ones' interface."""
+    """zlib's decompressor with the interface of ``Decoder``."""
 
     unused_data: Optional[bytes] = b""
 
@@ -60,16 +65,17 @@ class _Gzip:
         self.eof, self.needs_input = False, True
 
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        """Decompress up to ``max_length`` bytes."""
         out = self._inner.decompress(self._kept + data, max_length)
         self._kept, self.eof = self._inner.unconsumed_tail, self._inner.eof
-        # A full piece may have left something inside, even when all input is taken.
+        # a full piece may have left output inside, even when all input was consumed
         self.needs_input = not self._kept and len(out) < max_length
         self.unused_data = self._inner.unused_data
         return out
 
 
 class _Zstandard:
-    """The `zstandard` library under the other ones' interface."""
+    """The `zstandard` library's decompressor with the interface of ``Decoder``."""
 
     unused_data: Optional[bytes] = b""
 
@@ -79,6 +85,7 @@ class _Zstandard:
         self.eof, self.needs_input = False, True
 
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        """Decompress the next bytes of input; ``max_length`` is not supported."""
         if data:
             self._data, self._at = self._data[self._at :] + data, 0
         bite = self._data[self._at : self._at + _ZSTD_BITE]
@@ -120,11 +127,11 @@ CODECS = (
     Codec("gzip", b"\x1f\x8b", _Gzip, "gzip"),
 )
 _LONGEST_MAGIC = max(len(codec.magic) for codec in CODECS)
-_MAX_SKIPPED = 10_000  # frames in a row
+_MAX_SKIPPED = 10_000  # consecutive skippable frames
 
 
 def recognise(source: BinaryIO) -> Optional[Codec]:
-    """The codec of a file, by its beginning; None for anything else. Leaves the file where the compressed data begin."""
+    """Return the codec of a file by its first bytes, or None; the file is positioned at the compressed data."""
     _skip_frames(source)
     at = source.tell()
     head = source.read(_LONGEST_MAGIC)
@@ -133,7 +140,7 @@ def recognise(source: BinaryIO) -> Optional[Codec]:
 
 
 def _skip_frames(source: BinaryIO) -> None:
-    """Past zstd's and lz4's skippable frames, in which tools (pzstd) keep notes of their own."""
+    """Skip zstd's and lz4's skippable frames, which contain metadata of tools such as pzstd."""
     for _ in range(_MAX_SKIPPED):
         at = source.tell()
         head = source.read(8)
@@ -144,15 +151,15 @@ def _skip_frames(source: BinaryIO) -> None:
 
 
 def pieces(codec: Codec, source: BinaryIO) -> Iterator[bytes]:
-    """What a compressed file, open unbuffered, holds from where it stands: pieces of at most 40 MB.
+    """Yield the decompressed content of an unbuffered file, from its position on, in pieces of at most 40 MB.
 
-    Raises Damaged where it ends early or is damaged: what came before was good. Raises ToolMissing.
+    Raises Damaged where the file ends early or is damaged; the pieces before are good. Raises ToolMissing.
     """
     return _by_tool(codec, source) if codec.make() is None else _by_library(codec, source)
 
 
 def _by_library(codec: Codec, source: BinaryIO) -> Iterator[bytes]:
-    """A file is one compressed stream, or several in a row; gzip and xz allow padding behind them."""
+    """Decompress by the library: one stream or several consecutive ones, which gzip and xz allow padding after."""
     data = source.read(_CHUNK)
     while data and data.startswith(codec.magic[: len(data)]):
         decoder = cast(Decoder, codec.make())
@@ -175,7 +182,7 @@ def _decompressed(decoder: Decoder, data: bytes) -> bytes:
         return decoder.decompress(data, _PIECE)
     except MemoryError:
         raise
-    except Exception as exc:  # each library has errors of its own; lz4's is RuntimeError
+    except Exception as exc:  # each library has its own errors; lz4's is RuntimeError
         raise Damaged(f"its data are damaged ({_first_line(str(exc))})") from None
 
 

@@ -1,6 +1,7 @@
-"""Containers that crashed programs ran in: by what the control group and its first process are called.
+"""Containers in which programs crashed, identified by their control group or their first process.
 
-Their roots are opened by a child with a deadline: a root may be a file system in user space that never answers.
+Their root directories are opened by a child with a deadline: one may lie on a user-space file system that never
+responds.
 """
 
 from __future__ import annotations
@@ -20,15 +21,18 @@ _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _DEADLINE_S = 5.0
 _MOST_PROCESSES = 1 << 22  # the kernel's largest PID
 
-#: docker-ID.scope, /docker/ID, cri-containerd-ID.scope, crio-ID.scope, libpod-ID.scope, /kubepods/…/ID: all have an id of 64
-#: hexadecimal digits, of which twelve are shown everywhere.
+#: Control groups with an id of 64 hexadecimal digits, of which twelve are shown: docker-ID.scope, /docker/ID,
+#: cri-containerd-ID.scope, crio-ID.scope, libpod-ID.scope, /kubepods/…/ID.
 _ID = re.compile(r"(?<![0-9a-f])([0-9a-f]{12})[0-9a-f]{52}(?![0-9a-f])")
-#: systemd-nspawn's machine-NAME.scope, LXC's /lxc/NAME, /lxc.payload.NAME.
+#: Control groups with a name: systemd-nspawn's machine-NAME.scope, LXC's /lxc/NAME, /lxc.payload.NAME.
 _NAMED = re.compile(r"/(?:machine-([^/]+)\.scope|lxc(?:\.payload\.|/)([^/]+))")
 
 
 def name(cgroup: Optional[str], first_program: Sequence[str]) -> Optional[str]:
-    """What a container is called; None when there is no sign of one. first_program: the command line of its leader."""
+    """Return the name of a container; None without any sign of one.
+
+    ``first_program``: the command line of its first process.
+    """
     ident = _ID.search(cgroup or "")
     if ident:
         return ident[1]
@@ -39,10 +43,16 @@ def name(cgroup: Optional[str], first_program: Sequence[str]) -> Optional[str]:
 
 
 def root(cgroup: Optional[str], boot: Optional[str], named: Optional[str] = None, proc: str = "/proc") -> Optional[int]:
-    """Return a descriptor (O_PATH) of the root directory of a container, which the caller closes: the directory of that
-    name, as long as every link on the way is root's or ours, else that of a container that still runs, through another
-    process of the same control group. None when there is neither, the machine has been started anew since, or it may not
-    be looked into."""
+    """Return an O_PATH descriptor of a container's root directory, which the caller closes; None if there is none.
+
+    - ``named``: path of the directory, believed if every link on the way is root's or ours
+    - ``cgroup``, ``boot``: else, the root directory of another process in the same control group, if the machine was
+      not
+      rebooted since
+    - ``proc``: where procfs is mounted
+
+    None also when the directory cannot be read.
+    """
     request = {"cgroup": cgroup, "boot": boot, "named": named, "proc": proc}
     try:
         with Child(_serve) as child:
@@ -59,7 +69,7 @@ def _serve(request: Any) -> Tuple[Any, Iterable[bytes], Optional[int]]:
 
 
 def _named_root(path: str) -> Optional[int]:
-    """A directory by its path; not one that might never answer."""
+    """Open a directory by its path; None for one on a file system that may never respond."""
     try:
         descriptor = walk(path) if path.startswith("/") and "\0" not in path else None
     except OSError:
@@ -93,7 +103,7 @@ def _running_root(cgroup: Optional[str], boot: Optional[str], proc: str) -> Opti
 
 
 def _another(inside: str, proc: str) -> Optional[int]:
-    """The directory, unless it is our own root."""
+    """Open a root directory; None if it is our own."""
     try:
         descriptor = _fit(os.open(inside, _FOLDER))
         if descriptor is None:
@@ -107,7 +117,7 @@ def _another(inside: str, proc: str) -> Optional[int]:
 
 
 def _read(path: str) -> str:
-    """A file of the kernel's."""
+    """Read a file of the kernel."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read(64 << 10).strip()

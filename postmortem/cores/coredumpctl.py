@@ -1,8 +1,8 @@
-"""``coredumpctl:MATCH`` → the core that systemd-coredump kept, from its file or out of the journal.
+"""``coredumpctl:MATCH`` → the core kept by systemd-coredump, from its file or from the journal.
 
-coredumpctl itself is not needed: the journal says all that it says, and in a form that no column width cuts. What a
-MATCH means is coredumpctl(1)'s: a PID, an executable with a slash in its name, FIELD=value, else a command name; a unit,
-``last``, and the base name of an executable are understood as well.
+coredumpctl itself is not needed: the journal has the same facts, without columns that cut them. A MATCH has
+coredumpctl(1)'s meaning: a PID, an executable with a slash in its name, FIELD=value, else a command name; a unit,
+``last``, and the base name of an executable are accepted as well.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .journal import MOST_ENTRIES, PREFIX, RIGHTS, Entry, Found, Where, entries,
 from .store import Nothing, Stored, lies_in, refusals, shortened, signal_name, something, whose, words
 from .unpacked import in_this_process, spooled
 
-#: Where systemd-coredump keeps its files; it cannot be told otherwise (src/coredump/coredump.c).
+#: systemd-coredump's folder, which is not configurable (src/coredump/coredump.c).
 FOLDER = "/var/lib/systemd/coredump"
 _FIELD = re.compile(r"[A-Z_][A-Z0-9_]{0,63}=")
 _UNIT = re.compile(r".+\.(service|scope|slice|socket|mount|swap|timer|path|target)")
-_COMM = 15  # bytes that the kernel keeps of a name
+_COMM = 15  # bytes of a name kept by the kernel
 _LISTED = 3
 _MESSAGE, _MESSAGE_LINES, _WIDEST = 64 << 10, 40, 300  # bytes, lines, characters of a line
 _DELETED = " (deleted)"
@@ -45,10 +45,12 @@ _REMOVED = (
 
 @contextlib.contextmanager
 def opened(match: str, where: Where) -> Iterator[Stored]:
-    """The newest core that is meant, for as long as the block runs.
+    """Open the newest matching core, for the duration of the block.
 
-    Raises what journal.entries does; TargetNotFound when no core is meant; CoreGone, PermissionRefused, NotACore when
-    it cannot be had.
+    Raises:
+    - what journal.entries does
+    - TargetNotFound: no core matches
+    - CoreGone, PermissionRefused, NotACore: the core cannot be opened
     """
     chosen, *older = choose(match, where)
     origin = origin_of(chosen, len(older), where)
@@ -69,7 +71,7 @@ def opened(match: str, where: Where) -> Iterator[Stored]:
 
 
 def _open(name: str, entry: Entry, where: Where, whose: str) -> Tuple[int, str]:
-    """(descriptor of a core's file, its name). Raises CoreGone, PermissionRefused, NotACore."""
+    """Return (descriptor of a core's file, its name). Raises CoreGone, PermissionRefused, NotACore."""
     last = name.rpartition("/")[2]
     if where.directory is not None and last and lies_in(str(where.directory), last):
         named = str(where.directory / last)  # copied together with the journal
@@ -92,18 +94,18 @@ def _open(name: str, entry: Entry, where: Where, whose: str) -> Tuple[int, str]:
 
 
 def _is_kept(name: str) -> bool:
-    """Whether a path is that of a file right in systemd-coredump's folder."""
+    """Tell whether a path is that of a file directly in systemd-coredump's folder."""
     folder, _slash, last = name.rpartition("/")
     return folder == FOLDER and last not in ("", ".", "..")
 
 
 def _user(entry: Entry) -> Optional[int]:
-    """The user whose process left a core; of an entry that anybody may have written, who wrote it."""
+    """Return the user of the crashed process; for an unverified entry, the user who wrote it."""
     return entry.number("COREDUMP_UID" if entry.genuine else "_UID")
 
 
 def is_there(entry: Entry, where: Where) -> bool:
-    """Whether the file that an entry names is still there; True for a core that the journal itself may hold."""
+    """Tell whether the file named by an entry still exists; True for a core that the journal itself may hold."""
     name = entry.text("COREDUMP_FILENAME")
     if name is None:
         return True
@@ -113,7 +115,7 @@ def is_there(entry: Entry, where: Where) -> bool:
 
 
 def _instead(older: Sequence[Entry], where: Where) -> str:
-    """An older core that was meant as well and is still there."""
+    """Return a hint at an older matching core that still exists, or ""."""
     named = (entry for entry in older if entry.text("COREDUMP_FILENAME") is not None)
     there = next((entry for entry in named if is_there(entry, where)), None)
     return "" if there is None else f"; {PREFIX}{there.number('COREDUMP_PID')} is older and still there"
@@ -167,7 +169,7 @@ def _stored(path: Path, named: str, entry: Entry, origin: Origin, files: context
 
 
 def _other_root(entry: Entry) -> Optional[str]:
-    """The directory that the process had as its root, when it was not the machine's."""
+    """Return the root directory of the process, if it was not the machine's."""
     root = entry.text("COREDUMP_ROOT")
     return None if root == "/" else root
 
@@ -176,11 +178,11 @@ def _other_root(entry: Entry) -> Optional[str]:
 
 
 def choose(match: str, where: Where) -> List[Entry]:
-    """The entries that are meant, the newest first; never none. Raises as ``opened``."""
+    """Return the matching entries, the newest first, at least one. Raises as ``opened``."""
     if not match.strip():
         raise UsageError("coredumpctl: wants to know which core", "coredumpctl:last, :PID, :EXE, :COMM or :UNIT")
     asked = [match] if _FIELD.match(match) else []
-    for genuine in (True, False):  # what anybody may have written counts only where there is nothing else
+    for genuine in (True, False):  # unverified entries count only where there is no genuine one
         found = entries(where, asked, genuine=genuine)
         for test in [_every] if asked or match == "last" else _meanings(match):
             meant = [entry for entry in found.entries if test(entry)]
@@ -194,7 +196,7 @@ def _every(_entry: Entry) -> bool:
 
 
 def _meanings(match: str) -> Sequence[Callable[[Entry], bool]]:
-    """What a match may mean, the first that fits counts: coredumpctl's own meaning comes first."""
+    """Return tests for the meanings of a match, in order of precedence: coredumpctl's own meaning first."""
     if re.fullmatch(r"\d{1,10}", match):
         return [lambda entry: entry.number("COREDUMP_PID") == int(match)]
     if "/" in match:
@@ -238,8 +240,10 @@ def _no_match(match: str, where: Where, found: Found) -> TargetNotFound:
 
 
 def origin_of(entry: Entry, others: int, where: Where) -> Origin:
-    """Return a core's origin. Of an entry that systemd-coredump did not write it has what journald itself added, and the
-    number of the process that the entry claims to be about."""
+    """Return the origin of a core.
+
+    For an unverified entry it has only what journald added itself, and the pid that the entry claims.
+    """
     noted = entry.number("__REALTIME_TIMESTAMP")
     if not entry.genuine:
         return Origin(
@@ -269,8 +273,10 @@ def origin_of(entry: Entry, others: int, where: Where) -> Origin:
 
 
 def still_known(entry: Entry) -> Tuple[str, ...]:
-    """What the journal tells of a core that is no more: its command line, unit, and the stacks that systemd read out of
-    it when it crashed (from 198 on, where it was built with elfutils). Nothing of what others wrote."""
+    """Return what the journal has about a removed core: command line, unit, and stacks; nothing of an unverified entry.
+
+    systemd reads the stacks at the crash, from version 198 on, if built with elfutils.
+    """
     if not entry.genuine:
         return ()
     lines = [

@@ -1,8 +1,8 @@
-"""Which file is the program that left a core, and is it still the same build here?
+"""The executable that left a core, and whether the file here is the same build.
 
-The kernel tells a program where it put its program headers and its entry point (AT_PHDR and AT_ENTRY of the
-auxiliary vector, getauxval(3)); the mapped file that contains them is the main program, whatever argv[0] or
-the process's name say. An interpreter run as `ld.so PROGRAM` shows ld.so there: then the program is unknown.
+The kernel passes a program the addresses of its program headers and its entry point (AT_PHDR and AT_ENTRY of the
+auxiliary vector, getauxval(3)). The mapped file that contains them is the main program, whatever argv[0] or the
+process's name are. For an interpreter run as `ld.so PROGRAM` that file is ld.so, and the program is unknown.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LOADERS = ("ld-linux", "ld-musl", "ld64.so", "ld.so")
 
 
 def main_program(files: Sequence[MappedFile], at_phdr: Optional[int], at_entry: Optional[int]) -> Optional[MappedFile]:
-    """The mapping of the main program among NT_FILE's; None when neither address lies in a mapped file."""
+    """Return the mapping of the main program in NT_FILE; None when neither address lies in a mapped file."""
     for address in (at_phdr, at_entry):
         if address is None:
             continue
@@ -31,14 +31,15 @@ def main_program(files: Sequence[MappedFile], at_phdr: Optional[int], at_entry: 
 
 
 def main_program_of(core: ElfCore) -> Optional[MappedFile]:
+    """Return the mapping of a core's main program, or None."""
     return main_program(core.files, core.auxv.get(AT_PHDR), core.auxv.get(AT_ENTRY))
 
 
 def find_executable(core: ElfCore, sysroot: Optional[Path] = None) -> Tuple[Optional[Path], Optional[Gap]]:
-    """(the main program's file on this machine or None, what is missing or in doubt about it or None). ``sysroot``: the directory
-    below which the core's names are looked up.
+    """Return (the main program's file on this machine or None, what is missing or uncertain about it or None).
 
-    A file under another name (AT_EXECFN, or the path without " (deleted)") counts only with the core's build-id.
+    ``sysroot``: the directory below which the core's names are looked up. A file under another name (AT_EXECFN, or the
+    path without " (deleted)") counts only with the core's build-id.
     """
     mapped = main_program_of(core)
     if mapped is None:
@@ -58,7 +59,7 @@ def find_executable(core: ElfCore, sysroot: Optional[Path] = None) -> Tuple[Opti
 
 
 def take_executable(core: ElfCore, exe: Path) -> None:
-    """Lets a given file stand for the core's main program wherever the core is read."""
+    """Use a given file as the core's main program wherever the core is read."""
     core.place_program(str(exe))
     mapped = main_program_of(core)
     if mapped is not None:
@@ -66,7 +67,7 @@ def take_executable(core: ElfCore, exe: Path) -> None:
 
 
 def check_executable(core: ElfCore, exe: Path) -> Optional[Gap]:
-    """A gap when a given file is not the core's main program, as far as both show their build-ids."""
+    """Return a gap when a given file is not the core's main program, if both have a build-id."""
     mapped = main_program_of(core)
     wanted = core.build_id(mapped.path) if mapped else None
     if mapped is None or wanted is None or _build_id(_opened(str(exe))) == wanted:
@@ -75,7 +76,7 @@ def check_executable(core: ElfCore, exe: Path) -> Optional[Gap]:
 
 
 def _doubt(core: ElfCore, name: str, elf: Elf) -> Optional[Gap]:
-    """ElfCore has compared the build-ids where both are known. Files built without one pass unseen."""
+    """Return a gap when the file has a build-id and the core shows none; where both are known, ElfCore compares them."""
     if elf.build_id is None or core.build_id(name) is not None:
         return None
     return _gap(f"the core does not show the build-id of {name}, so it may be another build than the file here")

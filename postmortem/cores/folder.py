@@ -1,4 +1,4 @@
-"""A directory that cores lie in, as ``core_pattern`` fills it → the newest."""
+"""A directory that ``core_pattern`` fills with cores → the newest core."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .store import Stored, refusals
 from .unpacked import in_this_process
 
 _ET_CORE = b"\x04\x00"
-_MOST = 100_000  # names that are looked at
+_MOST = 100_000  # names examined
 
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Stored]:
-    """The newest core in a directory. Raises NotACore when it has none, PermissionRefused."""
+    """Open the newest core in a directory. Raises NotACore when it has none, PermissionRefused."""
     with contextlib.ExitStack() as files:
         try:
             folder = files.enter_context(Folder.at(str(path)))
@@ -47,7 +47,7 @@ def opened(path: Path) -> Iterator[Stored]:
 
 
 def _cores(folder: Folder, names: Sequence[str]) -> Tuple[List[Tuple[float, str]], int]:
-    """(time of change and name of each core, how many files may not be read)."""
+    """Return ((modification time, name) of each core, number of unreadable files)."""
     found, refused = [], 0
     for name in names:
         try:
@@ -62,7 +62,7 @@ def _cores(folder: Folder, names: Sequence[str]) -> Tuple[List[Tuple[float, str]
 
 
 def _is_core(name: str, stream: RawIOBase) -> bool:
-    """By its first bytes: an ELF core, or compressed under a name that says core."""
+    """Tell by its first bytes whether a file is an ELF core, or compressed and named like a core."""
     head = stream.read(18) or b""
     if head[:4] == b"\x7fELF":
         return head[16:18] == _ET_CORE

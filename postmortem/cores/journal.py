@@ -1,8 +1,9 @@
-"""What systemd-coredump noted in the journal about each core, read with journalctl.
+"""systemd-coredump's journal entries about cores, read with journalctl.
 
-The export format (systemd's docs/JOURNAL_EXPORT_FORMATS.md) says the length of whatever is no plain text, so a field of
-any size and content is read or skipped piece by piece; JSON would have to be held as a whole. Fields: systemd.journal-
-fields(7) and src/coredump/coredump.c, systemd 252. ``COREDUMP_ENVIRON`` is never asked for.
+The export format (systemd's docs/JOURNAL_EXPORT_FORMATS.md) gives the length of every value that is not plain text, so
+a field of any size and content is read or skipped piece by piece; JSON would have to be held as a whole.
+
+Fields: systemd.journal-fields(7) and src/coredump/coredump.c, systemd 252. ``COREDUMP_ENVIRON`` is never requested.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..errors import PermissionRefused, TargetNotFound, ToolFailed, ToolMissing,
 from .authorship import FIELDS, WRITTEN_BY_IT, by_coredump
 
 PREFIX = "coredumpctl:"
-#: SD_MESSAGE_COREDUMP of <systemd/sd-messages.h>: one such message a core.
+#: SD_MESSAGE_COREDUMP of <systemd/sd-messages.h>: one message for each core.
 MESSAGE_ID = "fc2e22bc6ee647b6b90729ab34a250b1"
 _WANTED = (
     "MESSAGE", "COREDUMP_PID", "COREDUMP_COMM", "COREDUMP_EXE", "COREDUMP_CMDLINE", "COREDUMP_SIGNAL",
@@ -32,25 +33,25 @@ _WANTED = (
 )  # fmt: skip
 _OURS = {*_WANTED, "__CURSOR", "__REALTIME_TIMESTAMP"}
 
-#: Limits: bytes of a message, bytes of any other field, entries, bytes of all entries.
+#: Limits: bytes of a message, bytes of any other field, number of entries, bytes of all entries.
 _LONGEST, _LONGEST_FIELD, MOST_ENTRIES, _MOST_BYTES = 64 << 10, 4096, 10_000, 64 << 20
 _PIECE = 1 << 20
-#: For all entries; and for the next piece of a core.
+#: Seconds for all entries; and for the next piece of a core.
 _DEADLINE_S, _STALL_S = 60.0, 60.0
-#: journalctl asks for rights in such words (systemd 252, src/shared/logs-show.c).
+#: journalctl's messages about missing permissions (systemd 252, src/shared/logs-show.c).
 _REFUSED = re.compile(r"insufficient permissions|not seeing messages from other users|Permission denied")
 RIGHTS = "run as root, or join the group systemd-journal (usermod -aG systemd-journal NAME)"
 
 
 class Where(NamedTuple):
-    """Which journal, and from when on."""
+    """The journal to read, and the time from which on."""
 
     directory: Optional[Path] = None  # as `coredumpctl -D`
     since: Optional[str] = None  # as `journalctl --since`
 
 
 def where(targets: Sequence[str], since: Optional[str], directory: Optional[Path]) -> Where:
-    """What a command line says of the journal. Raises UsageError for options that none of its targets could heed."""
+    """Return what a command line says about the journal. Raises UsageError if no target is in the journal."""
     option = "--since" if since else "-D" if directory else None
     if option and not any(target.startswith(PREFIX) for target in targets):
         raise UsageError(f"{option} is about cores in the journal, and no target is", "coredumpctl:last, say")
@@ -58,7 +59,7 @@ def where(targets: Sequence[str], since: Optional[str], directory: Optional[Path
 
 
 class Entry(NamedTuple):
-    """One message; values as bytes, cut to 4 KB, its text to 64."""
+    """One journal entry; values are bytes, cut to 4 KB, the message's text to 64 KB."""
 
     fields: Dict[str, bytes]
 
@@ -69,32 +70,40 @@ class Entry(NamedTuple):
 
     @property
     def size(self) -> int:
+        """Bytes of all values."""
         return sum(map(len, self.fields.values()))
 
     def text(self, name: str, most: int = 4096) -> Optional[str]:
-        """A field's value, its first ``most`` bytes; None when it is not there, or empty."""
+        """Return the first ``most`` bytes of a field as text; None when it is missing or empty."""
         value = self.fields.get(name)
         return os.fsdecode(value[:most]).strip() or None if value else None
 
     def number(self, name: str) -> Optional[int]:
+        """Return a field's decimal number, or None."""
         value = self.fields.get(name, b"").strip()
         return int(value) if re.fullmatch(rb"\d{1,19}", value) else None
 
 
 class Found(NamedTuple):
-    entries: List[Entry]  # the newest first
-    hidden: bool  # there are messages that this user may not read
-    more: bool  # there are older ones that were not looked at
+    """The result of a look-up in the journal."""
+
+    entries: List[Entry]  # newest first
+    hidden: bool  # there are messages that this user cannot read
+    more: bool  # there are older entries that were not read
 
 
 def entries(
     where: Where, matches: Sequence[str] = (), deadline_s: float = _DEADLINE_S, *, genuine: bool = True
 ) -> Found:
-    """What the journal has of cores. matches: ``FIELD=value``, for journalctl. genuine: only what systemd-coredump wrote;
-    journalctl leaves out the rest, which may be any number.
+    """Return the journal's entries about cores.
 
-    Raises ToolMissing, UsageError for a time or match that journalctl does not understand, TargetNotFound for a
-    directory that is not there, PermissionRefused, ToolFailed.
+    - ``matches``: ``FIELD=value``, for journalctl
+    - ``genuine``: only entries by systemd-coredump; journalctl filters the others, of which there may be any number
+
+    Raises:
+    - ToolMissing, ToolFailed, PermissionRefused
+    - UsageError: journalctl rejects a time or match
+    - TargetNotFound: the directory does not exist
     """
     words = ["-r", f"--output-fields={','.join(_WANTED)}"]
     words += [f"--since={where.since}"] if where.since else []
@@ -123,10 +132,9 @@ def entries(
 
 
 def stored_core(where: Where, entry: Entry) -> Iterator[bytes]:
-    """The core itself where the journal holds it (``Storage=journal``), in pieces; nothing where it does not. Raises as
-    ``entries``."""
+    """Yield the core in pieces where the journal holds it (``Storage=journal``), else nothing. Raises as ``entries``."""
     words = ["--output-fields=COREDUMP", f"--cursor={entry.text('__CURSOR') or ''}", "-n", "1"]
-    with _journalctl(where, words, None) as run:  # whose limit is the core's size: POSTMORTEM_MAX_UNPACKED
+    with _journalctl(where, words, None) as run:  # limited by the core's size instead: POSTMORTEM_MAX_UNPACKED
         yield from _field(run.out, b"COREDUMP")
 
 
@@ -134,8 +142,11 @@ def stored_core(where: Where, entry: Entry) -> Iterator[bytes]:
 
 
 class _Output(RawIOBase):
-    """What journalctl prints, and the beginning of what it says on stderr, read side by side. ``until``
-    (time.monotonic()) bounds all of it; None: each piece has its own deadline. Reading raises ToolFailed past it."""
+    """journalctl's output, and the beginning of its stderr, read in parallel.
+
+    ``until``: time.monotonic() limit for everything; None: each piece has its own deadline. Reading raises ToolFailed
+    after it.
+    """
 
     def __init__(self, process: subprocess.Popen[bytes], until: Optional[float]) -> None:
         super().__init__()
@@ -148,9 +159,11 @@ class _Output(RawIOBase):
         self._open = 2
 
     def readable(self) -> bool:
+        """Return True."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """Read the next bytes of the output; collect stderr meanwhile."""
         until = self._until if self._until is not None else time.monotonic() + _STALL_S
         while self._open:
             ready = self._poll.poll(max(0.0, until - time.monotonic()) * 1000)
@@ -170,13 +183,15 @@ class _Output(RawIOBase):
 
 
 class _Run:
+    """One run of journalctl."""
+
     def __init__(self, process: subprocess.Popen[bytes], where: Where, until: Optional[float]) -> None:
         self._output = _Output(process, until)
         self.out = cast(BinaryIO, BufferedReader(self._output, _PIECE))
         self._process, self._where = process, where
 
     def end(self) -> str:
-        """What it said on stderr, when all of its output is read. Raises what ``entries`` names."""
+        """Return its stderr, once all of its output was read. Raises as ``entries``."""
         status = self._process.wait()
         said = self._output.said.decode("utf-8", "replace")
         if status != 0 and not _REFUSED.search(said):
@@ -229,7 +244,7 @@ def _journalctl(where: Where, words: Sequence[str], until: Optional[float]) -> I
 
 
 def parsed(stream: BinaryIO, wanted: AbstractSet[str]) -> Iterator[Entry]:
-    """Each entry with those of the wanted fields that it has, the first of each; one that is cut off is left out."""
+    """Yield each entry with its wanted fields, the first of each name; an incomplete entry is left out."""
     fields: Dict[str, bytes] = {}
     for name, value in _fields(stream):
         if name == b"":
@@ -242,7 +257,7 @@ def parsed(stream: BinaryIO, wanted: AbstractSet[str]) -> Iterator[Entry]:
 
 
 def _field(stream: BinaryIO, wanted: bytes) -> Iterator[bytes]:
-    """The first field of that name in the first entry, in pieces."""
+    """Yield the first field of that name in the first entry, in pieces."""
     for name, value in _fields(stream, whole=wanted):
         if name == b"":
             return
@@ -252,8 +267,10 @@ def _field(stream: BinaryIO, wanted: bytes) -> Iterator[bytes]:
 
 
 def _fields(stream: BinaryIO, whole: bytes = b"") -> Iterator[Tuple[bytes, Iterator[bytes]]]:
-    """(name, its value in pieces) of every field, (b"", nothing) after the last of each entry. A value is cut to what is
-    kept, but for the field ``whole``."""
+    """Yield (name, its value in pieces) for every field, and (b"", nothing) at the end of each entry.
+
+    Values are cut to what is kept, except that of the field ``whole``.
+    """
     while True:
         line = stream.readline(_LONGEST)
         if not line:
@@ -264,7 +281,7 @@ def _fields(stream: BinaryIO, whole: bytes = b"") -> Iterator[Tuple[bytes, Itera
         name, equals, text = line.partition(b"=")
         if equals:
             yield name, iter((text.rstrip(b"\n"),))
-            while line and not line.endswith(b"\n"):  # the rest of a long one
+            while line and not line.endswith(b"\n"):  # skip the rest of a long one
                 line = stream.readline(_PIECE)
             continue
         size = int.from_bytes(stream.read(8), "little")
@@ -272,16 +289,17 @@ def _fields(stream: BinaryIO, whole: bytes = b"") -> Iterator[Tuple[bytes, Itera
         left = _Left(stream, size)
         yield name, left.pieces(size if name == whole else _LONGEST)
         left.skip()
-        stream.read(1)  # the newline behind it
+        stream.read(1)  # the newline after it
 
 
 class _Left:
-    """A binary value in the stream, of which less or nothing may be taken."""
+    """The unread rest of a binary value in the stream."""
 
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream, self._size = stream, size
 
     def pieces(self, most: int) -> Iterator[bytes]:
+        """Yield at most ``most`` bytes of the value."""
         while self._size and most > 0:
             piece = self._stream.read(min(_PIECE, self._size, most))
             if not piece:
@@ -292,5 +310,6 @@ class _Left:
             yield piece
 
     def skip(self) -> None:
+        """Skip the rest of the value."""
         for _piece in self.pieces(self._size):
             pass

@@ -1,4 +1,4 @@
-"""Programs and libraries by the names that a core has for them."""
+"""Programs and libraries, found by the names that a core has for them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from ..memory.elfcore import DELETED
 
 
 class Located:
-    """What an ElfCore asks for the files that it names. What its user may not read (a file that is only to be executed) is
-    read with our own rights if the core shows its build-id: the process has had that content. To be given the core once
-    that is there."""
+    """The look-up of files for an ElfCore, which is to be assigned to ``core`` once it exists.
+
+    A file that its user cannot read (executable only) is read with our own rights if it has the build-id shown by the
+    core: the process has had that content.
+    """
 
     def __init__(self, files: Files) -> None:
         self._files = files
         self.core: Optional[ElfCore] = None
 
     def __call__(self, name: str) -> Optional[int]:
-        """A descriptor, or None when there is no such file. Raises OSError."""
+        """Return a descriptor, or None when there is no such file. Raises OSError."""
         try:
             return self._files.open(name)
         except FileNotFoundError:
@@ -33,7 +35,7 @@ class Located:
                 raise
             return self._as_ourselves(name, wanted)
         except OSError as exc:
-            if exc.errno == errno.EINVAL:  # as the reader's child met it
+            if exc.errno == errno.EINVAL:  # as raised in the reader's child
                 raise Unfit(exc.strerror or "", name) from None
             raise
 

@@ -1,4 +1,4 @@
-"""A file in which runs of zeros are holes, written piece by piece up to a limit."""
+"""A file written piece by piece up to a limit, in which runs of zeros are holes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Optional
 
 from ..errors import NotACore
 
-#: Bytes of the temporary folder's disk that stay free.
+#: Bytes to leave free on the temporary folder's disk.
 SPARE = 64 << 20
 
 _PAGE = 4096
@@ -16,8 +16,11 @@ _ZEROS = bytes(1 << 20)
 
 
 class Sparse:
-    """Writes pages that hold something into a file, skips the others. ``limit``: bytes, holes included, that ``variable``
-    raises. ``elf``: it has to be an ELF file."""
+    """A writer that stores pages with content and skips zero pages.
+
+    - ``limit``: maximum size in bytes, holes included; ``variable`` raises it
+    - ``elf``: whether the content must be an ELF file
+    """
 
     def __init__(self, fd: int, path: str, folder: str, limit: int, variable: str, elf: bool = True) -> None:
         self._fd, self._path, self._folder, self._limit, self._elf = fd, path, folder, limit, elf
@@ -26,15 +29,15 @@ class Sparse:
         self._room = place.f_bavail * place.f_frsize - SPARE
         self.size = 0
         self._stored = 0
-        self._rest = b""  # less than a page, so that pages stay aligned
+        self._rest = b""  # less than a page, to keep writes aligned
 
     @property
     def whole(self) -> int:
-        """Bytes that are in the file by now: all but the beginning of a page."""
+        """Bytes in the file so far: all but the beginning of a page."""
         return self.size - len(self._rest)
 
     def write(self, data: bytes) -> None:
-        """Take the next bytes. Raises NotACore for more than the limit or the room, and for what is no ELF file."""
+        """Write the next bytes. Raises NotACore beyond the limit or the free space, and for content that is not ELF."""
         if self._elf and not self.size and not self._rest and data[:4] != b"\x7fELF"[: len(data)]:
             raise NotACore(f"{self._path} holds no ELF file, so no core", "name a core file or a bundle")
         if self.size + len(data) > self._limit:
@@ -51,13 +54,13 @@ class Sparse:
         self._rest = data[whole:]
 
     def finish(self) -> None:
-        """Write what is left. Raises as ``write``."""
+        """Write the rest. Raises as ``write``."""
         if self._rest.strip(b"\0"):
             self._store(self._rest, self.size - len(self._rest))
         os.ftruncate(self._fd, self.size)
 
     def _block(self, block: bytes, at: int) -> None:
-        """Whole pages, of which runs that are not zero are stored."""
+        """Store the runs of nonzero pages of a block."""
         if block == _ZEROS[: len(block)]:
             return
         begin: Optional[int] = None

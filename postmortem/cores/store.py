@@ -1,4 +1,4 @@
-"""What the stores of cores have in common: a core with what was noted beside it."""
+"""Parts shared by the stores of cores: a core with the facts recorded beside it."""
 
 from __future__ import annotations
 
@@ -15,25 +15,31 @@ from ..foreign.held import Folder
 
 
 class Stored(NamedTuple):
-    """``path`` may be compressed, and is that of an open file, which may have no name: ``named`` is what a user knows it
-    by."""
+    """A core in a store.
+
+    - ``path``: of an open file, perhaps unnamed and perhaps compressed
+    - ``named``: its name for the user
+    """
 
     path: Path
     named: str
     origin: Origin
     argv: Tuple[str, ...] = ()
     exe: Optional[str] = None
-    root: Optional[Path] = None  # of the container that it ran in, where that can still be looked into: held open
+    root: Optional[Path] = None  # root directory of its container, held open, where it can still be read
     gaps: Tuple[Gap, ...] = ()
     owner: Optional[int] = (
-        None  # the user whose process it was, or who may have made it up; None: whom ``path`` belongs to
+        None  # the user of the process, or the one who may have made it up; None: the owner of ``path``
     )
 
 
 @contextlib.contextmanager
 def refusals(named: str, whose: str, keeps: str) -> Iterator[None]:
-    """Raises CoreGone, PermissionRefused or NotACore where a file that a store names cannot be opened as one. whose:
-    ``the core of PID 7``. keeps: what the store removes by."""
+    """Raise CoreGone, PermissionRefused or NotACore where a file named by a store cannot be opened.
+
+    - ``whose``: such as ``the core of PID 7``
+    - ``keeps``: the rules by which the store removes cores
+    """
     try:
         yield
     except FileNotFoundError:
@@ -50,7 +56,7 @@ def refusals(named: str, whose: str, keeps: str) -> Iterator[None]:
 
 
 def lies_in(folder: str, name: str) -> bool:
-    """Whether a directory has an entry of that name, for this user; whatever the name holds."""
+    """Tell whether a directory has an entry of that name that this user can see; the name may hold anything."""
     try:
         with Folder.at(folder) as held:
             return held.has(name)
@@ -59,11 +65,11 @@ def lies_in(folder: str, name: str) -> bool:
 
 
 class Nothing(Exception):
-    """There is a place for the core, and no byte in it."""
+    """A core that is stored without a single byte."""
 
 
 def something(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The same pieces; raises Nothing when there is none."""
+    """Yield the same pieces; raise Nothing when there is none."""
     first = next(pieces, None)
     if first is None:
         raise Nothing
@@ -72,7 +78,7 @@ def something(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def exists(path: Path) -> bool:
-    """Is it there for this user? Whatever its name holds."""
+    """Tell whether a path exists for this user; the name may hold anything."""
     try:
         return path.exists()
     except (OSError, ValueError):
@@ -80,7 +86,7 @@ def exists(path: Path) -> bool:
 
 
 def words(command: Optional[str]) -> Tuple[str, ...]:
-    """A command line that a store keeps as one text: quoted by systemd from 251 on, else joined by spaces."""
+    """Split a command line stored as one text: quoted by systemd from 251 on, else joined by spaces."""
     if command is None:
         return ()
     try:
@@ -90,7 +96,7 @@ def words(command: Optional[str]) -> Tuple[str, ...]:
 
 
 def signal_name(number: Optional[int]) -> Optional[str]:
-    """``SIGSEGV`` for 11; None where there is no such signal."""
+    """Return ``SIGSEGV`` for 11; None if there is no such signal."""
     try:
         return signal.Signals(number).name if number is not None else None
     except ValueError:
@@ -98,7 +104,7 @@ def signal_name(number: Optional[int]) -> Optional[str]:
 
 
 def whose(origin: Origin) -> str:
-    """``the core of PID 4711 (python3, SIGSEGV, 2026-01-31 12:00:00 UTC)``, of what is known."""
+    """Return ``the core of PID 4711 (python3, SIGSEGV, 2026-01-31 12:00:00 UTC)``, as far as known."""
     known = (origin.command, origin.signal, origin.when)
     told = ", ".join(text for text in known if text)
     pid = f" of PID {origin.pid}" if origin.pid is not None else ""
@@ -106,6 +112,6 @@ def whose(origin: Origin) -> str:
 
 
 def shortened(texts: Sequence[str], most: int) -> str:
-    """The first of several, and how many more there are."""
+    """Return the first few texts, and how many more there are."""
     more = len(texts) - most
     return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")

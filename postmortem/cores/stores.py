@@ -1,4 +1,4 @@
-"""Which store a target belongs to: systemd's journal, apport's or abrt's reports, a directory with cores."""
+"""The store to which a target belongs: systemd's journal, apport's or abrt's reports, a directory with cores."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ _BUNDLE = ("manifest.json", "evidence.json", "raw")
 
 
 def opened(target: str, where: Where) -> Optional[ContextManager[Stored]]:
-    """The core that a target of a store stands for; None for a plain file or a bundle. ``where`` is for the journal.
-    Entering it raises PostmortemError."""
+    """Return the core that a target in a store stands for; None for a plain file or a bundle.
+
+    ``where``: which journal. Entering the result raises PostmortemError.
+    """
     if target.startswith(PREFIX):
-        from . import coredumpctl  # noqa: PLC0415 - a plain core, which most are, needs none of them
+        from . import coredumpctl  # noqa: PLC0415 - a plain core, the usual case, needs none of them
 
         return coredumpctl.opened(target[len(PREFIX) :], where)
     path = Path(target)

@@ -1,11 +1,11 @@
-"""A compressed core, unpacked into a sparse temporary file that no end of this process leaves behind.
+"""Compressed cores, unpacked into sparse temporary files that disappear with this process.
 
-The file has no name from the start: it is read, by gdb too, as ``/proc/PID/fd/N``, and the kernel frees it when the
-last that has it open is gone, whatever ended it. It needs a /proc, mode 0600 does the rest. Runs of zeros, most of
-what systemd keeps, become holes.
+The file has no name from the start: it is read, by gdb too, as ``/proc/PID/fd/N``, and the kernel frees it when its
+last descriptor is closed, however its process ends. It needs a /proc, and has mode 0600. Runs of zeros, most of what
+systemd keeps, become holes.
 
-A child unpacks: what the codec does with hostile data (crash, loop, fill the memory) ends the child and no more, and what
-had come out by then is kept. The parent asks it to go on, again and again; each step has a deadline, the whole has none.
+A child unpacks: a codec that crashes, loops or fills the memory on hostile data ends only the child, and its output up
+to then is kept. The parent asks it to continue, step by step; each step has a deadline, the whole has none.
 """
 
 from __future__ import annotations
@@ -24,28 +24,30 @@ from ..sizes import configured
 from .codecs import Codec, Damaged, pieces, recognise
 from .sparse import Sparse
 
-#: Names the most that a core may become: bytes, or with a suffix K, M, G, T. Holes count.
+#: Environment variable with the size limit of an unpacked core: bytes, or with a suffix K, M, G, T. Holes count.
 VARIABLE = "POSTMORTEM_MAX_UNPACKED"
-#: Without it: so much, and what is so many times the compressed size. Cores shrink to a fiftieth or a hundredth where much
-#: of them is zero; a bomb of zeros to a thirty-thousandth.
+#: The default limit in bytes: a constant plus a multiple of the compressed size, up to a maximum. Cores with many zeros
+#: shrink to a fiftieth or a hundredth; a bomb of zeros to a thirty-thousandth.
 _ALWAYS, _TIMES, _NEVER_MORE = 2 << 30, 1000, 1 << 40
 
-#: Seconds that the child unpacks before it tells how far it has come, and within which it must have told.
+#: Seconds that the child unpacks before it reports progress, and within which it must have reported.
 _STEP_S, DEADLINE_S = 0.2, 60.0
 
 Progress = Callable[[str], None]
 
 
 class Unpacked(NamedTuple):
-    path: Path  # good as long as the block runs
+    """An unpacked core."""
+
+    path: Path  # valid for the duration of the block
     codec: str
     size: int  # bytes, holes included
-    short: Optional[str]  # why the end is missing, None when all came out
-    owner: int = 0  # the user whom the compressed file belongs to
+    short: Optional[str]  # why the end is missing; None when complete
+    owner: int = 0  # owner of the compressed file
 
 
 def compressed(path: Path) -> Optional[Codec]:
-    """How a file is compressed, by its first bytes; None when it is not, is no regular file, or is not there."""
+    """Return a file's codec by its first bytes; None if it is uncompressed, missing, or no regular file."""
     try:
         with open(open_regular(str(path)), "rb", buffering=0) as stream:
             return recognise(cast(BinaryIO, stream))
@@ -55,10 +57,12 @@ def compressed(path: Path) -> Optional[Codec]:
 
 @contextlib.contextmanager
 def unpacked(path: Path, progress: Progress) -> Iterator[Unpacked]:
-    """The core inside a compressed file. Damaged ends are kept up to there and told in ``short``.
+    """Open the core in a compressed file; if its end is damaged, up to there, with the reason in ``short``.
 
-    Raises OSError, NotACore (also for what outgrows the limit or the temporary folder), UsageError for a limit that is
-    no size, ToolMissing.
+    Raises:
+    - OSError, ToolMissing
+    - NotACore: also for a core beyond the limit or the temporary folder's free space
+    - UsageError: the configured limit is no size
     """
     with contextlib.ExitStack() as files:
         source = files.enter_context(open(open_regular(str(path)), "rb", buffering=0))
@@ -76,7 +80,7 @@ def unpacked(path: Path, progress: Progress) -> Iterator[Unpacked]:
 
 
 def _followed(work: _Work, keep: Tuple[int, int], told: _Teller) -> Tuple[int, Optional[str]]:
-    """(bytes that came out, why the end is missing)."""
+    """Return (bytes unpacked, why the end is missing or None)."""
     size = 0
     try:
         child = Child(work.go_on, keep=keep)
@@ -97,13 +101,13 @@ def _followed(work: _Work, keep: Tuple[int, int], told: _Teller) -> Tuple[int, O
 
 
 class _Work:
-    """What the child does."""
+    """The work of the child."""
 
     def __init__(self, codec: Codec, source: BinaryIO, sink: Sparse) -> None:
         self._pieces, self._source, self._sink = pieces(codec, source), source, sink
 
     def go_on(self, _request: Any) -> Tuple[Dict[str, Any], Iterable[bytes], Optional[int]]:
-        """Unpack for a while; tell how far it has come, or why it goes no further."""
+        """Unpack for a while; return the progress, or the reason for stopping."""
         until = time.monotonic() + _STEP_S
         short = None
         try:
@@ -130,9 +134,10 @@ _ERRORS: Dict[str, Type[PostmortemError]] = {each.__name__: each for each in (No
 
 @contextlib.contextmanager
 def spooled(pieces: Iterable[bytes], named: str, *, core: bool = True) -> Iterator[Path]:
-    """What a stream holds, in such a file of no name, which is good as long as the block runs.
+    """Yield the path of an unnamed file with the content of a stream, valid for the duration of the block.
 
-    core: it has to be an ELF file. Raises NotACore as ``unpacked`` does, also for an empty stream, and UsageError.
+    ``core``: whether it must be an ELF file. Raises NotACore as ``unpacked`` does, also for an empty stream, and
+    UsageError.
     """
     with contextlib.ExitStack() as files:
         folder, plain = _unnamed(files)
@@ -146,12 +151,12 @@ def spooled(pieces: Iterable[bytes], named: str, *, core: bool = True) -> Iterat
 
 
 def in_this_process(descriptor: int) -> Path:
-    """A path to an open file, for this process and those that it starts, whatever becomes of the file's name."""
+    """Return a path to an open file, for this process and those that it starts, independent of the file's name."""
     return Path(f"/proc/{os.getpid()}/fd/{descriptor}")
 
 
 def _unnamed(files: contextlib.ExitStack) -> Tuple[str, int]:
-    """(the temporary folder, a descriptor of a new file in it that has no name)."""
+    """Return (the temporary folder, a descriptor of a new unnamed file in it)."""
     folder = temporary_folder()
     try:
         descriptor = unnamed(folder)
@@ -164,7 +169,7 @@ def _unnamed(files: contextlib.ExitStack) -> Tuple[str, int]:
 
 
 def most(packed: Optional[int] = None) -> int:
-    """The limit in bytes: the configured one, else by the compressed size where there is one. Raises UsageError."""
+    """Return the limit in bytes: the configured one, else by the compressed size if there is one. Raises UsageError."""
     wanted = configured(VARIABLE)
     if wanted is not None:
         return wanted
@@ -172,7 +177,7 @@ def most(packed: Optional[int] = None) -> int:
 
 
 class _Teller:
-    """Progress, once a percent of the input."""
+    """Progress messages, one for each percent of the input."""
 
     def __init__(self, descriptor: int, size: int, progress: Progress) -> None:
         name = os.readlink(f"/proc/self/fd/{descriptor}")
