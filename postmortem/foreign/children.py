@@ -1,13 +1,18 @@
-"""Children that do what may block for ever or crash: asked and answered over a socket, with a deadline.
+"""Children that do what may block for ever or crash, asked and answered over a socket, with a deadline.
 
-A file system in user space may keep a reader in a system call that no signal ends; a damaged library may crash a parser.
-So the parent only ever waits for the socket. A child that is late is killed and *abandoned*: nobody waits for its end. A
-child closes every descriptor that it was not given, the standard streams too: one that is stuck keeps nobody's pipe open.
+A user-space file system may block a reader in a system call that no signal ends; a damaged library may crash a parser.
+So the parent waits for nothing but the socket. A late child is killed and *abandoned*, without waiting for its end. A
+child closes every descriptor that it was not given, the standard streams too, so that a stuck child keeps no pipe open.
 
-A request is one frame of JSON. An answer is a frame of JSON, ``["value", …]`` or ``["error", errno, strerror, filename]``,
-and any number of frames of bytes; an empty frame ends it. One descriptor may travel with the JSON (unix(7), SCM_RIGHTS).
-The child parses what is hostile, so its answers are not believed either: their length is bounded, and whatever is no
-answer ends the child.
+Protocol:
+- A request is one frame of JSON.
+- An answer is a frame of JSON, ``["value", …]`` or ``["error", errno, strerror, filename]``, and any number of frames
+  of bytes; an
+  empty frame ends it.
+- One descriptor may be sent with the JSON (unix(7), SCM_RIGHTS).
+
+The child parses hostile data, so its answers are not trusted either: their length is bounded, and a malformed one ends
+the child.
 
 A child ends with its parent (prctl(2), PR_SET_PDEATHSIG): to the kernel, that is the *thread* that made it.
 """
@@ -31,14 +36,14 @@ from typing import Any, Callable, Iterable, List, MutableMapping, NamedTuple, Op
 from .serving import LENGTH, PIECE, Serve, be_the_child
 from .strictjson import loads
 
-#: Bytes of an answer's JSON, and of all that follows it where the caller sets no other limit.
+#: Limits in bytes: of an answer's JSON, and of all that follows it unless the caller sets another limit.
 _MOST_JSON, _MOST_DATA = 16 << 20, 256 << 20
-#: How long the end of a child is awaited: what ended it is told then, and it is collected.
+#: Seconds to wait for the end of a child, to learn what ended it and to reap it.
 _PATIENCE_S = 0.2
 
 
 class Lost(OSError):
-    """A child that gave no answer: late, ended by a signal, or gone. ``signal``: its number where that is known."""
+    """A child that gave no answer: late, killed, or gone. ``signal``: the number of the signal if known."""
 
     def __init__(self, reason: str, number: Optional[int] = None) -> None:
         super().__init__(errno.ETIMEDOUT if number is None else errno.EIO, reason)
@@ -46,7 +51,12 @@ class Lost(OSError):
 
 
 class Answer(NamedTuple):
-    """``value``: of JSON; ``data``: the frames of bytes after it; ``descriptor``: one that came along, or None."""
+    """An answer of a child.
+
+    - ``value``: from JSON
+    - ``data``: the frames of bytes after it
+    - ``descriptor``: the one that was sent with it, or None
+    """
 
     value: Any
     data: bytes = b""
@@ -54,11 +64,17 @@ class Answer(NamedTuple):
 
 
 class Child:
-    """One child and the socket to it. ``serve`` runs in the child, once a request; an OSError that it raises is raised
-    again by ``ask``, any other exception as an OSError that names it. ``prepare`` runs there first: what it raises ends the
-    child. ``keep``: descriptors that stay open there; None: all of them but the standard streams. ``helpers``: where the
-    caller keeps the children that it collects itself (pid → status); None: collected here. Several threads may ask, one after
-    the other. Raises OSError when no child can be made."""
+    """One child, and the socket to it.
+
+    - ``serve``: runs in the child, once for each request. ``ask`` raises its OSError again, any other exception as an
+      OSError that
+      names it
+    - ``prepare``: runs in the child first; an exception ends it
+    - ``keep``: descriptors that stay open in the child; None: all but the standard streams
+    - ``helpers``: the caller's table of children that it reaps itself (pid → status); None: reaped here
+
+    Several threads may ask, one after the other. Raises OSError when no child can be started.
+    """
 
     def __init__(
         self,
@@ -74,7 +90,7 @@ class Child:
         self.lost = False
         self._socket, theirs = _pair()
         parent, others = os.getpid(), [self._socket, *(child._socket for child in _CHILDREN)]
-        # No handler of the parent's runs in the child, and none sees the child before it is known as a helper.
+        # no handler of the parent runs in the child, or sees the child before it is known as a helper
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             self.pid = os.fork()
@@ -97,9 +113,14 @@ class Child:
         sink: Optional[Callable[[bytes], object]] = None,
         most: int = _MOST_DATA,
     ) -> Answer:
-        """Return the child's answer, which must be whole at ``until`` (time.monotonic()) and have no more than ``most`` bytes
-        beside its JSON. ``sink`` takes these bytes piece by piece, instead of the answer; what it raises ends the child.
-        Raises Lost when there is no answer, and from then on; OSError as the child met it."""
+        """Return the child's answer.
+
+        - ``until``: time.monotonic() at which it must be complete
+        - ``sink``: called with its bytes piece by piece, which are then not in the answer; an exception ends the child
+        - ``most``: maximum of bytes besides its JSON
+
+        Raises Lost when there is no answer, and at every later call; an OSError of the child.
+        """
         message = json.dumps(request).encode("ascii")
         if not self._asking.acquire(timeout=max(0.0, until - time.monotonic())):
             raise Lost("another question was not answered in time")
@@ -115,7 +136,7 @@ class Child:
                     raise _Nonsense
             except (_Late, _Nonsense, EOFError, ConnectionError) as exc:
                 raise self._lose(exc) from None
-            except BaseException:  # the sink failed, or a handler: what is left in the socket answers no question
+            except BaseException:  # the sink or a handler failed: the rest in the socket answers no further request
                 self.abandon()
                 raise
             if failure is not None:
@@ -153,7 +174,7 @@ class Child:
         while len(found) < size:
             self._wait(select.POLLIN, until)
             try:
-                # Room for one descriptor: the kernel closes any that come beside it.
+                # room for one descriptor: the kernel closes any others
                 data, control, _flags, _from = self._socket.recvmsg(
                     min(size - len(found), PIECE), socket.CMSG_LEN(4), socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
                 )
@@ -186,8 +207,10 @@ class Child:
         return Lost(f"its reader was ended by {name}", number)
 
     def _end(self, gone: bool) -> Optional[int]:
-        """Kill the child, and collect it where it comes to its end at once. ``gone``: it has closed its socket, and is first
-        given the time to say by its status what ended it. Return the signal that did, when it was none of ours."""
+        """Kill the child, and reap it if it ends at once; return the signal that ended it, unless it was ours.
+
+        ``gone``: it has closed its socket, and is first given time to end by itself.
+        """
         self.lost = True
         self._socket.close()
         if self._helpers is not None:
@@ -196,14 +219,14 @@ class Child:
             return None
         status = _collect(self.pid, time.monotonic() + (_PATIENCE_S if gone else 0.0))
         if status is None:
-            # Nobody has waited for it, so that its number is still its own: the signal meets no other process.
+            # it was not waited for, so its pid cannot have been reused
             _kill(self.pid)
             if _collect(self.pid, time.monotonic() + _PATIENCE_S) is None:
                 _LEFT.add(self.pid)
         return os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None
 
     def abandon(self) -> None:
-        """Kill the child without waiting long for its end; called again it does nothing."""
+        """Kill the child without waiting long for its end. Safe to call more than once."""
         if not self.lost:
             self._end(gone=False)
 
@@ -216,11 +239,11 @@ class Child:
         self.close()
 
 
-#: Children that this process has made: their sockets are closed in further ones, which would keep them open.
+#: Children of this process: each further child closes its copies of their sockets, which would stay open otherwise.
 _CHILDREN: weakref.WeakSet[Child] = weakref.WeakSet()
 
 
-#: Children that were killed and had not come to their end when they were last looked at.
+#: Pids of children that were killed and had not ended at the last look.
 _LEFT: Set[int] = set()
 
 
@@ -237,7 +260,7 @@ class _Nonsense(Exception):
 
 
 def _pair() -> Tuple[socket.socket, socket.socket]:
-    """Two ends of a socket, neither of them where the standard streams belong: a parent may have been started without."""
+    """Return both ends of a socket, neither with the number of a standard stream, which the parent may lack."""
     ends = socket.socketpair()
     try:
         return _lifted(ends[0]), _lifted(ends[1])
@@ -261,7 +284,7 @@ def _kill(pid: int) -> None:
 
 
 def _collect(pid: int, until: float) -> Optional[int]:
-    """Return a child's status, -1 when somebody else has collected it; None while it runs, at ``until``."""
+    """Return a child's status, -1 if it was reaped elsewhere; None if it still runs at ``until``."""
     while True:
         try:
             ended, status = os.waitpid(pid, os.WNOHANG)
@@ -275,7 +298,7 @@ def _collect(pid: int, until: float) -> Optional[int]:
 
 
 def _answered(head: bytes) -> Tuple[Any, Optional[OSError]]:
-    """The value of an answer, or the error that it stands for. Raises _Nonsense."""
+    """Return (value, None), or (None, the error in the answer). Raises _Nonsense."""
     try:
         kind, *rest = loads(head)
         if kind == "value":

@@ -1,9 +1,9 @@
-"""Open and read files that others made, and may change or replace at any moment.
+"""Opening and reading files made by others, who may change or replace them at any time.
 
-A path may lead to a FIFO that nobody writes to, to a device that does something when it is opened, to a file that grows,
-shrinks or never ends. So the inode is held first (O_PATH, which opens nothing), its type is checked, and only a regular file
-is opened, through that hold; what is read is bounded by the size that it had then, which is 0 for the files of /proc.
-Nothing is mapped: a mapped file that is truncated ends its reader with SIGBUS (mmap(2)).
+A path may lead to a FIFO without a writer, to a device on which open(2) has side effects, to a file that grows, shrinks
+or never ends. So the inode is held first (O_PATH, which opens nothing), its type is checked, and only a regular file is
+opened, through that descriptor. Reads are bounded by the size at that time, which is 0 for the files of /proc. Nothing
+is mapped: truncation of a mapped file ends its reader with SIGBUS (mmap(2)).
 """
 
 from __future__ import annotations
@@ -15,22 +15,31 @@ from typing import Dict, Iterator, Optional, Tuple
 
 _HOLD = os.O_PATH | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-#: Bytes of one block of a FileView, and how many blocks it keeps: a tree's processes map hundreds of files.
+#: Bytes of a block of a FileView, and the number of blocks kept: a tree's processes map hundreds of files.
 _BLOCK, _MOST_BLOCKS = 1 << 14, 256
 
 
 class Unfit(OSError):
-    """A file that is there and is not read. ``strerror`` says why; ``errno`` as well, for whoever it reaches through a
-    socket: EINVAL for what is no regular file, EFBIG for what is too large, EBADF for what has another kind of name."""
+    """A file that exists and is not read; ``strerror`` says why.
+
+    ``errno`` does too, for an error that passes through a socket:
+    - EINVAL: no regular file
+    - EFBIG: too large
+    - EBADF: a name of another kind
+    """
 
     def __init__(self, reason: str, path: str = "", code: int = errno.EINVAL) -> None:
         super().__init__(code, reason, path)
 
 
 def open_regular(path: str, *, folder: Optional[int] = None, follow: bool = True) -> int:
-    """Return a descriptor of a regular file, to be read; it never blocks. ``folder``: a directory's descriptor that a relative
-    path starts from. ``follow``: whether the last component may be a symbolic link. Raises OSError; Unfit for what is no
-    regular file, IsADirectoryError for a directory."""
+    """Open a regular file for reading, without blocking; return its descriptor.
+
+    - ``folder``: descriptor of the directory that a relative path starts from
+    - ``follow``: whether the last component may be a symbolic link
+
+    Raises OSError; Unfit unless it is a regular file, IsADirectoryError for a directory.
+    """
     held = os.open(path, _HOLD | (0 if follow else os.O_NOFOLLOW), dir_fd=folder)
     try:
         return reopen(held, path)
@@ -39,7 +48,7 @@ def open_regular(path: str, *, folder: Optional[int] = None, follow: bool = True
 
 
 def reopen(held: int, path: str = "") -> int:
-    """Return a descriptor to read the regular file that an O_PATH descriptor holds. Raises as open_regular."""
+    """Open for reading the regular file held by an O_PATH descriptor. Raises as ``open_regular``."""
     mode = os.fstat(held).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
@@ -53,8 +62,10 @@ def reopen(held: int, path: str = "") -> int:
 
 
 def read_descriptor(descriptor: int, most: int, path: str = "") -> bytes:
-    """Return the content of a regular file, from its beginning, as long as it was when this began. Raises Unfit when that is
-    more than ``most`` bytes, OSError."""
+    """Return the content of a regular file from its beginning, up to its size at the start of the call.
+
+    Raises Unfit if that is more than ``most`` bytes, OSError.
+    """
     size = os.fstat(descriptor).st_size
     if size > most:
         raise Unfit(f"is larger than {readable(most)}", path, errno.EFBIG)
@@ -62,7 +73,7 @@ def read_descriptor(descriptor: int, most: int, path: str = "") -> bytes:
 
 
 def pieces(descriptor: int, size: int, piece: int = 1 << 20) -> Iterator[bytes]:
-    """Yield the first ``size`` bytes of a file; fewer when it ends sooner. Raises OSError."""
+    """Yield the first ``size`` bytes of a file; fewer if it is shorter. Raises OSError."""
     at = 0
     while at < size:
         data = os.pread(descriptor, min(piece, size - at), at)
@@ -82,16 +93,19 @@ def read_file(path: str, most: int, *, folder: Optional[int] = None, follow: boo
 
 
 def readable(size: int) -> str:
-    """A limit in words: ``8 MB``."""
+    """Format a limit, such as ``8 MB``."""
     return f"{size >> 20} MB" if size >= 1 << 20 else f"{size >> 10} kB"
 
 
 class FileView:
-    """A file of any size, read where it is asked for: ``view[start:end]`` gives bytes, fewer past the end of the file or
-    where it has been cut off since. Small reads are served from blocks that are kept, so that looking at one place again and
-    again costs no system call; large ones are not kept. Takes over the descriptor.
+    """A file of any size, read on demand: ``view[start:end]`` is bytes, fewer where the file ends.
 
-    ``short``: something within the size that the file had at first could not be read: it was cut off, or the disk failed."""
+    Small reads are served from cached blocks, so that repeated reads of one place cost no system call; large ones are
+    not cached. Takes ownership of the descriptor.
+
+    ``short``: whether anything within the original size could not be read, because the file was truncated or the disk
+    failed.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -117,8 +131,7 @@ class FileView:
         return self.read(start, size)
 
     def read(self, start: int, size: int) -> bytes:
-        """Return bytes from an offset on without keeping them; fewer where the file ends. What the disk fails to give is
-        missing as well."""
+        """Return bytes at an offset without caching them; fewer where the file ends or the disk fails."""
         size = min(size, self._size - start)
         if size <= 0:
             return b""
@@ -126,14 +139,14 @@ class FileView:
             data = os.pread(self.descriptor, size, start)
             if len(data) < size:
                 data += b"".join(self._pieces(start + len(data), size - len(data)))
-        except (OSError, OverflowError):  # an offset that no file has
+        except (OSError, OverflowError):  # an offset beyond every file size
             data = b""
         if len(data) < size:
             self.short = True
         return data
 
     def _pieces(self, at: int, left: int) -> Iterator[bytes]:
-        """What follows a read that gave less than was asked for: one call gives 2 GB at most."""
+        """Yield what follows a partial read: one call returns 2 GB at most."""
         while left > 0:
             data = os.pread(self.descriptor, left, at)
             if not data:
@@ -151,7 +164,7 @@ class FileView:
         return found
 
     def find(self, needle: bytes, start: int = 0, end: Optional[int] = None) -> int:
-        """Return the offset of the first occurrence that lies within [start, end); -1 without one."""
+        """Return the offset of the first occurrence within [start, end); -1 without one."""
         end = self._size if end is None else min(end, self._size)
         step = 1 << 20
         at = start
@@ -164,7 +177,7 @@ class FileView:
 
     @property
     def altered(self) -> bool:
-        """Whether the file has been written to or cut off since it was opened, as far as its size and times tell."""
+        """Whether the file has been written to or truncated since it was opened, judged by size and modification time."""
         if self.short:
             return True
         try:
@@ -173,7 +186,7 @@ class FileView:
             return True
 
     def close(self) -> None:
-        """Close the descriptor; called again it does nothing, and what is not kept reads as missing."""
+        """Close the descriptor; uncached parts then read as missing. Safe to call more than once."""
         self._blocks.clear()
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
@@ -185,11 +198,11 @@ class FileView:
 
 
 def _look(descriptor: int) -> Tuple[int, int]:
-    """(bytes, when it was last written to)"""
+    """Return (bytes, modification time in ns)."""
     found = os.fstat(descriptor)
     return found.st_size, found.st_mtime_ns
 
 
 def is_folder(path: str) -> bool:
-    """Whether a name leads to a directory that may be looked at; False for whatever else it is, and where that is refused."""
+    """Tell whether a name leads to a directory; False for anything else, and where access is refused."""
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where looking is refused

@@ -1,15 +1,15 @@
-"""Directories held by descriptor, and what is written into them.
+"""Directories held by descriptor, and the files written into them.
 
-A path is looked up anew by every call; whoever may write to one of its directories can put another directory, or a
-symbolic link, in between two calls. So a directory is opened once, checked, and everything in it is made, written, renamed
-and read relative to its descriptor, never through a link, and only ever downwards: a name with ``..`` is refused. What we
-made exclusively and hold is ours in any parent directory.
+A path is looked up anew by every call; any user with write permission to a directory on it can replace a component by
+another directory or a symbolic link between two calls. So a directory is opened once and checked, and everything in it
+is made, written, renamed and read relative to its descriptor, never through a link, and only downwards: a name with
+``..`` is refused. A directory that we created exclusively and hold is safe in any parent directory.
 
 Names below a held directory are resolved by openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS, and component by
 component with O_NOFOLLOW where the kernel lacks it.
 """
 
-# Paths are strings here: what is below them is looked up by descriptor, and abspath follows no link.
+# Paths are strings here: names below them are looked up by descriptor, and abspath follows no link.
 # ruff: noqa: PTH100, PTH120
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Folder(HeldDirectory):
-    """A directory that is held. Make one with ``create``, ``take_over`` or ``at``; close it, or leave its ``with``."""
+    """A held directory, made by ``create``, ``take_over`` or ``at``; close it, or use ``with``."""
 
     # ------------------------------------------------------------------ making and opening
 
     @classmethod
     def create(cls, path: str) -> Folder:
-        """Make a directory that was not there, mode 0700, and its parents; hold it. Raises OSError: FileExistsError when
-        there is something, Unsafe when a link of another user's leads there."""
+        """Make a new directory, mode 0700, and its parents; hold it.
+
+        Raises OSError: FileExistsError when the name is taken, Unsafe when another user's link leads there.
+        """
         parent, name = os.path.split(os.path.abspath(path))
         above = walk(parent, make=True)
         try:
@@ -45,10 +47,10 @@ class Folder(HeldDirectory):
         finally:
             os.close(above)
         try:
-            folder._check(path)  # it might have been replaced in between, by another one of ours, too
+            folder._check(path)  # it may have been replaced in between, by another directory of ours, too
             if folder.names(most=1):
                 raise Unsafe("was replaced while it was made", path)
-            os.fchmod(folder.descriptor, 0o700)  # whatever the umask says
+            os.fchmod(folder.descriptor, 0o700)  # independent of the umask
         except BaseException:
             folder.close()
             raise
@@ -56,8 +58,10 @@ class Folder(HeldDirectory):
 
     @classmethod
     def take_over(cls, path: str) -> Folder:
-        """Hold a directory that is there, provided that it is ours and nobody else may write to it. Raises OSError;
-        Unsafe when it is not."""
+        """Hold an existing directory that is ours and that no other user can write to.
+
+        Raises OSError; Unsafe for any other.
+        """
         descriptor = walk(os.path.abspath(path))
         try:
             folder = cls(os.open(".", _FOLDER, dir_fd=descriptor))
@@ -71,14 +75,14 @@ class Folder(HeldDirectory):
         return folder
 
     def empty(self) -> None:
-        """Remove all that is in it, following nothing; what cannot be removed stays."""
+        """Remove everything in it, following no link; what cannot be removed stays."""
         for name in self.names():
             self.remove(name)
             self.remove_tree(name)
 
     @classmethod
     def at(cls, path: str, folder: Optional[int] = None) -> Folder:
-        """Hold a directory to read from it, whosever it is: links on the way are the user's own choice. Raises OSError."""
+        """Hold a directory of any user for reading; links on the path, the user's own choice, are followed. Raises OSError."""
         return cls(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder))
 
     def _check(self, path: str) -> None:
@@ -90,18 +94,17 @@ class Folder(HeldDirectory):
 
     @property
     def path(self) -> str:
-        """A path to this very directory, for this process and the children that it forks, as long as it is held."""
+        """Path of this very directory, valid in this process and its forked children while it is held."""
         return f"/proc/self/fd/{self.descriptor}"
 
     @property
     def free(self) -> int:
-        """Bytes that are free on its disk. Raises OSError."""
+        """Free bytes on its disk. Raises OSError."""
         found = os.fstatvfs(self.descriptor)
         return found.f_bavail * found.f_frsize
 
     def unnamed(self) -> int:
-        """Return a descriptor of a new file on its disk that has no name, so that nothing of it is left behind. Raises
-        OSError."""
+        """Create an unnamed file on its disk, which disappears with its descriptor; return that. Raises OSError."""
         try:
             return os.open(".", os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o600, dir_fd=self.descriptor)
         except OSError as exc:  # a file system without O_TMPFILE (NFS, overlay on an old kernel)
@@ -114,15 +117,17 @@ class Folder(HeldDirectory):
 
     @property
     def owner(self) -> int:
-        """The user that it belongs to."""
+        """Uid of its owner."""
         return os.fstat(self.descriptor).st_uid
 
     # ------------------------------------------------------------------ what is below it
 
     def below(self, name: str, *, make: bool = False) -> Tuple[int, str]:
-        """Return (descriptor of the directory that a relative name lies in, its last component); the caller closes the
-        descriptor. ``make``: directories on the way that are missing, mode 0700. Raises OSError; ValueError for a name that
-        is absolute, empty, or leads upwards."""
+        """Return (descriptor of the directory that contains a relative name, its last component); the caller closes it.
+
+        ``make``: make missing directories on the way, mode 0700. Raises OSError; ValueError for a name that is
+        absolute, empty, or leads upwards.
+        """
         parts = parts_of(name)
         if len(parts) == 1:
             return os.dup(self.descriptor), parts[0]
@@ -139,7 +144,7 @@ class Folder(HeldDirectory):
         return at, parts[-1]
 
     def child(self, name: str, *, make: bool = False) -> Folder:
-        """Hold a directory below this one; no link is followed. Raises as ``below``."""
+        """Hold a directory below this one, following no link. Raises as ``below``."""
         at, last = self.below(name, make=make)
         try:
             if make:
@@ -151,13 +156,15 @@ class Folder(HeldDirectory):
 
     @contextlib.contextmanager
     def writing(self, name: str) -> Iterator[BinaryIO]:
-        """A new file, mode 0600, under a temporary name beside ``name``; it takes that name when the block ends, and is removed
-        when it fails. Raises as ``below``."""
+        """Open a new file, mode 0600, under a temporary name in the directory of ``name``.
+
+        It is renamed to ``name`` when the block ends, and removed when the block fails. Raises as ``below``.
+        """
         at, last = self.below(name, make=True)
         temporary = f".{last}.part"
         try:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary, dir_fd=at)  # an interrupted run of ours left it
+                os.unlink(temporary, dir_fd=at)  # left by an interrupted run
             descriptor = os.open(temporary, NEW, 0o600, dir_fd=at)
             try:
                 with open(descriptor, "r+b", buffering=0) as stream:
@@ -177,7 +184,7 @@ class Folder(HeldDirectory):
             write_all(stream, data)
 
     def link(self, old: str, new: str) -> None:
-        """Give a file of this folder a second name. Raises as ``below``."""
+        """Give a file in this directory a second name. Raises as ``below``."""
         before, last = self.below(old)
         try:
             after, name = self.below(new, make=True)
@@ -189,9 +196,11 @@ class Folder(HeldDirectory):
             os.close(before)
 
     def open(self, name: str) -> int:
-        """Return a descriptor to read a regular file below this one; no link is followed. In another user's directory, only a
-        file of that user's: it may have been given a second name there (a hard link), which shows nothing of whose it is.
-        Raises as ``below``, and files.Unfit."""
+        """Open a regular file below this directory for reading, following no link; return its descriptor.
+
+        In another user's directory only that user's files are opened: another one may be a hard link that was put
+        there. Raises as ``below``, and files.Unfit.
+        """
         at, last = self.below(name)
         try:
             descriptor = open_regular(last, folder=at, follow=False)
@@ -212,10 +221,9 @@ class Folder(HeldDirectory):
             os.close(descriptor)
 
     def names(self, name: str = "", most: int = 100_000) -> List[str]:
-        """Return the names in a directory below this one, sorted, the first ``most`` that the system tells; none when it
-        is not there."""
+        """Return the names in a directory below this one, sorted, at most ``most``; none when it is missing."""
         try:
-            # Opened anew: descriptors that were duplicated, in this process or another, share their place in the list.
+            # opened anew: duplicates of a descriptor, also in other processes, share the position in the listing
             held = self.child(name) if name else Folder(os.open(".", _FOLDER, dir_fd=self.descriptor))
         except (OSError, ValueError):
             return []
@@ -223,7 +231,7 @@ class Folder(HeldDirectory):
             return sorted(entry.name for entry, _count in zip(entries, range(most)))
 
     def has(self, name: str) -> bool:
-        """Whether a regular file or a directory of that name lies below this one, reached without a link."""
+        """Tell whether a regular file or a directory of that name is below this one, reached without a link."""
         try:
             at, last = self.below(name)
         except (OSError, ValueError):
@@ -237,7 +245,7 @@ class Folder(HeldDirectory):
         return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
     def remove(self, name: str) -> None:
-        """Remove what is not a directory below this one; nothing when it cannot be."""
+        """Remove anything but a directory below this one; does nothing when that fails."""
         with contextlib.suppress(OSError, ValueError):
             at, last = self.below(name)
             try:
@@ -246,12 +254,12 @@ class Folder(HeldDirectory):
                 os.close(at)
 
     def remove_tree(self, name: str) -> None:
-        """Remove a directory below this one with all that is in it, following nothing; what cannot be removed stays."""
+        """Remove a directory below this one with its content, following no link; what cannot be removed stays."""
         try:
             inside = self.child(name)
         except (OSError, ValueError):
             return
-        with inside, contextlib.suppress(OSError, RecursionError):  # deeper than descriptors and the stack go
+        with inside, contextlib.suppress(OSError, RecursionError):  # too deep for descriptors or the stack
             with os.scandir(inside.descriptor) as entries:
                 found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
             for entry, is_folder in found:
@@ -268,9 +276,11 @@ class Folder(HeldDirectory):
 
 
 def own(path: str) -> Folder:
-    """Hold a directory that is ours, made when it is missing, in a place that nobody else can change: every directory on the way
-    to it is ours or root's, and others may write to it only where they cannot rename what is not theirs (the sticky bit).
-    Raises OSError; Unsafe when it is not so."""
+    """Hold a directory of ours, made when missing, on a path that no other user can change.
+
+    Every directory on the path is ours or root's; others may write to it only with the sticky bit, which keeps them
+    from renaming files of others. Raises OSError; Unsafe for any other path.
+    """
     way = os.path.abspath(path)
     os.close(walk(os.path.dirname(way), make=True, trusted=True))
     try:
@@ -288,7 +298,7 @@ def parts_of(name: str) -> List[str]:
 
 
 def _step(at: int, part: str, make: bool) -> int:
-    """Go down one directory; closes ``at`` when it succeeds."""
+    """Return the descriptor of the next directory down, and close ``at``."""
     if make:
         with contextlib.suppress(FileExistsError):
             os.mkdir(part, 0o700, dir_fd=at)

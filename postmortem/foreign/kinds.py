@@ -22,7 +22,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def kind_of(descriptor: int) -> int:
-    """The number of the file system's kind that an open file lies in, one held with O_PATH too. Raises OSError."""
+    """Return the magic number of the file system of an open file, which may be held with O_PATH. Raises OSError."""
     found = ctypes.create_string_buffer(_STATFS_BYTES)
     if _LIBC.fstatfs(ctypes.c_int(descriptor), found) != 0:
         code = ctypes.get_errno() or errno.EIO
@@ -31,5 +31,5 @@ def kind_of(descriptor: int) -> int:
 
 
 def may_block(descriptor: int) -> bool:
-    """Whether an open file lies in a file system that waits for a process or another machine. Raises OSError."""
+    """Tell whether an open file is on a file system that waits for a process or another machine. Raises OSError."""
     return kind_of(descriptor) in MAY_BLOCK

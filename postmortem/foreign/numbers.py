@@ -1,7 +1,7 @@
-"""Whole numbers in texts that somebody else wrote.
+"""Integers in texts written by others.
 
-``str.isdigit`` holds of ``²`` and of the digits of every script, of which ``int`` refuses some and takes others; and a text of
-a million digits is a number that nothing here can be.
+``str.isdigit`` accepts ``²`` and the digits of every script, of which ``int`` refuses some and accepts others; and a
+text of a million digits is no plausible number.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ TYPE_CHECKING = False  # typing itself takes milliseconds to import, and the fas
 if TYPE_CHECKING:
     from typing import Optional, Union
 
-#: The largest number that any field of the kernel's has, and how many digits that is.
+#: The largest number in any field of the kernel, and its number of digits.
 MOST = (1 << 64) - 1
 _MOST_DIGITS = 20
 
 
 def is_decimal(text: Union[str, bytes]) -> bool:
-    """Whether a text is nothing but ASCII digits, and no more of them than a number of 64 bits has."""
+    """Tell whether a text consists of ASCII digits only, at most as many as a 64-bit number has."""
     return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 
 def decimal(text: str, most: int = MOST) -> Optional[int]:
-    """Return the number that a text of ASCII digits says; None for any other text, and for more than ``most``."""
+    """Return the number in a text of ASCII digits; None for any other text, and above ``most``."""
     if not is_decimal(text):
         return None
     number = int(text)

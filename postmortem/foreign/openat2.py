@@ -1,4 +1,4 @@
-"""openat2(2): open a name below a directory, with a say in where its links may lead (Linux 5.6).
+"""openat2(2): open a name below a directory, with limits on where its links may lead (Linux 5.6).
 
 Sources: openat2(2); include/uapi/linux/openat2.h; the number is the same on every architecture.
 """
@@ -13,19 +13,22 @@ import struct
 _OPENAT2 = 437
 _HOW = struct.Struct("QQQ")  # struct open_how: flags, mode, resolve
 NO_MAGICLINKS, NO_SYMLINKS, BENEATH, IN_ROOT = 0x02, 0x04, 0x08, 0x10
-#: What it fails with where it does not exist (an older kernel), or is not allowed (a seccomp filter).
+#: Errors where it does not exist (an older kernel), or is forbidden (a seccomp filter).
 _ABSENT = (errno.ENOSYS, errno.EPERM, errno.E2BIG)
-#: Attempts where something is renamed meanwhile: somebody may do that without end.
+#: Attempts while files are renamed concurrently, which may go on for ever.
 _MOST_ATTEMPTS = 100
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class NotThere(Exception):
-    """The kernel, or a filter, has no openat2, or renames kept it from an answer: the way is to be gone step by step."""
+    """openat2 is unavailable, or concurrent renames prevent it: the path is to be followed component by component."""
 
 
 def openat2(folder: int, name: str, flags: int, resolve: int) -> int:
-    """Return a descriptor. Raises OSError (EXDEV and ELOOP for names that would lead out), NotThere."""
+    """Open a name; return its descriptor.
+
+    Raises OSError (EXDEV and ELOOP for names that lead out), NotThere.
+    """
     how = ctypes.create_string_buffer(_HOW.pack(flags | os.O_CLOEXEC, 0, resolve), _HOW.size)
     path = ctypes.create_string_buffer(os.fsencode(name))
     for _attempt in range(_MOST_ATTEMPTS):
@@ -35,6 +38,6 @@ def openat2(folder: int, name: str, flags: int, resolve: int) -> int:
         code = ctypes.get_errno()
         if code in _ABSENT:
             raise NotThere
-        if code not in (errno.EAGAIN, errno.EINTR):  # EAGAIN: something was renamed meanwhile
+        if code not in (errno.EAGAIN, errno.EINTR):  # EAGAIN: a concurrent rename
             raise OSError(code, os.strerror(code), name)
     raise NotThere

@@ -1,11 +1,13 @@
-"""The files of a process as the process itself names them: below its root, with the rights of its user.
+"""The files of a process by its own names: below its root directory, with the rights of its user.
 
-A name is the program's choice, and so is what it leads to: a symbolic link, a device, a file system that never answers. So
-sources are read by a child (``foreign.reader``) that may read what the process's user may, and they are sources: regular
-files of a name that Python's have, after all links. Why one was not read is remembered, for a gap to say.
+The program chooses a name and what it leads to: a symbolic link, a device, a file system that never responds. So
+sources are read by a child (``foreign.reader``) with the rights of the process's user, and only regular files that have
+a Python source's suffix after all links. The reason why one was not read is kept, for a gap.
 
-Where the files are: below ``--sysroot``; else, for a process that saw another root than its capturer, in ``raw/roots`` of the
-bundle, and nowhere else; else here.
+Places of the files:
+- below ``--sysroot``, if given
+- for a process with another root directory than its capturer: in ``raw/roots`` of the bundle, and nowhere else
+- otherwise on this machine
 """
 
 from __future__ import annotations
@@ -32,13 +34,13 @@ from .root import Root
 SUFFIXES = (".py", ".pyw", ".pyi", ".pyx")
 _STDLIB = re.compile(r"/lib(64)?/python3\.\d+t?/(?!site-packages/|dist-packages/)")
 _MAX_FILE = 8 << 20
-#: What is remembered: files, their bytes, their syntax trees (some hundred times as large).
+#: Limits of the cache: files, their bytes, their syntax trees (some hundred times as large).
 _MOST_FILES, _MOST_BYTES, _MOST_TREES = 4096, 64 << 20, 64
-#: Readers of one bundle, each a child: users times roots.
+#: Number of readers for one bundle, each a child: users times roots.
 _MOST_READERS = 32
 
 NOT_KEPT = "not-kept"
-#: Why a file was not read: a code → (reason, remedy).
+#: Why a file was not read: code → (reason, remedy).
 REASONS = {
     "denied": ("the user whose process it is may not read it", "let that user read it, or analyze with --sysroot"),
     "late": ("it did not answer in time", "look whether its file system (FUSE, NFS) still works"),
@@ -64,8 +66,13 @@ _CODES = {
 
 
 class Files:
-    """Files of processes that share a root and a user. ``reader`` None: nothing is read; ``refused`` says why. ``programs``
-    reads what the processes have mapped, where ``reader`` may not. ``normal``: files lie under normalised names."""
+    """The files of processes that share a root directory and a user.
+
+    - ``reader``: None: nothing is read; ``refused`` is the code of the reason
+    - ``programs``: returns a reader with our rights, for files that the processes have mapped and ``reader`` cannot
+      read
+    - ``normal``: whether files lie under normalised names
+    """
 
     def __init__(
         self,
@@ -79,11 +86,11 @@ class Files:
         self._lines: OrderedDict[str, Tuple[Optional[List[str]], int]] = OrderedDict()  # with the bytes of the file
         self._trees: OrderedDict[str, Optional[ast.Module]] = OrderedDict()
         self._bytes = 0
-        #: Name → why it was not read, of those that are there.
+        #: Name → code of the reason, for files that exist and were not read.
         self.unread: Dict[str, str] = {}
 
     def lines(self, name: str) -> Optional[List[str]]:
-        """The lines of a Python source file, by its absolute name; None for anything else, or when it is not there."""
+        """Return the lines of a Python source file by its absolute name; None if missing, or no source file."""
         if name in self._lines:
             self._lines.move_to_end(name)
             return self._lines[name][0]
@@ -96,8 +103,11 @@ class Files:
         return found
 
     def parsed(self, name: str) -> Optional[ast.Module]:
-        """The syntax tree of a program's own source file. The source may have changed, or be for another version of
-        Python: None where it is none here. Nobody changes the standard library: it is not parsed."""
+        """Return the syntax tree of a source file of the program; None if it does not parse here.
+
+        The source may have changed, or be for another version of Python. The standard library is unchanged, and not
+        parsed.
+        """
         if _STDLIB.search(name):
             return None
         if name not in self._trees:
@@ -107,7 +117,7 @@ class Files:
         return self._trees[name]
 
     def open(self, name: str) -> int:
-        """Return a descriptor of any regular file, to be read. Raises OSError."""
+        """Open any regular file for reading; return its descriptor. Raises OSError."""
         if self._reader is not None:
             return self._reader.open(posixpath.normpath(name) if self._normal else name)
         if self._programs is not None:
@@ -115,14 +125,13 @@ class Files:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 
     def open_mapped(self, name: str) -> int:
-        """The same with our own rights, for a program or library whose content the process has had, which the caller
-        makes sure of. Raises OSError."""
+        """Open a file with our own rights; the caller checks that its content was mapped by the process. Raises OSError."""
         if self._programs is None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
         return self._programs().open(name)
 
     def source(self, name: str, most: int = _MAX_FILE) -> Optional[bytes]:
-        """The content of a Python source file; None as for ``lines``."""
+        """Return the content of a Python source file; None as for ``lines``."""
         if not name.startswith("/") or not name.endswith(SUFFIXES):
             return None
         if self._reader is None:
@@ -135,7 +144,7 @@ class Files:
         except OSError as exc:
             self._note(name, _CODES.get(exc.errno or 0, ""))
         except ValueError:
-            pass  # no name of a file
+            pass  # not a file name
         return None
 
     def _note(self, name: str, code: str) -> None:
@@ -143,7 +152,7 @@ class Files:
             self.unread[name] = code
 
     def why(self, name: str) -> Optional[str]:
-        """Why a file that is there was not read, in words."""
+        """Return why an existing file was not read, or None."""
         code = self.unread.get(name)
         return REASONS[code][0] if code is not None else None
 
@@ -158,20 +167,20 @@ NO_FILES = Files(None)
 
 
 class Kept(Root):
-    """A root that a bundle holds: under normalised names, without links."""
+    """A root directory in a bundle, with normalised names and without links."""
 
     def rights(self) -> Optional[Rights]:
-        """Those of the user whom these copies belong to: others' might be hard links."""
+        """Return the rights of the owner of these copies: other users' files may be hard links."""
         owner = os.fstat(self.descriptor).st_uid
         return users.of_user(owner) if os.geteuid() == 0 and owner else None
 
 
-#: The root of a number; 0: our own. None when its files are not to be had. Raises OSError.
+#: Root number → root directory, 0: our own; None when its files are unavailable. Raises OSError.
 Place = Callable[[int], Optional[Root]]
 
 
 def below(sysroot: Optional[Path], kept: Optional[Folder] = None) -> Place:
-    """Where files are: below ``sysroot``, where the user says that; else in a bundle, or here."""
+    """Return the place of each root directory: ``sysroot`` if given, else in the bundle, or on this machine."""
 
     def place(number: int) -> Optional[Root]:
         if sysroot is not None:
@@ -187,9 +196,13 @@ def below(sysroot: Optional[Path], kept: Optional[Folder] = None) -> Place:
 
 
 class Shelves:
-    """The files of all processes of one target. ``owner``: the user whom the bundle or the core belongs to; what a bundle tells
-    of rights is believed if it is ours or root's. ``helpers``: see foreign.children.Child. Make what is needed before other
-    threads are started; close it, or leave its ``with``."""
+    """The files of all processes of one target.
+
+    - ``owner``: uid of the bundle's or core's owner; rights recorded in a bundle are believed if that is us or root
+    - ``helpers``: see foreign.children.Child
+
+    Create what is needed before other threads are started; close it, or use ``with``.
+    """
 
     def __init__(
         self, place: Place, *, owner: Optional[int] = None, helpers: Optional[MutableMapping[int, Optional[int]]] = None
@@ -202,7 +215,7 @@ class Shelves:
         self._ours: Dict[int, Reader] = {}  # readers with our own rights
 
     def of(self, facts: Mapping[str, Any]) -> Files:
-        """The files of a process with this ``process.json``; of any process of a lone core, where that is empty."""
+        """Return the files of the process with this ``process.json``; of any process of a lone core, if empty."""
         rights, mixed = self._owner, False
         if self._is_root and self._owner is None:
             rights, mixed = noted_rights(facts)
@@ -216,14 +229,14 @@ class Shelves:
         root = self._root(number)
         if root is None or len(self._files) >= _MOST_READERS:
             return Files(None, NOT_KEPT if number else "")
-        if isinstance(root, Kept):  # copies: what its user might read was read for them
+        if isinstance(root, Kept):  # copies: everything that its user could read was copied
             rights, mixed = root.rights(), False
         ours = functools.partial(self._reader_of_ours, number, root) if rights is not None or mixed else None
         if mixed:
             return Files(None, "ids", ours)
         try:
             return Files(Reader(root, rights, helpers=self._helpers), "", ours, normal=isinstance(root, Kept))
-        except OSError:  # no child is to be had
+        except OSError:  # no child can be started
             return Files(None)
 
     def _root(self, number: int) -> Optional[Root]:
@@ -235,13 +248,13 @@ class Shelves:
         return self._roots[number]
 
     def _reader_of_ours(self, number: int, root: Root) -> Reader:
-        """Raises OSError when no child is to be had."""
+        """Return a reader with our own rights; raise OSError when no child can be started."""
         if number not in self._ours:
             self._ours[number] = Reader(root, helpers=self._helpers)
         return self._ours[number]
 
     def close(self) -> None:
-        """End the readers, give up the roots."""
+        """End the readers and close the roots."""
         for files in self._files.values():
             files.close()
         for reader in self._ours.values():
@@ -258,7 +271,7 @@ class Shelves:
 
 
 def noted_rights(facts: Mapping[str, Any]) -> Tuple[Optional[Rights], bool]:
-    """(the rights that ``process.json`` notes or None, whether it says that the process has those of several users)."""
+    """Return (the rights in ``process.json`` or None, whether the process has those of several users)."""
     if "rights" not in facts:
         return None, False
     rights = users.of_json(facts["rights"])

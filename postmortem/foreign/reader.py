@@ -1,9 +1,9 @@
-"""Files of a process, read by a child: below the process's root, with the rights of its user, and never waited for.
+"""A child that reads files of a process: below its root directory, with its user's rights, within a deadline.
 
-The file that a name means is the target's choice: a symbolic link, a file system in user space that never answers, a
-device. The child resolves the name, checks what it has come to, and hands over an open descriptor (programs and libraries)
-or the content (sources). A file that lies in a file system of user space, or on the network, is handed over as a copy in
-memory: reading it may block as well.
+The target chooses which file a name means: a symbolic link, a file on a user-space file system that never responds, a
+device. The child resolves the name, checks the result, and passes an open descriptor (programs and libraries) or the
+content (sources). A file on a user-space or network file system is passed as a copy in memory, since reading it may
+block as well.
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ from .kinds import may_block
 from .rights import Rights, take
 from .root import Root
 
-#: How long one file may take. A child that took longer is given up, and another one takes its place, so often.
+#: Seconds for one file; and the number of children, since one that took longer is killed and replaced.
 _ANSWER_S = 2.0
 _MOST_CHILDREN = 3
-#: Bytes of a file that is copied into memory, because its file system may block.
+#: Bytes of a file that is copied into memory because its file system may block.
 _MOST_COPIED = 256 << 20
 
 
 class Reader:
-    """Reads below one root with one user's rights; None: this process's own. ``helpers``: see children.Child. The first
-    child is made at once, before the caller has threads. Close it, or leave its ``with``."""
+    """A reader below one root directory with one user's rights; None: this process's own.
+
+    ``helpers``: see children.Child. The first child is started at once, before the caller has threads. Close it, or use
+    ``with``.
+    """
 
     def __init__(
         self,
@@ -45,16 +48,19 @@ class Reader:
         self._start()
 
     def read(self, name: str, most: int, suffixes: Tuple[str, ...] = ()) -> bytes:
-        """Return the content of a regular file of at most ``most`` bytes. ``suffixes``: what the name that it has after all
-        links must end with. Raises OSError: files.Unfit, PermissionError, children.Lost, …"""
+        """Return the content of a regular file of at most ``most`` bytes.
+
+        ``suffixes``: allowed ends of its name after all links. Raises OSError: files.Unfit, PermissionError,
+        children.Lost, …
+        """
         return self._ask({"do": "read", "name": name, "most": most, "suffixes": suffixes}, most=most).data
 
     def copy(self, name: str, most: int, sink: Callable[[bytes], object], seconds: float = 30.0) -> None:
-        """Hand a regular file of at most ``most`` bytes to ``sink``, piece by piece. Raises as ``read``."""
+        """Pass a regular file of at most ``most`` bytes to ``sink``, piece by piece. Raises as ``read``."""
         self._ask({"do": "read", "name": name, "most": most, "suffixes": ()}, seconds, sink, most)
 
     def open(self, name: str) -> int:
-        """Return a descriptor to read a regular file; of one whose file system may block, of a copy. Raises as ``read``."""
+        """Return a descriptor for reading a regular file, or a copy if its file system may block. Raises as ``read``."""
         answer = self._ask({"do": "open", "name": name})
         if answer.descriptor is None:
             raise Lost("its reader handed over no file")
@@ -64,7 +70,7 @@ class Reader:
         return answer.descriptor
 
     def size(self, name: str) -> int:
-        """Return how many bytes a regular file has. Raises as ``read``."""
+        """Return the size of a regular file in bytes. Raises as ``read``."""
         size = self._ask({"do": "size", "name": name}).value
         if not isinstance(size, int) or size < 0:
             raise Lost("its reader's answer made no sense")
@@ -81,7 +87,7 @@ class Reader:
             raise Lost("files that the program names did not answer in time")
         try:
             return self._child.ask(request, time.monotonic() + seconds, sink, most)
-        except OSError:  # Lost, or the sink's own
+        except OSError:  # Lost, or raised by the sink
             if self._child.lost:
                 with contextlib.suppress(OSError):
                     self._start()
@@ -96,7 +102,7 @@ class Reader:
             )
 
     def close(self) -> None:
-        """End the child; the root stays the caller's."""
+        """End the child; the root still belongs to the caller."""
         if self._child is not None:
             self._child.close()
             self._child = None
@@ -128,7 +134,7 @@ class Reader:
             _check_name(descriptor, tuple(request["suffixes"]))
             if size > request["most"]:
                 raise Unfit(f"is larger than {readable(request['most'])}", code=errno.EFBIG)
-            if size <= 1 << 20:  # a failure to read it is to be told before the answer begins
+            if size <= 1 << 20:  # a failure to read it must be known before the answer begins
                 return size, (read_descriptor(descriptor, request["most"]),), None
             keep = True
             return size, _closing(descriptor, size), None
@@ -145,7 +151,7 @@ def _closing(descriptor: int, size: int) -> Iterable[bytes]:
 
 
 def _check_name(descriptor: int, suffixes: Tuple[str, ...]) -> None:
-    """A link called app.py may lead to anything; what it leads to must be what was asked for."""
+    """Raise Unfit unless the file that a name leads to has one of the suffixes: a link app.py may lead to anything."""
     if suffixes and not os.readlink(f"/proc/self/fd/{descriptor}").endswith(suffixes):
         raise Unfit(f"leads to a file whose name does not end in {suffixes[0]}", code=errno.EBADF)
 

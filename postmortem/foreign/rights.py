@@ -1,11 +1,12 @@
-"""What another user may read.
+"""The rights of another user to read files.
 
-A process of root that opens a file for somebody else must not read what that user may not. The file system's own ids
-(setfsuid(2), setfsgid(2)) and the supplementary groups decide that, once the capabilities that override them are gone. The
-real, effective and saved ids stay root's: with setresuid(2) the other user could signal and trace the reader (kill(2),
-ptrace(2)), and make it say what it likes.
+A root process that opens a file for another user must not read what that user cannot. The file system ids (setfsuid(2),
+setfsgid(2)) and the supplementary groups decide that, once the overriding capabilities are dropped. The real, effective
+and saved ids remain root's: after setresuid(2) the other user could signal and trace the reader (kill(2), ptrace(2)),
+and forge its answers.
 
-Sources: credentials(7), capabilities(7), capset(2), prctl(2); include/uapi/linux/capability.h (version 3: two words a set).
+Sources: credentials(7), capabilities(7), capset(2), prctl(2); include/uapi/linux/capability.h (version 3: two words a
+set).
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 _VERSION_3 = 0x20080522
 _PR_SET_NO_NEW_PRIVS = 38
 _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 1 << 1, 1 << 2
-_NOBODY = 0xFFFFFFFF  # no valid id: setfsuid(2) then only tells the one in force
+_NOBODY = 0xFFFFFFFF  # no valid id: setfsuid(2) then only returns the current one
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Rights(NamedTuple):
-    """The ids that decide what may be read. A process whose ids differ among themselves has none. ``reads_all``: root's with
-    the capability to read and search whatever others own (CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE)."""
+    """The ids that decide what can be read.
+
+    ``reads_all``: root's, with a capability to read and search everything (CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE).
+    """
 
     uid: int
     gid: int
@@ -33,8 +36,11 @@ class Rights(NamedTuple):
 
 
 def of_status(status: Dict[str, str]) -> Optional[Rights]:
-    """The rights of a process, from the fields of its /proc/PID/status; None where its real, effective, saved and file
-    system's ids differ (a set-user-id program: it acts for one user with the rights of another), or are not told."""
+    """Return the rights of a process from its /proc/PID/status.
+
+    None if unknown, or where its real, effective, saved and file system ids differ: a set-user-id program acts for one
+    user with the rights of another.
+    """
     try:
         uids = {int(word) for word in status["Uid"].split()}
         gids = {int(word) for word in status["Gid"].split()}
@@ -45,7 +51,7 @@ def of_status(status: Dict[str, str]) -> Optional[Rights]:
 
 
 def overrides(status: Dict[str, str]) -> bool:
-    """Whether a process of root's may read whatever others own, in its own user namespace: the caller compares that."""
+    """Tell whether a root process can read everything in its own user namespace, which the caller compares."""
     try:
         return int(status["CapEff"], 16) & (_CAP_DAC_OVERRIDE | _CAP_DAC_READ_SEARCH) != 0
     except (KeyError, ValueError):
@@ -53,7 +59,7 @@ def overrides(status: Dict[str, str]) -> bool:
 
 
 def of_user(uid: int) -> Rights:
-    """The rights of a user as the user database has them; of a user that it lacks, those of the bare id."""
+    """Return a user's rights from the user database; of an unknown user, those of the bare id."""
     import pwd  # noqa: PLC0415 - seldom needed
 
     try:
@@ -64,7 +70,7 @@ def of_user(uid: int) -> Rights:
 
 
 def of_json(value: Any) -> Optional[Rights]:
-    """What ``as_json`` made; None for anything else."""
+    """Parse the result of ``as_json``; None for anything else."""
     ids: List[int] = [i for i in value if type(i) is int and 0 <= i < _NOBODY] if isinstance(value, list) else []
     if len(ids) < 2 or len(ids) != len(value):
         return None
@@ -72,18 +78,21 @@ def of_json(value: Any) -> Optional[Rights]:
 
 
 def as_json(rights: Optional[Rights]) -> Optional[List[int]]:
-    """A list of user, group and further groups."""
+    """Return a list of user, group and supplementary groups."""
     return [rights.uid, rights.gid, *rights.groups] if rights is not None else None
 
 
 def take(rights: Rights) -> None:
-    """Read files as this user does, from now on and for good: in a child. Only root can; others give up the capabilities
-    that they may have, and read as themselves. Raises OSError when the kernel refuses, and then nothing may be read."""
+    """Read files as this user from now on, for good; to be called in a child.
+
+    Only root can; for other users their capabilities are dropped, and they read as themselves. Raises OSError when the
+    kernel refuses; nothing may be read then.
+    """
     if os.geteuid() != 0:
         _give_up_capabilities()
         return
     libc = _LIBC
-    if set(os.getgroups()) != set(rights.groups):  # a container's root, without CAP_SETGID, reads for itself at least
+    if set(os.getgroups()) != set(rights.groups):  # without CAP_SETGID a container's root can read for itself
         os.setgroups(list(rights.groups))
     libc.setfsgid(ctypes.c_uint(rights.gid))
     libc.setfsuid(ctypes.c_uint(rights.uid))
@@ -102,7 +111,7 @@ def _give_up_capabilities() -> None:
 
 
 def _keep(capabilities: int) -> int:
-    """Give up all other capabilities; 0, or the number of the error."""
+    """Drop all other capabilities; return 0, or the errno."""
     header = ctypes.create_string_buffer(struct.pack("Ii", _VERSION_3, 0))
     sets = ctypes.create_string_buffer(struct.pack("6I", capabilities, capabilities, 0, 0, 0, 0), 24)
     return 0 if _LIBC.capset(header, sets) == 0 else ctypes.get_errno()

@@ -1,9 +1,9 @@
-"""Look names up below another root: a container's, a chroot's, a sysroot, the files that a bundle keeps of one.
+"""Look-up of names below another root directory: of a container, a chroot, a sysroot, or kept in a bundle.
 
-Absolute names, absolute symbolic links and ``..`` all start from that root, as they do for the processes inside, and nothing
-leads out of it. openat2(2) with RESOLVE_IN_ROOT does this (Linux 5.6); where the kernel or a seccomp filter refuses it, each
-component is opened by itself, links are followed here, and ``..`` goes back to a directory that is still held, never to one
-that the file system names.
+Absolute names, absolute symbolic links and ``..`` start from that root, as for the processes inside, and nothing leads
+out of it. openat2(2) with RESOLVE_IN_ROOT does this (Linux 5.6). Where the kernel or a seccomp filter refuses it, each
+component is opened by itself, links are followed here, and ``..`` returns to a directory that is still held, never to
+one named by the file system.
 
 Source: openat2(2).
 """
@@ -21,28 +21,30 @@ from .openat2 import IN_ROOT, NO_MAGICLINKS, NO_SYMLINKS, NotThere, openat2
 from .ways import HeldDirectory
 
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-#: Symbolic links on one way, as the kernel's own limit (MAXSYMLINKS), and components of it.
+#: Symbolic links in one look-up, as the kernel's own limit (MAXSYMLINKS), and components of the name.
 _MOST_LINKS, _MOST_PARTS = 40, 4096
-#: Bytes of a name with its final NUL (PATH_MAX), and the inode of procfs's own directory (PROC_ROOT_INO).
+#: Bytes of a name with its final NUL (PATH_MAX), and the inode of procfs's root directory (PROC_ROOT_INO).
 _MOST_BYTES, _PROC_ROOT = 4096, 1
 
 
 class Root(HeldDirectory):
-    """A directory that serves as root. Use ``Root.at`` for a path; close it, or leave its ``with``."""
+    """A directory used as root. ``Root.at`` opens a path; close it, or use ``with``."""
 
     def __init__(self, descriptor: int, *, links: bool = True) -> None:
-        """Take over a directory's descriptor. ``links``: whether symbolic links below it are followed at all."""
+        """Take ownership of a directory's descriptor; ``links``: whether symbolic links below it are followed at all."""
         super().__init__(descriptor)
         self._links = links
 
     @classmethod
     def at(cls, path: str, *, links: bool = True, folder: Optional[int] = None) -> Root:
-        """The root at a path, whose own links are followed: it is the user's word. Raises OSError."""
+        """Open the root at a path given by the user, whose own links are followed. Raises OSError."""
         return cls(os.open(path, _FOLDER, dir_fd=folder), links=links)
 
     def open(self, name: str) -> int:
-        """Return a descriptor to read a regular file, by its name below this root. Raises OSError; files.Unfit for
-        what is no regular file."""
+        """Open a regular file for reading by its name below this root; return its descriptor.
+
+        Raises OSError; files.Unfit unless it is a regular file.
+        """
         held = self.hold(name)
         try:
             return reopen(held, name)
@@ -50,7 +52,7 @@ class Root(HeldDirectory):
             os.close(held)
 
     def hold(self, name: str) -> int:
-        """Return an O_PATH descriptor of whatever a name means below this root. Raises OSError."""
+        """Return an O_PATH descriptor of anything by its name below this root. Raises OSError."""
         try:
             size = len(os.fsencode(name))
         except UnicodeEncodeError:  # no file system has such a name
@@ -66,8 +68,8 @@ class Root(HeldDirectory):
             return self._hold_by_steps(name)
 
     def _hold_by_steps(self, name: str) -> int:
-        """The same without openat2(2)."""
-        way: List[int] = []  # the directories from the root on, each held
+        """Do the same without openat2(2)."""
+        way: List[int] = []  # the directories from the root down, each held
         parts = list(reversed(_parts(name)))
         links = 0
         try:
@@ -112,11 +114,11 @@ class Root(HeldDirectory):
 
 
 def _is_magic(link: int, folder: int) -> bool:
-    """Whether a link of procfs leads somewhere without a way (exe, cwd, root, fd/3): all but those in its own directory."""
+    """Tell whether a link of procfs leads to an inode, not a path (exe, cwd, root, fd/3): all but those directly in /proc."""
     return kind_of(link) == PROC and os.fstat(folder).st_ino != _PROC_ROOT
 
 
 def _parts(name: str) -> List[str]:
-    """The components; a name that ends in a slash, or in a dot, means a directory: its last one is a dot."""
+    """Split a name into components; a final slash or dot, which requires a directory, becomes a last component "."."""
     parts = [part for part in name.split("/") if part not in ("", ".")]
     return [*parts, "."] if name.endswith(("/", "/.")) else parts

@@ -1,6 +1,6 @@
-"""What a child of ours runs: it leaves everything that is its parent's, then serves one request after the other.
+"""The code that a child runs: it drops everything of its parent, then serves one request after the other.
 
-`children` has the parent's side, and the form of requests and answers.
+`children` has the parent's side, and the format of requests and answers.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import struct
 from typing import Any, Callable, Iterable, List, NoReturn, Optional, Tuple
 
 LENGTH = struct.Struct("<I")
-#: Bytes of one frame of data, at most.
+#: Bytes of one frame of data at most.
 PIECE = 1 << 20
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
-_LIBC = ctypes.CDLL(None, use_errno=True)  # loaded before any fork: the loader's lock may be held at that moment
+_LIBC = ctypes.CDLL(None, use_errno=True)  # before any fork, when another thread may hold the loader's lock
 
-#: Serves one request in the child. Pieces of bytes and a descriptor may come with the value.
+#: Serves one request in the child: request → (value, pieces of bytes, a descriptor or None).
 Serve = Callable[[Any], Tuple[Any, Iterable[bytes], Optional[int]]]
 
 
@@ -35,21 +35,25 @@ def be_the_child(
     keep: Optional[Iterable[int]],
     parent: int,
 ) -> NoReturn:
-    """Serve requests on ``own`` to the end. ``others``: sockets of the parent's. The rest: see children.Child."""
+    """Serve requests on ``own``, and never return.
+
+    - ``others``: sockets of the parent, to be closed
+    - for the others see children.Child
+    """
     try:
         for other in others:
             other.close()
         _leave_everything(own.fileno(), keep)
         prepare()
-        _end_with(parent)  # after prepare: the kernel forgets it when the file system's ids change (prctl(2))
+        _end_with(parent)  # after prepare: the kernel clears it when the file system ids change (prctl(2))
         while True:
             _serve_one(own, serve)
-    finally:  # whatever it was: the parent learns of it by the end of the socket
+    finally:  # in any case the parent sees the end of the socket
         os._exit(1)
 
 
 def _leave_everything(socket_descriptor: int, keep: Optional[Iterable[int]]) -> None:
-    """Signals as they come by default, none of the parent's streams, none of its objects' finalizers."""
+    """Restore default signal handling; drop the parent's streams and finalizers."""
     gc.freeze()
     signal.set_wakeup_fd(-1)
     for number in signal.valid_signals():
@@ -60,8 +64,8 @@ def _leave_everything(socket_descriptor: int, keep: Optional[Iterable[int]]) -> 
         os.setpgid(0, 0)  # Ctrl-C is for the command and the parent
     signal.pthread_sigmask(signal.SIG_SETMASK, set())
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as stream:
-        stream.write("1000")  # should memory run out, this process is the one to go
-    _LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # no core of its own, and nobody traces it
+        stream.write("1000")  # when memory runs out, kill this process first
+    _LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # no core of its own, and no tracer
     kept = {*keep} if keep is not None else set()
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream_descriptor in {0, 1, 2} - kept:
@@ -73,9 +77,9 @@ def _leave_everything(socket_descriptor: int, keep: Optional[Iterable[int]]) -> 
 
 
 def _end_with(parent: int) -> None:
-    """End when the parent does, which may have happened already."""
+    """End when the parent ends, or has ended already."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    if os.getppid() not in (parent, 0):  # 0: it lives in another PID namespace
+    if os.getppid() not in (parent, 0):  # 0: the parent is in another pid namespace
         os._exit(0)
 
 
@@ -98,7 +102,7 @@ def _serve_one(own: socket.socket, serve: Serve) -> None:
     except OSError as exc:
         name = os.fsdecode(exc.filename) if isinstance(exc.filename, (str, bytes)) else None
         head = json.dumps(["error", exc.errno or errno.EIO, exc.strerror or str(exc), name])
-    except Exception as exc:  # a name that no system call takes, say: the next question may be a better one
+    except Exception as exc:  # such as a name that no system call accepts: the next request may succeed
         head = json.dumps(["error", errno.EIO, f"{type(exc).__name__}: {exc}"[:1000], None])
     _answer(own, head.encode("ascii"), descriptor)
     if descriptor is not None:

@@ -1,7 +1,7 @@
-"""JSON that somebody else wrote: what the standard (RFC 8259) has, and nothing that a reader of numbers would stumble over.
+"""JSON written by others, limited to the standard (RFC 8259) and to values that are safe to process.
 
-Python's ``json`` accepts NaN and Infinity, makes integers of any length (quadratic in their digits) and infinite floats of
-``1e400``, and recurses as deep as the text says.
+Python's ``json`` accepts NaN and Infinity, makes integers of any length (quadratic in their digits) and infinite floats
+of ``1e400``, and recurses as deeply as the text is nested.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from typing import Any
 
 #: Digits of the longest integer: 2**64 has twenty.
 _MOST_DIGITS = 20
-#: Containers in one another: what postmortem writes has ten.
+#: Levels of nesting: what postmortem writes has ten.
 MOST_DEPTH = 100
 
 
 def loads(data: bytes) -> Any:
-    """Return the value of a JSON text in UTF-8. Raises ValueError for everything else, also for values that are nested
-    too deeply."""
+    """Parse a JSON text in UTF-8. Raises ValueError for everything else, and for values nested too deeply."""
     try:
         value = json.loads(data.decode("utf-8"), parse_int=_integer, parse_float=_float, parse_constant=_refuse)
     except RecursionError:
@@ -28,7 +27,7 @@ def loads(data: bytes) -> Any:
 
 
 def _check_depth(value: Any) -> None:
-    """So that whoever walks through the value may do it recursively."""
+    """Raise ValueError for a value nested too deeply to be walked recursively."""
     level = [value]
     for _depth in range(MOST_DEPTH):
         inside = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, (dict, list)))

@@ -1,4 +1,4 @@
-"""Files without a name: nothing of them is left behind, however the process that made them ends.
+"""Unnamed files, of which nothing remains however the process that made them ends.
 
 Sources: open(2), O_TMPFILE (Linux 3.11; not every file system has it); memfd_create(2).
 """
@@ -13,13 +13,12 @@ from pathlib import Path
 _VARIABLES = ("TMPDIR", "TEMP", "TMP")
 _USUAL = "/tmp", "/var/tmp"  # noqa: S108 - nothing there gets a name
 _OPTIONS = os.O_RDWR | os.O_EXCL | os.O_CLOEXEC
-#: What a file system without O_TMPFILE, or a kernel without it, says.
+#: Errors of a file system or kernel without O_TMPFILE.
 _ABSENT = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
 
 
 def temporary_folder() -> str:
-    """Return the directory for temporary files: the one that TMPDIR, TEMP or TMP names, usable or not, else /tmp or
-    /var/tmp."""
+    """Return the directory for temporary files: TMPDIR, TEMP or TMP, usable or not, else /tmp or /var/tmp."""
     for variable in _VARIABLES:
         if os.environ.get(variable):
             return os.environ[variable]
@@ -27,7 +26,7 @@ def temporary_folder() -> str:
 
 
 def unnamed(folder: str) -> int:
-    """Return a descriptor of a new, empty file in a directory, mode 0600, to be read and written. Raises OSError."""
+    """Create an empty file in a directory, mode 0600; return its descriptor for reading and writing. Raises OSError."""
     try:
         return os.open(folder, os.O_TMPFILE | _OPTIONS, 0o600)
     except OSError as exc:

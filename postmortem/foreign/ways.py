@@ -1,4 +1,4 @@
-"""Ways to directories: a path followed component by component, through no link that another user has laid.
+"""Paths to directories, followed component by component, through no link of another user.
 
 Sources: open(2) on O_PATH and O_NOFOLLOW; the kernel's own rule for sticky directories is proc(5)'s protected_symlinks.
 """
@@ -17,13 +17,13 @@ _Held = TypeVar("_Held", bound="HeldDirectory")
 
 
 class HeldDirectory:
-    """A directory held by ``descriptor``, whatever happens to its name. Close it, or leave its ``with``."""
+    """A directory held by ``descriptor``, whatever happens to its name. Close it, or use ``with``."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
 
     def close(self) -> None:
-        """Give the directory up; called again it does nothing."""
+        """Close the descriptor. Safe to call more than once."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
@@ -36,16 +36,22 @@ class HeldDirectory:
 
 
 class Unsafe(OSError):
-    """A place that another user could change under our hands. ``strerror`` says why, without the place."""
+    """A place that another user could change at any time; ``strerror`` says why, without the place."""
 
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(errno.EPERM, reason, path)
 
 
 def walk(path: str, *, make: bool = False, trusted: bool = False) -> int:
-    """Return an O_PATH descriptor of the directory that an absolute path names. A symbolic link on the way is followed when
-    it is root's or our own: another user's may lead anywhere, and change. ``make``: directories that are missing, mode 0700.
-    ``trusted``: no directory on the way is another user's to change. Raises OSError; Unsafe for such a link or directory."""
+    """Return an O_PATH descriptor of the directory at an absolute path.
+
+    Symbolic links on the way are followed if they are root's or ours: another user's may lead anywhere, and change.
+
+    - ``make``: make missing directories, mode 0700
+    - ``trusted``: refuse a directory on the way that another user can change
+
+    Raises OSError; Unsafe for such a link or directory.
+    """
     way = list(reversed([part for part in path.split("/") if part not in ("", ".")]))
     at = os.open("/", _WAY)
     links = 0

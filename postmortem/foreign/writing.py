@@ -1,7 +1,7 @@
-"""Files that the user has named: a report's ``--report FILE``.
+"""Files named by the user, such as a report's ``--report FILE``.
 
-The directory may be another user's, so that the name may mean anything by the time it is opened: a new file is made beside it
-and renamed onto it, which follows nothing and overwrites nothing in place.
+In another user's directory the name may lead to anything by the time it is opened: a new file is made beside it and
+renamed to it, which follows no link and overwrites nothing in place.
 """
 
 # abspath follows no link:
@@ -17,13 +17,15 @@ from typing import BinaryIO, Optional
 
 from .ways import Unsafe, walk
 
-#: Flags of a file that was not there.
+#: open(2) flags for a file that must not exist yet.
 NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def write_file(path: str, data: bytes) -> None:
-    """Write a file that the user has named, mode 0600: a new one, or one of ours, replaced as a whole. A pipe or a device is
-    written to. Neither a symbolic link nor another user's file or pipe is. Raises OSError; Unsafe for these."""
+    """Write a file named by the user, mode 0600: a new one, or one of ours, replaced as a whole.
+
+    A pipe or a device is written to. Raises OSError; Unsafe for a symbolic link, and for another user's file or pipe.
+    """
     parent, name = os.path.split(os.path.abspath(path))
     above = walk(parent)
     try:
@@ -41,8 +43,10 @@ def write_file(path: str, data: bytes) -> None:
 
 
 def write_new_file(path: str, data: bytes) -> None:
-    """Write a file that must not be there yet, mode 0600, and the directories that it lies in. Raises OSError:
-    FileExistsError, Unsafe when a link of another user's leads there."""
+    """Write a file that must not exist yet, mode 0600, and make its parent directories.
+
+    Raises OSError: FileExistsError; Unsafe when another user's link leads there.
+    """
     parent, name = os.path.split(os.path.abspath(path))
     above = walk(parent, make=True)
     try:
@@ -52,7 +56,7 @@ def write_new_file(path: str, data: bytes) -> None:
 
 
 def _write_new(above: int, name: str, data: bytes, final: Optional[str] = None) -> None:
-    """``final``: the name that the file takes once it is whole."""
+    """Write a new file; ``final``: the name to which it is renamed once complete."""
     descriptor = os.open(name, NEW, 0o600, dir_fd=above)
     try:
         with open(descriptor, "wb", buffering=0) as stream:
@@ -66,8 +70,10 @@ def _write_new(above: int, name: str, data: bytes, final: Optional[str] = None) 
 
 
 def _hold(above: int, name: str, path: str) -> Optional[int]:
-    """A descriptor of the pipe or device that has that name: the very one that is then opened, whatever takes its name
-    meanwhile. None when a file is to be made, or one of ours replaced. Raises OSError; Unsafe."""
+    """Return a descriptor of the pipe or device of that name; None if a file is to be made, or one of ours replaced.
+
+    The descriptor ensures that the inode checked is the one opened later. Raises OSError; Unsafe.
+    """
     try:
         held = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
     except FileNotFoundError:
@@ -79,7 +85,7 @@ def _hold(above: int, name: str, path: str) -> Optional[int]:
         if stat.S_ISDIR(found.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         if stat.S_ISFIFO(found.st_mode) and found.st_uid not in (0, os.geteuid()):
-            # It would be given to whoever made it, or nobody would ever read it. A terminal is its user's under sudo.
+            # it would be read by its owner, or never. A terminal is exempt: under sudo it is its user's
             raise Unsafe(f"it is a pipe of user {found.st_uid}", path)
         if stat.S_ISREG(found.st_mode) and found.st_uid != os.geteuid():
             raise Unsafe(f"it belongs to user {found.st_uid}", path)
@@ -102,7 +108,7 @@ def _replace(above: int, name: str, data: bytes) -> None:
 
 
 def write_all(stream: BinaryIO, data: bytes) -> None:
-    """Write all of some bytes to an unbuffered stream. Raises OSError."""
+    """Write all bytes to an unbuffered stream. Raises OSError."""
     view = memoryview(data)
     while view:
         view = view[stream.write(view) :]
