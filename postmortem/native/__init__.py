@@ -1,4 +1,4 @@
-"""Native stacks: gdb is found, run on ``gdb/stacks.py``, and its stacks are merged with the Python ones."""
+"""Native stacks: gdb is found and run on ``gdb/stacks.py``; its stacks are merged with the Python ones."""
 
 from __future__ import annotations
 

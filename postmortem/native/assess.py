@@ -1,4 +1,4 @@
-"""What a run of gdb gave, as stacks and gaps; or the one sentence that says why it gave nothing."""
+"""The result of a run of gdb as stacks and gaps, or the sentence that says why there is none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .stacks import Cause, NativeStacks, Transcript, to_frames
 
 Stacks = Dict[int, Tuple[NativeFrame, ...]]
 
-_NAMED = 8  # threads that a gap names before it only counts them
+_NAMED = 8  # threads named in a gap, before the rest is only counted
 _AGAIN = "analyze it again: gdb's symbol index is in the cache by then"
 _ELSEWHERE = "copy the core and the files of its program to a local disk, and analyze it there"
 _OTHER_GDB = "try another gdb: `pip install gdb-for-pwndbg`, or name one in POSTMORTEM_GDB"
@@ -25,8 +25,12 @@ _OTHER_GDB = "try another gdb: `pip install gdb-for-pwndbg`, or name one in POST
 
 @dataclass(frozen=True)
 class Ending:
-    """How gdb ended. ``status``: as subprocess has it, -N for signal N; None when it did not, although it was killed.
-    ``late``: killed at the deadline."""
+    """The end of a run of gdb.
+
+    - ``seconds``: duration of the run
+    - ``late``: killed at the deadline
+    - ``status``: as in subprocess, -N for signal N; None if gdb did not end even when killed
+    """
 
     seconds: float
     late: bool
@@ -34,6 +38,7 @@ class Ending:
     said: str  # the beginning of its stderr
 
     def sentence(self) -> str:
+        """Return how gdb ended, as a sentence."""
         if self.status is None:
             return f"gdb was left behind after {self.seconds:.1f} s: it reads a file that does not answer, and cannot be killed"
         if self.late:
@@ -44,6 +49,7 @@ class Ending:
 
     @property
     def remedy(self) -> str:
+        """What to do about it."""
         if self.status is None:
             return _ELSEWHERE
         return _AGAIN if self.late else _OTHER_GDB
@@ -52,7 +58,7 @@ class Ending:
 def assess(
     found: Transcript, core: CoreFile, exe: Optional[Path], sysroot: Optional[Path], ending: Ending
 ) -> NativeStacks:
-    """Raises ToolFailed when there is not one thread."""
+    """Return the stacks and gaps of one core. Raises ToolFailed without a single thread."""
     if not found.stacks:
         raise _failure(found, core.path, ending)
     with opened(core, sysroot) as image:
@@ -64,7 +70,7 @@ def _assessed(found: Transcript, image: Optional[ElfCore], exe: Optional[Path], 
     stacks = to_frames(found.stacks, files.module_of, files.blind)
     tids = [thread.tid for thread in image.threads] if image else []
     wrong = _wrong_executable(image, exe, found, stacks)
-    # With another program gdb finds no library at all: one cause, one gap.
+    # with the wrong program gdb finds no library at all: one cause, one gap
     gaps = [wrong] if wrong else list(_guessed(found, stacks, files))
     gaps += _gaps(found, tids, ending)
     return NativeStacks(
@@ -73,7 +79,7 @@ def _assessed(found: Transcript, image: Optional[ElfCore], exe: Optional[Path], 
 
 
 class Files:
-    """The mapped files of the core: which one an address belongs to, and which ones gdb cannot have read."""
+    """The mapped files of a core: the one at an address, and those that gdb cannot have read."""
 
     def __init__(self, core: Optional[ElfCore], exe: Optional[Path]) -> None:
         self._core = core
@@ -83,22 +89,27 @@ class Files:
         self._why: Dict[str, Optional[str]] = {}
 
     def module_of(self, address: int) -> Optional[str]:
+        """Return the path of the file mapped at an address, or None."""
         mapped = self._core.mapped_file(address) if self._core else None
         return mapped.path if mapped else None
 
     def blind(self, module: Optional[str], known: bool) -> bool:
-        """Did gdb unwind code of this module without its unwind tables? known: it had a library or symbol there."""
+        """Tell whether gdb unwound code of this module without its unwind tables.
+
+        ``known``: whether gdb had a library or symbol there.
+        """
         if module is not None and module == self._main:
             return self._exe is None and not known
         return not known or (module is not None and self.why_unreadable(module) is not None)
 
     def why_unreadable(self, module: str) -> Optional[str]:
+        """Return why a module's file cannot be read, or None."""
         if module not in self._why:
             self._why[module] = self._why_unreadable(module)
         return self._why[module]
 
     def _why_unreadable(self, module: str) -> Optional[str]:
-        # A library that gdb names and the core does not map by name: gdb has opened it.
+        # a library that gdb names and the core does not map by name: gdb has opened it
         if self._core is None or self._core.base(module) is None:
             return None
         return None if self._core.elf(module) else self._core.unusable.get(module, "not usable")
@@ -107,7 +118,7 @@ class Files:
 def _wrong_executable(core: Optional[ElfCore], exe: Optional[Path], found: Transcript, stacks: Stacks) -> Optional[Gap]:
     if exe is None:
         if all(_sure(frames) == len(found.stacks[tid]) for tid, frames in stacks.items()):
-            return None  # newer gdbs may find the program by themselves
+            return None  # newer gdbs can find the program by themselves
         return Gap(
             "gdb",
             "native stacks",
@@ -152,7 +163,7 @@ def _gaps(found: Transcript, tids: Sequence[int], ending: Ending) -> Iterator[Ga
             )
         else:
             yield Gap("gdb", subject, ending.sentence(), ending.remedy, code="gdb-incomplete")
-    if found.damaged > (0 if found.complete else 1):  # one half-written line is what being killed looks like
+    if found.damaged > (0 if found.complete else 1):  # killing gdb leaves one half-written line
         yield Gap(
             "gdb", "native stacks", f"{found.damaged} lines of gdb's output are damaged", _OTHER_GDB, code="gdb-damaged"
         )
@@ -161,7 +172,7 @@ def _gaps(found: Transcript, tids: Sequence[int], ending: Ending) -> Iterator[Ga
 
 
 def _by_reason(found: Transcript, tids: Sequence[int]) -> Dict[Tuple[str, Optional[str]], List[int]]:
-    """Threads whose stack ends early or is not there at all, by reason and remedy."""
+    """Return (reason, remedy) → threads whose stack ends early or is missing."""
     reasons: Dict[Tuple[str, Optional[str]], List[int]] = {}
     for tid, frames in found.stacks.items():
         if tid in found.errors:
@@ -185,7 +196,7 @@ _REMEDIES: Dict[Cause, Optional[str]] = {
 
 
 def _guessed(found: Transcript, stacks: Stacks, files: Files) -> Iterator[Gap]:
-    """Beyond which file gdb had to guess, and in which threads; guesses that led nowhere are not in ``stacks``."""
+    """Yield a gap for each file beyond which gdb had to guess; guesses that led nowhere are not in ``stacks``."""
     blame: Dict[Optional[str], List[int]] = {}
     for tid, frames in stacks.items():
         sure = _sure(frames)
@@ -203,7 +214,7 @@ def _guessed(found: Transcript, stacks: Stacks, files: Files) -> Iterator[Gap]:
 
 
 def _sure(frames: Sequence[NativeFrame]) -> int:
-    """How many frames come before the first guess."""
+    """Return the number of frames before the first guess."""
     return next((index for index, frame in enumerate(frames) if frame.trust == "scan"), len(frames))
 
 
@@ -221,8 +232,10 @@ def _signal_name(number: int) -> str:
 
 
 def _quoted(said: str) -> str:
-    """The last line of stderr that tells something, for a sentence's end: no warning, no place in a source file
-    ("57\t./futex.c: No such file…") that gdb would have liked to show."""
+    r"""Return the last informative line of stderr, for the end of a sentence.
+
+    Warnings are skipped, and source places such as "57\t./futex.c: No such file…" that gdb could not show.
+    """
     lines = [line.strip().rstrip(".") for line in said.splitlines()]
     telling = [line for line in lines if line and not line.lower().startswith("warning") and not line[0].isdigit()]
     return f": {telling[-1][:200]}" if telling else ""

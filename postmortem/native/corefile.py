@@ -1,4 +1,4 @@
-"""A core as gdb is given it: by its path, or by a descriptor of what was opened under that path."""
+"""A core as passed to gdb: by its path, or by the descriptor of the open file."""
 
 from __future__ import annotations
 
@@ -12,35 +12,38 @@ from ..memory import ElfCore, NotElf
 
 
 class CoreFile(NamedTuple):
-    """``path``: what the core is called wherever it is spoken of. With a descriptor, which has to stay open for as long as gdb
-    runs, nothing is looked up by that."""
+    """A core file.
+
+    - ``path``: its name in messages, and its location without a descriptor
+    - ``descriptor``: must stay open while gdb runs; the path is not looked up then
+    """
 
     path: Path
     descriptor: Optional[int] = None
 
     @property
     def for_gdb(self) -> str:
-        """What gdb opens: it has inherited the descriptor."""
+        """The path that gdb opens; gdb inherits the descriptor."""
         return str(self.path) if self.descriptor is None else f"/proc/self/fd/{self.descriptor}"
 
     def renamed(self, text: str) -> str:
-        """What gdb says, with the path where it has the descriptor."""
+        """Replace gdb's name of the core by its path in a text."""
         return text if self.descriptor is None else re.sub(rf"{self.for_gdb}(?!\d)", lambda _: str(self.path), text)
 
 
-#: What the functions of this package take for a core.
+#: Any core that the functions of this package accept.
 AnyCore = Union[Path, CoreFile]
 
 
 def absolute(core: AnyCore) -> CoreFile:
-    """gdb is started in another directory."""
+    """Return a core with an absolute path: gdb is started in another directory."""
     path, descriptor = (core.path, core.descriptor) if isinstance(core, CoreFile) else (core, None)
     return CoreFile(path.absolute(), descriptor)
 
 
 @contextlib.contextmanager
 def opened(core: CoreFile, sysroot: Optional[Path]) -> Iterator[Optional[ElfCore]]:
-    """The core as this package reads it, files looked for under the sysroot; None when it is none."""
+    """Open a core with its files below the sysroot, for the duration of the block; None if it is no core."""
     try:
         copy = None if core.descriptor is None else os.dup(core.descriptor)
         image = ElfCore(

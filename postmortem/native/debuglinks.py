@@ -1,8 +1,11 @@
-"""Separate debug files that programs name, and that gdb would open beside them: what is no regular file would keep gdb waiting.
+"""Separate debug files that programs name and gdb opens: one that is no regular file would block gdb.
 
-A program's ``.gnu_debuglink`` names a file, which gdb looks for in the program's directory and in ``.debug`` below that
-("Debugging Information in Separate Files" in gdb's manual), opens, and reads to its end for a checksum; its build-id names
-one below ``/usr/lib/debug/.build-id`` of the sysroot. A FIFO there is waited for, ``/dev/zero`` never ends.
+- A program's ``.gnu_debuglink`` names a file, which gdb looks for in the program's directory and in ``.debug`` below
+  that, opens,
+  and reads to its end for a checksum.
+- Its build-id names one below ``/usr/lib/debug/.build-id`` of the sysroot.
+
+A FIFO blocks, ``/dev/zero`` never ends. Source: "Debugging Information in Separate Files" in gdb's manual.
 """
 
 from __future__ import annotations
@@ -19,8 +22,10 @@ _LONGEST = 4096
 
 
 def endless(core: ElfCore, program: Optional[Path], sysroot: Optional[Path]) -> Optional[Path]:
-    """Return the first file that the program of a core, or one that it maps, leads gdb to and that is no regular one; None
-    when there is none. What cannot be read is passed over: gdb cannot read it either."""
+    """Return the first debug file of a core's program, or of a file that it maps, that is no regular file; None if none.
+
+    Unreadable files are skipped: gdb cannot read them either.
+    """
     mapped = {Path(f"{sysroot or ''}{file.path}") for file in core.files if core.is_program(file.path)}
     for each in sorted({*mapped, *([program] if program is not None else [])}):
         for found in _led_to(each, sysroot):

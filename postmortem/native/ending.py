@@ -1,5 +1,8 @@
-"""How a gdb is ended that may not end: a read of a file system that does not answer (FUSE, NFS) cannot be interrupted, and
-what waits in it dies only when that answers. It is given a moment and then left behind."""
+"""The end of a gdb that may not end.
+
+A read of a file system that does not respond (FUSE, NFS) cannot be interrupted, and its process is killed only once
+that responds. It is given some time and then left behind.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,19 @@ import subprocess
 
 from .. import signalling
 
-#: Seconds that what was killed may take to end.
+#: Seconds that a killed process may take to end.
 DIES_S = 5.0
 
 
 class Child:
-    """A gdb in a session of its own, with whatever it started."""
+    """A gdb in a session of its own, and all processes that it started."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
         self._left_behind = False
 
     def end(self) -> None:
-        """Not once it has been waited for: its number may be another's by then."""
+        """Kill the session, unless gdb was waited for: its pid may be reused then."""
         if self._left_behind or self.process.poll() is not None:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -30,7 +33,7 @@ class Child:
 
 
 def ended(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Waits for a process, so many seconds at most: has it ended?"""
+    """Wait for a process at most so many seconds; return whether it has ended."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(seconds)
         return True

@@ -1,10 +1,10 @@
-"""The interpreter loop of a stripped program whose compiler has split it.
+"""The interpreter loop of a stripped program in which the compiler has split it.
 
-Distributions build CPython with profiles: what the profile calls cold is moved away, and of a loop of computed gotos that
-is nearly all of it (``_PyEval_EvalFrameDefault.cold``, 84 KB in Debian's 3.14, of which the exported function keeps one).
-The symbol of that part is local, and gone from a stripped file. What remains is its shape: the table of 256 jump targets,
-one an opcode (Python/opcode_targets.h), points into it, and the exported function jumps there. Functions are told apart by
-the table that unwinding needs (.eh_frame_hdr: Linux Standard Base, Exception Frames).
+Distributions build CPython with profiles: code that the profile calls cold is moved away, which is most of a loop with
+computed gotos (``_PyEval_EvalFrameDefault.cold``, 84 KB in Debian's 3.14; the exported function keeps 1 KB). The symbol
+of that part is local, and missing from a stripped file. It is recognised by its shape: the table of 256 jump targets,
+one for each opcode (Python/opcode_targets.h), points into it, and the exported function jumps there. Functions are
+delimited by the table for unwinding (.eh_frame_hdr: Linux Standard Base, Exception Frames).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ LOOP = "_PyEval_EvalFrameDefault"
 #: .eh_frame_hdr: version 1, a pointer of 4 bytes, a count of 4 bytes, a table of pairs relative to its own address.
 _HEADER = struct.Struct("<BBBBiI")
 _ENCODINGS = (1, 0x1B, 0x03, 0x3B)
-#: Opcodes, and the least bytes of code that implement them.
+#: Number of opcodes, and minimum of bytes of code that implement them.
 _TARGETS, _LEAST = 256, 16 << 10
-#: A function is split in two, or a few.
+#: Parts into which a function may be split.
 _MOST_PARTS = 16
 _TABLES = (".rodata", ".data.rel.ro", ".data.rel.ro.local", ".data")
 #: jmp and jcc with a distance of 32 bits (x86-64).
@@ -41,7 +41,7 @@ class Range(NamedTuple):
 
 
 def named(stacks: Mapping[int, Tuple[NativeFrame, ...]], image: Image) -> Dict[int, Tuple[NativeFrame, ...]]:
-    """The stacks, with the loop's name on frames of it that have none."""
+    """Return the stacks with the loop's name on its unnamed frames."""
     nameless = {f.module for frames in stacks.values() for f in frames if f.function is None and f.module}
     loops = [loop for module in nameless if PYTHON_MODULE.search(module) for loop in find_loop(image, module)]
     return (
@@ -58,8 +58,10 @@ def _named(frame: NativeFrame, loops: Sequence[Range]) -> NativeFrame:
 
 
 def find_loop(image: Image, path: str) -> List[Range]:
-    """Where the part of the interpreter loop lies in a process that the exported function is without; empty when it was
-    not split, when that cannot be told, or the file is not here."""
+    """Return the addresses of the loop's parts outside of the exported function.
+
+    Empty when it was not split, when the parts cannot be identified, or without the file.
+    """
     elf = image.elf(path)
     base = next((f.start for f in image.files if f.path == path and f.offset == 0), None)
     exported = elf.symbol(LOOP) if elf is not None else None
@@ -76,7 +78,7 @@ def find_loop(image: Image, path: str) -> List[Range]:
 
 
 def _functions(elf: Elf) -> List[int]:
-    """Link-time addresses at which functions begin, ordered."""
+    """Return the link-time start addresses of functions, in order."""
     section = elf.section(".eh_frame_hdr")
     if section is None or section.size < _HEADER.size:
         return []
@@ -96,7 +98,10 @@ def _function_at(functions: List[int], address: int) -> Optional[Range]:
 
 
 def _jumps(image: Image, function: Range, bias: int, functions: List[int]) -> Iterator[Range]:
-    """Where else the code of a function jumps to: what is no jump leads to nothing that the next check believes."""
+    """Yield the functions that a function's code jumps to.
+
+    Some are false, from bytes that are no jump; ``_aimed`` excludes these.
+    """
     try:
         code = image.read(function.start + bias, min(function.end - function.start, 1 << 20))
     except Fault:
@@ -109,7 +114,7 @@ def _jumps(image: Image, function: Range, bias: int, functions: List[int]) -> It
 
 
 def _aimed(image: Image, elf: Elf, bias: int, wanted: List[Range]) -> Iterator[Range]:
-    """Those of some ranges that a table of as many pointers as there are opcodes leads into."""
+    """Yield those of the ranges that a table with one pointer for each opcode points into."""
     for section in map(elf.section, _TABLES) if wanted else ():
         if section is None or section.size > 64 << 20:
             continue
@@ -125,7 +130,7 @@ def _aimed(image: Image, elf: Elf, bias: int, wanted: List[Range]) -> Iterator[R
 
 
 def _is_table(words: array[int], index: int, range_: Range) -> bool:
-    """Does a run of _TARGETS pointers into a range go through an index?"""
+    """Tell whether the word at ``index`` belongs to a run of at least _TARGETS pointers into a range."""
     first = last = index
     least, most = max(-1, index - _TARGETS), min(len(words), index + _TARGETS)
     while first > least and range_.start <= words[first] < range_.end:

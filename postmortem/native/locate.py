@@ -1,4 +1,4 @@
-"""Where gdb is, and whether it knows the machine that a core is of."""
+"""The gdb to use, and whether it supports the machine of a core."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Iterator, Optional
 
 from .. import programs
 
-#: Names the gdb to use; nothing else is looked at then.
+#: Environment variable with the gdb to use; no other is looked for then.
 VARIABLE = "POSTMORTEM_GDB"
 
 REMEDY = f"install it (`apt install gdb`, or `pip install gdb-for-pwndbg` beside postmortem), or name one in {VARIABLE}"
 
-#: By the name that memory.elf has for a machine: what uname calls it, and gdb.
+#: memory.elf's name of a machine → (uname's name, gdb's name).
 _MACHINES = {
     "x86-64": ("x86_64", "i386:x86-64"),
     "aarch64": ("aarch64", "aarch64"),
@@ -27,10 +27,11 @@ _ASKED_S = 10
 
 
 def find_gdb(machine: Optional[str] = None) -> Optional[Path]:
-    """The gdb to run: the one that POSTMORTEM_GDB names, the first on PATH, or the wheel ``gdb-for-pwndbg``
-    installed where postmortem is (its launcher lies beside the interpreter, which PATH need not hold).
+    """Return the gdb to run, or None.
 
-    machine: of a core; of another one than this, only a gdb that knows it will do, and Debian's has a name of its own.
+    Looked for, in this order: POSTMORTEM_GDB, PATH, beside the interpreter (the launcher of the wheel
+    ``gdb-for-pwndbg``). For a core of another ``machine`` than this one, only a gdb that supports it is returned;
+    Debian's is gdb-multiarch.
     """
     if machine is None or is_own(machine):
         return next(_candidates("gdb"), None)
@@ -38,12 +39,12 @@ def find_gdb(machine: Optional[str] = None) -> Optional[Path]:
 
 
 def is_own(machine: str) -> bool:
-    """Is a machine, as memory.elf calls it, of the kind of this one? True where it has no name."""
+    """Tell whether a machine, by memory.elf's name, is of the kind of this one; True for an unknown name."""
     return _MACHINES.get(machine, ("", ""))[0] in ("", os.uname().machine)
 
 
 def remedy(machine: Optional[str]) -> str:
-    """How to get a gdb for cores of a machine."""
+    """Return how to get a gdb for cores of a machine."""
     if machine is None or is_own(machine):
         return REMEDY
     return f"install one that reads cores of {machine} (`apt install gdb-multiarch`), or name it in {VARIABLE}"
@@ -55,13 +56,13 @@ def _candidates(*names: str) -> Iterator[Path]:
     found = (
         [programs.find(named)] if named else [programs.find(name, path) for path in (None, beside) for name in names]
     )
-    # Not resolved: the wheel's launcher knows its environment by its own path.
+    # not resolved: the wheel's launcher finds its environment by its own path
     return (Path(each) for each in found if each)
 
 
 @functools.lru_cache(maxsize=None)
 def _knows(gdb: Path, machine: str) -> bool:
-    """gdb ends with status 1 for an architecture that it was built without."""
+    """Tell whether gdb supports a machine; it exits with status 1 for an architecture that it was built without."""
     command = [*programs.gdb(gdb), "-batch", "-ex", f"set architecture {_MACHINES[machine][1]}"]
     try:
         done = programs.run("gdb", command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_ASKED_S)

@@ -1,5 +1,8 @@
-"""Libraries that gdb must be told of: a core that is cut short has lost the loader's own list of them (``r_debug`` and
-its link map lie in the last pages), but its notes still say what was mapped where."""
+"""Libraries of which gdb must be told, in a truncated core.
+
+Such a core lacks the loader's own list of them (``r_debug`` and its link map are in the last pages), but its notes
+still show which file was mapped where.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,19 @@ from ..cores.executable import main_program_of
 from ..memory import ElfCore
 from .corefile import CoreFile, opened
 
-#: More than these are on no stack.
+#: Number of libraries; no more are on stacks.
 _MOST = 300
-#: gdb reads a file's name as words of a command; one with other characters is left out.
+#: Paths that are one word of a gdb command; others are left out.
 _PLAIN = re.compile(r"/[A-Za-z0-9/._+-]+\Z")
 
 
 def plain(path: Path) -> bool:
-    """May gdb be given this absolute path as a word of a command?"""
+    """Tell whether an absolute path can be passed to gdb as one word of a command."""
     return _PLAIN.match(str(path)) is not None
 
 
 class Mapped(NamedTuple):
-    """A library: the addresses that it takes, its file on this machine, and how far it was moved when it was loaded."""
+    """A library: its addresses, its file on this machine, and its load bias."""
 
     start: int
     end: int
@@ -32,7 +35,7 @@ class Mapped(NamedTuple):
 
 
 def unlisted(core: CoreFile, sysroot: Optional[Path]) -> List[Mapped]:
-    """The libraries of a core that is cut short, as far as the same builds are here; nothing for a whole one."""
+    """Return the libraries of a truncated core of which the same builds are here; none for a complete core."""
     with opened(core, sysroot) as image:
         return _libraries(image) if image is not None and image.truncated else []
 

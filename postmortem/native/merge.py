@@ -1,11 +1,11 @@
-"""Native and Python stacks as one.
+"""Native and Python stacks merged into one.
 
-A native interpreter loop runs a run of Python frames: those that called each other without leaving Python,
-up to the one that C code entered. Walking from the most recent call on, each native loop frame therefore takes
-Python frames up to and including an *entry* frame, and they stand just before it: they are what it was running.
+A native frame of the interpreter loop runs one or several Python frames: those that called each other without leaving
+Python, up to the one entered from C. Walking from the most recent call on, each loop frame therefore takes the Python
+frames up to and including an *entry* frame, which are placed just before it.
 
-Both stacks were read by different means at one moment, and either may be cut short, so counts can differ:
-frames are then misplaced by one run at worst, never lost or doubled.
+Both stacks were read by different means at one moment, and either may be incomplete, so the counts can differ: frames
+are then misplaced by one such group at worst, never lost or duplicated.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, List, Sequence, Tuple
 if TYPE_CHECKING:  # gdb's Python imports this module too, and has nothing that `evidence` needs
     from ..evidence import Frame, NativeFrame, PythonFrame
 
-#: What runs bytecode, by precedence: where a later one is on the stack, the earlier ones are only its wrappers.
-#: PyEval_EvalFrameEx was the loop up to 3.5 and calls it since (Python/ceval.c); builds of 3.14 with tail calls
-#: have one function an instruction, `_TAIL_CALL_<INSTRUCTION>`, which _PyEval_EvalFrameDefault enters.
+#: Functions that run bytecode, by precedence: if a later one is on the stack, the earlier ones are only its wrappers.
+#: PyEval_EvalFrameEx was the loop up to 3.5 and calls it since (Python/ceval.c); builds of 3.14 with tail calls have
+#: one function for each instruction, `_TAIL_CALL_<INSTRUCTION>`, entered by _PyEval_EvalFrameDefault.
 _LOOPS = (
     re.compile(r"PyEval_EvalFrameEx$"),
     # GCC splits functions: .cold, .part.0, .constprop.1, .isra.2, .lto_priv.3
     re.compile(r"_PyEval_EvalFrameDefault(\.[\w.]+)?$"),
     re.compile(r"_TAIL_CALL_\w+(\.[\w.]+)?$"),
 )
-#: Where a thread's stack begins: a native stack that reaches one of these is whole.
+#: Functions in which a thread begins: a native stack that reaches one is complete.
 _OUTERMOST = re.compile(r"(main|_start|clone\d*|__clone\d*|start_thread|__libc_start_\w+|__libc_start_call_main)$")
 PYTHON_MODULE = re.compile(r"(libpython\d[^/]*\.so[^/]*|python\d*(\.\d+)?[a-z]*)( \(deleted\))?$")
 
-#: gdb/stacks.py unwinds as many frames of a thread, the innermost ones.
+#: Frames of a thread that gdb/stacks.py unwinds, the innermost ones.
 DEEPEST = 1024
 
 if TYPE_CHECKING:
@@ -37,11 +37,12 @@ if TYPE_CHECKING:
 
 
 def merge(python: Sequence[PythonCall], native: Sequence[NativeFrame]) -> Tuple[Frame, ...]:
-    """The merged stack, most recent call first.
+    """Return the merged stack, most recent call first.
 
-    python: frames, most recent first, each with how many native loops end at it: False/0 when the next older
-    frame runs in the same loop, True/1 when C code entered it, 2 or more when loops without a frame of their own
-    lie between (their frame is being torn down). native: frames, most recent first.
+    - ``python``: frames, most recent first, each with the number of loops that end at it: False/0 when the next older
+      frame runs in the same
+      loop, True/1 when it was entered from C, 2 or more with loops in between that have no frame (which is being torn down)
+    - ``native``: frames, most recent first
     """
     if not python or not native:
         return (*(frame for frame, _entry in python), *native)
@@ -51,7 +52,7 @@ def merge(python: Sequence[PythonCall], native: Sequence[NativeFrame]) -> Tuple[
     runs = _runs(python)
     before = dict(zip(loops, runs))
     if len(loops) > len(runs) and _is_whole(native) and python[-1][1]:
-        # Both reach the thread's beginning: it is the innermost loops that have no frame yet, or no longer.
+        # both reach the thread's beginning: the innermost loops have no Python frame yet, or no longer
         before = dict(zip(loops[len(loops) - len(runs) :], runs))
     merged: List[Frame] = []
     for index, frame in enumerate(native):
@@ -63,7 +64,7 @@ def merge(python: Sequence[PythonCall], native: Sequence[NativeFrame]) -> Tuple[
 
 
 def loop_indices(native: Sequence[NativeFrame]) -> List[int]:
-    """Where the interpreter loops are in a native stack."""
+    """Return the indices of the interpreter loops in a native stack."""
     for pattern in reversed(_LOOPS):
         found = [index for index, frame in enumerate(native) if frame.function and pattern.match(frame.function)]
         if found:
@@ -72,7 +73,7 @@ def loop_indices(native: Sequence[NativeFrame]) -> List[int]:
 
 
 def _runs(python: Sequence[PythonCall]) -> List[List[PythonFrame]]:
-    """Python frames by the loop that runs them, innermost first; the last run may lack its entry frame."""
+    """Group Python frames by the loop that runs them, innermost first; the last group may lack its entry frame."""
     runs: List[List[PythonFrame]] = [[]]
     for frame, entry in python:
         runs[-1].append(frame)
@@ -88,13 +89,16 @@ def _is_whole(native: Sequence[NativeFrame]) -> bool:
 
 
 def _without_loops(python: Sequence[PythonCall], native: Sequence[NativeFrame]) -> Tuple[Frame, ...]:
-    """No loop has a name here: the Python frames follow the first stretch of frames inside the interpreter, which
-    is what they called; without any such frame they are older than all."""
+    """Merge stacks without a named loop.
+
+    The Python frames follow the first group of frames inside the interpreter, which are calls from them; without any
+    such frame they are older than all native ones.
+    """
     if len(native) >= DEEPEST:
         return (
             *native,
             *(frame for frame, _entry in python),
-        )  # C that calls itself: the loop is beyond what was unwound
+        )  # recursive C code: the loop is beyond the unwound frames
     inside = [frame.module is not None and PYTHON_MODULE.search(frame.module) is not None for frame in native]
     at = len(native)
     if True in inside:

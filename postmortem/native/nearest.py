@@ -1,7 +1,7 @@
-"""Names that gdb gives to code for want of a better one: of the nearest symbol before it, however far that is.
+"""Function names that gdb guesses: of the nearest symbol before an address, however far away.
 
-musl exports its routines in assembler without sizes, and behind the last of them, ``memset``, lies without any name the one
-place from which all system calls are made that may block (src/thread/x86_64/syscall_cp.s). These routines make none.
+musl exports its assembler routines without sizes. Behind the last of them, ``memset``, is the unnamed place from which
+all blocking system calls are made (src/thread/x86_64/syscall_cp.s). The routines make none themselves.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from ..evidence import replace as changed
 from ..libc.musl import is_of_musl
 from ..memory import Fault, Image
 
-#: ``syscall``, before the address to which the kernel returns (x86-64).
+#: ``syscall``, just before the address to which the kernel returns (x86-64).
 _SYSCALL = b"\x0f\x05"
 _MAKE_NO_CALL = frozenset(("memset", "memcpy", "memmove", "sigsetjmp", "__sigsetjmp"))
 
 
 def without_guesses(stacks: Mapping[int, Tuple[NativeFrame, ...]], image: Image) -> Dict[int, Tuple[NativeFrame, ...]]:
-    """The stacks; an innermost frame of musl's that is in a system call has no such name in them."""
+    """Return the stacks without such a name on a musl frame that is in a system call."""
     return {tid: _without_guess(frames, image) for tid, frames in stacks.items()}
 
 

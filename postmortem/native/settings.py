@@ -1,4 +1,4 @@
-"""How gdb is set up: core, executable and every file that a core names are untrusted input."""
+"""gdb's settings; core, executable and every file named by a core are untrusted input."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from .. import places
 from ..errors import ToolFailed
 from .corefile import CoreFile, opened
 
-#: libthread_db adds the threads once more under the numbers by which they know themselves, where those are others than the
-#: core's: in a pid namespace.
+#: libthread_db would add the threads again by their own ids, which differ from the core's in a pid namespace.
 NO_THREAD_DB = "set libthread-db-search-path /dev/null"
-#: Beside the target's own libpthread lies what the target wants; the system's is found without a folder.
+#: The target's own libpthread comes with a library of the target's choice; the system's is found without a folder.
 _OWN_THREAD_DB = "set libthread-db-search-path $sdir"
 
 
 def settings(core: CoreFile, sysroot: Optional[Path]) -> List[str]:
-    """Commands for gdb to run before it opens anything, after those of ``programs.gdb``. Raises ToolFailed for a folder that it
-    cannot be given."""
+    """Return the commands that gdb runs before it opens anything, after those of ``programs.gdb``.
+
+    Raises ToolFailed for a folder that cannot be passed to gdb.
+    """
     found = [_OWN_THREAD_DB]
     index = _index_cache()
     if index is not None:
@@ -30,7 +31,7 @@ def settings(core: CoreFile, sysroot: Optional[Path]) -> List[str]:
 
 
 def _index_cache() -> Optional[Path]:
-    """Where gdb keeps its symbol indices, by build-id; None when there is no place for them."""
+    """Return the folder of gdb's symbol indices, by build-id; None when there is no place for it."""
     try:
         folder = places.cache("gdb-index")
         return _one_line(folder)
@@ -39,8 +40,10 @@ def _index_cache() -> Optional[Path]:
 
 
 def _search_path(core: CoreFile, sysroot: Path) -> List[str]:
-    """Where in the sysroot the core's libraries lie. The loader's names for them may go through links
-    (/lib → /usr/lib) that a sysroot made from the core's own list of files does not have.
+    """Return the setting for the folders of the core's libraries in the sysroot.
+
+    The loader's names for them may contain links (/lib → /usr/lib) that a sysroot made from the core's list of files
+    lacks.
     """
     with opened(core, sysroot) as image:
         files = image.files if image is not None else []
@@ -52,7 +55,7 @@ def _search_path(core: CoreFile, sysroot: Path) -> List[str]:
 
 
 def _one_line(path: Path) -> Path:
-    """gdb reads a setting's text as commands, one a line."""
+    """Return a printable path, which is one line for gdb; raise ToolFailed for any other."""
     if not str(path).isprintable():
         raise ToolFailed(f"gdb cannot be given a folder called {str(path)!r}", "rename it")
     return path

@@ -1,7 +1,7 @@
-"""What ``gdb/stacks.py`` wrote, read back: complete, cut short or damaged.
+"""The output of ``gdb/stacks.py``: complete, truncated or damaged.
 
-The lines are of our own script, but the names in them come from the core and its files, and the last line may
-be half of one: a line that does not fit is left out and counted.
+The lines are written by our own script, but names in them come from the core and its files, and the last line may be
+incomplete: a malformed line is left out and counted.
 """
 
 from __future__ import annotations
@@ -14,32 +14,38 @@ import msgspec
 
 from ..evidence import Gap, NativeFrame
 
-#: How a module is called that maps an address: its path, or None for memory without a file.
+#: Address → path of the module mapped there; None for memory without a file.
 ModuleOf = Callable[[int], Optional[str]]
 
 
 class CrashFrame(msgspec.Struct):
+    """A frame of the crashed thread."""
+
     address: int
     function: Optional[str] = None
     sp: Optional[int] = None
-    trampoline: bool = False  # the kernel called a signal handler there, and interrupted the next frame
+    trampoline: bool = False  # the return address of a signal handler: the kernel interrupted the next frame
 
 
 class CrashPlace(msgspec.Struct):
+    """The code and registers at a frame of the crashed thread."""
+
     frame: int  # index in the frames
     instruction: Optional[str] = None
-    code: Optional[str] = None  # its bytes as gdb read them, in hex
+    code: Optional[str] = None  # its bytes as read by gdb, in hex
     registers: Dict[str, int] = {}
 
 
 class Said(msgspec.Struct):
+    """A text with which a function of CPython's fatal errors was called."""
+
     function: Optional[str]
-    name: str  # of the argument
+    name: str  # name of the argument
     text: str
 
 
 class CrashLine(msgspec.Struct):
-    """What gdb/crash.py wrote of the thread that crashed."""
+    """The output of gdb/crash.py about the crashed thread."""
 
     crash: int
     whole: bool = False
@@ -51,7 +57,11 @@ class CrashLine(msgspec.Struct):
 
 @dataclass(frozen=True)
 class NativeStacks:
-    """``stacks``: tid → frames, most recent call first. ``seconds``: from the start of gdb to its end."""
+    """The native stacks of a core.
+
+    - ``stacks``: tid → frames, most recent call first
+    - ``seconds``: duration of the run of gdb
+    """
 
     stacks: Dict[int, Tuple[NativeFrame, ...]] = field(default_factory=dict)
     gaps: Tuple[Gap, ...] = ()
@@ -93,20 +103,24 @@ class _Line(msgspec.Struct):
 
 @dataclass
 class Transcript:
-    """``version`` is None when gdb never ran the script; ``errors``: tid → why its stack ends early."""
+    """The lines read of one run.
+
+    - ``version``: of gdb; None when the script never ran
+    - ``errors``: tid → why its stack ends early
+    """
 
     version: Optional[str] = None
-    announced: int = 0  # threads that gdb saw
+    announced: int = 0  # number of threads seen by gdb
     complete: bool = False
-    stopped: Optional[str] = None  # why the script itself stopped before the last thread
-    damaged: int = 0  # lines left out
+    stopped: Optional[str] = None  # why the script stopped before the last thread
+    damaged: int = 0  # number of lines left out
     stacks: Dict[int, Tuple[_FrameLine, ...]] = field(default_factory=dict)
     errors: Dict[int, EndsEarly] = field(default_factory=dict)
     crash: Optional[CrashLine] = None
 
 
 def read_transcript(path: Path) -> Transcript:
-    """Reads a file of JSON lines as gdb/stacks.py writes it; a missing one reads as empty."""
+    """Read a file of JSON lines written by gdb/stacks.py; a missing file is read as empty."""
     found = Transcript()
     decode = msgspec.json.Decoder(_Line).decode
     try:
@@ -136,7 +150,7 @@ def _take(found: Transcript, line: _Line) -> None:
 
 
 def _take_stack(found: Transcript, tid: int, line: _Line) -> None:
-    """A second look at a thread replaces the first unless it saw less."""
+    """Add a thread's stack; a second one replaces the first unless it is shorter."""
     if line.error and len(line.frames) < len(found.stacks.get(tid, ())):
         return
     found.stacks[tid] = line.frames
@@ -148,11 +162,11 @@ def _take_stack(found: Transcript, tid: int, line: _Line) -> None:
 def to_frames(
     stacks: Dict[int, Tuple[_FrameLine, ...]], module_of: ModuleOf, blind: Callable[[Optional[str], bool], bool]
 ) -> Dict[int, Tuple[NativeFrame, ...]]:
-    """Evidence frames: modules named as the core's own mappings name them, and how far to trust each frame.
+    """Return tid → evidence frames, with modules named by the core's own mappings, and the trust in each frame.
 
-    ``blind(module, known)`` says whether gdb had no unwind tables for code of that module; known: gdb had a
-    library or a symbol there. A frame that was reached through such code was guessed from the stack: trust "scan".
-    Guesses that lead nowhere any more (an overwritten stack makes hundreds) are cut off.
+    ``blind(module, known)`` tells whether gdb had no unwind tables for code of that module; ``known``: gdb had a
+    library or a symbol there. A frame reached through such code was guessed from the stack: trust "scan". Guesses that
+    lead nowhere (an overwritten stack makes hundreds) are cut off.
     """
     made: Dict[Tuple[int, Optional[str], bool], NativeFrame] = {}
     result: Dict[int, Tuple[NativeFrame, ...]] = {}

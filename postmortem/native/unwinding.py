@@ -1,8 +1,10 @@
-"""One run of gdb over a core, or several of one program: started, left alone while Python stacks are read, then collected.
+"""A run of gdb over one core, or over several of one program.
 
-Core and executable are untrusted, and so is every file that the core names: gdb runs without its start-up
-files, auto-loaded scripts, debuginfod and terminal, in a session of its own, and is killed at the deadline. It
-runs none of the target's code. What it had unwound until then is kept.
+gdb is started, runs while Python stacks are read, and is then collected.
+
+Core and executable are untrusted, and so is every file named by the core: gdb runs without its start-up files,
+auto-loaded scripts, debuginfod and terminal, in a session of its own, and is killed at the deadline. It runs none of
+the target's code. The stacks unwound by then are kept.
 """
 
 from __future__ import annotations
@@ -30,20 +32,22 @@ from .mapped import plain, unlisted
 from .settings import NO_THREAD_DB, settings
 from .stacks import NativeStacks, Transcript, read_transcript
 
-#: Of gdb's stderr; it is read to its end, so that a talkative gdb does not stall.
+#: Bytes kept of gdb's stderr; the rest is read and dropped, so that gdb does not block.
 _KEPT_STDERR = 16 << 10
-#: gdb is asked to stop by itself a little before it is killed: then it ends in order and its cache is written.
+#: Share of the time after which gdb is asked to stop by itself, so that it ends in order and writes its cache.
 _OWN_SHARE = 0.9
-#: What only a run that nobody watches can do without.
+#: Faster settings, suited only to a run without a user.
 _QUICKER = ("set confirm off", "set print frame-arguments none", "set auto-solib-add off", NO_THREAD_DB)
 
 
 def unwind(core: AnyCore, exe: Optional[Path], *, deadline_s: float, sysroot: Optional[Path] = None) -> NativeStacks:
-    """The native stacks of a core.
+    """Return the native stacks of a core.
 
-    exe: the main program on this machine; without it gdb finds few frames. deadline_s: seconds for all of it.
-    sysroot: folder that holds the libraries under the paths that the core names.
-    Raises ToolMissing without gdb, ToolFailed when it gave not a single thread; less than all of them is a gap.
+    - ``exe``: the main program on this machine; without it gdb finds few frames
+    - ``deadline_s``: seconds for the whole call
+    - ``sysroot``: folder with the libraries under the paths named by the core
+
+    Raises ToolMissing without gdb, ToolFailed without a single thread; fewer than all threads are a gap.
     """
     with start(core, exe, deadline_s=deadline_s, sysroot=sysroot) as running:
         return running.collect()
@@ -59,12 +63,12 @@ def start(
     crashed: Optional[int] = None,
     machine: Optional[str] = None,
 ) -> Unwinding:
-    """Starts gdb and returns at once. Use the result as a context manager: leaving it ends gdb.
+    """Start gdb and return at once; the result is a context manager that ends gdb.
 
-    core: its path, or a CoreFile, the descriptor of which stays the caller's and may be closed as soon as this returns.
-    others: further cores of the same program that gdb reads after the first, much faster than alone; see ``may_share``.
-    crashed: the thread of a lone core that a fatal signal hit: gdb/crash.py looks at it. machine: what the core is of, by
-    the name that memory.elf has for it; None: this one.
+    - ``core``: its path, or a CoreFile, whose descriptor the caller may close after this call
+    - ``others``: further cores of the same program, read after the first, much faster than alone; see ``may_share``
+    - ``crashed``: tid hit by a fatal signal, in a lone core: gdb/crash.py examines it
+    - ``machine``: of the core, by memory.elf's name; None: this one
     """
     gdb = find_gdb(machine)
     if gdb is None:
@@ -74,13 +78,15 @@ def start(
 
 
 def may_share(core: AnyCore, exe: Optional[Path], sysroot: Optional[Path]) -> bool:
-    """Can gdb open this core beside others of the same program? Where files come from elsewhere each has its settings."""
+    """Tell whether gdb can open this core in one run with others of the same program; not with a sysroot."""
     return exe is not None and sysroot is None and plain(Path(absolute(core).for_gdb)) and plain(exe.absolute())
 
 
 class Unwinding:
-    """A running gdb. ``collect`` waits for it and cleans up; ``close`` (or leaving the ``with``) ends it unheard,
-    and so does the end of this process.
+    """A running gdb.
+
+    ``collect`` waits for it and cleans up; ``close`` (or leaving the ``with``) ends it and drops its output, and so
+    does the end of this process.
     """
 
     def __init__(
@@ -105,7 +111,7 @@ class Unwinding:
         arguments = command(gdb, self._cores[0], self._exe, self._sysroot)
         if crashed is not None:
             arguments += ["-x", str(places.shipped("gdb") / "crash.py")]
-        # without names: nothing stays behind, however we end
+        # unnamed: nothing remains, however this process ends
         files = [tempfile.TemporaryFile(prefix="postmortem-stacks-", buffering=0) for _core in self._cores]  # noqa: SIM115
         self._outputs = {core: Path(f"/proc/self/fd/{file.fileno()}") for core, file in zip(self._cores, files)}
         try:
@@ -125,7 +131,7 @@ class Unwinding:
         self._child = Child(self._process)
         self._end = weakref.finalize(self, _end, self._child, files)
         quiet.pass_on(self._process.pid)
-        # A hostile core can crash gdb; that crash needs no core of its own.
+        # a hostile core can crash gdb, which needs no core of its own
         with contextlib.suppress(OSError, ValueError):
             resource.prlimit(self._process.pid, resource.RLIMIT_CORE, (0, 0))
         self._stderr = bytearray()
@@ -148,19 +154,23 @@ class Unwinding:
         return programs.environment("gdb", {**own, "TERM": "dumb", "LC_ALL": "C.UTF-8"})
 
     def collect(self, core: Optional[Path] = None) -> NativeStacks:
-        """Waits until gdb has ended or its time is over. Call it once for each core (none named: the first); see
-        ``unwind`` for what it raises."""
+        """Wait until gdb has ended or its time is over; return the stacks of one core, by default the first.
+
+        Call it once for each core. Raises as ``unwind``.
+        """
         ending = self._wait()
         wanted = self._cores[0] if core is None else self._named(core)
         return assess(self._found[wanted.path], wanted, self._exe, self._sysroot, ending)
 
     def missed(self, core: Path) -> bool:
-        """Waits as ``collect`` does: has gdb ended of its own accord without a word of this core, which was not the
-        first? Then it is to be had alone: an older gdb takes one at a time, or another core has crashed it."""
+        """Wait as ``collect`` does; tell whether gdb ended early without any output about this core, which is not the first.
+
+        It can then be read alone: an older gdb reads one core only, or another core has crashed it.
+        """
         return self._unheard(core) and self._named(core) != self._cores[0] and not self._out_of_time()
 
     def too_late_for(self, core: Path) -> bool:
-        """Waits as ``collect`` does: was the time over before gdb came to this core?"""
+        """Wait as ``collect`` does; tell whether the time was over before gdb read this core."""
         return self._unheard(core) and self._out_of_time()
 
     def _unheard(self, core: Path) -> bool:
@@ -171,14 +181,14 @@ class Unwinding:
         return next(each for each in self._cores if each.path == core.absolute())
 
     def _out_of_time(self) -> bool:
-        """Killed at the deadline, or ended by itself a little before it."""
+        """Tell whether gdb was killed at the deadline, or stopped by itself a little before."""
         return self._wait().seconds >= (self._until - self._began) * _OWN_SHARE
 
     def _wait(self) -> Ending:
         if self._ending is not None:
             return self._ending
         late = False
-        # Popen.wait(timeout) looks every 50 ms; the end of gdb's stderr tells at once.
+        # Popen.wait(timeout) polls every 50 ms; the end of gdb's stderr is seen at once
         self._reader.join(max(0.0, self._until - time.monotonic()))
         try:
             self._process.wait(max(0.0, self._until - time.monotonic()))
@@ -198,7 +208,7 @@ class Unwinding:
         return self._ending
 
     def close(self) -> None:
-        """Ends gdb if it still runs, after which no core can be collected any more. May be called again."""
+        """End gdb if it still runs; no core can be collected then. Safe to call more than once."""
         self._end()
         self._let_go()
         self._reader.join(1.0)
@@ -223,7 +233,7 @@ def _close(files: Sequence[IO[bytes]]) -> None:
 
 
 def _held(core: CoreFile) -> CoreFile:
-    """The core with a descriptor of our own, where it has one."""
+    """Return the core with a duplicate of its descriptor, if it has one."""
     return core if core.descriptor is None else core._replace(descriptor=os.dup(core.descriptor))
 
 
@@ -233,7 +243,7 @@ def _close_all(descriptors: Sequence[int]) -> None:
 
 
 def command(gdb: Path, core: CoreFile, exe: Optional[Path], sysroot: Optional[Path]) -> List[str]:
-    """gdb's argument list."""
+    """Return gdb's argument list."""
     arguments = [*programs.gdb(gdb), "-batch"]
     for setting in (*settings(core, sysroot), *_QUICKER):
         arguments += ["-iex", setting]
