@@ -1,4 +1,4 @@
-"""What this machine allows: each tool and permission tried, not looked up, and how to mend what is missing."""
+"""The examination of this machine: each tool and permission is tried, not looked up, with a remedy for what is missing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Check", "checks"]
 
 
 def checks() -> List[Check]:
-    """All of them, in the order in which a capture would meet them."""
+    """Return all checks, in the order in which a capture needs their subjects."""
     looks = (
         tools.pyspy,
         rights.trace,
@@ -34,7 +34,7 @@ def checks() -> List[Check]:
 
 
 def _examined(look: Callable[[], Check]) -> Check:
-    """What cannot even be tried (no process can be started any more, no file opened) is worth knowing, and no defect."""
+    """Run one check; one that cannot be tried (no process can be started, no file opened) becomes a note."""
     try:
         return look()
     except OSError as exc:

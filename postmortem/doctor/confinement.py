@@ -1,4 +1,4 @@
-"""What confines us: containers, user namespaces, seccomp filters, what /proc hides, control groups.
+"""Limits on this process: containers, user namespaces, seccomp filters, a restricted /proc, control groups.
 
 Sources: proc_pid_status(5) (Seccomp: 0 none, 1 strict, 2 filter), user_namespaces(7) (uid_map), proc(5) (hidepid),
 docs.docker.com "docker run" (--cap-add, --security-opt), kubernetes.io "kubectl debug" (profiles).
@@ -15,7 +15,7 @@ from .check import Check
 
 FILTERED = 2
 _EVERY_ID = 4294967295
-#: Kind of container → how to be given CAP_SYS_PTRACE there.
+#: Kind of container → how to get CAP_SYS_PTRACE there.
 _WITH_PTRACE: Dict[Optional[str], str] = {
     "kubernetes": "kubectl debug -it POD --image=IMAGE --target=CONTAINER --profile=general, or in the pod's"
     " securityContext: capabilities: {add: [SYS_PTRACE]}",
@@ -34,7 +34,7 @@ _WITHOUT_FILTER: Dict[Optional[str], str] = {
 
 
 def container(environment: Optional[Mapping[str, str]] = None, root: str = "/") -> Optional[str]:
-    """``kubernetes``, ``docker``, ``podman``, or None where nothing tells of a container that we have advice for."""
+    """Return ``kubernetes``, ``docker`` or ``podman``; None without a sign of a container with a known remedy."""
     environment = os.environ if environment is None else environment
     if environment.get("KUBERNETES_SERVICE_HOST"):
         return "kubernetes"
@@ -45,23 +45,23 @@ def container(environment: Optional[Mapping[str, str]] = None, root: str = "/") 
 
 
 def with_ptrace() -> str:
-    """How to be allowed to trace."""
+    """Return how to be allowed to trace."""
     return _WITH_PTRACE[container()]
 
 
 def without_filter() -> str:
-    """How to be started without the seccomp filter."""
+    """Return how to start without the seccomp filter."""
     return _WITHOUT_FILTER[container()]
 
 
 def seccomp_mode() -> Optional[int]:
-    """Of this process; None where the kernel does not tell."""
+    """Return this process's seccomp mode; None where the kernel does not show it."""
     mode = _status().get("Seccomp", "")
     return int(mode) if is_decimal(mode) else None
 
 
 def seccomp() -> Check:
-    """What a filter forbids shows in the checks that try it; this one tells that there is one."""
+    """Check whether a seccomp filter exists; what it forbids is found by the checks that try it."""
     mode = seccomp_mode()
     if mode is None:
         return Check("seccomp", None, "unknown: the kernel does not tell")
@@ -73,7 +73,7 @@ def seccomp() -> Check:
 
 
 def outer_root(uid_map: Optional[str] = None) -> Optional[int]:
-    """Who root here is outside of this user namespace; None in the first one, or where that is not known."""
+    """Return the uid of our root outside of this user namespace, -1 if none; None in the initial one, or if unknown."""
     try:
         text = parsers.text(parsers.read("/proc/self/uid_map")) if uid_map is None else uid_map
     except OSError:
@@ -85,6 +85,7 @@ def outer_root(uid_map: Optional[str] = None) -> Optional[int]:
 
 
 def user_namespace() -> Check:
+    """Check whether this is the initial user namespace."""
     name = "user namespace"
     outer = outer_root()
     if outer is None:
@@ -99,7 +100,7 @@ def user_namespace() -> Check:
 
 
 def proc(mountinfo: Optional[str] = None) -> Check:
-    """Whether /proc shows the processes of other users, which a tree may have."""
+    """Check whether /proc shows other users' processes, which a tree may contain."""
     name = "/proc"
     options = _options("/proc", _mountinfo() if mountinfo is None else mountinfo)
     if options is None:
@@ -118,7 +119,7 @@ def proc(mountinfo: Optional[str] = None) -> Check:
 
 
 def control_groups() -> Check:
-    """Whether it will be seen that a control group is frozen, or that its CPU quota is used up."""
+    """Check whether a frozen control group, or an exhausted CPU quota, will be noticed."""
     name = "control groups"
     mounts = cgroups.mounts(_mountinfo())
     version = {(True, True): "version 1 and 2", (True, False): "version 2", (False, True): "version 1"}.get(
@@ -134,7 +135,7 @@ def control_groups() -> Check:
 
 
 def _sight(mounts: Dict[str, cgroups.Mount]) -> List[Tuple[str, Optional[bool]]]:
-    """What is read of our own groups; None where the top has no such file."""
+    """Return, for each fact about our own groups, whether it can be read; None where the top group has no such file."""
     lines = parsers.lines("/proc/self/cgroup") or []
     found = []
     for what, files in _SEEN.items():
@@ -161,7 +162,7 @@ def _readable(mounts: Dict[str, cgroups.Mount], place: cgroups.Place, file: str)
 
 
 def _options(point: str, mountinfo: str) -> Optional[List[str]]:
-    """Of the mount that is on top there: those of the mount and of its filesystem."""
+    """Return the options of the topmost mount at a path, and of its file system."""
     found = None
     for line in mountinfo.splitlines():
         fields = line.split(" ")

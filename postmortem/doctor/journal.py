@@ -1,4 +1,4 @@
-"""Whether the cores that systemd keeps can be found: its journal is asked as `analyze coredumpctl:last` would."""
+"""The check whether cores kept by systemd can be found: the journal is read as by `analyze coredumpctl:last`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEADLINE_S = 10.0
 
 
 def coredumpctl() -> Check:
-    """How many cores the journal knows, and whether the newest can be had."""
+    """Check how many cores the journal lists, and whether the newest still exists."""
     from ..cores.journal import RIGHTS, Where, entries  # noqa: PLC0415 - the other checks need no evidence
 
     try:

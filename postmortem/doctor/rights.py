@@ -16,7 +16,7 @@ from . import confinement
 from .check import Check
 
 _CAP_SYS_PTRACE = 19  # linux/capability.h
-_ADMIN_ONLY = 2  # YAMA_SCOPE_CAPABILITY; below it, children may be traced
+_ADMIN_ONLY = 2  # YAMA_SCOPE_CAPABILITY; below it, children can be traced
 _STOPS_WITHIN_S = 5.0
 _NAP_S = 0.001
 _WITHOUT = "processes are copied while they run, and the stacks of threads that are busy then are incomplete"
@@ -24,7 +24,7 @@ _WITHOUT = "processes are copied while they run, and the stacks of threads that 
 
 @contextlib.contextmanager
 def own_child() -> Iterator[int]:
-    """A copy of this process that does nothing; it ends with the context, or when we end."""
+    """Yield the pid of an idle copy of this process, which ends with the context or with us."""
     read, write = os.pipe()
     try:
         child = os.fork()
@@ -34,7 +34,7 @@ def own_child() -> Iterator[int]:
         raise
     if child == 0:
         os.close(write)
-        os.read(read, 1)  # until the parent closes its end, however it ends
+        os.read(read, 1)  # blocks until the parent closes its end, however the parent ends
         os._exit(0)
     os.close(read)
     try:
@@ -45,6 +45,7 @@ def own_child() -> Iterator[int]:
 
 
 def trace() -> Check:
+    """Check whether commands run under capture can be traced."""
     name = "ptrace of commands run under capture"
     refused = trace_own_child()
     if refused is None:
@@ -53,7 +54,7 @@ def trace() -> Check:
 
 
 def trace_own_child() -> Optional[PermissionRefused]:
-    """Stops a child of ours as a capture would, and lets it go: None when that worked, else why not."""
+    """Stop a child of ours as a capture would, and release it; return why that failed, else None."""
     with own_child() as child:
         try:
             ptrace.seize(child)
@@ -80,7 +81,7 @@ def _stop_and_read(child: int) -> None:
 
 
 def _explained(child: int, error: OSError) -> PermissionRefused:
-    """A process may always trace its child, as far as users and Yama go: what refuses it is of another kind."""
+    """Return why tracing our own child is refused; users and Yama scopes below 2 always allow that."""
     scope = refusal.yama_scope()
     if scope is not None and scope >= _ADMIN_ONLY:
         return refusal.explain(child)
@@ -91,7 +92,7 @@ def _explained(child: int, error: OSError) -> PermissionRefused:
 
 
 def memory() -> Check:
-    """Reading a child's memory, and its map of pages."""
+    """Check whether a child's memory and its page map can be read."""
     name = "memory of other processes"
     block = ctypes.create_string_buffer(os.urandom(64), 64)
     address = ctypes.addressof(block)
@@ -134,7 +135,7 @@ def _reads_file(child: int, address: int, wanted: bytes) -> bool:
 
 
 def _scans(child: int) -> Optional[bool]:
-    """Does the ioctl work? None: not even the file can be read."""
+    """Tell whether the PAGEMAP_SCAN ioctl works; None when the file cannot be read at all."""
     try:
         with open(f"/proc/{child}/pagemap", "rb", buffering=0) as stream:
             found = pages.PageMap(stream.fileno())
@@ -145,7 +146,7 @@ def _scans(child: int) -> Optional[bool]:
 
 
 def others() -> Check:
-    """``capture --pid``: processes that are no children of ours."""
+    """Check whether processes that are no children of ours can be traced (``capture --pid``)."""
     name = "ptrace of other processes (capture --pid)"
     refused = trace_own_child()
     if refused is not None:
@@ -166,6 +167,7 @@ def others() -> Check:
 
 
 def has_capability(number: int) -> bool:
+    """Tell whether this process has an effective capability."""
     try:
         effective = parsers.status("/proc/self").get("CapEff", "0")
     except OSError:

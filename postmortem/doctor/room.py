@@ -1,4 +1,4 @@
-"""What there is room for: memory and disk for a capture, and the kernel's own cores (core(5), getrlimit(2))."""
+"""Space for a capture, in memory and on disk, and for the kernel's own cores (core(5), getrlimit(2))."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .check import Check
 from .rights import own_child
 
 _MIB = 1 << 20
-#: A capture of a small tree takes less; one of a large one says that it was cut short.
+#: Bytes; a capture of a small tree takes less, one of a large tree reports that it was cut short.
 _LITTLE_DISK = 256 * _MIB
 _LITTLE_MEMORY = 32 * _MIB
 _PATTERN = "/proc/sys/kernel/core_pattern"
 
 
 def memory() -> Check:
-    """While a tree stands still its pages are held in memory, as far as limits allow."""
+    """Check the memory that can hold pages while a tree is stopped."""
     name = "memory"
     hold = memorybudget.memory_to_hold()
     if hold >= _LITTLE_MEMORY:
@@ -36,7 +36,7 @@ def memory() -> Check:
 
 
 def disk() -> Check:
-    """Bundles go to the working directory unless -o says otherwise."""
+    """Check the working directory, where bundles go without -o."""
     name, remedy = "disk", "name another folder: postmortem capture -o DIR"
     try:
         free = shutil.disk_usage(".").free
@@ -50,7 +50,7 @@ def disk() -> Check:
 
 
 def core_pattern(pattern: Optional[str] = None, inside: Optional[str] = None) -> Check:
-    """Where the kernel would put the core of a command that runs here."""
+    """Check where the kernel would put the core of a command that runs here."""
     name, remedy = "core_pattern", "for core files: sudo sysctl kernel.core_pattern=core.%p"
     pattern = _first_line(_PATTERN) if pattern is None else pattern
     inside = confinement.container() if inside is None else inside
@@ -89,7 +89,10 @@ def _handler(pattern: str, inside: Optional[str], remedy: str) -> Check:
 
 
 def core_limit() -> Check:
-    """A core is cut to the soft limit, which anybody may raise to the hard one; a handler gets all of it."""
+    """Check the limit on core files.
+
+    The soft limit, which can be raised to the hard one, cuts a core; a handler gets all of it.
+    """
     name = "core file size limit"
     soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
     if hard == 0:

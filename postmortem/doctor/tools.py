@@ -1,4 +1,4 @@
-"""The programs and files that a capture and an analysis use."""
+"""The programs and files used by a capture and an analysis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .check import Check
 
 
 def output(program: str, command: Sequence[str]) -> str:
-    """What a tool says within ten seconds; "" when it cannot be run or fails."""
+    """Return a tool's output within ten seconds; "" when it cannot be run or fails."""
     try:
         done = programs.run(program, command, capture_output=True, timeout=10, check=True, text=True, errors="replace")
     except (OSError, subprocess.SubprocessError):
@@ -23,6 +23,7 @@ def output(program: str, command: Sequence[str]) -> str:
 
 
 def gdb() -> Check:
+    """Check that gdb exists and has Python."""
     from ..native import find_gdb  # noqa: PLC0415 - the other checks work while native stacks do not
 
     remedy = "apt-get install gdb, or pip install gdb-for-pwndbg (needs no root)"
@@ -37,6 +38,7 @@ def gdb() -> Check:
 
 
 def pyspy() -> Check:
+    """Check that py-spy exists and runs."""
     path = sampler.find()
     said = output("py-spy", [path, "--version"]) if path else ""
     if said:
@@ -45,6 +47,7 @@ def pyspy() -> Check:
 
 
 def cache() -> Check:
+    """Check that the cache folder can be written."""
     try:
         folder = places.cache()
         writable = os.access(folder, os.W_OK)
@@ -56,7 +59,7 @@ def cache() -> Check:
 
 
 def symbols() -> Check:
-    """Whether the C library's debug symbols lie where gdb looks; without them it still unwinds, with fewer names."""
+    """Check whether the C library's debug symbols are where gdb looks; without them frames have fewer names."""
     name = "debug symbols of the C library"
     libc = _mapped_libc()
     try:

@@ -1,4 +1,4 @@
-"""What keeps secrets out of reports: command lines, source lines and texts, masked before anybody sees evidence.
+"""Redaction of secrets in command lines, source lines and texts, before evidence is shown or written.
 
-``raw/`` of a bundle keeps what was read. Everything that is made of it passes ``whole.discreet``, old evidence included.
+``raw/`` of a bundle keeps what was read. Everything made of it passes ``evidence.discreet``, old evidence included.
 """

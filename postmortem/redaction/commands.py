@@ -1,10 +1,11 @@
-"""Command lines without their secrets.
+"""Redaction of command lines.
 
-A word is a secret for what stands before it (``--password X``, ``--token=X``, ``KEY=X``, ``-H "Authorization: X"``), for what
-it looks like (``https://ann:X@host``, a key of AWS or GitHub), or because its program reads it as one (``mysql -pX``).
-The words after ``-c`` are masked as the text that they are: a shell's as a command line, Python's as source.
+A word is a secret by the word before it (``--password X``, ``--token=X``, ``KEY=X``, ``-H "Authorization: X"``), by its
+form (``https://ann:X@host``, a key of AWS or GitHub), or by the program that reads it (``mysql -pX``). The argument of
+``-c`` is masked by its language: a shell's as a command line, Python's as source.
 
-Too much masked is a nuisance, too little is a leak: in doubt a word is masked. Names of files that hold secrets stay.
+Masking too much is a nuisance, masking too little is a leak: in doubt a word is masked. Names of files with secrets
+stay.
 """
 
 from __future__ import annotations
@@ -20,8 +21,12 @@ _SHELLS = {"sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox", "su", "
 
 
 class _Letters(NamedTuple):
-    """Options of one letter whose value is a password: attached to it (``-pX``), a word of its own (``-p X``), or
-    the part behind a colon (``-u ann:X``) or ``%``."""
+    """Options of one letter whose value is a password.
+
+    - ``attached``: attached to it (``-pX``)
+    - ``separate``: the next word (``-p X``)
+    - ``user``: the part of the value behind a colon (``-u ann:X``) or ``%``
+    """
 
     attached: str = ""
     separate: str = ""
@@ -31,7 +36,7 @@ class _Letters(NamedTuple):
 _MYSQL = _Letters(attached="p")
 _LOGIN = _Letters(attached="p", separate="p")
 _HTTP = _Letters(attached="uU", separate="", user="uU")
-#: From the manuals of these programs.
+#: Taken from the manuals of these programs.
 _PROGRAMS: Dict[str, _Letters] = {
     **{f"{name}{what}": _MYSQL for name in ("mysql", "mariadb")
        for what in ("", "dump", "admin", "-dump", "-admin", "import", "-import", "show", "check", "slap", "pump", "sh")},
@@ -59,18 +64,18 @@ Seen = Callable[[str], None]
 
 
 def _nobody(secret: str) -> None:
-    """Nobody wants to hear of them."""
+    """Ignore a secret."""
 
 
 def masked_argv(words: Sequence[str], seen: Seen = _nobody) -> Tuple[str, ...]:
-    """The words of a command without their secrets, as many as there were. ``seen`` hears of each secret, as it stood."""
+    """Return the same number of words with secrets masked; ``seen`` is called with each secret."""
     return tuple(_masked(words, seen, _DEEPEST))
 
 
 def _masked(words: Sequence[str], seen: Seen, depth: int) -> List[str]:
     result: List[str] = []
     letters, program = _Letters(), ""
-    value_of = ""  # the option before, when it takes a secret: "" none, "user" a name and a secret, "all"
+    value_of = ""  # how the next word is a secret: "" not, "user" behind a user's name, "all"
     for index, word in enumerate(words):
         shown = _valued(word, value_of, seen)
         if shown is None:
@@ -87,7 +92,7 @@ def _masked(words: Sequence[str], seen: Seen, depth: int) -> List[str]:
 
 
 def _valued(word: str, value_of: str, seen: Seen) -> str | None:
-    """The value of the option before it; None when that wants none, or this is an option itself."""
+    """Mask the value of the option before; return None when that takes no secret, or the word is an option itself."""
     if not value_of or word.startswith("--") or (word.startswith("-") and len(word) <= _SHORT):
         return None
     return _user(word, seen) if value_of == "user" else _hide(word, seen)
@@ -128,7 +133,7 @@ def _word(word: str, letters: _Letters, seen: Seen) -> str:
 
 
 def _script(option: str, word: str, program: str, seen: Seen, depth: int) -> str | None:
-    """What an interpreter is told to run by ``-c``, also as one of several letters: ``bash -ec``."""
+    """Mask the argument of an interpreter's ``-c``, which may end a cluster such as ``bash -ec``; None for other words."""
     if not program or not re.fullmatch(r"-[a-zA-Z]*c", option):
         return None
     if _PYTHON.match(program):
@@ -145,7 +150,7 @@ def _script(option: str, word: str, program: str, seen: Seen, depth: int) -> str
 
 
 def _user(word: str, seen: Seen) -> str:
-    """``ann:X`` and ``ann%X``; a name alone stays."""
+    """Mask the secret of ``ann:X`` and ``ann%X``; a name alone stays."""
     for sign in ":%":
         name, found, secret = word.partition(sign)
         if found and secret:

@@ -1,8 +1,8 @@
-"""Evidence without secrets: the one gate between what was read and whatever is shown or written down.
+"""Redaction of evidence: the one gate between what was read and whatever is shown or written.
 
-Command lines and source lines have rules of their own; every other text loses what it names as a secret. What a command line
-gave away as one (``--token X``) is masked wherever else it stands as well: in a thread's name, in a local variable.
-Names of files and functions stay as they are: frames and sources are found by them.
+Command lines and source lines have rules of their own; in every other text named secrets are masked. A secret found on
+a command line (``--token X``) is masked everywhere else too: in a thread's name, in a local variable. Names of files
+and functions stay: frames and sources are looked up by them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .commands import masked_argv
 from .secrets import MASK, masked
 from .sources import masked_sources
 
-#: Without text of the program's own.
+#: Types without text of the program.
 _PLAIN = (NativeFrame, Counters, Stretch, Timings)
-#: Paths, and what is looked up by them.
+#: Fields with paths, and with keys into these; argv has its own rules.
 _KEPT = {"sources", "loops", "branches", "schema", "tool_version", "exe", "directory", "argv"}
 _SHORTEST = 6
 _ORDINARY = 12
@@ -28,7 +28,7 @@ _MOST = 100
 
 
 def discreet(found: Evidence) -> Evidence:
-    """The same evidence without secrets; itself where there is none. Doing it twice changes nothing more."""
+    """Return the evidence with secrets masked; the same object if there are none. Idempotent."""
     secrets: Set[str] = set()
     commands = {process.pid: masked_argv(process.argv, secrets.add) for process in found.processes}
     clean = _Clean(secrets).struct(found)
@@ -43,29 +43,31 @@ def discreet(found: Evidence) -> Evidence:
 
 
 def without_locals(found: Evidence) -> Evidence:
-    """The same evidence without what is read on request only: variables, and the messages of exceptions."""
+    """Return the evidence without what is read on request only: variables, and the messages of exceptions."""
     return _Bare().struct(found)  # type: ignore[no-any-return]
 
 
 def has_locals(found: Evidence) -> bool:
-    """Was any variable read?"""
+    """Tell whether any variable was read."""
     return any(frame.locals is not None for p in found.processes for t in p.threads for frame in t.python)
 
 
 class _Walk:
-    """Walks values of any type of evidence; what does not change is given back as it is, not copied."""
+    """A walk over values of any type of evidence; unchanged ones are returned as they are, not copied."""
 
     def __init__(self) -> None:
         self._fields: Dict[type, List[str]] = {}
 
     def text(self, text: str) -> str:
+        """Return the replacement of a text."""
         return text
 
     def frame(self, frame: PythonFrame) -> PythonFrame:
-        """Of a frame that has variables."""
+        """Return the replacement of a frame that has variables."""
         raise NotImplementedError
 
     def struct(self, value: Any) -> Any:
+        """Return the replacement of a struct, the same object if unchanged."""
         names = self._fields.get(type(value))
         if names is None:
             names = self._fields[type(value)] = [n for n in value.__struct_fields__ if n not in _KEPT]
@@ -120,7 +122,10 @@ class _Bare(_Walk):
 
 
 def _known(secrets: Set[str]) -> Optional[re.Pattern[str]]:
-    """What a command line gave away, as whole words; not what may be an ordinary word (``--auth basic``)."""
+    """Return a pattern of the secrets found on command lines, as whole words.
+
+    Without those that may be ordinary words (``--auth basic``).
+    """
     words = sorted((word for word in secrets if _is_telling(word)), key=len, reverse=True)[:_MOST]
     return re.compile("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in words)) if words else None
 

@@ -1,7 +1,7 @@
-"""Which names and texts look like secrets: they are masked wherever values are shown.
+"""Names and texts that look like secrets, which are masked wherever values are shown.
 
-A value is judged by the name that leads to it (a variable, an attribute, the key of a dict), and a text also by what
-stands in it: ``password=…``, ``Authorization: …``, the user's part of a URL. What is called ``x`` stays visible.
+A value is judged by the name that leads to it (a variable, an attribute, the key of a dict), a text also by its
+content: ``password=…``, ``Authorization: …``, the user part of a URL. The value of ``x`` stays visible.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ _STEMS = r"passw|passphrase|passcode|pwd|secret|token(?!i[sz])|credential|cookie
 _WORDS = r"pass|pw|auth|authentication|keys?(?!_?error)|dsn|pin|cvv|ssn|salt|otp|jwt|session[_-]?id|sid"
 _NAME = re.compile(rf"{_STEMS}|(?<![a-z])(?:{_WORDS})(?![a-z])")
 _PLACE = re.compile(r"(?:[_-]|(?<=key)|(?<=pass)|(?<=token))(?:file|files|filename|path|dir|folder|stdin)$")
-#: Language models count tokens that are no secrets.
+#: Counts of a language model's tokens, which are no secrets.
 _COUNT = re.compile(r"(?:max|min|num|total|n)[_-](?:\w+[_-])?tokens$|token[_-](?:count|limit|budget|type|length)s?$")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-# Lengths are bounded and names begin where a word does, so that no text makes these slow.
+# Lengths are bounded and names begin at a word boundary, so that no text makes these patterns slow.
 _USER = re.compile(r"(?<=://)[^/@\s:\"']{0,200}:[^/\s\"']{0,200}(?=@)")
 _NAMED = re.compile(r"(?<![\w-])([\w-]{1,100})[\"']?\s{0,3}[=:]\s{0,3}")
 _VALUE = re.compile(r"(?i)(?:(?:bearer|basic|digest|token)\s{1,3})?(?:\"[^\"]*\"?|'[^']*'?|[^\s,;&'\"]+)")
 _SCHEME = re.compile(r"(?i)\b(?:bearer|basic)\s{1,3}([\w.~+/=-]{6,})")
-#: What its makers gave a form of its own: keys of AWS, GitHub, GitLab, Slack, Stripe, OpenAI, Google, PyPI, npm; a JSON web
+#: Secrets with a recognisable form: keys of AWS, GitHub, GitLab, Slack, Stripe, OpenAI, Google, PyPI, npm; a JSON web
 #: token; a private key in PEM.
 _SHAPED = re.compile(
     r"(?<![A-Za-z0-9])(?:(?:AKIA|ASIA)[0-9A-Z]{16}(?![0-9A-Z])|gh[opsur]_[A-Za-z0-9]{20,255}|github_pat_\w{20,255}"
@@ -34,13 +34,13 @@ _SHAPED = re.compile(
 
 
 def is_secret(name: str) -> bool:
-    """Does a variable, attribute, key or option of this name hold a secret? One that names a file does not."""
+    """Tell whether a variable, attribute, key or option of this name holds a secret; not if it names a file."""
     plain = _HUMP.sub("_", name).lower()
     return _NAME.search(plain) is not None and _PLACE.search(plain) is None and _COUNT.search(plain) is None
 
 
 def secrets_in(text: str) -> List[Tuple[int, int]]:
-    """Where the secrets stand that a text names or shows: from, to; in order, apart from each other."""
+    """Return the (start, end) of each secret named or shown in a text, in order and disjoint."""
     found: List[Tuple[int, int]] = []
     end = 0
     for first, last in sorted(_found(text)):
@@ -65,7 +65,7 @@ def _found(text: str) -> Iterator[Tuple[int, int]]:
 
 
 def masked(text: str) -> str:
-    """A text without the secrets that it names or shows."""
+    """Return a text with the secrets that it names or shows masked."""
     parts, at = [], 0
     for first, last in secrets_in(text):
         parts += [text[at:first], MASK]

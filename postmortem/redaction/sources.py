@@ -1,8 +1,8 @@
-"""Source lines without the secrets that somebody wrote into them.
+"""Redaction of source lines that contain secrets.
 
-Only what stands in string literals and comments is masked, with a ``*`` for each byte: columns, and with them the marks under
-the expression that runs, stay right. A literal is a secret for the name before it (``password = "X"``, ``token="X"``,
-``{"api_key": "X"}``, ``environ.get("TOKEN", "X")``), also at the end of the line before, or for what stands in it.
+Only string literals and comments are masked, with a ``*`` for each byte: columns, and with them the marks under the
+running expression, stay correct. A literal is a secret by the name before it (``password = "X"``, ``token="X"``,
+``{"api_key": "X"}``, ``environ.get("TOKEN", "X")``), which may end the line before, or by its content.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LITERAL = re.compile(
     r"(?P<text>(?:\\.|(?!(?P=quote)).)*)(?P<end>(?P=quote)|$)|(?P<comment>\#.*)",
     re.S,
 )
-#: The name that a literal at the end of this belongs to.
+#: The name that a literal right after this text belongs to.
 _NAME = re.compile(
     r"(?:(?P<quoted>\w{1,100})[\"']\s{0,9}\]?\s{0,9}(?:==?|!=|:|,|\bin)"
     r"|(?P<bare>\w{1,100})\s{0,9}(?:==?|!=|:=|\(|\bin|:\s{0,9}[\w.\[\], |]{1,80}=))[\s(\[\\]{0,40}$"
@@ -27,12 +27,14 @@ _BEFORE = 200
 
 
 def _nobody(secret: str) -> None:
-    """Nobody wants to hear of them."""
+    """Ignore a secret."""
 
 
 def masked_lines(lines: Sequence[str], seen: Callable[[str], None] = _nobody) -> List[str]:
-    """Lines that follow one another, each as many bytes of UTF-8 as before. ``seen`` hears of what is a secret by its
-    form, not of literals: those may be ordinary words."""
+    """Mask consecutive lines, each keeping its length in UTF-8 bytes.
+
+    ``seen`` is called with secrets recognised by their form; not with literals, which may be ordinary words.
+    """
     result, before = [], ""
     for line in lines:
         result.append(_masked_line(line, before, seen))
@@ -41,7 +43,7 @@ def masked_lines(lines: Sequence[str], seen: Callable[[str], None] = _nobody) ->
 
 
 def masked_sources(sources: Dict[str, Dict[int, str]]) -> Dict[str, Dict[int, str]]:
-    """File → line number → text. Gives back what it was given when there is nothing to mask."""
+    """Mask file → line number → text; return the same object when there is nothing to mask."""
     changed: Dict[str, Dict[int, str]] = {}
     for file, lines in sources.items():
         shown = {n: _masked_line(text, lines.get(n - 1, ""), _nobody) for n, text in lines.items()}
@@ -68,7 +70,7 @@ def _masked_line(line: str, before: str, seen: Callable[[str], None]) -> str:
 
 
 def _is_named(text: str, before: str) -> bool:
-    """Does a secret's name stand before a literal? One on a line of its own belongs to what the line before ends in."""
+    """Tell whether a secret's name precedes a literal; for one that begins a line, at the end of the line before."""
     found = _NAME.search((text if text.strip() else before.rstrip())[-_BEFORE:])
     return found is not None and is_secret(found["quoted"] or found["bare"])
 
@@ -89,7 +91,7 @@ def _starred(text: str, named: bool, is_format: bool, seen: Callable[[str], None
 
 
 def is_secret_name(text: str) -> bool:
-    """A name among names is none of the values: ``("password", "token")``."""
+    """Tell whether a text is itself a secret's name, not its value: ``("password", "token")``."""
     return text.isidentifier() and is_secret(text)
 
 
