@@ -1,6 +1,6 @@
-"""postmortem: says what a hung or crashed Python program waits for, and which line to change.
+"""postmortem: what a hung or crashed Python program waits for, and which line to change.
 
-For programs: ``postmortem.analyze(target)`` gives a ``postmortem.Report``; docs/api.md shows how.
+For programs: ``postmortem.analyze(target)`` returns a ``postmortem.Report``; docs/api.md shows how.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Imported when it is asked for: this module is on the way of `capture`, which is to cost nothing."""
+    """Import a public name on first use: `capture` imports this module, and must start fast."""
     if name in ("Report", "analyze"):
         from . import api  # noqa: PLC0415
 

@@ -1,8 +1,10 @@
-"""The entry point. ``capture`` is served here, before anything heavy is imported: the command starts as soon as the
-interpreter is up. Everything else is ``cli``'s.
+"""The entry point.
+
+``capture`` runs from here, before anything heavy is imported: the command starts as soon as the interpreter is up. All
+other commands are in ``cli``.
 """
 
-# Pathlib would be half of the fast path's time:
+# pathlib would take half of the time before the command's start:
 # ruff: noqa: PTH100, PTH110, PTH112, PTH120
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ from __future__ import annotations
 import sys
 
 if __name__ == "__main__" and not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
-    # `python -m postmortem` puts the working directory first, whose modules are anybody's. The package itself is found by
-    # its own path from here on. (A `postmortem` folder there has been imported by now: the command `postmortem` is safe.)
+    # `python -m postmortem` puts the working directory first, whose modules are untrusted. The package itself is found
+    # by its own path from here on. (A `postmortem` folder there has been imported by now: the command `postmortem` is
+    # safe.)
     del sys.path[0]
 
 import errno
@@ -28,22 +31,22 @@ if TYPE_CHECKING:
     from .capture.options import Options
     from .capture.run.command import Command
 
-#: Of the kernel's 4096, with room for what is below a bundle's directory.
+#: Bytes of a path: the kernel's limit is 4096, and files below the bundle's directory need some.
 _LONGEST_PATH = 3800
 _SHOWN = 60
-#: Commands that read what others made: they run in a child.
+#: Commands that read files made by others, and so run in a child.
 _READS = ("analyze", "report", "debug")
-#: Commands that end sooner do not wait for what looks for stalls to be imported.
+#: Seconds before the detection of stalls is imported: shorter commands do without.
 _FIRST_LOOK_S = 0.25
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs one command; returns the exit status."""
+    """Run one command; return the exit status."""
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == ["capture"]:
         return capture(words[1:])
-    # A run is short and most of what it reads lives to its end: looking for garbage after every 700 objects is a tenth
-    # of its time.
+    # a run is short and most of what it reads lives to its end: a garbage collection every 700 objects would take a
+    # tenth of its time
     gc.set_threshold(200_000, 20, 20)
     if words[:1] and words[0] in _READS:
         from .supervision import supervise  # noqa: PLC0415
@@ -59,8 +62,10 @@ def _commands(words: list[str]) -> int:
 
 
 def capture(words: list[str], diagnose: Callable[..., object] | None = None) -> int:
-    """``postmortem capture`` with the words after it; returns the exit status. ``diagnose`` takes the place of the
-    pipeline's diagnose_captured."""
+    """Run ``postmortem capture`` with the words after it; return the exit status.
+
+    ``diagnose`` replaces the pipeline's diagnose_captured.
+    """
     from .capture import options as line  # noqa: PLC0415
 
     try:
@@ -83,7 +88,7 @@ def _run(options: Options, diagnose: Callable[..., object] | None) -> int:
     if options.output is not None:
         _refuse_early(options.output)
     if not formats_known(options):
-        from .publish import plan  # noqa: PLC0415 - a wrong format is not to be found out after the deadline
+        from .publish import plan  # noqa: PLC0415 - a wrong format must be reported before the deadline
 
         plan(options.format or "text", options.report)
     command: Command
@@ -110,7 +115,7 @@ def _run(options: Options, diagnose: Callable[..., object] | None) -> int:
 
 
 def _quiet_s(options: Options) -> float | None:
-    """For how long nothing but a signal needs more than is imported by now. None: to the command's end."""
+    """Return the seconds for which nothing but a signal needs further imports; None: to the command's end."""
     first_look = options.stall and min(options.stall / 10, _FIRST_LOOK_S)
     waits = [seconds for seconds in (options.timeout, first_look) if seconds]
     return min(waits) if waits else None
@@ -123,22 +128,22 @@ def _diagnose(bundle: Bundle, **asked: Any) -> object:
 
 
 def reader() -> Any:
-    """What capture.readers describes."""
+    """Return the reader, see capture.readers."""
     from .extract.assemble.rehearsed import read  # noqa: PLC0415 - as in _diagnose
 
     return read
 
 
 def _adopt_orphans() -> None:
-    from .capture.run.subreaper import become_subreaper  # noqa: PLC0415 - it takes a moment: after the spawn
+    from .capture.run.subreaper import become_subreaper  # noqa: PLC0415 - takes a moment: after the spawn
 
     become_subreaper()
 
 
 def _refuse_early(path: str) -> None:
-    """What is certain to fail after the deadline fails before the command has run for nothing."""
+    """Raise CaptureFailed for an output that is certain to fail, before the command runs in vain."""
     if os.path.lexists(path):
-        from pathlib import Path  # noqa: PLC0415 - seldom there
+        from pathlib import Path  # noqa: PLC0415 - seldom needed
 
         from .bundle import refuse_if_taken  # noqa: PLC0415
 
@@ -155,9 +160,9 @@ def _refuse_early(path: str) -> None:
 
 
 def _print(text: str) -> int:
-    """To stdout; the status. Without a reader there is nobody to tell; what else is in the way is said."""
+    """Print to stdout; return the exit status. A closed pipe is ignored, any other error is reported."""
     try:
-        if sys.stdout is None:  # closed by whoever started us
+        if sys.stdout is None:  # closed by the parent
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
@@ -167,12 +172,12 @@ def _print(text: str) -> int:
         _say(f"stdout cannot be written: {exc.strerror}")
     else:
         return 0
-    sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - else the interpreter tries it again at its end
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - else the interpreter flushes it again at its end
     return errors.CaptureFailed.status
 
 
 def _say(sentence: str) -> None:
-    if sys.stderr is None:  # closed by whoever started us
+    if sys.stderr is None:  # closed by the parent
         return
     try:
         from .narration import escaped  # noqa: PLC0415 - there is seldom anything to say
@@ -180,7 +185,7 @@ def _say(sentence: str) -> None:
         sys.stderr.write(f"postmortem: {escaped(sentence)}\n")
         sys.stderr.flush()
     except (OSError, ValueError):
-        pass  # nobody listens any more; the bundle says it too
+        pass  # stderr was closed; the bundle has the same facts
 
 
 if __name__ == "__main__":

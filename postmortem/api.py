@@ -1,7 +1,7 @@
-"""What ``import postmortem`` offers to programs: :func:`analyze` and the :class:`Report` that it gives.
+"""The API of ``import postmortem``: :func:`analyze` and its result, :class:`Report`.
 
-These are the command line's own results, not a copy of them: ``postmortem.evidence`` says what was read, ``postmortem.findings``
-what was concluded; both are immutable. Nothing is printed. Every error that can be foreseen is one of ``postmortem.errors``.
+The results are the command line's own: ``postmortem.evidence`` is what was read, ``postmortem.findings`` what was
+concluded; both are immutable. Nothing is printed. Every foreseeable error is one of ``postmortem.errors``.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 
 class Report(NamedTuple):
-    """A target's diagnosis, and what it rests on."""
+    """A target's diagnosis, with its evidence."""
 
-    target: str  # as it was named
+    target: str  # as passed to analyze
     evidence: Evidence
     diagnosis: Diagnosis
 
@@ -35,16 +35,17 @@ class Report(NamedTuple):
 
     @property
     def signature(self) -> str:
-        """Short and stable: the same hang on another day or machine has the same one."""
+        """Short id of the hang, the same on another day or machine."""
         return self.diagnosis.signature
 
     @property
     def findings(self) -> Tuple[Finding, ...]:
-        """The most telling first."""
+        """The findings, the most telling first."""
         return self.diagnosis.findings
 
     @property
     def processes(self) -> Tuple[Process, ...]:
+        """The processes that were read."""
         return self.evidence.processes
 
     @property
@@ -53,8 +54,10 @@ class Report(NamedTuple):
         return self.evidence.gaps
 
     def render(self, format: str = "text", *, color: bool = False, width: int = 80) -> str:
-        """The report as ``postmortem analyze -f FORMAT`` prints it. ``color`` and ``width`` (columns) are for text. Raises
-        UsageError for a format that there is none of."""
+        """Return the report as printed by ``postmortem analyze -f FORMAT``.
+
+        ``color`` and ``width`` (columns) apply to text. Raises UsageError for an unknown format.
+        """
         try:
             known = renderers.format_named(format)
         except ValueError as exc:
@@ -62,7 +65,7 @@ class Report(NamedTuple):
         return known.render(self.evidence, self.diagnosis, color, width)
 
     def as_json(self) -> Dict[str, Any]:
-        """``report.json`` as a dict, in the form of ``report.schema.json``."""
+        """Return ``report.json`` as a dict, in the form of ``report.schema.json``."""
         loaded: Dict[str, Any] = json.loads(self.render("json"))
         return loaded
 
@@ -70,11 +73,14 @@ class Report(NamedTuple):
 def analyze(
     target: PathLike, *, exe: Optional[PathLike] = None, sysroot: Optional[PathLike] = None, locals: bool = False
 ) -> Report:
-    """Diagnoses a core file (plain or compressed), or a bundle of ``postmortem capture`` (a directory or ``.zip``).
+    """Diagnose a core file (plain or compressed), or a bundle of ``postmortem capture`` (a directory or ``.zip``).
 
-    exe, sysroot: the program that left the core, and a folder with the libraries of its machine, when they are not where they
-    were. locals: read variables and messages of exceptions too; what looks like a secret is masked. It takes seconds for a
-    large core; gdb runs as a process of its own. Raises PostmortemError: TargetNotFound, NotACore, NotABundle, UsageError, …
+    - ``exe``, ``sysroot``: the program that left the core, and a folder with the libraries of its machine, when they
+      have moved
+    - ``locals``: read variables and messages of exceptions too; what looks like a secret is masked
+
+    Takes seconds for a large core; gdb runs as a separate process. Raises PostmortemError: TargetNotFound, NotACore,
+    NotABundle, UsageError, …
     """
     from . import pipeline  # noqa: PLC0415 - readers are not needed for a Report that was pickled
 

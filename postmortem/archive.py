@@ -1,8 +1,8 @@
-"""A bundle as one ``.zip``: unpacked into a private folder, for as long as it is read.
+"""A bundle as one ``.zip``, unpacked into a private folder while it is read.
 
-Names, kinds and sizes in an archive are its maker's: only plain files and directories below the folder are made, and no
-more is unpacked than a bundle holds. What is unpacked must be in proportion to the archive: memory compresses some ten times,
-an archive made to fill a disk a thousand times. Zeros are left as holes: cores are mostly made of them.
+Names, types and sizes in an archive are untrusted: only plain files and directories below the folder are made, and no
+more is unpacked than a bundle holds. The unpacked size must be in proportion to the archive: memory compresses to about
+a tenth, an archive made to fill a disk to a thousandth. Zeros are left as holes: cores consist mostly of them.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from .foreign.held import Folder, parts_of
 from .foreign.writing import write_all
 from .supervision import private_folder
 
-#: Names in an archive: a tree of thousands of processes has some ten files each.
+#: Entries of an archive: a tree of thousands of processes has some ten files each.
 MAX_ENTRIES = 20_000
-#: Directories above a file: those of a program in another root are named like there, below three of the bundle's.
+#: Directories above a file: those of a program in another root are three of the bundle's and the program's own path.
 MAX_DEPTH = 64
-#: Bytes that take room on the disk: in all, up to where nobody asks for a proportion, and in proportion to the archive.
+#: Bytes stored on the disk: in all, up to which no proportion is required, and as a multiple of the archive's size.
 MAX_STORED, FREELY_STORED, MAX_RATIO = 16 << 30, 256 << 20, 64
-#: Bytes with the holes of sparse cores, and bytes that stay free on the disk.
+#: Bytes including the holes of sparse cores, and bytes to leave free on the disk.
 MAX_APPARENT, _SPARE_DISK = 64 << 30, 64 << 20
 _BLOCK, _HOLE = 1 << 20, 1 << 16
 _ZEROS = bytes(_BLOCK)
 
 
 class Unpacked:
-    """A private folder with the content of an archive; ``owner`` is the archive's. ``close`` removes it."""
+    """A private folder with the content of an archive, whose owner is ``owner``; ``close`` removes it."""
 
     def __init__(self, path: Path) -> None:
-        """Raises NotABundle."""
+        """Unpack an archive. Raises NotABundle."""
         try:
             self.place = private_folder()
             self.folder = Folder.take_over(str(self.place))
@@ -68,7 +68,7 @@ class Unpacked:
             raise
 
     def top(self) -> Optional[str]:
-        """The one directory at the top in which the bundle lies; None when it lies at the top itself."""
+        """Return the only directory at the top, which contains the bundle; None when the bundle itself is at the top."""
         inside = self.folder.names()
         if len(inside) != 1 or inside[0] == "raw":
             return None
@@ -79,7 +79,7 @@ class Unpacked:
         return inside[0]
 
     def close(self) -> None:
-        """Remove all that was unpacked; called again it does nothing."""
+        """Remove everything that was unpacked. Safe to call more than once."""
         if self.folder.descriptor >= 0:
             self.folder.empty()
             self.folder.close()
@@ -115,13 +115,14 @@ def _extract(stream: BinaryIO, folder: Folder) -> None:
 
 
 class _Allowance:
-    """Counts what is unpacked. ``take`` raises NotABundle when it is more than a bundle holds, or than there is room for."""
+    """The bytes that may still be unpacked."""
 
     def __init__(self, folder: Folder, most: int) -> None:
         self._stored_left = min(MAX_STORED, most, max(folder.free - _SPARE_DISK, 0))
         self._apparent_left = MAX_APPARENT
 
     def take(self, apparent: int, stored: int) -> None:
+        """Count bytes; raise NotABundle beyond what a bundle may hold, or the disk has room for."""
         self._apparent_left -= apparent
         self._stored_left -= stored
         if self._apparent_left < 0 or self._stored_left < 0:
@@ -131,7 +132,7 @@ class _Allowance:
 
 
 def _write(sink: BinaryIO, block: bytes, allowance: _Allowance) -> None:
-    """Zeros are left out, in pieces that file systems can leave out."""
+    """Write a block; skip zeros, in pieces that file systems can leave out."""
     step = len(block) if block == _ZEROS[: len(block)] else _HOLE
     for at in range(0, len(block), step):
         piece = block[at : at + step]
@@ -144,7 +145,7 @@ def _write(sink: BinaryIO, block: bytes, allowance: _Allowance) -> None:
 
 
 def _safe_parts(entry: zipfile.ZipInfo) -> List[str]:
-    """The entry's path below the folder. Raises NotABundle for one that would lead out of it."""
+    """Return the components of an entry's path. Raises NotABundle for one that leads out of the folder."""
     name = entry.filename
     kind = stat.S_IFMT(entry.external_attr >> 16)
     try:
@@ -158,5 +159,6 @@ def _safe_parts(entry: zipfile.ZipInfo) -> List[str]:
 
 
 _KINDS = (0, stat.S_IFREG, stat.S_IFDIR)
-#: All that zip programs use unasked. Of the others zipfile unpacks whole blocks at once, whatever they grow to in memory.
+#: The methods that zip programs use by default. For the others zipfile decompresses whole blocks at once, of any size
+#: in memory.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)

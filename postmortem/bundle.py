@@ -1,11 +1,11 @@
-"""The bundle: a directory written step by step, readable at any moment, also when cut short.
+"""The bundle: a directory written step by step, readable at any time, even when the capture was cut short.
 
-Every file is written beside its final name and renamed, so that what is there is whole; the manifest is written
-anew after each step. Mode 0700 for directories, 0600 for files: cores hold the program's secrets.
+Every file is written under a temporary name and renamed, so that each existing one is complete; the manifest is
+rewritten after each step. Mode 0700 for directories, 0600 for files: cores contain the program's secrets.
 
-The directory is held by descriptor, and everything in it is written and read below that (``foreign.held``): whoever may
-rename the directory, because its parent is theirs, does not choose where we write. A bundle may come from another
-machine, as a directory or as one ``.zip``: its names, kinds and sizes are not trusted.
+The directory is held by descriptor, and everything in it is written and read below that (``foreign.held``): a user who
+can rename the directory, because its parent is theirs, cannot choose where we write. A bundle may come from another
+machine, as a directory or as one ``.zip``: its names, types and sizes are untrusted.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ SCHEMA = "postmortem.manifest/1"
 MANIFEST = "manifest.json"
 #: The manifest of an empty bundle.
 NEW_MANIFEST: Dict[str, Any] = {"schema": SCHEMA, "steps": [], "timings": {}}
-#: Bytes of a JSON file: the largest that captures of thousands of threads have written had a tenth of it.
+#: Bytes of a JSON file: ten times the largest that captures of thousands of threads have written.
 MAX_JSON = 256 << 20
 _MOST_PID = (1 << 22) - 1  # PID_MAX_LIMIT of Linux
-#: Processes that a manifest may list though nothing of them was captured.
+#: Processes that a manifest may list without anything captured of them.
 _MOST_WITHOUT = 500
 _ELSEWHERE = "choose another place with -o DIR"
 
 
 class Step:
-    """One step of a capture, as ``manifest.json`` lists it. ``fail`` may be called more than once: the first counts."""
+    """One step of a capture, as listed in ``manifest.json``."""
 
     def __init__(self, name: str, subject: str) -> None:
         self.name, self.subject = name, subject
@@ -49,15 +49,17 @@ class Step:
         self.seconds = 0.0
 
     def fail(self, error: str, remedy: str = "") -> None:
+        """Mark the step as failed; only the first call counts."""
         if self.ok:
             self.ok, self.error, self.remedy = False, error, remedy or None
 
     def leave_out(self, what: str, remedy: str) -> None:
-        """The step did as it was told, and what that leaves out is known."""
+        """Record what the step left out as it was told to, with a remedy."""
         self.left_out = what
         self.remedy = self.remedy or remedy
 
     def as_json(self) -> Dict[str, Any]:
+        """Return the step's entry in the manifest."""
         return {
             "step": self.name,
             "subject": self.subject,
@@ -70,22 +72,25 @@ class Step:
 
 
 class Bundle:
-    """A bundle on disk. Use ``create`` to write one and ``open`` to read one. ``path`` is where it was found, to be shown;
-    ``folder`` is what is read and written."""
+    """A bundle on disk, made by ``create`` to be written or ``open`` to be read.
+
+    - ``path``: where it was found, for messages
+    - ``folder``: the directory that is read and written
+    """
 
     def __init__(self, path: Path, folder: Folder, unpacked: Optional[Unpacked] = None) -> None:
         self.path = path
         self.folder = folder
         self._unpacked = unpacked
         self.manifest: Dict[str, Any] = {}
-        #: Why the manifest on the disk is older than this one: the disk is full, or gone.
+        #: Why the manifest on disk is older than this one, such as a full disk; else None.
         self.unsaved: Optional[OSError] = None
 
     # ------------------------------------------------------------------ writing
 
     @classmethod
     def create(cls, path: Path) -> Bundle:
-        """A new, empty bundle. Raises CaptureFailed when ``path`` is taken or cannot be made."""
+        """Make a new, empty bundle. Raises CaptureFailed when ``path`` is taken or cannot be made."""
         try:
             folder = _own_folder(path)
         except OSError as exc:
@@ -103,7 +108,7 @@ class Bundle:
 
     @classmethod
     def resume(cls, path: Path) -> Bundle:
-        """The bundle that another process of ours has just written. Raises NotABundle."""
+        """Open the bundle that another process of ours has just written. Raises NotABundle."""
         try:
             bundle = cls(path, Folder.take_over(str(path)))
         except OSError as exc:
@@ -112,7 +117,7 @@ class Bundle:
         return bundle
 
     def writing(self, name: str) -> ContextManager[BinaryIO]:
-        """A file under its temporary name; it takes its own when the block ends, and is removed when it fails."""
+        """Open a file under a temporary name; it is renamed when the block ends, and removed when the block fails."""
         return self.folder.writing(name)
 
     def write(self, name: str, data: bytes) -> None:
@@ -124,12 +129,12 @@ class Bundle:
         self.write(name, as_json(value))
 
     def save_manifest(self) -> None:
-        """Raises OSError; the manifest that was there before stays then."""
+        """Write the manifest. Raises OSError; the previous one is kept then."""
         self.write_json(MANIFEST, self.manifest)
         self.unsaved = None
 
     def try_to_save(self) -> None:
-        """A disk that is full must not cost the steps that are still to come: room may come back, and the tree waits."""
+        """Write the manifest; a failure is kept in ``unsaved``: a full disk must not cost the steps to come."""
         try:
             self.save_manifest()
         except OSError as exc:
@@ -137,7 +142,7 @@ class Bundle:
 
     @contextlib.contextmanager
     def step(self, name: str, subject: str, *, only_failure: bool = False) -> Iterator[Step]:
-        """Runs one step; its failure is written down, and the capture goes on. With ``only_failure`` success is not."""
+        """Run one step; record its failure instead of raising it, and its success unless ``only_failure``."""
         step = Step(name, subject)
         began = time.monotonic()
         try:
@@ -154,6 +159,7 @@ class Bundle:
                 self.record(step)
 
     def record(self, step: Step) -> None:
+        """Add a step to the manifest."""
         self.manifest.setdefault("steps", []).append(step.as_json())
         self.try_to_save()
 
@@ -161,9 +167,9 @@ class Bundle:
 
     @classmethod
     def open(cls, path: Path) -> Bundle:
-        """A bundle that is there: a directory, or a ``.zip`` of one. Raises NotABundle.
+        """Open an existing bundle: a directory, or a ``.zip`` of one. Raises NotABundle.
 
-        One without a readable manifest is opened too, as long as it holds something of a capture.
+        One without a readable manifest is opened too, if it contains anything of a capture.
         """
         bundle = _opened(path)
         bundle._read_manifest()
@@ -177,7 +183,7 @@ class Bundle:
         self.manifest = manifest if isinstance(manifest, dict) else {}
 
     def read_json(self, name: str) -> Optional[Any]:
-        """A JSON file of the bundle; None when it is missing or damaged."""
+        """Return the value of a JSON file in the bundle; None when it is missing or damaged."""
         try:
             return strictjson.loads(self.folder.read(name, MAX_JSON))
         except (OSError, ValueError):
@@ -185,27 +191,26 @@ class Bundle:
 
     @property
     def place(self) -> Path:
-        """Where its files lie, for programs that are given a path: ``path``, or the folder of an unpacked archive."""
+        """Path of its files for other programs: ``path``, or the folder of an unpacked archive."""
         return self.path if self._unpacked is None else self._unpacked.place / (self._unpacked.top() or "")
 
     @property
     def owner(self) -> int:
-        """The user that the directory or the archive belongs to."""
+        """Uid of the owner of the directory or archive."""
         return self.folder.owner if self._unpacked is None else self._unpacked.owner
 
     @property
     def pids(self) -> List[int]:
-        """Every process of which something was captured; in the manifest's order where it has one. It may list some more, of
-        which nothing could be."""
+        """Every process of which something was captured; see ``pids_of``."""
         return pids_of(self.folder, self.manifest)
 
     def has_core(self, pid: int) -> bool:
-        """Whether there is a core of this process."""
+        """Tell whether there is a core of this process."""
         return self.folder.has(core_name(pid))
 
     @property
     def stripped(self) -> bool:
-        """Was it made to be shown to others, without cores?"""
+        """Whether cores and secrets were removed from it, to be shown to others."""
         return bool(self.manifest.get("stripped"))
 
     @property
@@ -215,7 +220,7 @@ class Bundle:
         return [s for s in steps if isinstance(s, dict) and s.get("ok") is False] if isinstance(steps, list) else []
 
     def close(self) -> None:
-        """Gives the folder up; removes what was unpacked."""
+        """Close the folder, and remove what was unpacked."""
         self.folder.close()
         if self._unpacked is not None:
             self._unpacked.close()
@@ -228,17 +233,19 @@ class Bundle:
 
 
 def as_json(value: Any) -> bytes:
-    """Valid UTF-8 whatever the value holds: what is no Unicode was made so by who read it.
+    """Return JSON in ASCII, whatever the value contains.
 
-    A line for each item, but not indented: that would be json's slow encoder, and the manifest of a tree of hundreds is
+    One line for each item, but not indented, which needs json's slow encoder: the manifest of a tree of hundreds is
     written hundreds of times.
     """
     return json.dumps(value, separators=(",\n", ": "), ensure_ascii=True).encode("ascii") + b"\n"
 
 
 def pids_of(folder: Folder, manifest: Dict[str, Any]) -> List[int]:
-    """Every process of which something was captured, in the manifest's order where it has one. It may list some more, of which
-    nothing could be."""
+    """Return every process of which something was captured, in the manifest's order if it has one.
+
+    A limited number of listed processes without any captured file is included.
+    """
     listed = manifest.get("processes")
     order = [p for p in listed if type(p) is int and 0 < p <= _MOST_PID] if isinstance(listed, list) else []
     found = {_number(name) for name in folder.names("raw/proc")}
@@ -249,12 +256,12 @@ def pids_of(folder: Folder, manifest: Dict[str, Any]) -> List[int]:
 
 
 def core_name(pid: int) -> str:
-    """Where a bundle has the core of a process."""
+    """Return the name in a bundle of a process's core."""
     return f"raw/cores/{pid}.core"
 
 
 def _number(name: str) -> int:
-    """The number that a file is named after; 0 for any other name."""
+    """Return the pid that a file is named after; 0 for any other name."""
     return decimal(name, _MOST_PID) or 0
 
 
@@ -273,7 +280,7 @@ def _opened(path: Path) -> Bundle:
 
 
 def _own_folder(path: Path) -> Folder:
-    """A new directory, or an empty one that is ours alone. Raises OSError, CaptureFailed."""
+    """Make a new directory, or take an empty one that is ours alone. Raises OSError, CaptureFailed."""
     try:
         return Folder.create(str(path))
     except FileExistsError:
@@ -287,7 +294,7 @@ def _own_folder(path: Path) -> Folder:
 
 
 def refuse_if_taken(path: Path) -> None:
-    """Raises CaptureFailed when something is at ``path`` already; an empty directory is free if nobody else may write to it."""
+    """Raise CaptureFailed when ``path`` exists, unless it is an empty directory that no other user can write to."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""A labelled hang from the corpora, run under `capture` the way a user would: one program, its pins, its timeout.
+"""A labelled hang from the corpora, run under `capture` as by a user: one program, its pinned requirements, its timeout.
 
-The program gets an environment of its own, kept in the cache, and a fresh folder, kept for the user to look
-into. Everything runs as subprocesses: the demo shows the command line, not this process.
+The program gets a virtual environment of its own, kept in the cache, and a fresh folder, kept for the user. Everything
+runs as subprocesses: the demo shows the command line, not this process.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ else:
 
 DEFAULT = "gil-thrash/websocket-testclient"
 
-_TIMED_OUT = 124  # capture's status when the timeout struck
-_INSTALL_S = 600  # a slow registry is waited for, a dead one is not for ever
+_TIMED_OUT = 124  # capture's status after a timeout
+_INSTALL_S = 600  # enough for a slow registry
 _CAPTURE_S = 300
-_NOT_COPIED = ("case.toml", "evidence.json", "__pycache__")  # the answers stay behind
-_MARKER = re.compile(r"[ \t]*# CULPRIT.*$", re.M)  # labels of the corpus; the diagnosis must not see them
+_NOT_COPIED = ("case.toml", "evidence.json", "__pycache__")  # files with the answers
+_MARKER = re.compile(r"[ \t]*# CULPRIT.*$", re.M)  # labels of the corpus, which the diagnosis must not see
 
 Progress = Callable[[str], None]
 
@@ -46,21 +46,23 @@ class Case(NamedTuple):
     title: str
     requirements: Tuple[str, ...]
     args: Tuple[str, ...]
-    pythons: Tuple[str, ...]  # versions that it runs on, such as "3.12"
+    pythons: Tuple[str, ...]  # supported versions, such as "3.12"
     timeout_s: float
 
 
 def cases() -> List[Case]:
-    """The hangs that are at hand, by name: all in a checkout, the default one in an installed package."""
+    """Return the available hangs, by name: all in a checkout, the default one in an installed package."""
     found = (_case(path) for path in sorted(places.shipped("corpora").glob("*/*/case.toml")))
     return [case for case in found if case is not None]
 
 
 def run(name: Optional[str], progress: Progress) -> Path:
-    """Runs a case under capture; returns the path of the bundle.
+    """Run a case under capture; return the path of the bundle.
 
-    Raises TargetNotFound for an unknown name, ToolMissing or ToolFailed when the environment cannot be made,
-    CaptureFailed when no bundle came about.
+    Raises:
+    - TargetNotFound: unknown name
+    - ToolMissing, ToolFailed: the environment cannot be made
+    - CaptureFailed: no bundle was made
     """
     case = _named(name or DEFAULT)
     python = _environment(case, progress)
@@ -110,7 +112,7 @@ def _case(path: Path) -> Optional[Case]:
 def _fresh_folder(case: Case) -> Path:
     name = f"postmortem-demo-{case.folder.name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}"
     here = Path.cwd()
-    # Kept where the user will find it; a read-only directory is no reason to fail.
+    # kept where the user finds it; a read-only directory is no reason to fail
     folder = (here if os.access(here, os.W_OK) else Path(tempfile.gettempdir())) / name
     folder.mkdir(mode=0o700)
     return folder
@@ -124,7 +126,7 @@ def _copy(case: Case, folder: Path) -> None:
 
 
 def _environment(case: Case, progress: Progress) -> Path:
-    """The interpreter that has the case's pins: from the cache, or made there now."""
+    """Return the interpreter with the case's requirements, from the cache or installed now."""
     python = _interpreter(case)
     if not case.requirements:
         return python
@@ -135,7 +137,7 @@ def _environment(case: Case, progress: Progress) -> Path:
     with _locked(base / f"{key}.lock"):
         if not done.exists():
             progress(f"installing {', '.join(case.requirements)} for {python} (once)")
-            shutil.rmtree(venv, ignore_errors=True)  # what an interrupted run left
+            shutil.rmtree(venv, ignore_errors=True)  # left by an interrupted run
             _make_venv(python, venv, case.requirements, base / f"{key}.log")
             done.touch()
     return venv / "bin" / "python"
@@ -157,7 +159,7 @@ def _make_venv(python: Path, venv: Path, requirements: Sequence[str], log: Path)
 
 
 def _interpreter(case: Case) -> Path:
-    """The interpreter that runs us when the case supports it, else a supported one on PATH."""
+    """Return our own interpreter if the case supports it, else a supported one on PATH."""
     ours = Path(getattr(sys, "_base_executable", None) or sys.executable)
     names = [str(ours)] + [f"python{version}" for version in reversed(case.pythons)]
     for name in names:
@@ -170,7 +172,7 @@ def _interpreter(case: Case) -> Path:
 
 
 def _version(python: Path) -> Optional[str]:
-    """``3.12``; None when it does not run (a version manager's shim for a version that is not selected)."""
+    """Return a version such as ``3.12``; None when it does not run, such as a version manager's unselected shim."""
     command = [str(python), "-I", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
     try:
         done = programs.run("python", command, capture_output=True, timeout=30, check=True, text=True)
@@ -180,7 +182,7 @@ def _version(python: Path) -> Optional[str]:
 
 
 def _run_logged(command: Sequence[str], log: Path, folder: Path, deadline_s: float) -> Tuple[int, Path]:
-    """Runs a command with all its output in ``log``; (exit status, log)."""
+    """Run a command with all its output in ``log``; return (exit status, log)."""
     with open(log, "ab") as output:
         try:
             done = programs.run(
@@ -200,7 +202,7 @@ def _run_logged(command: Sequence[str], log: Path, folder: Path, deadline_s: flo
 
 
 def _last_line(log: Path) -> str:
-    """What a tool gave as its reason: its last line that begins with an error mark, else its last line."""
+    """Return the reason in a tool's output: its last line with an error mark, else its last line."""
     lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith(("error", "postmortem:"))]
     return (errors or lines or ["it said nothing"])[-1]
@@ -208,7 +210,7 @@ def _last_line(log: Path) -> str:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Two demos at once make the environment once."""
+    """Hold a file lock, so that concurrent demos make the environment once."""
     with open(path, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

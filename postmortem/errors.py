@@ -1,18 +1,18 @@
-"""Every error that a user can meet: what is wrong, what to do next, and the exit status.
+"""Every error for users: what is wrong, what to do next, and the exit status.
 
-One tree in one file. ``str(error)`` is the one sentence that is printed; ``next`` is the command or step
-that helps. Only ``cli`` and ``__main__`` turn these into output and exit statuses.
+One tree in one file. ``str(error)`` is the one sentence that is printed; ``next`` is the command or step that helps.
+Only ``cli`` and ``__main__`` turn these into output and exit statuses.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # typing itself takes milliseconds to import, and `capture` is to cost nothing
+TYPE_CHECKING = False  # typing itself takes milliseconds to import, and `capture` must start fast
 if TYPE_CHECKING:
     from typing import Sequence
 
 
 class PostmortemError(Exception):
-    """Base of all. ``slug`` is stable, for scripts and tests."""
+    """The base class; ``slug`` is stable, for scripts and tests."""
 
     slug = "error"
     status = 1
@@ -22,11 +22,12 @@ class PostmortemError(Exception):
         self.next = next
 
     def sentence(self) -> str:
+        """Return the message and the next step as one sentence."""
         return f"{self}; {self.next}" if self.next else str(self)
 
 
 class UsageError(PostmortemError):
-    """The command line is wrong. `capture` ends with 125 as timeout(1) does, the others with 2."""
+    """The command line is wrong; `capture` exits with 125 as timeout(1) does, other commands with 2."""
 
     slug = "usage"
     status = 2
@@ -40,11 +41,15 @@ class CaptureFailed(PostmortemError):
 
 
 class CommandNotRunnable(PostmortemError):
+    """The command under capture cannot be executed."""
+
     slug = "command-not-runnable"
     status = 126
 
 
 class CommandNotFound(PostmortemError):
+    """The command under capture was not found."""
+
     slug = "command-not-found"
     status = 127
 
@@ -56,16 +61,22 @@ class NotACore(PostmortemError):
 
 
 class NotABundle(PostmortemError):
+    """The target is no bundle, or one that cannot be read at all."""
+
     slug = "not-a-bundle"
 
 
 class TargetNotFound(PostmortemError):
+    """The target of a command does not exist."""
+
     slug = "target-not-found"
 
 
 class CoreGone(PostmortemError):
-    """A store of cores (systemd's, apport's, abrt's) knows of a core and has it no more, or never kept it. ``known``:
-    lines that tell what the store still has of it."""
+    """A store of cores (systemd's, apport's, abrt's) has a record of a core, but not the core.
+
+    ``known``: lines with what the store still has about it.
+    """
 
     slug = "core-gone"
 
@@ -75,7 +86,7 @@ class CoreGone(PostmortemError):
 
 
 class ToolMissing(PostmortemError):
-    """A program that a step needs (gdb, py-spy) is not there."""
+    """A program that a step needs (gdb, py-spy) is not installed."""
 
     slug = "tool-missing"
 

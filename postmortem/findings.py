@@ -1,4 +1,4 @@
-"""What is concluded: the second half of ``report.json`` (its schema is public: INTERFACE in the README)."""
+"""Findings: the second half of ``report.json``, whose schema is public (INTERFACE in the README)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import msgspec
 
 SCHEMA = "postmortem.report/1"
 
-#: How sure a finding is, the surest first. proven: every fact that names the cause was read.
+#: Confidence of a finding, highest first. proven: every fact that names the cause was read.
 Confidence = Literal["proven", "likely", "possible"]
 CONFIDENCES: Tuple[Confidence, ...] = get_args(Confidence)
 
 
 class Culprit(msgspec.Struct, frozen=True):
-    """Where to change the code. Two are equal when they are at the same line, whatever expression of it runs."""
+    """The place where to change the code; equal for any expression on the same line."""
 
     pid: int
     tid: Optional[int]
@@ -23,7 +23,7 @@ class Culprit(msgspec.Struct, frozen=True):
     line: Optional[int]
     function: str
     source: Optional[str] = None
-    end_line: Optional[int] = None  # of the expression that runs
+    end_line: Optional[int] = None  # of the running expression
     column: Optional[int] = None  # bytes of the line's UTF-8 before it
     end_column: Optional[int] = None  # bytes of end_line's UTF-8 up to its end
 
@@ -41,17 +41,19 @@ class Culprit(msgspec.Struct, frozen=True):
 
 
 class Victim(msgspec.Struct, frozen=True):
-    """Who suffers from it."""
+    """A thread or task that cannot go on because of the finding."""
 
     pid: int
     tid: Optional[int] = None
     file: Optional[str] = None
     line: Optional[int] = None
     function: Optional[str] = None
-    task: Optional[str] = None  # name of the task that suffers
+    task: Optional[str] = None  # name of the task
 
 
 class Finding(msgspec.Struct, frozen=True):
+    """A recognised cause: what it is, what to do, and its evidence."""
+
     pattern: str
     confidence: Confidence
     summary: str
@@ -72,14 +74,14 @@ class Abstained(msgspec.Struct, frozen=True):
 
 
 class RuledOut(msgspec.Struct, frozen=True):
-    """A negative worth saying."""
+    """A pattern that was excluded, and why, where that is worth reporting."""
 
     pattern: str
     because: str
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """The answer to one bundle or core."""
+    """The diagnosis of one bundle or core."""
 
     verdict: Optional[str]
     signature: str

@@ -1,6 +1,7 @@
-"""What postmortem says while it works: to stderr alone, short, and never in the way of what a command writes.
+"""Messages while postmortem works: to stderr only, short, and apart from the output of the command.
 
-Imported at the deadline of a hung program, perhaps with no descriptor or page to spare: so it needs next to nothing of ours.
+Imported at the deadline of a hung program, perhaps with hardly a free descriptor or page: so it imports almost nothing
+of ours.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ _NARROW = 80
 
 
 class Narration:
-    """``say`` for what is to stay; ``step`` for progress: on a terminal one line that is drawn over, else a line each.
+    """Messages on a stream.
 
-    ``stream`` may be None, closed, or without a reader: then nothing is said. ``draws`` may be cleared while somebody
-    else writes to the terminal. ``who`` stands before everything that is said.
+    - ``stream``: None, closed or without a reader: nothing is written
+    - ``draws``: cleared while the command writes to the terminal
+    - ``who``: prefix of every message
     """
 
     def __init__(self, stream: Optional[TextIO], who: str = "postmortem: ") -> None:
@@ -29,29 +31,32 @@ class Narration:
         self.draws = True
 
     def say(self, sentence: str) -> None:
+        """Write a sentence on a line of its own."""
         self.clear()
         self._write(f"{self._who}{escaped(sentence)}\n")
 
     def step(self, text: str) -> None:
+        """Show progress: on a terminal one line that is overwritten, else a line of its own."""
         if self._live:
             self.draw(text)
         else:
             self._write(f"{self._who}{escaped(text)}\n")
 
     def draw(self, text: str) -> None:
-        """Progress that is worth a look and not a line: on a terminal only."""
+        """Show progress on a terminal only."""
         if self._live and self.draws:
             self._write(_WIPE + _fitting(f"{self._who}{text}", self._stream))
             self._drawn = True
 
     def clear(self) -> None:
+        """Erase the progress line."""
         if self._drawn:
             self._drawn = False
             self._write(_WIPE)
 
     @property
     def report(self) -> TextIO:
-        """Where the report goes: the stream, once the drawn line is wiped off it; nowhere when there is none."""
+        """The stream for the report, which erases the progress line first; /dev/null without a stream."""
         return cast(TextIO, _Wiped(self, self._stream or open(os.devnull, "w")))
 
     def _write(self, text: str) -> None:
@@ -61,23 +66,24 @@ class Narration:
             self._stream.write(text)
             self._stream.flush()
         except (OSError, ValueError):
-            self._stream = None  # nobody listens any more; the bundle says it too
+            self._stream = None  # stderr was closed; the bundle has the same facts
 
 
 def escaped(sentence: str) -> str:
-    """One line that moves no cursor and gives a CI runner no orders, whatever a file's name has in it."""
+    """Escape a sentence to one line without cursor movements or commands to a CI runner."""
     if not sentence.isprintable():
         sentence = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in sentence)
     return defused(sentence)
 
 
 class _Wiped:
-    """A stream that wipes off the drawn line before the first word."""
+    """A stream that erases the progress line before each write."""
 
     def __init__(self, narration: Narration, stream: TextIO) -> None:
         self._narration, self._stream = narration, stream
 
     def write(self, text: str) -> int:
+        """Erase the progress line; write the text."""
         self._narration.clear()
         return self._stream.write(text)
 
@@ -93,7 +99,7 @@ def _is_terminal(stream: Optional[TextIO]) -> bool:
 
 
 def _fitting(text: str, stream: Optional[TextIO]) -> str:
-    """One line of the terminal's width, without what would move its cursor."""
+    """Return one line of the terminal's width, without unprintable characters."""
     try:
         width = os.get_terminal_size(stream.fileno()).columns if stream is not None else 0
     except (OSError, ValueError):

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from .extract.assemble.processes import Cores
 
 Progress = Callable[[str], None]
-#: The variable that says how many bytes of recorded evidence are read; memory grows seven times as much.
+#: Environment variable with the limit on recorded evidence in bytes; reading takes seven times as much memory.
 _MAX_EVIDENCE = "POSTMORTEM_MAX_EVIDENCE"
 
 
 def _silent(textreport: str) -> None:
-    """No progress."""
+    """Ignore progress."""
 
 
 def analyze_target(
@@ -43,9 +43,14 @@ def analyze_target(
     where: stores.Where = stores.Where(),  # noqa: B008 - a tuple
     owner: Optional[int] = None,
 ) -> Tuple[Evidence, Diagnosis]:
-    """A core file, a bundle, or what a store of cores keeps; local variables and the messages of exceptions only
-    ``with_locals``. ``where``: the journal of ``coredumpctl:`` targets. ``owner``: the user whose process left a core file, where
-    that is known. Raises PostmortemError."""
+    """Diagnose a core file, a bundle, or a core in a store.
+
+    - ``with_locals``: read local variables and the messages of exceptions too
+    - ``where``: the journal of ``coredumpctl:`` targets
+    - ``owner``: the user of the process that left a core file, if known
+
+    Raises PostmortemError.
+    """
     kept = stores.opened(target, where)
     if kept is not None:
         progress(f"looking for {target}")
@@ -66,7 +71,7 @@ def _from_file(path: Path, how: How, owner: Optional[int]) -> Evidence:
 
 
 def _from_compressed(path: Path, how: How, owner: Optional[int]) -> Evidence:
-    """What is told of the temporary file is meant of the one that the user named."""
+    """Unpack a core and read it; replace the temporary file's name in gaps and errors by the user's."""
     with unpacked(path, how.progress) as plain:
         owner = plain.owner or None if owner is None else owner
 
@@ -87,7 +92,7 @@ def _from_compressed(path: Path, how: How, owner: Optional[int]) -> Evidence:
 
 
 def load_bundle(path: Path, *, with_locals: bool = False) -> Tuple[Evidence, Diagnosis]:
-    """The diagnosis of a bundle from the evidence recorded in it; extracted anew when there is none."""
+    """Diagnose a bundle from its recorded evidence; extract it if there is none."""
     with Bundle.open(path) as bundle:
         recorded, damaged = _recorded(bundle)
         found = recorded
@@ -101,7 +106,7 @@ def load_bundle(path: Path, *, with_locals: bool = False) -> Tuple[Evidence, Dia
 def _as_captured(
     bundle: Bundle, recorded: Optional[Evidence], now: Tuple[Evidence, Diagnosis]
 ) -> Tuple[Evidence, Diagnosis]:
-    """With the times that the capture took, not those of this reading: a bundle gives the same report again and again."""
+    """Replace the timings of this reading by those of the capture, so that a bundle's report stays the same."""
     found, diagnosis = now
     noted = bundle.manifest.get("timings")
     took = noted.get("classify_s") if isinstance(noted, dict) else None
@@ -116,8 +121,10 @@ def _as_captured(
 def _analyze_bundle(
     path: Path, exe: Optional[Path], sysroot: Optional[Path], progress: Progress, with_locals: bool
 ) -> Tuple[Evidence, Diagnosis]:
-    """Extracted anew where the files that the cores need are here; otherwise from the recorded evidence, which is kept as
-    well when it knows more than what can be extracted here."""
+    """Diagnose a bundle: extract its evidence if the files that its cores need are here, else use the recorded evidence.
+
+    The recorded one is used too when it knows more than what can be extracted here.
+    """
     with Bundle.open(path) as bundle:
         recorded, damaged = _recorded(bundle)
         found = _evidence_of(bundle, recorded, exe, sysroot, progress, with_locals)
@@ -152,8 +159,11 @@ def _evidence_of(
 
 
 def _lost(recorded: Evidence, found: Evidence, at_hand: bool) -> Optional[str]:
-    """What the new extraction has less of, in words; None when it is as good. Locks without an owner count only where
-    files are missing: otherwise the owner was a mistake that has been mended since."""
+    """Return what the new extraction has less of, in words; None if nothing.
+
+    Locks without an owner count only where files are missing: otherwise the recorded owner was an error corrected
+    since.
+    """
     before, now = _extent(recorded), _extent(found)
     wanted = [what for what in before if not (at_hand and what in (_OWNERS, _NATIVE))]
     less = [f"{now[what]} of {before[what]} {what}" for what in wanted if now[what] < before[what]]
@@ -178,8 +188,11 @@ def _extent(known: Evidence) -> Dict[str, int]:
 def _as_asked(
     recorded: Evidence, bundle: Bundle, with_locals: bool, files: Optional[Path] = None, unread: str = ""
 ) -> Evidence:
-    """Recorded evidence, without what was not asked for, and with a gap for what was and is not there. ``files``: those
-    of another place that were named to read the cores with. ``unread``: why they were not."""
+    """Return recorded evidence without what was not requested, and with a gap for what was requested and is missing.
+
+    - ``files``: the path of --exe or --sysroot, if given
+    - ``unread``: why they were not used
+    """
     gaps = list(recorded.gaps)
     if bundle.stripped and files is not None:
         reason = f"cores were taken out of this bundle, so {files} is of no use: this is the evidence recorded at the capture"
@@ -200,13 +213,15 @@ _UNSTRIPPED = "analyze the bundle from which `postmortem report --strip` made th
 
 
 def _sources(old: Dict[str, Dict[int, str]], new: Dict[str, Dict[int, str]]) -> Dict[str, Dict[int, str]]:
-    """Lines as they were at the time of capture win: the files may have changed since."""
+    """Merge source lines; those recorded at the capture win, since the files may have changed."""
     return {file: {**new.get(file, {}), **old.get(file, {})} for file in sorted({*old, *new})}
 
 
 def _recorded(bundle: Bundle) -> Tuple[Optional[Evidence], Tuple[Gap, ...]]:
-    """``evidence.json`` of a bundle; None when the capture was cut short before it, or it is damaged, which is a gap.
-    Versions before this one may have written secrets into it."""
+    """Return a bundle's ``evidence.json``; None if missing or damaged, the latter with a gap.
+
+    Earlier versions may have written secrets into it, which are masked.
+    """
     most = configured(_MAX_EVIDENCE) or evidence.MOST_BYTES
     try:
         return discreet(evidence.decode(bundle.folder.read("evidence.json", most), most)), ()
@@ -221,7 +236,7 @@ def _recorded(bundle: Bundle) -> Tuple[Optional[Evidence], Tuple[Gap, ...]]:
 
 
 def _files_at_hand(bundle: Bundle, exe: Optional[Path], sysroot: Optional[Path]) -> bool:
-    """Is every program and library that the cores map here, as the same build? (and is there a core at all)"""
+    """Tell whether there are cores, and all programs and libraries that they map are here as the same build."""
     from .extract.assemble.bundles import open_cores  # noqa: PLC0415 - as in _from_bundle
 
     with open_cores(bundle.folder, bundle.place, bundle.owner, sysroot) as cores:
@@ -244,7 +259,7 @@ def _usable(cores: Cores, pid: int, exe: Optional[Path]) -> Iterator[bool]:
 
 
 def _get_ready() -> None:
-    """Imports what comes after the extraction, while that waits for gdb."""
+    """Import what follows the extraction, while that waits for gdb."""
     from .classify.engine import all_patterns  # noqa: PLC0415
     from .report.text import textreport  # noqa: PLC0415, F401
 
@@ -276,10 +291,10 @@ def diagnose_captured(
     with_locals: bool = False,
     until: Optional[float] = None,
 ) -> Diagnosis:
-    """After a capture: evidence, diagnosis and reports into the bundle, the report on ``stream``.
+    """Diagnose a bundle after its capture: write evidence and reports into it, and the report to ``stream``.
 
-    ``until``: in time.monotonic() seconds, when the report is wanted; None: whenever it is done. Raises PostmortemError;
-    what was already written stays.
+    ``until``: time.monotonic() at which the report is wanted; None: no limit. Raises PostmortemError; files already
+    written stay.
     """
     plan = publish.plan(format, reports)
     found = _from_bundle(bundle, How(with_locals=with_locals, progress=progress), until)
@@ -296,7 +311,7 @@ def diagnose_captured(
 
 
 def _note_time(bundle: Bundle, found: Evidence) -> None:
-    """How long the classification took is part of the report, and must be the same when that is made again."""
+    """Record the classification's duration, which is in the report and must be the same when that is rendered again."""
     timings = bundle.manifest.setdefault("timings", {})
     if isinstance(timings, dict):
         timings["classify_s"] = found.timings.classify_s
@@ -304,7 +319,7 @@ def _note_time(bundle: Bundle, found: Evidence) -> None:
 
 
 def _keep(bundle: Bundle, name: str, data: bytes) -> Optional[OSError]:
-    """What cannot be kept is still to be shown."""
+    """Write a file into the bundle; return the error instead of raising it, so that the report is still shown."""
     try:
         bundle.write(name, data)
     except OSError as exc:

@@ -1,4 +1,4 @@
-"""Where files of ours lie: beside the package in a checkout, inside it in a wheel; caches under XDG."""
+"""Locations of our files: beside the package in a checkout, inside it in a wheel; caches under XDG."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def shipped(name: str) -> Path:
-    """A top-level folder (`gdb`, `corpora`) of the checkout, or its copy in the wheel.
+    """Return a top-level folder (`gdb`, `corpora`) of the checkout, or its copy in the wheel.
 
-    The wheel's copy is looked at first: an installed package may have any folder beside it.
+    The wheel's copy comes first: an installed package may have any folder beside it.
     """
     inside = _PACKAGE / "_shipped" / name
     return inside if inside.exists() else _PACKAGE.parent / name
 
 
 def cache(inside: str = "") -> Path:
-    """The user's cache folder for gdb's index and the demo's environment, or the one ``inside`` it; made with mode 0700.
-    Raises OSError; Unsafe where another user may change what is kept there: HOME is theirs under ``sudo``."""
+    """Return the user's cache folder for gdb's index and the demo's environments, or the folder ``inside`` it.
+
+    Made with mode 0700. Raises OSError; Unsafe where another user can change it, such as a HOME that is theirs under
+    ``sudo``.
+    """
     base = os.environ.get("XDG_CACHE_HOME")
     folder = (Path(base) if base else Path.home() / ".cache") / "postmortem"
     own(str(folder)).close()

@@ -1,16 +1,20 @@
-"""How postmortem starts programs: the only place where it does, but for the command under capture (``capture.run.spawn``).
+"""Starting programs: the only module that does, except for the command under capture (``capture.run.spawn``).
 
-The working directory, the environment and the target's files may be somebody else's, so none of them decides what runs:
+The working directory, the environment and the target's files may be controlled by another user, so none of them decides
+what runs:
 
-- **which**: programs are looked for in the absolute folders of PATH alone. An empty word in PATH, or ``.``, is the working
-  directory.
-- **arguments**: our interpreters run isolated (``-I``: no working directory, no PYTHON* variable, no user's site) and get
-  the folders of our own code by name.
-- **environment**: a list of what may stay, not of what may not. Gone are PYTHON*, LD_*, what makes the C library load code
-  (GCONV_PATH and others: unsecvars.h in glibc's sysdeps/generic), gdb's start-up files and history, OPENSSL_CONF.
-- **working directory**: one in which nobody can make a file.
+- **which**: programs are looked for only in the absolute folders of PATH. An empty word in PATH, or ``.``, is the
+  working directory.
+- **arguments**: our interpreters run isolated (``-I``: no working directory, no PYTHON* variable, no user's site) and
+  get the folders of
+  our own code by name.
+- **environment**: an allow-list. Not on it: PYTHON*, LD_*, variables that make the C library load code (GCONV_PATH and
+  others:
+  unsecvars.h in glibc's sysdeps/generic), gdb's start-up files and history, OPENSSL_CONF.
+- **working directory**: one in which no file can be created.
 
-No version control program is among ``PROGRAMS``, and none may be: git runs what the repository's configuration says.
+No version control program is among ``PROGRAMS``, and none may be added: git runs commands from a repository's
+configuration.
 """
 
 from __future__ import annotations
@@ -28,44 +32,46 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
 
-#: All that is ever started, by the names that ``start``, ``run`` and ``spawn`` take.
+#: All programs that are ever started, by the names that ``start``, ``run`` and ``spawn`` take.
 PROGRAMS = ("python", "gdb", "py-spy", "journalctl", "decompressor")
 
 _PR_SET_PDEATHSIG = 1
-#: The descriptors of the process that looks there: its only names are numbers, and nobody else can add one.
+#: The working directory of programs: its only names are numbers, and no file can be created there.
 NOWHERE = "/proc/self/fdinfo"
 
 _ROOT = str(Path(__file__).resolve().parents[1])
-#: Whose environment it is, where it may write, how it may speak.
+#: Variables about the user, writable places, language and terminal.
 _KEPT = {
     "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "XDG_CACHE_HOME", "TERM", "COLUMNS", "LINES", "NO_COLOR",
-    *VARIABLES,  # folders that are named, and not looked into
+    *VARIABLES,  # names of folders that are not read
 }  # fmt: skip
 _KEPT_PREFIXES = ("LC_", "POSTMORTEM_")
-#: What a person at a terminal expects of a debugger: its shell, editor and terminal.
+#: Variables that an interactive debugger needs: shell, editor and terminal.
 _OF_A_PERSON = {
     "SHELL", "EDITOR", "VISUAL", "PAGER", "INPUTRC", "COLORTERM", "TERMINFO", "TERMINFO_DIRS", "DISPLAY", "WAYLAND_DISPLAY",
     "XAUTHORITY", "SSH_TTY",
 }  # fmt: skip
-#: What pip needs to reach its index, and version managers to find their interpreters.
+#: Variables that pip needs to reach its index, and version managers to find their interpreters.
 _OF_PIP = {
     "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
     "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "PYENV_ROOT", "PYENV_VERSION", "XDG_CONFIG_HOME",
 }  # fmt: skip
-#: Settings that an older gdb lacks (debuginfod 10) only make it grumble.
+#: gdb's settings; one that an older gdb lacks (debuginfod: 10) only causes a warning.
 _GDB = (
     "set auto-load off",
-    "set auto-load safe-path /dev/null",  # no word at all would mean the one that gdb was built with
+    "set auto-load safe-path /dev/null",  # an empty value would mean gdb's built-in path
     "set auto-load scripts-directory /dev/null",
     "set debuginfod enabled off",
 )
-#: Names of files and folders, which mean the same in another working directory.
+#: Variables with names of files and folders, which are made absolute for another working directory.
 _NAMES = ("HOME", "TMPDIR", "XDG_CACHE_HOME", "POSTMORTEM_GDB", "POSTMORTEM_PYSPY")
 
 
 def find(name: str, path: Optional[str] = None) -> Optional[str]:
-    """The absolute path of a program: of one that is named by a path, as it stands; else from ``path`` (none: PATH), whose
-    relative folders do not count."""
+    """Return the absolute path of a program, or None.
+
+    A name with a slash is used as it is; any other is looked for in ``path`` (default: PATH), without relative folders.
+    """
     if os.sep in name:
         found = shutil.which(name)
     else:
@@ -76,7 +82,11 @@ def find(name: str, path: Optional[str] = None) -> Optional[str]:
 
 
 def environment(program: str, more: Optional[Mapping[str, str]] = None, *, person: bool = False) -> Dict[str, str]:
-    """What a program of ``PROGRAMS`` is started with. more: variables of our own. person: somebody will sit before it."""
+    """Return the environment of a program in ``PROGRAMS``.
+
+    - ``more``: variables of our own
+    - ``person``: whether a user interacts with it
+    """
     kept = _KEPT | _OF_A_PERSON if person else _KEPT
     found = {name: value for name, value in os.environ.items() if name in kept or name.startswith(_KEPT_PREFIXES)}
     for name in _NAMES:
@@ -91,18 +101,20 @@ def environment(program: str, more: Optional[Mapping[str, str]] = None, *, perso
 
 
 def for_pip() -> Dict[str, str]:
-    """What ``environment`` of an interpreter needs besides, for one that runs pip."""
+    """Return further variables for an interpreter that runs pip."""
     return {name: value for name, value in os.environ.items() if name in _OF_PIP or name.startswith("PIP_")}
 
 
 def python(
     module: str, arguments: Sequence[str], *, flags: Sequence[str] = (), paths: Optional[Sequence[str]] = None
 ) -> List[str]:
-    """The words for an interpreter of ours that runs ``main(arguments)`` of a module of ours, and ends with what that
-    returns. ``paths``: what ``code_folders`` said in a process that knew; none: it is asked here.
+    """Return the command line of an isolated interpreter that runs ``main(arguments)`` of a module of ours.
 
-    The package is imported from its own folder, which then goes behind all others: what lies beside the package (in a
-    site-packages, say) takes no standard module's name.
+    It exits with the result. ``paths``: the result of ``code_folders`` in a process that could determine it; None:
+    determined here.
+
+    The package is imported from its own folder, which is then moved behind all others: a file beside the package, as in
+    site-packages, cannot shadow a standard module.
     """
     further = list(code_folders() if paths is None else paths)
     boot = (
@@ -113,9 +125,11 @@ def python(
 
 
 def code_folders() -> List[str]:
-    """Where an isolated interpreter finds us and what we import: beside this package, in the user's site if that is used
-    here, and where a package installer put our dependencies when that is neither."""
-    import site  # noqa: PLC0415 - few need it
+    """Return the folders in which an isolated interpreter finds this package and its dependencies.
+
+    That is: beside this package, the user's site if enabled here, and where the dependencies were installed otherwise.
+    """
+    import site  # noqa: PLC0415 - seldom needed
 
     folders = [_ROOT]
     if site.ENABLE_USER_SITE:
@@ -124,13 +138,13 @@ def code_folders() -> List[str]:
 
     with contextlib.suppress(ImportError, ValueError):
         spec = find_spec("msgspec")
-        # a package: a lone file of that name is somebody else's
+        # a package only: a single file of that name would be someone else's
         folders += [str(Path(place).resolve().parent) for place in (spec and spec.submodule_search_locations) or ()]
     return list(dict.fromkeys(folders))
 
 
 def gdb(path: Path) -> List[str]:
-    """The first words of every gdb: without anybody's start-up files, scripts and downloads."""
+    """Return the first words of every gdb command line: no start-up files, scripts or downloads."""
     words = [str(path), "-nx", "-q"]
     for setting in _GDB:
         words += ["-iex", setting]
@@ -148,8 +162,13 @@ def start(
     env: Optional[Dict[str, str]] = None,
     **settings: Any,
 ) -> subprocess.Popen[bytes]:
-    """subprocess.Popen for one of ``PROGRAMS``. ``folder``: None leaves the working directory as it is; ``env``: the whole
-    environment, which is ``environment(program)`` otherwise. Raises OSError."""
+    """Start one of ``PROGRAMS`` with subprocess.Popen.
+
+    - ``folder``: working directory; None keeps the current one
+    - ``env``: the whole environment; None: ``environment(program)``
+
+    Raises OSError.
+    """
     import subprocess  # noqa: PLC0415 - `spawn` does without
 
     return subprocess.Popen(_absolutely(program, words), cwd=folder, env=env or environment(program), **settings)
@@ -163,7 +182,7 @@ def run(
     env: Optional[Dict[str, str]] = None,
     **settings: Any,
 ) -> subprocess.CompletedProcess[Any]:
-    """subprocess.run likewise, with nothing to read from stdin."""
+    """Run one of ``PROGRAMS`` with subprocess.run, as ``start`` does, with an empty stdin."""
     import subprocess  # noqa: PLC0415
 
     settings.setdefault("check", False)
@@ -180,16 +199,21 @@ def spawn(
     folder: Optional[str] = NOWHERE,
     **settings: Any,
 ) -> int:
-    """os.posix_spawn likewise, for those who set signals or want no pipe; the pid. It knows no working directory, so ours is
-    changed for a moment: no other thread may use relative names meanwhile. Raises OSError."""
+    """Start one of ``PROGRAMS`` with os.posix_spawn, for callers that set signals or need no pipe; return the pid.
+
+    posix_spawn takes no working directory, so ours is changed for a moment: no other thread may use relative names
+    meanwhile. Raises OSError.
+    """
     words = _absolutely(program, words)
     with _in(folder):
         return os.posix_spawn(words[0], words, env or environment(program), file_actions=file_actions, **settings)
 
 
 def ending_with_parent() -> Callable[[], object]:
-    """Return what a ``preexec_fn`` has to be for a program that is killed when the thread that starts it ends, however that
-    happens (prctl(2), PR_SET_PDEATHSIG). All is imported by then: another thread may hold the import lock at the fork."""
+    """Return a ``preexec_fn`` for a program to be killed when the thread that starts it ends (prctl(2), PR_SET_PDEATHSIG).
+
+    Everything is imported before the fork, during which another thread may hold the import lock.
+    """
     import ctypes  # noqa: PLC0415
     import signal  # noqa: PLC0415
 
@@ -214,9 +238,7 @@ def _in(folder: Optional[str]) -> Iterator[None]:
         try:
             yield
         finally:
-            with contextlib.suppress(
-                PermissionError
-            ):  # nothing could be named relative to such a folder before, either
+            with contextlib.suppress(PermissionError):  # names relative to such a folder did not work before, either
                 os.fchdir(here)
     finally:
         os.close(here)
@@ -227,7 +249,7 @@ def _absolute(path: str) -> List[str]:
 
 
 def _libraries() -> Dict[str, str]:
-    """LD_LIBRARY_PATH as far as this very process runs on libraries from there: an interpreter may need it to start."""
+    """Return the folders of LD_LIBRARY_PATH from which this process has loaded libraries: its interpreter may need them."""
     named = _absolute(os.environ.get("LD_LIBRARY_PATH", ""))
     if not named:
         return {}

@@ -1,4 +1,4 @@
-"""Progress for a person who waits."""
+"""Progress for a user who waits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .narration import Narration
 
 
 class Progress:
-    """One line on stderr that is drawn over; nothing at all when stderr is no terminal. Clears itself at the end."""
+    """One line on stderr that is overwritten, and erased at the end; nothing when stderr is no terminal."""
 
     def __init__(self) -> None:
         self._narration = Narration(sys.stderr, who="")
@@ -20,7 +20,9 @@ class Progress:
         self.clear()
 
     def __call__(self, text: str) -> None:
+        """Show a progress message."""
         self._narration.draw(text)
 
     def clear(self) -> None:
+        """Erase the line."""
         self._narration.clear()

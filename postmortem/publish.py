@@ -1,4 +1,4 @@
-"""From results to the places that the user asked for: one stream, and any number of files."""
+"""Output of results to the places that the user named: one stream, and any number of files."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from . import report
 from .errors import PostmortemError, UsageError
 from .foreign.writing import write_file
 
-_WIDEST = 120  # prose gets hard to read beyond
+_WIDEST = 120  # wider prose is hard to read
 
 
 class Plan(NamedTuple):
-    """Where reports go: one format on the stream, a file for each ``--report``."""
+    """The outputs: one format on the stream, a file for each ``--report``."""
 
     format: report.Format
     files: Tuple[Tuple[Path, report.Format], ...]
 
 
 def plan(format: str, files: Sequence[str]) -> Plan:
-    """Checks formats before any work is done. Raises UsageError that says which formats there are."""
+    """Check formats before any work is done. Raises UsageError with the known formats."""
     try:
         return Plan(report.format_named(format), tuple((Path(name), report.format_for(name)) for name in files))
     except ValueError as exc:
@@ -31,18 +31,19 @@ def plan(format: str, files: Sequence[str]) -> Plan:
 
 
 def print_schema(context: Any, _: object, wanted: bool) -> None:
-    """An option's callback: prints the JSON Schema of report.json, and ends the command."""
+    """Print the JSON Schema of report.json and end the command; an option's callback."""
     if wanted:
-        from .report.machine import json_report  # noqa: PLC0415 - nobody else needs it before a report is made
+        from .report.machine import json_report  # noqa: PLC0415 - needed before a report is made only here
 
         _write(sys.stdout, json_report.schema())
         context.exit()
 
 
 def emit(plan: Plan, results: Sequence[report.Result], stream: TextIO, *, color: str = "auto", many: bool) -> None:
-    """Writes the reports. ``many`` is whether several targets were named, also when only one could be read.
+    """Write the reports; ``many``: whether several targets were named, even if only one could be read.
 
-    Raises PostmortemError when a file cannot be written, or a format has nothing to show, after everything else was.
+    Raises PostmortemError when a file cannot be written, or a format has nothing to show, after everything else was
+    written.
     """
     colored, width = wants_color(stream, color), columns(stream)
     failed: List[str] = []
@@ -71,13 +72,13 @@ def _rendered(format: report.Format, results: Sequence[report.Result], many: boo
 
 def _write(stream: TextIO, text: str) -> None:
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    # A stream of another encoding (LC_ALL=POSIX and the like) gets escapes for what it cannot say.
+    # escape what the stream's encoding (LC_ALL=POSIX and the like) cannot express
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()
 
 
 def wants_color(stream: TextIO, choice: str = "auto") -> bool:
-    """``always`` and ``never`` decide; else colour is for terminals, unless NO_COLOR is set or TERM is dumb."""
+    """Tell whether to use colour: by ``always`` and ``never``, else on terminals, unless NO_COLOR is set or TERM is dumb."""
     if choice != "auto":
         return choice == "always"
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
@@ -86,5 +87,5 @@ def wants_color(stream: TextIO, choice: str = "auto") -> bool:
 
 
 def columns(stream: TextIO) -> int:
-    """The terminal's width up to 120, 80 for everything that is no terminal."""
+    """Return the terminal's width up to 120; 80 without a terminal."""
     return min(_WIDEST, shutil.get_terminal_size((80, 24)).columns) if stream.isatty() else 80

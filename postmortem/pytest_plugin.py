@@ -1,7 +1,7 @@
-"""What pytest loads wherever postmortem is installed (entry point ``pytest11``): the options, and nothing else unless asked.
+"""The module that pytest loads wherever postmortem is installed (entry point ``pytest11``).
 
-Everybody's pytest imports this module, so it imports nothing but pytest: what the plugin needs comes with the first wish for it
-(``--postmortem-timeout``, the ini option, or a marker), from ``postmortem.pytesting``.
+It is imported by every run of pytest, so it imports nothing but pytest and defines only options. The plugin itself is
+in ``postmortem.pytesting``, imported on first use (``--postmortem-timeout``, the ini option, or a marker).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ _MARKER_HELP = (
 
 
 def pytest_addoption(parser: Any) -> None:
+    """Add the options."""
     group = parser.getgroup("postmortem", "hangs, diagnosed from outside (postmortem)")
     group.addoption(
         "--postmortem-timeout",
@@ -50,13 +51,14 @@ def pytest_addoption(parser: Any) -> None:
 
 
 def pytest_configure(config: Any) -> None:
+    """Register the marker; switch the plugin on if a timeout was set."""
     config.addinivalue_line("markers", _MARKER_HELP)
     if config.getoption("postmortem_timeout") or config.getini("postmortem_timeout"):
         _switch_on(config)
 
 
 def pytest_collection_finish(session: Any) -> None:
-    """A marker is a wish, too. Most tests have none of their own, which is seen without a step of Python for each."""
+    """Switch the plugin on if any test has a marker; tests without markers cost no Python step each."""
     if session.config.pluginmanager.hasplugin("postmortem-guard"):
         return
     nodes = [item for item in session.items if item.own_markers] if any(map(_MARKERS, session.items)) else []
@@ -69,12 +71,15 @@ def pytest_collection_finish(session: Any) -> None:
 
 
 def _switch_on(config: Any, under_way: bool = False) -> None:
-    """pytest's finder, which rewrites what plugins assert, is left out: it would read our modules at twice the cost, and
-    what stays of them to the interpreter's end would keep all of pytest alive by it."""
+    """Import the plugin and switch it on.
+
+    pytest's import hook, which rewrites asserts, is left out: it would double the time to import our modules, and keep
+    pytest alive until the interpreter's end.
+    """
     finders = sys.meta_path
     sys.meta_path = [finder for finder in finders if not type(finder).__module__.startswith("_pytest.")]
     try:
-        from .pytesting.guard import switch_on  # noqa: PLC0415 - whoever wants nothing of it pays nothing
+        from .pytesting.guard import switch_on  # noqa: PLC0415 - costs nothing where it is not used
     finally:
         sys.meta_path = finders
     switch_on(config, under_way)
@@ -82,7 +87,7 @@ def _switch_on(config: Any, under_way: bool = False) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_handlecrashitem(crashitem: str, report: Any) -> None:
-    """A worker of pytest-xdist is no more. Why that is, its watchdog may have written down."""
+    """Explain the crash of a pytest-xdist worker, if its watchdog has recorded the reason."""
     from .pytesting.workers import explain_crash  # noqa: PLC0415
 
     explain_crash(crashitem, report)

@@ -1,19 +1,19 @@
-"""Work that nobody waits for is to disturb nobody: one CPU, and of that what others leave.
+"""Background work at low priority: on one CPU, and only with the time that other processes leave.
 
-A capture lets its target go and then still has cores to write, gdb to run and reports to make. That is to happen on the
-CPU that has the least to do, at idle priority; everything that is started from then on (gdb) inherits both.
+After its target is released a capture still has cores to write, gdb to run and reports to make. It does so on the least
+busy CPU, at idle priority; everything started from then on (gdb) inherits both.
 
-Idle priority on a CPU that never is idle means hardly ever running, and a verdict has a budget. Measured with two busy
+On a CPU that is never idle, idle priority means hardly ever running, and a verdict has a budget. Measured with two busy
 loops on two cores (Linux 6.18; the diagnosis of a process of four threads, 0.4 s without the loops; several runs):
 
-    as before                           0.6 to 0.8 s
+    unchanged                           0.6 to 0.8 s
     one CPU, SCHED_IDLE                 1.9 s to more than 25 s
     one CPU, nice 19, SCHED_BATCH       0.6 to 2.2 s; 8 to 16 s where the session's autogroup is at 19, too
     one CPU, nice 10, SCHED_BATCH       1.3 to 3 s, gdb's autogroup at 10; 6.8 s with more load beside the loops
 
-So idle priority is for a CPU of which half is free, and where there is none it is nice 10, a tenth of a CPU against a
-busy thread; SCHED_BATCH interrupts nobody on waking up. What had been free and is taken later on costs the analysis its
-native stacks, not the budget: that goes by the clock (extract.schedule).
+So idle priority is used on a CPU that is half free, else nice 10, a tenth of a CPU against a busy thread; SCHED_BATCH
+preempts nothing at wake-up. If a free CPU becomes busy later, the analysis loses its native stacks, but keeps its
+budget, which is in elapsed time (extract.schedule).
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from typing import Dict, NamedTuple, Optional, Set
 
 from .foreign.numbers import is_decimal
 
-#: A CPU is free when so much of it was idle lately.
+#: Share of the time for which a free CPU was idle.
 FREE_SHARE = 0.5
-#: How long the CPUs are looked at; /proc/stat counts in hundredths of a second.
+#: Seconds for which the CPUs are watched; /proc/stat counts in hundredths of a second.
 _LOOK_S = 0.06
 _NICE = 10
 
 
 class Choice(NamedTuple):
-    """``cpu``: None when nothing tells them apart."""
+    """The CPU to use, None when unknown, and whether to use idle priority."""
 
     cpu: Optional[int]
     idle: bool
 
 
 def be_quiet() -> None:
-    """This process, and what it starts from now on, gives way to everybody.
+    """Lower the priority of this process, and of all that it starts from now on.
 
-    It cannot be undone without privileges. So it is for the last thing that a process does: it must never stop a target
-    again, which would stand still for as long as we do; whoever has further captures to make calls it in a child
-    process. Takes 60 ms, and raises nothing: where something is refused the work goes on as it was.
+    It cannot be undone without privileges, so it is for the last work of a process: a process that stops targets must
+    not call it, since they would stay stopped for as long as it waits for a CPU. With further captures to make, call it
+    in a child process. Takes 60 ms, and raises nothing: whatever is refused stays unchanged.
     """
     allowed = os.sched_getaffinity(0)
     before = _idle_ticks()
@@ -64,25 +64,30 @@ def be_quiet() -> None:
 
 
 def pass_on(pid: int) -> None:
-    """For a process that we start in a session of its own: where the kernel makes an autogroup of each session, our
-    priority counts inside that session alone, and the session's against all others (sched(7), CONFIG_SCHED_AUTOGROUP)."""
+    """Lower the priority of a process that we start in a session of its own.
+
+    Where the kernel makes an autogroup of each session, our priority counts only inside that session, and the session's
+    counts against all others (sched(7), CONFIG_SCHED_AUTOGROUP).
+    """
     if os.sched_getscheduler(0) == os.SCHED_IDLE or os.getpriority(os.PRIO_PROCESS, 0) >= _NICE:
         with contextlib.suppress(OSError), open(f"/proc/{pid}/autogroup", "w") as stream:
             stream.write(str(_NICE))
 
 
 def choose(allowed: Set[int], before: Dict[int, int], after: Dict[int, int], seconds: float) -> Choice:
-    """The CPU that was idle for the longest of the time (ticks by CPU, at both of its ends), and whether that was enough
-    for working in what is left of it."""
+    """Return the CPU that was idle for most of the time, and whether that suffices for idle priority.
+
+    ``before``, ``after``: idle clock ticks by CPU at both ends of ``seconds``.
+    """
     idle = {cpu: after[cpu] - before[cpu] for cpu in sorted(allowed) if cpu in before and cpu in after}
     if not idle:
         return Choice(None, False)
-    freest = max(idle, key=lambda cpu: (idle[cpu], cpu))  # of equal ones the last: the first has the interrupts
+    freest = max(idle, key=lambda cpu: (idle[cpu], cpu))  # the last one of equals: the first handles interrupts
     return Choice(freest, idle[freest] >= FREE_SHARE * seconds * os.sysconf("SC_CLK_TCK"))
 
 
 def _idle_ticks() -> Dict[int, int]:
-    """CPU → clock ticks in which it had nothing to do (proc(5), /proc/stat: the fields idle and iowait)."""
+    """Return CPU → idle clock ticks (proc(5), /proc/stat: the fields idle and iowait)."""
     try:
         with open("/proc/stat", "rb") as stream:
             lines = [line.split() for line in stream if line.startswith(b"cpu")]

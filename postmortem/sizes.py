@@ -1,4 +1,4 @@
-"""Sizes that a user sets in the environment: bytes, or a number with K, M, G or T."""
+"""Sizes set by the user in the environment: bytes, or a number with K, M, G or T."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def configured(variable: str) -> Optional[int]:
-    """Return the bytes that a variable of the environment names; None when it is not set. Raises UsageError for what is no
-    size."""
+    """Return the bytes given by an environment variable; None when it is not set. Raises UsageError for an invalid size."""
     text = os.environ.get(variable, "").strip()
     if not text:
         return None

@@ -1,7 +1,8 @@
-"""`postmortem report BUNDLE --strip`: the same diagnosis in a bundle that may be shown to others.
+"""`postmortem report BUNDLE --strip`: the same diagnosis in a bundle that can be shown to others.
 
-It holds the evidence, the reports made of it and the manifest, secrets masked. Nothing of ``raw/`` is taken over: cores are
-memory, and what /proc and py-spy told has command lines as they were; all that a report needs is in the evidence.
+It contains the evidence, the reports made of it and the manifest, with secrets masked, and nothing of ``raw/``: cores
+are memory, and the files of /proc and py-spy contain unmasked command lines. All that a report needs is in the
+evidence.
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ _NEXT = "choose another name with -o DIR or -o FILE.zip"
 
 
 def strip(source: Path, output: Optional[Path] = None, *, with_locals: bool = False) -> Path:
-    """Writes the bundle and tells where it is: ``output``, a zip archive if that ends in ``.zip``; without it beside
-    ``source``, in its form. An existing one is never overwritten. Raises PostmortemError."""
+    """Write the stripped bundle; return its path.
+
+    ``output``: a zip archive if it ends in ``.zip``; None: beside ``source``, in its form. An existing one is never
+    overwritten. Raises PostmortemError.
+    """
     target = output if output is not None else _beside(source)
     try:
         if target.suffix == ".zip":
@@ -37,7 +41,7 @@ def strip(source: Path, output: Optional[Path] = None, *, with_locals: bool = Fa
         else:
             refuse_if_taken(target)
             _write(_content(source, with_locals), target)
-    except CaptureFailed as exc:  # that status is for `capture`
+    except CaptureFailed as exc:  # its exit status is for `capture`
         raise PostmortemError(str(exc), _NEXT) from None
     except OSError as exc:
         raise PostmortemError(f"{target} cannot be written: {exc.strerror or exc}", _NEXT) from None
@@ -45,13 +49,13 @@ def strip(source: Path, output: Optional[Path] = None, *, with_locals: bool = Fa
 
 
 def _beside(source: Path) -> Path:
-    absolute = source.absolute()  # of "." the name is empty
+    absolute = source.absolute()  # the name of "." is empty
     archive = source.suffix == ".zip" and not source.is_dir()
     return source.with_name(f"{source.stem}-stripped.zip") if archive else Path(f"{absolute}-stripped")
 
 
 def _content(source: Path, with_locals: bool) -> Dict[str, bytes]:
-    """Name → content of each file, the manifest last."""
+    """Return name → content of each file, the manifest last."""
     found, diagnosis = load_bundle(source, with_locals=with_locals)
     with Bundle.open(source) as old:
         manifest = {**NEW_MANIFEST, **_manifest(old.manifest)}
@@ -73,7 +77,7 @@ def _write(content: Dict[str, bytes], target: Path) -> None:
 
 
 def _manifest(manifest: Dict[str, Any]) -> Dict[str, Any]:
-    """Without secrets; versions before this one wrote the command as it was."""
+    """Mask secrets in a manifest; earlier versions wrote the command unmasked."""
     command = manifest.get("command")
     shown: Dict[str, Any] = _masked(manifest)
     if isinstance(command, list):
@@ -92,7 +96,7 @@ def _masked(value: Any) -> Any:
 
 
 def _pack(content: Dict[str, bytes], target: Path) -> None:
-    """An archive with one folder in it."""
+    """Write an archive with one folder in it."""
     packed = BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in content.items():

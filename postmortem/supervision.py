@@ -1,8 +1,8 @@
-"""Work on foreign input, done in a child: whatever that does to the process, its parent goes on.
+"""Work on foreign input in a child process, whose end its parent survives.
 
-A core, a bundle or a library may be made to crash a decoder, to use up all memory, or never to come to an end. So what
-parses them runs in a forked child that shares the terminal, the streams and the process group with its parent. The parent
-passes signals on, waits, and can tell how it ended: it still has the tree to end, the bundle to keep, and a sentence to say.
+A core, a bundle or a library may be made to crash a decoder, to use up all memory, or to be parsed without end. So it
+is parsed in a forked child that shares the terminal, the streams and the process group with its parent. The parent
+forwards signals, waits, and reports how the child ended: it still has the tree to end and the bundle to keep.
 
 Sources: fork(2), prctl(2) PR_SET_PDEATHSIG, proc(5) oom_score_adj.
 """
@@ -24,14 +24,19 @@ from typing import Callable, Dict, Iterable, List, NamedTuple, NoReturn, Optiona
 from . import signalling
 
 _PR_SET_PDEATHSIG = 1
-#: How long the child has to end once a signal was passed on that asks for it, or it was killed.
+#: Seconds that the child has to end after an ending signal was forwarded, or after it was killed.
 _PATIENCE_S = 3.0
 _LONGEST_WAIT_S = 3600.0
 
 
 class Ended(NamedTuple):
-    """How the child ended. ``status``: its exit status, None when a signal or its deadline ended it; ``signal``: the number of
-    that signal; ``late``: it was killed because its time was over; ``asked``: the signal that asked us for an end meanwhile."""
+    """The end of a child.
+
+    - ``status``: exit status; None when a signal or its deadline ended it
+    - ``signal``: the number of that signal
+    - ``late``: killed at its deadline
+    - ``asked``: the ending signal that we received meanwhile
+    """
 
     status: Optional[int]
     signal: Optional[int] = None
@@ -40,7 +45,7 @@ class Ended(NamedTuple):
 
     @property
     def reason(self) -> Optional[str]:
-        """What ended it, as the end of a sentence; None when it ended of its own accord."""
+        """What ended the child, as the end of a sentence; None when it exited."""
         if self.late:
             return "did not come to an end in time"
         if self.signal is None:
@@ -51,9 +56,13 @@ class Ended(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """How a parent waits. ``next_signal(seconds)``: the number of a signal that asks for an end, None when the time is up or the
-    child has changed; ``collect(pid)``: (exit status, None) or (None, signal) of a child that has ended, else None;
-    ``started(pid)`` hears of it; ``patience_s``: how long the child has to end once a signal was passed on to it."""
+    """The parent's way of waiting.
+
+    - ``next_signal(seconds)``: number of an ending signal; None when time is up or the child has changed
+    - ``collect(pid)``: (exit status, None) or (None, signal) of a child that has ended, else None
+    - ``started(pid)``: called once the child exists
+    - ``patience_s``: seconds that the child has to end after a signal was forwarded
+    """
 
     next_signal: Callable[[float], Optional[int]]
     collect: Callable[[int], Optional[Tuple[Optional[int], Optional[int]]]]
@@ -62,9 +71,11 @@ class Waiting(NamedTuple):
 
 
 def run_apart(work: Callable[[], int], waiting: Waiting, until: float = float("inf")) -> Ended:
-    """Run ``work`` in a child; its result is the child's exit status. ``until``: in time.monotonic() seconds, when the child is
-    killed. Raises OSError when no child can be made."""
-    _flush()  # else the child would write it once more
+    """Run ``work`` in a child; its result is the child's exit status.
+
+    ``until``: time.monotonic() at which the child is killed. Raises OSError when no child can be started.
+    """
+    _flush()  # else the child would write the buffers again
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -78,9 +89,9 @@ def run_apart(work: Callable[[], int], waiting: Waiting, until: float = float("i
             return Ended(None if late else status[0], status[1], late, asked)
         left = end_by - time.monotonic()
         if left <= 0:
-            signalling.send_to_child(pid, signal.SIGKILL)  # it was not collected: the number is still its own
+            signalling.send_to_child(pid, signal.SIGKILL)  # it was not reaped: the pid is still its own
             late = late or asked is None
-            if time.monotonic() > end_by + _PATIENCE_S:  # a system call that nothing ends: it is left to itself
+            if time.monotonic() > end_by + _PATIENCE_S:  # in a system call that nothing interrupts: it is left behind
                 return Ended(None, None, True, asked)
             left = 0.05
         number = waiting.next_signal(min(left, _LONGEST_WAIT_S))
@@ -94,7 +105,7 @@ def _be_the_child(work: Callable[[], int], parent: int) -> NoReturn:
     status = 1
     try:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
-        if os.getppid() != parent:  # it has ended already
+        if os.getppid() != parent:  # the parent has ended already
             os._exit(1)
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as stream:
             stream.write("1000")
@@ -103,7 +114,7 @@ def _be_the_child(work: Callable[[], int], parent: int) -> NoReturn:
         status = exc.code if isinstance(exc.code, int) else 1
     except KeyboardInterrupt:
         status = 128 + signal.SIGINT
-    except BaseException:  # POSTMORTEM_DEBUG lets it through
+    except BaseException:  # POSTMORTEM_DEBUG does not catch it
         import traceback  # noqa: PLC0415
 
         traceback.print_exc()
@@ -122,41 +133,45 @@ def _flush() -> None:
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 _AT = struct.Struct("<q")
-#: What private folders begin with; the numbers of the parent and of the child that made it come next.
+#: Prefix of private folders; the pids of the parent and of the child that made them follow.
 _PREFIX = "postmortem-private-"
-#: Signals that come within this time are one wish.
+#: Seconds within which several signals count as one request.
 _ONE_WISH_S = 1.0
 
 
 class Progress:
-    """Which target a command is at, in memory that the child shares with its parent; and which have ended a child before."""
+    """The target that a command works on, in memory shared with the child, and the targets that have ended a child before."""
 
     def __init__(self) -> None:
         self._shared = mmap.mmap(-1, _AT.size)
         self.ended: Dict[int, str] = {}
-        #: What there is to complain about targets before this one was said by a child that has ended since.
+        #: Complaints about targets before this index were reported by a child that has ended since.
         self.told = 0
         self.note(-1)
 
     def note(self, index: int) -> None:
-        """The child has come to this target; -1: to none in particular."""
+        """Record that the child works on this target; -1: on none."""
         _AT.pack_into(self._shared, 0, index)
 
     @property
     def at(self) -> int:
-        """The target that the child had come to."""
+        """Index of the target that the child worked on; -1: none."""
         return int(_AT.unpack_from(self._shared, 0)[0])
 
 
-#: Of the command that this process runs; it may be supervised or not.
+#: The progress of this process's command, which may be supervised or not.
 progress = Progress()
 
 
 def supervise(command: Callable[[], int], *, interactive: bool = False) -> int:
-    """Run a command in a child, and return its exit status. ``interactive``: the keys Ctrl-C and Ctrl-\\ mean what the child
-    runs. A target that ends the child is told of in one sentence
-    (``progress.ended``), and the command is run again for the others. A signal that asks for an end reaches the child, which
-    removes what it has unpacked, and then ends this process alike."""
+    r"""Run a command in a child; return its exit status.
+
+    A target that ends the child is reported in one sentence (``progress.ended``), and the command is run again for the
+    others. An ending signal is forwarded to the child, which removes what it has unpacked; then this process ends by
+    the same signal.
+
+    ``interactive``: the keys Ctrl-C and Ctrl-\ are for the program that the child runs.
+    """
     wanted = (signal.SIGTERM, signal.SIGHUP) if interactive else _ENDING
 
     def next_signal(seconds: float) -> Optional[int]:
@@ -167,7 +182,7 @@ def supervise(command: Callable[[], int], *, interactive: bool = False) -> int:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, (*_ENDING, signal.SIGCHLD))
         try:
             ended = run_apart(functools.partial(_interruptible, command, before), Waiting(next_signal, _collect))
-        except OSError:  # no child is to be had
+        except OSError:  # no child can be started
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             return command()
         if ended.status is None or ended.asked is not None:
@@ -175,7 +190,7 @@ def supervise(command: Callable[[], int], *, interactive: bool = False) -> int:
         if ended.asked is not None and (ended.status is None or ended.asked != signal.SIGINT):
             _end_by(ended.asked)
         while signal.sigtimedwait((signal.SIGINT, signal.SIGQUIT), 0) is not None:
-            pass  # keys that were meant for the child
+            pass  # keys pressed for the child
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         if ended.status is not None:
             return ended.status
@@ -193,7 +208,7 @@ def _interruptible(command: Callable[[], int], mask: Iterable[int]) -> int:
     heard: List[float] = []
 
     def interrupt(number: int, _frame: object) -> None:
-        """The terminal and the parent may both send a signal, and mean one."""
+        """Raise KeyboardInterrupt, once for a signal sent by both the terminal and the parent."""
         now = time.monotonic()
         if not heard or now - heard[-1] > _ONE_WISH_S:
             heard.append(now)
@@ -214,21 +229,21 @@ def _collect(pid: int) -> Optional[Tuple[Optional[int], Optional[int]]]:
 
 
 def _end_by(number: int) -> None:
-    """As if nobody had taken the signal; nothing happens where it is ignored."""
+    """End by a signal's default action; does nothing where it is ignored."""
     signal.signal(number, signal.SIG_DFL)
     signalling.send_to_ourselves(number)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (number,))
 
 
 def private_folder() -> Path:
-    """Make a folder of our own for temporary files; should we be killed, ``supervise`` removes it. Raises OSError."""
+    """Make a private temporary folder, which ``supervise`` removes if we are killed. Raises OSError."""
     import tempfile  # noqa: PLC0415 - there is seldom one
 
     return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getppid()}-{os.getpid()}-"))
 
 
 def _remove_folders() -> None:
-    """What a child that was killed has left."""
+    """Remove the private folders of a killed child."""
     import shutil  # noqa: PLC0415
     import tempfile  # noqa: PLC0415
 
