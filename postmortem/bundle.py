@@ -54,7 +54,7 @@ class Step:
             self.ok, self.error, self.remedy = False, error, remedy or None
 
     def leave_out(self, what: str, remedy: str) -> None:
-        """Record what the step left out as it was told to, with a remedy."""
+        """Record what the step left out on purpose, with a remedy."""
         self.left_out = what
         self.remedy = self.remedy or remedy
 
@@ -205,7 +205,7 @@ class Bundle:
         return pids_of(self.folder, self.manifest)
 
     def has_core(self, pid: int) -> bool:
-        """Tell whether there is a core of this process."""
+        """Return whether there is a core of this process."""
         return self.folder.has(core_name(pid))
 
     @property

@@ -41,7 +41,7 @@ class Culprit(msgspec.Struct, frozen=True):
 
 
 class Victim(msgspec.Struct, frozen=True):
-    """A thread or task that cannot go on because of the finding."""
+    """A process, thread or task that is blocked because of the finding."""
 
     pid: int
     tid: Optional[int] = None

@@ -236,7 +236,7 @@ def _recorded(bundle: Bundle) -> Tuple[Optional[Evidence], Tuple[Gap, ...]]:
 
 
 def _files_at_hand(bundle: Bundle, exe: Optional[Path], sysroot: Optional[Path]) -> bool:
-    """Tell whether there are cores, and all programs and libraries that they map are here as the same build."""
+    """Return whether there are cores, and all programs and libraries that they map are here as the same build."""
     from .extract.assemble.bundles import open_cores  # noqa: PLC0415 - as in _from_bundle
 
     with open_cores(bundle.folder, bundle.place, bundle.owner, sysroot) as cores:

@@ -6,11 +6,9 @@ what runs:
 - **which**: programs are looked for only in the absolute folders of PATH. An empty word in PATH, or ``.``, is the
   working directory.
 - **arguments**: our interpreters run isolated (``-I``: no working directory, no PYTHON* variable, no user's site) and
-  get the folders of
-  our own code by name.
+  get the folders of our own code by name.
 - **environment**: an allow-list. Not on it: PYTHON*, LD_*, variables that make the C library load code (GCONV_PATH and
-  others:
-  unsecvars.h in glibc's sysdeps/generic), gdb's start-up files and history, OPENSSL_CONF.
+  others: unsecvars.h in glibc's sysdeps/generic), gdb's start-up files and history, OPENSSL_CONF.
 - **working directory**: one in which no file can be created.
 
 No version control program is among ``PROGRAMS``, and none may be added: git runs commands from a repository's

@@ -78,7 +78,7 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 def wants_color(stream: TextIO, choice: str = "auto") -> bool:
-    """Tell whether to use colour: by ``always`` and ``never``, else on terminals, unless NO_COLOR is set or TERM is dumb."""
+    """Return whether to use colour: by ``always`` and ``never``, else on terminals, unless NO_COLOR is set or TERM is dumb."""
     if choice != "auto":
         return choice == "always"
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":

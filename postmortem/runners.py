@@ -18,8 +18,7 @@ Recognised anywhere in a line, regardless of case:
 Recognised at the beginning of a line:
 
 - ``::command::``: GitHub Actions, docs.github.com/actions/reference/workflow-commands-for-github-actions; space before
-  it is
-  trimmed (ActionCommand.cs, TryParseV2). Forgejo's and Gitea's runners do the same.
+  it is trimmed (ActionCommand.cs, TryParseV2). Forgejo's and Gitea's runners do the same.
 - ``---``, ``+++``, ``~~~`` and ``^^^ +++``: Buildkite, buildkite.com/docs/pipelines/managing-log-output.
 
 Terminal sequences are handled elsewhere: nothing that is printed has a control character (report.escape, narration).
@@ -42,7 +41,7 @@ def defused(text: str) -> str:
 
 
 def may_obey(text: str) -> bool:
-    """Tell whether ANYWHERE may match in a text; costs a fraction of the search."""
+    """Return whether ANYWHERE may match in a text; costs a fraction of the search."""
     if "##" in text:
         return True
     low = text.lower() if "_" in text else ""

@@ -103,7 +103,7 @@ def _opened(pid: int) -> int | None:
 
 
 def _is_of(descriptor: int, pid: int) -> bool:
-    """Tell whether a pidfd's process has the same pid in /proc, where start times are read.
+    """Return whether a pidfd's process has the same pid in /proc, where start times are read.
 
     True if the kernel does not show it.
     """

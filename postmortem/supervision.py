@@ -1,4 +1,4 @@
-"""Work on foreign input in a child process, whose end its parent survives.
+"""Work on foreign input in a child process, so that whatever ends it does not end its parent.
 
 A core, a bundle or a library may be made to crash a decoder, to use up all memory, or to be parsed without end. So it
 is parsed in a forked child that shares the terminal, the streams and the process group with its parent. The parent

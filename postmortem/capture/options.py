@@ -186,7 +186,7 @@ SUFFIXES_LISTED = ", ".join(filter(None, FORMATS.values()))
 
 
 def formats_known(options: Options) -> bool:
-    """Tell whether --format and the suffix of each --report are known."""
+    """Return whether --format and the suffix of each --report are known."""
     suffixes = [os.path.splitext(name)[1] for name in options.report]
     return options.format in (None, *FORMATS) and all(suffix and suffix in FORMATS.values() for suffix in suffixes)
 

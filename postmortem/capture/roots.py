@@ -290,7 +290,7 @@ def _identical(descriptor: int, file: _File) -> int:
 
 
 def _may_be_other(pid: int) -> bool:
-    """Tell whether a process has another root directory or mount namespace than ours.
+    """Return whether a process has another root directory or mount namespace than ours.
 
     Reads no file system but proc. Raises OSError.
     """

@@ -28,7 +28,7 @@ _KEEPS = "abrt keeps at most MaxCrashReportsSize of /etc/abrt/abrt.conf, and abr
 
 
 def is_problem(folder: Path) -> bool:
-    """Tell whether a directory has the items that all problem directories have."""
+    """Return whether a directory has the items that all problem directories have."""
     try:
         with Folder.at(str(folder)) as held:
             return sum(map(held.has, _MARKS)) >= 2 and any(map(held.has, ("time", *_CORES)))

@@ -33,7 +33,7 @@ _LONGEST_VALUE = 4 << 10
 
 
 def is_report(path: Path) -> bool:
-    """Tell whether a file begins like apport's reports."""
+    """Return whether a file begins like apport's reports."""
     try:
         descriptor = open_regular(str(path))
     except (FileNotFoundError, IsADirectoryError):

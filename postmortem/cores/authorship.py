@@ -5,18 +5,16 @@ underscore are journald's own: it takes them from the kernel, and drops those th
 (systemd.journal-fields(7)).
 
 - ``_UID`` alone is not enough: systemd-coredump drops its privileges before it writes, so the entry has the crashed
-  program's
-  user, or the user ``systemd-coredump`` for system users (change_uid_gid of src/coredump/coredump.c).
+  program's user, or the user ``systemd-coredump`` for system users (change_uid_gid of src/coredump/coredump.c).
 - ``_EXE`` and ``_COMM`` are not enough for other users: anybody can start that program with a library of their own in
   LD_PRELOAD.
 - ``_SYSTEMD_UNIT`` decides: it is read from the control group, and only systemd puts a process into a system unit; a
-  unit of
-  that name in a user's manager or in a container shows the unit of that manager or container. It is looked up by a pid that
-  may be reused by then, whereas ``_UID`` came with the message: so ``_UID`` must be one of the two users above as well.
+  unit of that name in a user's manager or in a container shows the unit of that manager or container. It is looked up
+  by a pid that may be reused by then, whereas ``_UID`` came with the message: so ``_UID`` must be one of the two users
+  above as well.
 - An entry by root may be systemd-coredump's without a unit: before systemd 229, and for a crash of journald itself; for
-  a
-  program that has ended by the time of the look-up, journald has nothing but the ids. It counts unless it shows another program,
-  or a container.
+  a program that has ended by the time of the look-up, journald has nothing but the ids. It counts unless it shows
+  another program, or a container.
 - An entry by a user without a unit stays unverified, though it may be genuine.
 """
 
@@ -44,7 +42,7 @@ WRITTEN_BY_IT: Tuple[Tuple[str, ...], ...] = (
 
 
 def by_coredump(field: Callable[[str], Optional[str]]) -> bool:
-    """Tell whether systemd-coredump wrote an entry; ``field`` returns the text of one of its fields."""
+    """Return whether systemd-coredump wrote an entry; ``field`` returns the text of one of its fields."""
     if field("_TRANSPORT") != "journal":
         return False
     program = (field("_EXE") or _PROGRAM).rpartition("/")[2]

@@ -47,8 +47,7 @@ def root(cgroup: Optional[str], boot: Optional[str], named: Optional[str] = None
 
     - ``named``: path of the directory, believed if every link on the way is root's or ours
     - ``cgroup``, ``boot``: else, the root directory of another process in the same control group, if the machine was
-      not
-      rebooted since
+      not rebooted since
     - ``proc``: where procfs is mounted
 
     None also when the directory cannot be read.

@@ -94,7 +94,7 @@ def _open(name: str, entry: Entry, where: Where, whose: str) -> Tuple[int, str]:
 
 
 def _is_kept(name: str) -> bool:
-    """Tell whether a path is that of a file directly in systemd-coredump's folder."""
+    """Return whether a path is that of a file directly in systemd-coredump's folder."""
     folder, _slash, last = name.rpartition("/")
     return folder == FOLDER and last not in ("", ".", "..")
 
@@ -105,7 +105,7 @@ def _user(entry: Entry) -> Optional[int]:
 
 
 def is_there(entry: Entry, where: Where) -> bool:
-    """Tell whether the file named by an entry still exists; True for a core that the journal itself may hold."""
+    """Return whether the file named by an entry still exists; True for a core that the journal itself may hold."""
     name = entry.text("COREDUMP_FILENAME")
     if name is None:
         return True

@@ -62,7 +62,7 @@ def _cores(folder: Folder, names: Sequence[str]) -> Tuple[List[Tuple[float, str]
 
 
 def _is_core(name: str, stream: RawIOBase) -> bool:
-    """Tell by its first bytes whether a file is an ELF core, or compressed and named like a core."""
+    """Return whether a file is an ELF core, or compressed and named like a core, judged by its first bytes."""
     head = stream.read(18) or b""
     if head[:4] == b"\x7fELF":
         return head[16:18] == _ET_CORE

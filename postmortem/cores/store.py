@@ -56,7 +56,7 @@ def refusals(named: str, whose: str, keeps: str) -> Iterator[None]:
 
 
 def lies_in(folder: str, name: str) -> bool:
-    """Tell whether a directory has an entry of that name that this user can see; the name may hold anything."""
+    """Return whether a directory has an entry of that name that this user can see; the name may hold anything."""
     try:
         with Folder.at(folder) as held:
             return held.has(name)
@@ -78,7 +78,7 @@ def something(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def exists(path: Path) -> bool:
-    """Tell whether a path exists for this user; the name may hold anything."""
+    """Return whether a path exists for this user; the name may hold anything."""
     try:
         return path.exists()
     except (OSError, ValueError):

@@ -135,7 +135,7 @@ def _reads_file(child: int, address: int, wanted: bytes) -> bool:
 
 
 def _scans(child: int) -> Optional[bool]:
-    """Tell whether the PAGEMAP_SCAN ioctl works; None when the file cannot be read at all."""
+    """Return whether the PAGEMAP_SCAN ioctl works; None when the file cannot be read at all."""
     try:
         with open(f"/proc/{child}/pagemap", "rb", buffering=0) as stream:
             found = pages.PageMap(stream.fileno())
@@ -167,7 +167,7 @@ def others() -> Check:
 
 
 def has_capability(number: int) -> bool:
-    """Tell whether this process has an effective capability."""
+    """Return whether this process has an effective capability."""
     try:
         effective = parsers.status("/proc/self").get("CapEff", "0")
     except OSError:

@@ -3,8 +3,7 @@
 Read in this order:
 
 - `files`: open and read a file made by others (a core, a library, a bundle's JSON) without following links, blocking,
-  or
-  mapping it.
+  or mapping it.
 - `strictjson`: JSON written by others.
 - `numbers`: integers in texts written by others.
 - `root`: look names up below another root directory; nothing leads out of it.

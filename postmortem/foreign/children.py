@@ -7,8 +7,7 @@ child closes every descriptor that it was not given, the standard streams too, s
 Protocol:
 - A request is one frame of JSON.
 - An answer is a frame of JSON, ``["value", …]`` or ``["error", errno, strerror, filename]``, and any number of frames
-  of bytes; an
-  empty frame ends it.
+  of bytes; an empty frame ends it.
 - One descriptor may be sent with the JSON (unix(7), SCM_RIGHTS).
 
 The child parses hostile data, so its answers are not trusted either: their length is bounded, and a malformed one ends
@@ -67,8 +66,7 @@ class Child:
     """One child, and the socket to it.
 
     - ``serve``: runs in the child, once for each request. ``ask`` raises its OSError again, any other exception as an
-      OSError that
-      names it
+      OSError that names it
     - ``prepare``: runs in the child first; an exception ends it
     - ``keep``: descriptors that stay open in the child; None: all but the standard streams
     - ``helpers``: the caller's table of children that it reaps itself (pid → status); None: reaped here

@@ -204,5 +204,5 @@ def _look(descriptor: int) -> Tuple[int, int]:
 
 
 def is_folder(path: str) -> bool:
-    """Tell whether a name leads to a directory; False for anything else, and where access is refused."""
+    """Return whether a name leads to a directory; False for anything else, and where access is refused."""
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where looking is refused

@@ -231,7 +231,7 @@ class Folder(HeldDirectory):
             return sorted(entry.name for entry, _count in zip(entries, range(most)))
 
     def has(self, name: str) -> bool:
-        """Tell whether a regular file or a directory of that name is below this one, reached without a link."""
+        """Return whether a regular file or a directory of that name is below this one, reached without a link."""
         try:
             at, last = self.below(name)
         except (OSError, ValueError):

@@ -31,5 +31,5 @@ def kind_of(descriptor: int) -> int:
 
 
 def may_block(descriptor: int) -> bool:
-    """Tell whether an open file is on a file system that waits for a process or another machine. Raises OSError."""
+    """Return whether an open file is on a file system that waits for a process or another machine. Raises OSError."""
     return kind_of(descriptor) in MAY_BLOCK

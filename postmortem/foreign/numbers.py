@@ -16,7 +16,7 @@ _MOST_DIGITS = 20
 
 
 def is_decimal(text: Union[str, bytes]) -> bool:
-    """Tell whether a text consists of ASCII digits only, at most as many as a 64-bit number has."""
+    """Return whether a text consists of ASCII digits only, at most as many as a 64-bit number has."""
     return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 

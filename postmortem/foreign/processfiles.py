@@ -105,8 +105,8 @@ class Files:
     def parsed(self, name: str) -> Optional[ast.Module]:
         """Return the syntax tree of a source file of the program; None if it does not parse here.
 
-        The source may have changed, or be for another version of Python. The standard library is unchanged, and not
-        parsed.
+        The source may have changed, or be for another version of Python. None for the
+        standard library too, whose files are not parsed.
         """
         if _STDLIB.search(name):
             return None

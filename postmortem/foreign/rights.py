@@ -51,7 +51,7 @@ def of_status(status: Dict[str, str]) -> Optional[Rights]:
 
 
 def overrides(status: Dict[str, str]) -> bool:
-    """Tell whether a root process can read everything in its own user namespace, which the caller compares."""
+    """Return whether a root process can read everything in its own user namespace, which the caller compares."""
     try:
         return int(status["CapEff"], 16) & (_CAP_DAC_OVERRIDE | _CAP_DAC_READ_SEARCH) != 0
     except (KeyError, ValueError):

@@ -114,7 +114,7 @@ class Root(HeldDirectory):
 
 
 def _is_magic(link: int, folder: int) -> bool:
-    """Tell whether a link of procfs leads to an inode, not a path (exe, cwd, root, fd/3): all but those directly in /proc."""
+    """Return whether a link of procfs leads to an inode, not a path (exe, cwd, root, fd/3): all but those directly in /proc."""
     return kind_of(link) == PROC and os.fstat(folder).st_ino != _PROC_ROOT
 
 

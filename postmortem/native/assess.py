@@ -94,7 +94,7 @@ class Files:
         return mapped.path if mapped else None
 
     def blind(self, module: Optional[str], known: bool) -> bool:
-        """Tell whether gdb unwound code of this module without its unwind tables.
+        """Return whether gdb unwound code of this module without its unwind tables.
 
         ``known``: whether gdb had a library or symbol there.
         """

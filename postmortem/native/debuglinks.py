@@ -1,8 +1,7 @@
 """Separate debug files that programs name and gdb opens: one that is no regular file would block gdb.
 
 - A program's ``.gnu_debuglink`` names a file, which gdb looks for in the program's directory and in ``.debug`` below
-  that, opens,
-  and reads to its end for a checksum.
+  that, opens, and reads to its end for a checksum.
 - Its build-id names one below ``/usr/lib/debug/.build-id`` of the sysroot.
 
 A FIFO blocks, ``/dev/zero`` never ends. Source: "Debugging Information in Separate Files" in gdb's manual.

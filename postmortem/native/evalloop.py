@@ -130,7 +130,7 @@ def _aimed(image: Image, elf: Elf, bias: int, wanted: List[Range]) -> Iterator[R
 
 
 def _is_table(words: array[int], index: int, range_: Range) -> bool:
-    """Tell whether the word at ``index`` belongs to a run of at least _TARGETS pointers into a range."""
+    """Return whether the word at ``index`` belongs to a run of at least _TARGETS pointers into a range."""
     first = last = index
     least, most = max(-1, index - _TARGETS), min(len(words), index + _TARGETS)
     while first > least and range_.start <= words[first] < range_.end:

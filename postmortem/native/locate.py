@@ -39,7 +39,7 @@ def find_gdb(machine: Optional[str] = None) -> Optional[Path]:
 
 
 def is_own(machine: str) -> bool:
-    """Tell whether a machine, by memory.elf's name, is of the kind of this one; True for an unknown name."""
+    """Return whether a machine, by memory.elf's name, is of the kind of this one; True for an unknown name."""
     return _MACHINES.get(machine, ("", ""))[0] in ("", os.uname().machine)
 
 
@@ -62,7 +62,7 @@ def _candidates(*names: str) -> Iterator[Path]:
 
 @functools.lru_cache(maxsize=None)
 def _knows(gdb: Path, machine: str) -> bool:
-    """Tell whether gdb supports a machine; it exits with status 1 for an architecture that it was built without."""
+    """Return whether gdb supports a machine; it exits with status 1 for an architecture that it was built without."""
     command = [*programs.gdb(gdb), "-batch", "-ex", f"set architecture {_MACHINES[machine][1]}"]
     try:
         done = programs.run("gdb", command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_ASKED_S)

@@ -1,4 +1,4 @@
-"""Libraries of which gdb must be told, in a truncated core.
+"""Libraries of a truncated core, which gdb cannot find by itself.
 
 Such a core lacks the loader's own list of them (``r_debug`` and its link map are in the last pages), but its notes
 still show which file was mapped where.
@@ -21,7 +21,7 @@ _PLAIN = re.compile(r"/[A-Za-z0-9/._+-]+\Z")
 
 
 def plain(path: Path) -> bool:
-    """Tell whether an absolute path can be passed to gdb as one word of a command."""
+    """Return whether an absolute path can be passed to gdb as one word of a command."""
     return _PLAIN.match(str(path)) is not None
 
 

@@ -40,8 +40,8 @@ def merge(python: Sequence[PythonCall], native: Sequence[NativeFrame]) -> Tuple[
     """Return the merged stack, most recent call first.
 
     - ``python``: frames, most recent first, each with the number of loops that end at it: False/0 when the next older
-      frame runs in the same
-      loop, True/1 when it was entered from C, 2 or more with loops in between that have no frame (which is being torn down)
+      frame runs in the same loop, True/1 when it was entered from C, 2 or more with loops in between that have no frame
+      (which is being torn down)
     - ``native``: frames, most recent first
     """
     if not python or not native:

@@ -78,7 +78,7 @@ def start(
 
 
 def may_share(core: AnyCore, exe: Optional[Path], sysroot: Optional[Path]) -> bool:
-    """Tell whether gdb can open this core in one run with others of the same program; not with a sysroot."""
+    """Return whether gdb can open this core in one run with others of the same program; not with a sysroot."""
     return exe is not None and sysroot is None and plain(Path(absolute(core).for_gdb)) and plain(exe.absolute())
 
 
@@ -163,14 +163,14 @@ class Unwinding:
         return assess(self._found[wanted.path], wanted, self._exe, self._sysroot, ending)
 
     def missed(self, core: Path) -> bool:
-        """Wait as ``collect`` does; tell whether gdb ended early without any output about this core, which is not the first.
+        """Wait as ``collect`` does; return whether gdb ended early without any output about this core, which is not the first.
 
         It can then be read alone: an older gdb reads one core only, or another core has crashed it.
         """
         return self._unheard(core) and self._named(core) != self._cores[0] and not self._out_of_time()
 
     def too_late_for(self, core: Path) -> bool:
-        """Wait as ``collect`` does; tell whether the time was over before gdb read this core."""
+        """Wait as ``collect`` does; return whether the time was over before gdb read this core."""
         return self._unheard(core) and self._out_of_time()
 
     def _unheard(self, core: Path) -> bool:
@@ -181,7 +181,7 @@ class Unwinding:
         return next(each for each in self._cores if each.path == core.absolute())
 
     def _out_of_time(self) -> bool:
-        """Tell whether gdb was killed at the deadline, or stopped by itself a little before."""
+        """Return whether gdb was killed at the deadline, or stopped by itself a little before."""
         return self._wait().seconds >= (self._until - self._began) * _OWN_SHARE
 
     def _wait(self) -> Ending:

@@ -48,7 +48,7 @@ def without_locals(found: Evidence) -> Evidence:
 
 
 def has_locals(found: Evidence) -> bool:
-    """Tell whether any variable was read."""
+    """Return whether any variable was read."""
     return any(frame.locals is not None for p in found.processes for t in p.threads for frame in t.python)
 
 

@@ -34,7 +34,7 @@ _SHAPED = re.compile(
 
 
 def is_secret(name: str) -> bool:
-    """Tell whether a variable, attribute, key or option of this name holds a secret; not if it names a file."""
+    """Return whether a variable, attribute, key or option of this name holds a secret; not if it names a file."""
     plain = _HUMP.sub("_", name).lower()
     return _NAME.search(plain) is not None and _PLACE.search(plain) is None and _COUNT.search(plain) is None
 

@@ -70,7 +70,7 @@ def _masked_line(line: str, before: str, seen: Callable[[str], None]) -> str:
 
 
 def _is_named(text: str, before: str) -> bool:
-    """Tell whether a secret's name precedes a literal; for one that begins a line, at the end of the line before."""
+    """Return whether a secret's name precedes a literal; for one that begins a line, at the end of the line before."""
     found = _NAME.search((text if text.strip() else before.rstrip())[-_BEFORE:])
     return found is not None and is_secret(found["quoted"] or found["bare"])
 
@@ -91,7 +91,7 @@ def _starred(text: str, named: bool, is_format: bool, seen: Callable[[str], None
 
 
 def is_secret_name(text: str) -> bool:
-    """Tell whether a text is itself a secret's name, not its value: ``("password", "token")``."""
+    """Return whether a text is itself a secret's name, not its value: ``("password", "token")``."""
     return text.isidentifier() and is_secret(text)
 
 

@@ -58,8 +58,7 @@ def capture(
 
     - ``members``: returns the processes of the tree
     - ``note(pid, signal)``: called for each process with a core, after all were released; ``signal`` is the one that
-      had
-      stopped the process before, None if it was running
+      had stopped the process before, None if it was running
     - ``budget``: seconds within which a verdict is wanted
     - ``how``: how processes are read
     """

@@ -130,7 +130,7 @@ def _lives(command: Command, member: Member) -> bool:
 
 def _is_dumping(pid: int) -> bool:
     try:
-        return parsers.status(f"/proc/{pid}").get("CoreDumping") != "0"  # Linux before 4.15 does not say
+        return parsers.status(f"/proc/{pid}").get("CoreDumping") != "0"  # Linux before 4.15 lacks the row
     except OSError:
         return False
 
@@ -154,7 +154,7 @@ def _fetch(place: corepattern.Place, pid: int, open_core: Opener) -> None:
 
 
 def _is_of(descriptor: int, name: str, pid: int) -> bool:
-    """Tell whether a file is a core of this process: another one may have crashed meanwhile."""
+    """Return whether a file is a core of this process: another one may have crashed meanwhile."""
     try:
         core = ElfCore(name, descriptor=os.dup(descriptor))
     except (OSError, NotElf, ValueError):

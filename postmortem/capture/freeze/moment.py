@@ -2,8 +2,7 @@
 
 - Before: files are opened, memory sizes measured, buffers allocated and populated, pages on disk read once.
 - During: registers, a fresh look at mappings and pages where needed, the copy. A copy too large to be held in memory
-  goes
-  to its file.
+  goes to its file.
 - After: all other files are written.
 """
 
@@ -70,8 +69,7 @@ def freeze_and_copy(
     """Stop the processes, copy them and release them; runs in the tracer's thread.
 
     - ``newcomer(pid)``: makes the job of a process that the tree started meanwhile, or that has called execve(2).
-      Without it
-      only the processes of ``jobs`` are stopped
+      Without it only the processes of ``jobs`` are stopped
     - ``alone``: do not stop their children
     - ``open_core(pid)``: called during the stop, for large copies only
 

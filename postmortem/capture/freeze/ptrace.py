@@ -96,7 +96,7 @@ def poll_stop(tid: int) -> Optional[Stop]:
 
 
 def _is_our_child(pid: int) -> bool:
-    """Tell whether the process is our child, whose status and pid only the code that started it may reap."""
+    """Return whether the process is our child, whose status and pid only the code that started it may reap."""
     try:
         status = parsers.status(f"/proc/{pid}")
     except OSError:

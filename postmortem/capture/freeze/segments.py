@@ -1,8 +1,7 @@
 """The parts of a process's memory that go into a sparse core.
 
 - Private anonymous memory: the pages that were ever written (present or swapped out). The rest is zeros, as is a hole
-  in
-  the file.
+  in the file.
 - Private mappings of files: the resident pages where any page differs from the file (.data, .got, relocated read-only
   data), or could. Untouched mappings are on disk; only an ELF file's first page is kept, for its build-id.
 - Shared memory that no file outlives (/dev/shm, deleted files, memfd, anonymous): its resident pages, up to
@@ -91,7 +90,7 @@ def first_page(mapping: Mapping) -> List[Range]:
 
 
 def is_skipped(mapping: Mapping) -> bool:
-    """Tell whether a mapping is the kernel's own, or a device, where reading may have side effects."""
+    """Return whether a mapping is the kernel's own, or a device, where reading may have side effects."""
     if mapping.name.startswith((b"[vvar", b"[vsyscall", b"[uprobes")):
         return True
     name = mapping.name
@@ -99,7 +98,7 @@ def is_skipped(mapping: Mapping) -> bool:
 
 
 def is_kept_shared(mapping: Mapping) -> bool:
-    """Tell whether a shared mapping is small and outlived by no file, or writable."""
+    """Return whether a shared mapping is small, and either outlived by no file or writable."""
     if mapping.size > SHARED_LIMIT:
         return False
     volatile = mapping.name.startswith((b"/dev/shm/", b"/dev/zero", b"/memfd:", b"/SYSV"))

@@ -85,7 +85,7 @@ def needed(mappings: Sequence[Mapping], pages: Pages, wanted: Collection[int]) -
 
 
 def _is_data(mapping: Mapping) -> bool:
-    """Tell whether a mapping is data of a program or library, whose unwritten pages other tools do not read from the file."""
+    """Return whether a mapping is data of a program or library, whose unwritten pages other tools do not read from the file."""
     return "w" in mapping.perms and mapping.size <= _LARGEST_DATA
 
 

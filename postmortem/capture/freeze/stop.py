@@ -198,7 +198,7 @@ class Freezer:
         return count
 
     def _is_another(self, pid: int) -> bool:
-        """Tell whether the pid has been reused since; such a process is left alone."""
+        """Return whether the pid has been reused since; such a process is left alone."""
         start = self._starts.get(pid)
         return start is not None and signalling.begun(pid) != start
 
@@ -299,7 +299,7 @@ def _children(pid: int) -> List[int]:
 
 
 def _has_ended(pid: int, tid: int) -> bool:
-    """Tell whether a thread is a zombie or gone: SEIZE of a zombie fails with EPERM, as if it were forbidden."""
+    """Return whether a thread is a zombie or gone: SEIZE of a zombie fails with EPERM, as if it were forbidden."""
     try:
         return parsers.stat(f"/proc/{pid}/task/{tid}").state in "ZX"
     except (OSError, ValueError):
@@ -314,7 +314,7 @@ def _is_asleep(tid: int) -> bool:
 
 
 def _is_traced(pid: int) -> bool:
-    """Tell whether a debugger traces the process already."""
+    """Return whether a debugger traces the process already."""
     try:
         return parsers.status(f"/proc/{pid}").get("TracerPid", "0") != "0"
     except OSError:

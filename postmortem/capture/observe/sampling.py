@@ -25,7 +25,7 @@ _MOST_FRAMES = 500
 
 
 def wanted_for(pid: int) -> bool:
-    """Tell whether this sampler can read a process that py-spy cannot: a free-threaded one, or one in a chroot.
+    """Return whether this sampler can read a process that py-spy cannot: a free-threaded one, or one in a chroot.
 
     py-spy 0.4 looks for libraries below the process's root directory under names that are relative to ours.
     """

@@ -1,4 +1,4 @@
-"""Facts that only a descriptor itself can tell: the fill level of a pipe, the timeouts of a socket.
+"""Facts that are read through a descriptor only: the fill level of a pipe, the timeouts of a socket.
 
 They are read through a duplicate, made by pidfd_getfd(2). Opening /proc/PID/fd/N would make a *new* end of the pipe: a
 writer would not notice that its last reader has gone, and a waiting open(2) of a FIFO would succeed. A duplicate is the

@@ -149,7 +149,7 @@ def _levels(place: Place) -> List[Place]:
 
 
 def is_frozen(pid: int, found: Dict[str, Mount]) -> bool:
-    """Tell whether a version 1 freezer is known to have frozen the process; ``found``: the mounts visible to us."""
+    """Return whether a version 1 freezer is known to have frozen the process; ``found``: the mounts visible to us."""
     return freezer(pid, found) is not None
 
 

@@ -71,7 +71,7 @@ def fills(pipes: Ends) -> Dict[str, Dict[str, Any]]:
 
 
 def is_one_full(ties: Mapping[str, Any]) -> bool:
-    """Tell whether a pipe has no room for a page, so that writing may block; ``ties``: the result of ``net_json``."""
+    """Return whether a pipe has no room for a page, so that writing may block; ``ties``: the result of ``net_json``."""
     return any(known["bytes"] > known["capacity"] - _PAGE for known in ties["fill"].values())
 
 

@@ -63,7 +63,7 @@ def totals(path: str, delays: bool) -> Optional[Totals]:
 
 
 def delays_are_counted() -> bool:
-    """Tell whether kernel.task_delayacct (Linux 5.14) is on; without it the field is 0.
+    """Return whether kernel.task_delayacct (Linux 5.14) is on; without it the field is 0.
 
     False on older kernels, which do not show whether they count.
     """

@@ -74,7 +74,7 @@ def rights_json(pid: int, status: Optional[Dict[str, str]] = None) -> Dict[str, 
 
 
 def has_other_rights(pid: int, known: Dict[str, Any]) -> bool:
-    """Tell whether a process has changed its user since ``known`` was recorded."""
+    """Return whether a process has changed its user since ``known`` was recorded."""
     status = _status(f"/proc/{pid}")
     return bool(status) and any(known.get(key) != value for key, value in rights_json(pid, status).items())
 
@@ -141,7 +141,7 @@ def _age(start_ticks: int) -> Optional[float]:
 
 
 def is_python(facts: Dict[str, Any]) -> bool:
-    """Tell whether a process is an interpreter, or a program that embeds one."""
+    """Return whether a process is an interpreter, or a program that embeds one."""
     argv = facts.get("argv") or [""]  # readable where exe is not
     exe = os.path.basename(facts.get("exe") or argv[0]).replace(" (deleted)", "")
     if _PYTHON_PROGRAM.match(exe):

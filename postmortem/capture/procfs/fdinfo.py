@@ -126,5 +126,5 @@ def _number(text: Optional[str], base: int) -> Optional[int]:
 
 
 def _armed(text: Optional[str]) -> Optional[bool]:
-    """Tell whether a timer is set, from ``(seconds, nanoseconds)`` until it is due; (0, 0) if not set."""
+    """Return whether a timer is set, from ``(seconds, nanoseconds)`` until it is due; (0, 0) if not set."""
     return None if text is None else any(part.strip("() ").strip("0") for part in text.split(","))

@@ -113,7 +113,7 @@ class Holders:
                 self._unread["younger" if self._may_descend(stat) else "unrelated"] += 1
 
     def _may_descend(self, stat: parsers.Stat) -> bool:
-        """Tell whether a process younger than the tree has an ancestor in the tree, or one that adopts the tree's orphans."""
+        """Return whether a process younger than the tree has an ancestor in the tree, or one that adopts the tree's orphans."""
         if self._ancestors is None:
             self._ancestors = self._above(self._members)
         for _level in range(_DEEPEST):

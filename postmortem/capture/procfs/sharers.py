@@ -70,7 +70,7 @@ def _start(base: str) -> int:
 
 
 def _may_share(base: str, began: int) -> bool:
-    """Tell whether a process is a living program that may have been started within the tree."""
+    """Return whether a process is a living program that may have been started within the tree."""
     try:
         stat = parsers.stat(base)
     except (OSError, ValueError):

@@ -131,7 +131,7 @@ class Tree:
         return order
 
     def _belongs(self, member: Member, group: Optional[int]) -> bool:
-        """Tell whether a process belongs to the tree whatever its parent is.
+        """Return whether a process belongs to the tree whatever its parent is.
 
         It is in the group that we made, in a group or session that the root made (whose id is not reused while it has a
         member), or was seen before.

@@ -30,8 +30,7 @@ class Diagnoses:
     """The diagnoses of one run.
 
     - ``diagnose(captured, prepare)``: runs in the child and reports results and failures; calls ``prepare`` first,
-      which
-      waits for the child's turn and may raise KeyboardInterrupt
+      which waits for the child's turn and may raise KeyboardInterrupt
     - ``say``: called with a sentence about a child that could not report itself
     """
 

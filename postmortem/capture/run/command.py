@@ -123,7 +123,7 @@ class Command:
         return False
 
     def asked_to_end(self) -> bool:
-        """Tell whether an ending signal was received, or its time is over.
+        """Return whether an ending signal was received, or the time granted after one is over.
 
         Reaps no child: safe while some of them are traced.
         """
@@ -243,7 +243,7 @@ class Command:
                 self.send(number)
 
     def _came_to_both(self, info: signal.struct_siginfo) -> bool:
-        """Tell whether the terminal, or the command with kill(0, …), has signalled the group that we share with it."""
+        """Return whether the terminal, or the command with kill(0, …), has signalled the group that we share with it."""
         return info.si_code == _SI_KERNEL or (info.si_pid == self.pid and info.si_code <= 0)
 
     def _stop_with_it(self) -> None:

@@ -197,7 +197,7 @@ class Course:
     # ------------------------------------------------------------------ diagnoses
 
     def _beside(self, captured: Captured) -> bool:
-        """Diagnose in a child process; return True if that is done or left to the user."""
+        """Start a diagnosis in a child process; return False if the caller is to make it later."""
         if self._diagnoses.start(captured, quiet=self._command.hurry_until is None):
             return True
         self._narration.say(f"not diagnosed for now: {_later(captured[0].path)}")
