@@ -1,4 +1,4 @@
-"""What is known about the processes: the only input of classification and reports.
+"""Evidence, the facts known about the processes: the only input of classification and reports.
 
 Every value is immutable and is read and written as JSON (``encode`` / ``decode``). ``None`` always means
 *unknown*, never *no*; what could not be read is listed in ``Evidence.gaps`` with the reason and a remedy.

@@ -29,7 +29,7 @@ class Gap(msgspec.Struct, frozen=True):
     subject: str
     reason: str
     remedy: Optional[str] = None
-    code: Optional[GapCode] = None  # None: written before there were codes
+    code: Optional[GapCode] = None  # None: written by a version without codes
 
 
 class Timings(msgspec.Struct, frozen=True):

@@ -11,6 +11,8 @@ from .document import SCHEMA, Evidence
 
 
 class _Head(msgspec.Struct):
+    """The schema of an evidence document."""
+
     schema: str = ""
 
 
@@ -43,6 +45,7 @@ def _spelled_out(value: Any) -> Any:
 
 
 def _decoded(data: bytes) -> Evidence:
+    """Decode evidence of the current schema, or of one that can be upgraded."""
     schema = msgspec.json.decode(data, type=_Head).schema
     if schema != upgrade.FIRST:
         return msgspec.json.decode(data, type=Evidence)

@@ -53,12 +53,12 @@ class TaskWait(msgspec.Struct, frozen=True):
 
     @property
     def phrase(self) -> Optional[str]:
-        """One phrase for people, as a thread's wait has it."""
+        """Return the wait as a phrase, like ``Wait.phrase``; None if unknown."""
         return self.detail
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A task, greenlet or other coroutine-based unit of work of an event loop."""
+    """A task of an event loop: asyncio's or trio's."""
 
     id: str
     name: Optional[str]

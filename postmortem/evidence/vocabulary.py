@@ -145,24 +145,24 @@ Store = Literal["systemd", "apport", "abrt", "directory"]
 #: another process.
 Trust = Literal["verified", "copied", "unverified"]
 
-#: What could not be read.
+#: The kind of fact that could not be read.
 GapCode = Literal[
-    # of a core, its program and its files
+    # a core, its program and its files
     "core-cut-short", "core-unread", "file-changed", "file-unusable", "no-program", "wrong-program", "threads-lost",
     "container-files", "origin-unverified", "report-damaged", "folder-refused", "unpacked-short",
-    # of a capture and its bundle
+    # a capture and its bundle
     "capture-cut-short", "step-failed", "evidence-unusable", "recorded-instead", "stripped", "no-time-for-core",
-    # of native stacks
+    # native stacks
     "no-native-stacks", "gdb-incomplete", "gdb-damaged", "stack-incomplete", "frames-guessed", "no-time-for-gdb",
-    # of Python: interpreter, stacks, values, sources
+    # Python: interpreter, stacks, values, sources
     "no-interpreter", "interpreter-unread", "interpreter-ending", "stack-cut", "frames-unread", "frames-left-out", "greenlets",
     "tasks-unread", "locals-unread", "locals-left-out", "no-locals", "sources-unread", "unassigned-samples",
-    # of waits and what could end them
+    # waits and wakers
     "call-unread", "restarted-call", "semaphores-unread", "wakers-unknown", "no-handler-table", "native-handlers",
-    # of a crash
+    # crashes
     "crash-unread",
 ]  # fmt: skip
 
-#: What a thread does beside a phrase that names its object: it ``waits`` (until, for, to be …), ``wants`` or ``asks`` for it; a
-#: ``call`` waits on a descriptor.
+#: The verb before a wait's phrase: the thread ``waits`` (until, for, to be …), ``wants`` or ``asks`` for it; ``call``: a system
+#: call on a descriptor.
 WaitVerb = Literal["waits", "wants", "asks", "call"]

@@ -1,4 +1,4 @@
-"""Why an agent can never move again, step by step, in sentences that can be checked against the evidence."""
+"""Explanations of why agents can never move again, in sentences that can be checked against the evidence."""
 
 from __future__ import annotations
 

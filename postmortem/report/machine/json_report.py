@@ -120,7 +120,7 @@ def _thread(thread: ev.Thread) -> Json:
 
 
 def _wait(wait: ev.Wait) -> Json:
-    """``detail`` is one phrase."""
+    """Return a wait; its ``detail`` is the whole phrase, and it has no verb."""
     found: Json = {**_plain(wait), "detail": wait.phrase}
     del found["verb"]
     return found
@@ -128,7 +128,7 @@ def _wait(wait: ev.Wait) -> Json:
 
 def _resource(resource: ev.Resource) -> Json:
     found: Json = _plain(resource)
-    del found["module"]  # its description names it
+    del found["module"]  # the description names it
     return found
 
 

@@ -1,4 +1,4 @@
-"""Ended by a signal that was sent on purpose, and leaves a core.
+"""Ended by a signal that was sent to the process, and left a core.
 
 **What it looks like.** A core with SIGABRT, SIGQUIT or another signal that a process sent (a supervisor's watchdog, a person with
 `kill`, a terminal); or that a watchdog thread or an alarm of the program itself sent, while the receiving thread did

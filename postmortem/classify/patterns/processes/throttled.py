@@ -1,7 +1,7 @@
 """The control group has used up its CPU quota.
 
-**What it looks like.** The process wants to compute, and gets less than it wants: in most of the quota's periods (usually of
-0.1 s) the quota was used up early, and then all threads of the group stand still until the next period.
+**What it looks like.** The process gets less CPU than it could use: in most of the quota's periods (usually of 0.1 s) the
+quota was used up early, and then all threads of the group stand still until the next period.
 
 **Easily mistaken for** `python-busy-loop` and `gil-contention`: a healthy computation that would be over by now at full speed; a
 machine whose CPUs are taken by others.
