@@ -1,5 +1,6 @@
-"""From evidence to a diagnosis: every pattern is asked, what they find is ranked.
+"""Diagnosis of evidence: every pattern is evaluated, and their findings are ranked.
 
-Read ``pattern`` (what a pattern is and may answer), ``facts/view`` (the questions that patterns ask), one pattern of
-``patterns/``, then ``engine``. ``snippets`` has code before and after for the pages, ``signature`` the short string of a hang.
+Read ``pattern`` (the definition of a pattern and its answers), ``facts/view`` (the queries that patterns use), one
+pattern of ``patterns/``, then ``engine``. ``snippets`` holds code before and after a fix for the pages, ``signature``
+the short string that identifies a hang.
 """

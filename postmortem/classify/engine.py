@@ -1,8 +1,12 @@
-"""Runs every pattern over the evidence and ranks what they find.
+"""Evaluation of every pattern over the evidence, and ranking of their findings.
 
-Order: findings above *possible* first; a pattern before those that it outranks, directly or through others; the
-process that is waited for before the one that waits; one that names a line to change before one that does not; then
-proven before likely. Never the order of the list.
+Findings are ordered by these rules, the first that decides; the order of modules never matters:
+
+1. findings above *possible* before the others;
+2. a pattern before those that it outranks, directly or transitively;
+3. the process that is waited for before the one that waits;
+4. a finding that names a line to change before one that does not;
+5. proven before likely.
 """
 
 from __future__ import annotations
@@ -23,11 +27,11 @@ from .facts.view import View
 from .pattern import ANYTHING, CannotTell, Match, Matcher, No, Pattern
 from .signature import signature
 
-#: Reasons kept of one pattern that is ruled out.
+#: Most reasons kept for one pattern that is ruled out.
 _RULED_OUT = 3
-#: Matches of one pattern that are asked for: nobody reads more, and each may cost as much as there are threads.
+#: Most matches requested of one pattern; each may cost time linear in the number of threads.
 _MOST_MATCHES = 300
-#: Victims of all findings together, the first findings' first; and of one in any case.
+#: Most victims of all findings together, the leading findings' first; and least number kept for each finding.
 _MOST_VICTIMS, _FEW_VICTIMS = 20_000, 20
 
 
@@ -41,10 +45,12 @@ class Rule:
 
     @property
     def id(self) -> str:
+        """Return the pattern's id."""
         return self.pattern.id
 
     @property
     def title(self) -> str:
+        """Return the pattern's title."""
         return self.pattern.title
 
 
@@ -52,12 +58,12 @@ _rules: List[Rule] = []
 
 
 def all_patterns() -> List[Rule]:
-    """Every pattern of the folder, by id, so that nothing depends on an order of files. Imported once."""
+    """Return every pattern of the package, sorted by id. Modules are imported once."""
     if not _rules:
         found = pkgutil.walk_packages(_patterns.__path__, f"{_patterns.__name__}.")
         names = [module.name for module in found if not module.ispkg]
-        loaded = [importlib.import_module(name) for name in names]  # one that fails is not left out silently
-        shared = [one for one in loaded if not hasattr(one, "PATTERN")]  # facts that the patterns of a family share
+        loaded = [importlib.import_module(name) for name in names]  # an import error is not suppressed
+        shared = [one for one in loaded if not hasattr(one, "PATTERN")]  # helpers shared by the patterns of a family
         rules = [
             Rule(one.PATTERN, one.match, inspect.cleandoc(one.__doc__ or "")) for one in loaded if one not in shared
         ]
@@ -66,7 +72,7 @@ def all_patterns() -> List[Rule]:
 
 
 def classify(evidence: Evidence) -> Diagnosis:
-    """What the evidence means. A pure function: equal evidence gives an equal diagnosis."""
+    """Diagnose evidence. A pure function: equal evidence gives an equal diagnosis."""
     view = View(evidence)
     matches: List[Tuple[Pattern, Match]] = []
     abstained: List[Abstained] = []
@@ -96,7 +102,7 @@ def classify(evidence: Evidence) -> Diagnosis:
 
 
 def _shortened(findings: List[Finding]) -> List[Finding]:
-    """Where everybody waits for everybody, each finding names all the others: those of the first findings are kept."""
+    """Limit the victims of all findings together; those of the leading findings are kept."""
     left, found = _MOST_VICTIMS, []
     for finding in findings:
         most = max(_FEW_VICTIMS, left)
@@ -108,7 +114,7 @@ def _shortened(findings: List[Finding]) -> List[Finding]:
 
 
 def _few_of_each(ruled_out: List[RuledOut]) -> Tuple[RuledOut, ...]:
-    """A process with a hundred pools rules the same out a hundred times: who reads that no longer sees the rest."""
+    """Limit the reasons kept for each pattern that is ruled out, and count the others."""
     alike: Dict[str, List[RuledOut]] = {}
     for item in dict.fromkeys(ruled_out):
         alike.setdefault(item.pattern, []).append(item)
@@ -122,6 +128,7 @@ def _few_of_each(ruled_out: List[RuledOut]) -> Tuple[RuledOut, ...]:
 
 
 def _finding(evidence: Evidence, pattern: Pattern, match: Match, others: List[Tuple[Pattern, Match]]) -> Finding:
+    """Return a match as a finding, with the pattern's texts and the upgrades that fix it."""
     cause = match.cause_pid if match.cause_pid is not None else match.pid
     present = {p.id for p, m in others if m.pid == cause and m is not match}
     fixed = fixes(evidence, pattern.id, match.culprits, match.victims)
@@ -142,8 +149,10 @@ def _finding(evidence: Evidence, pattern: Pattern, match: Match, others: List[Tu
 
 
 def _ranked(matches: List[Tuple[Pattern, Match]]) -> List[Tuple[Pattern, Match]]:
-    """Takes, again and again, the best of those that nothing left outranks. Hundreds of processes may have the same: who
-    beats whom is asked once for all that are alike in what decides it."""
+    """Sort matches: repeatedly take the strongest one that no remaining match beats.
+
+    Matches that are alike in everything ``_beats`` reads are compared once, as one kind.
+    """
     beaten_by = _closure([p for p, _m in matches])
     alike: Dict[_Kind, List[Tuple[Pattern, Match]]] = {}
     for item in sorted(matches, key=_strength):
@@ -168,33 +177,35 @@ _Kind = Tuple[str, bool, bool, Optional[int], Optional[int]]
 
 
 def _kind(item: Tuple[Pattern, Match]) -> _Kind:
-    """All that ``_beats`` looks at."""
+    """Return everything that ``_beats`` reads."""
     pattern, match = item
     return pattern.id, match.confidence == "possible", bool(match.culprits), match.pid, match.cause_pid
 
 
 def _strength(item: Tuple[Pattern, Match]) -> Tuple[bool, bool, int, str]:
+    """Return the sort key among matches that do not beat each other; less is stronger."""
     pattern, match = item
     return match.confidence == "possible", not match.culprits, CONFIDENCES.index(match.confidence), pattern.id
 
 
 def _beats(one: Tuple[Pattern, Match], other: Tuple[Pattern, Match], closure: Dict[str, Set[str]]) -> bool:
+    """Return whether one match comes before another by rules 1 to 4 of the module."""
     if one[1].confidence == "possible" and other[1].confidence != "possible":
         return False
     if other[1].cause_pid is not None and other[1].cause_pid == one[1].pid and one[1].culprits:
-        return True  # across processes the root stands before whoever waits for that process
+        return True  # across processes the root comes before the processes that wait for it
     if one[1].cause_pid is not None and one[1].cause_pid == other[1].pid and other[1].culprits:
         return False
     if other[0].id not in closure.get(one[0].id, set()):
         return False
     if other[0].yields or set(ANYTHING) & set(one[0].outranks):
         return True
-    # a finding without a line to change does not stand before one that has it
+    # a finding without a line to change does not come before one that has it
     return bool(one[1].culprits) or not other[1].culprits
 
 
 def _closure(patterns: List[Pattern]) -> Dict[str, Set[str]]:
-    """pattern → all that it outranks, through others too."""
+    """Return for each pattern all that it outranks, directly or transitively."""
     every = [rule.pattern for rule in all_patterns()]
     common = {p.id for p in every if not set(ANYTHING) & set(p.outranks)}
     direct = {p.id: set(p.outranks) - set(ANYTHING) for p in every}

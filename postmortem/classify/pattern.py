@@ -1,4 +1,4 @@
-"""What a pattern is, and what it may answer: a match, *no, because*, or *cannot tell without X*."""
+"""The definition of a pattern, and its answers: a match, *no, because*, or *cannot tell without X*."""
 
 from __future__ import annotations
 
@@ -11,44 +11,52 @@ from .facts.view import View
 
 @dataclass(frozen=True)
 class Pattern:
-    """The fixed part of a pattern; its module's docstring is the page that people read."""
+    """The fixed part of a pattern; the docstring of its module is its page."""
 
     id: str
-    title: str  # one line: what it is
-    explanation: str  # why it hangs, for somebody who has never seen it
+    title: str  # one line that names it
+    explanation: str  # why it hangs, for a reader new to it
     remedy: str
     needs: Tuple[str, ...] = ()  # evidence without which it abstains: "window", "python", "cores"
-    outranks: Tuple[str, ...] = ()  # patterns that are its victims or its weaker names; with "*" all that have none
-    yields: bool = False  # it says how the process ended, not why: every other pattern is stronger
+    outranks: Tuple[
+        str, ...
+    ] = ()  # patterns that are its consequences or less specific; with "*" every pattern without "*"
+    yields: bool = False  # it reports how the process ended, not why: every other pattern outranks it
     references: Tuple[str, ...] = ()
 
 
-#: For ``Match.because_of``: whatever else is found in the process that causes it. In ``Pattern.outranks`` of a crash: what
-#: a process that failed seems to wait for, it no longer waits for.
+#: In ``Match.because_of``: every other pattern found in the process that causes it. In ``Pattern.outranks`` of a crash:
+#: a process that crashed no longer waits for anything, whatever it seems to wait for.
 ANYTHING = ("*",)
 
 
 @dataclass(frozen=True)
 class Match:
+    """The answer that the pattern applies: texts, lines to change, threads affected."""
+
     confidence: Confidence
     summary: str
     evidence: Tuple[str, ...]
     culprits: Tuple[Culprit, ...] = ()
     victims: Tuple[Victim, ...] = ()
-    remedy: Optional[str] = None  # in place of the pattern's, when the case allows a better one
-    because_of: Tuple[str, ...] = ()  # patterns that cause it, if they match too in `cause_pid`
-    pid: Optional[int] = None  # the process it is about
+    remedy: Optional[str] = None  # replaces the pattern's, if the case allows a better one
+    because_of: Tuple[str, ...] = ()  # patterns that cause it, if they match in `cause_pid`, too
+    pid: Optional[int] = None  # the process concerned
     cause_pid: Optional[int] = None  # None: the same process
 
 
 @dataclass(frozen=True)
 class No:
-    because: str  # worth telling: "no lock cycle among 14 threads"
+    """The answer that a fact contradicts the pattern."""
+
+    because: str  # the fact, for the reader: "no lock cycle among 14 threads"
 
 
 @dataclass(frozen=True)
 class CannotTell:
-    missing: Tuple[str, ...]  # which evidence would decide it
+    """The answer that evidence is missing."""
+
+    missing: Tuple[str, ...]  # the evidence that would decide it
 
 
 Answer = Union[Match, No, CannotTell]

@@ -1,16 +1,18 @@
-"""A short string that is the same for the same hang on another day, machine or interpreter.
+"""The signature: a short string that is equal for the same hang on another day, machine or interpreter.
 
-It is made of the pattern and of *where to change the code*, each place once: a file without the folders that differ from
-one checkout to the next, and a function without its line. So another checkout or virtual environment, shifted lines, other
-thread ids, more workers or another order of them give the same one; another function, package or pattern another one.
-Of threads that move only the functions count that they are in most of the time, if there are such.
+It is derived from the pattern and the set of places to change: each a file, without the directories that differ between
+checkouts, and a function, without its line.
 
-The name of a function is ``co_name``, which every interpreter has, and not the qualified one, which is known from 3.11 on.
-Comprehensions are functions of their own up to 3.11 (PEP 709), generator expressions on all releases, and all have the same
-name: they count as the function around them. Native places count only where there is nothing else, because a function in C
-has a name only where symbols are installed.
+- Equal for another checkout or virtual environment, shifted lines, other thread ids, more workers or another order.
+- Different for another function, package or pattern.
+- For threads that move, only functions that they are in most of the time count, if there are any.
 
-VERSION is a part of the string and changes with the recipe: signatures of different versions are not to be compared.
+A function's name is ``co_name``, which every interpreter has, not the qualified name, known only from 3.11 on.
+Comprehensions are separate functions up to 3.11 (PEP 709), generator expressions on all releases; each counts as the
+enclosing function. Native places count only if there are no others, because a C function has a name only if symbols
+are installed.
+
+VERSION is part of the string and changes with the recipe: signatures of different versions are not comparable.
 """
 
 from __future__ import annotations
@@ -27,20 +29,20 @@ from .facts.knowledge import is_library, is_stdlib
 
 VERSION = "2"
 
-#: Of a thread's samples: a function that is in fewer is met by chance. Of what 170 cases and 50 repeated runs on three
-#: interpreters blame, functions that alternate are in up to 0.64 of the samples, those that do not in 0.75 and more.
+#: Least share of a thread's samples that contain a function; a smaller share is chance. Among the culprits of 170 cases and
+#: 50 repeated runs on three interpreters, alternating functions are in up to 0.64 of the samples, the others in 0.75 or more.
 STAYS = 0.7
-#: How many functions of a stack tell an unrecognised hang from others.
+#: Number of functions of a stack that identify an unrecognised hang.
 _DEPTH = 5
 
 _COMPREHENSIONS = frozenset(("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"))
-#: What is installed is known by its path below these: an egg's or a zip's name has versions in it.
+#: Installed files are named relative to these directories; the name of an egg or zip contains versions.
 _INSTALLED = re.compile(r".*/(?:site|dist)-packages/(?:[^/]+\.egg/)?")
 _STDLIB = re.compile(r".*(?:/lib(?:64)?/python3\.\d+t?/|/python3\d+\.zip/)")
 _NATIVE = re.compile(r"\.(?:so(?:\.[\d.]+)?|c|cc|cpp|cxx|h|hpp|rs|pyx|S)$")
-#: A module's name alone: `_speedups.cpython-312-x86_64-linux-gnu.so`, `libssl.so.3`, `libfoo-1.2.so`.
+#: Suffixes after a module's name: `_speedups.cpython-312-x86_64-linux-gnu.so`, `libssl.so.3`, `libfoo-1.2.so`.
 _MODULE = re.compile(r"(?:-[\d.]+)?(?:\.cpython-[^/]*|\.abi3)?\.so(?:\.[\d.]+)?$")
-#: What is made anew in each run: tempfile's names, notebooks' cells, hashes of generated code.
+#: Names that differ in each run: tempfile's, notebook cells', hashes of generated code.
 _PASSING = (
     (re.compile(r"^<ipython-input-.*>$"), "<ipython-input>"),
     (re.compile(r".*/ipykernel_\d+/\d+\.py$"), "<ipython-input>"),
@@ -52,7 +54,10 @@ _PACKAGE_FILES = ("__init__.py", "__main__.py")
 
 
 def signature(evidence: Evidence, leading: Optional[Finding]) -> str:
-    """``gil-thrash-2-5f3a9c0d2b71``; of an unrecognised hang, what its main threads and tasks are in the middle of."""
+    """Return ``gil-thrash-2-5f3a9c0d2b71``, from the pattern and its places.
+
+    For an unrecognised hang the places are those of main threads and tasks.
+    """
     if leading is not None:
         name, places = leading.pattern, _to_change(evidence, leading)
     else:
@@ -62,6 +67,7 @@ def signature(evidence: Evidence, leading: Optional[Finding]) -> str:
 
 
 def _to_change(evidence: Evidence, finding: Finding) -> List[str]:
+    """Return the places of a finding: functions of culprits, else native files and the functions where victims wait."""
     threads: Dict[Tuple[int, Optional[int]], Thread] = {
         (p.pid, t.tid): t for p in evidence.processes for t in p.threads
     }
@@ -75,8 +81,10 @@ def _to_change(evidence: Evidence, finding: Finding) -> List[str]:
 
 
 def _stays(thread: Optional[Thread], culprit: Culprit, function: str) -> bool:
-    """Of a thread that moves, which functions it was sampled in is chance, but for those that it is in most of the time. A
-    task is in its loop's samples now and then, whatever it does."""
+    """Return whether a thread is in a culprit's function in most of its samples.
+
+    True if it has no samples, and for a task, which is in its loop's samples only occasionally.
+    """
     looks = sum(sample.count for sample in thread.samples) if thread is not None else 0
     if thread is None or not looks or culprit.task is not None:
         return True
@@ -86,7 +94,7 @@ def _stays(thread: Optional[Thread], culprit: Culprit, function: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def stable_file(path: str) -> str:
-    """A file's name without what differs between machines, releases of Python and runs."""
+    """Return a file's name without the parts that differ between machines, Python releases and runs."""
     path = path.replace("\\", "/")
     for known in (_INSTALLED, _STDLIB):
         if known.match(path):
@@ -95,7 +103,7 @@ def stable_file(path: str) -> str:
         if passing.match(path):
             return instead
     folder, _slash, name = path.rpartition("/")
-    if name in _PACKAGE_FILES:  # of which every package has one
+    if name in _PACKAGE_FILES:  # a name that every package has
         return f"{folder.rpartition('/')[2]}/{name}"
     name = _MODULE.sub("", name)
     for passing, instead in _PASSING[2:]:
@@ -104,7 +112,7 @@ def stable_file(path: str) -> str:
 
 
 def _function(evidence: Evidence, culprit: Culprit) -> str:
-    """Its plain name; of a comprehension the function that it stands in."""
+    """Return a culprit's plain function name; for a comprehension that of the enclosing function."""
     if culprit.function not in _COMPREHENSIONS:
         return culprit.function.rpartition(".")[2] or culprit.function
     for frames in _stacks(evidence):
@@ -118,6 +126,7 @@ def _function(evidence: Evidence, culprit: Culprit) -> str:
 
 
 def _stacks(evidence: Evidence) -> Iterator[Sequence[PythonFrame]]:
+    """Yield every Python stack and sample of all threads and tasks."""
     for process in evidence.processes:
         for thread in process.threads:
             yield thread.python
@@ -125,11 +134,11 @@ def _stacks(evidence: Evidence) -> Iterator[Sequence[PythonFrame]]:
         yield from (task.stack for task in process.tasks)
 
 
-# ---------------------------------------------------------------------- without anything to change
+# ---------------------------------------------------------------------- hangs without a place to change
 
 
 def _resting_places(processes: Iterable[Process]) -> Iterator[str]:
-    """Of every process its main thread, and its tasks: how many there are of either says nothing."""
+    """Yield the places of each process's main thread and of its tasks; their number is irrelevant to the signature."""
     for process in processes:
         main = next((t for t in process.threads if t.is_main), next(iter(process.threads), None))
         place = _resting_place(main) if main is not None else None
@@ -140,7 +149,7 @@ def _resting_places(processes: Iterable[Process]) -> Iterator[str]:
 
 
 def _resting_place(thread: Thread) -> Optional[str]:
-    """The functions that it is in most of the time that it was watched; from a lone core, those of that moment."""
+    """Return the functions that a thread is in most of the window; from a lone core, those of its stack."""
     looks = [(sample.count, _functions(sample.frames)) for sample in thread.samples if sample.frames]
     looks = looks or [(1, _functions(thread.python))]
     stays: List[str] = []
@@ -156,8 +165,11 @@ def _resting_place(thread: Thread) -> Optional[str]:
 
 
 def _functions(frames: Sequence[PythonFrame]) -> List[str]:
-    """Oldest first; the program's own, else those of packages, else all; what calls itself once. And what the innermost of
-    them has called: `Thread.join` tells more than the `main` that called it, what is below that differs between releases."""
+    """Return the functions of a stack, oldest first: the program's own, else those of packages, else all.
+
+    Repeated calls count once. The function called by the innermost of them is included: `Thread.join` identifies a hang
+    better than the `main` that called it. Frames above it differ between releases.
+    """
     own = [i for i, f in enumerate(frames) if not is_library(f)] or [
         i for i, f in enumerate(frames) if not is_stdlib(f)
     ]
@@ -169,15 +181,17 @@ def _functions(frames: Sequence[PythonFrame]) -> List[str]:
 
 
 def _chain(functions: Sequence[str]) -> str:
+    """Join the innermost functions, most recent call first."""
     return "<".join(reversed(functions[-_DEPTH:]))
 
 
 def _programs(evidence: Evidence) -> Tuple[str, ...]:
-    """What was run, where not even a stack is known."""
+    """Return the names of the programs, for processes without any stack."""
     return tuple(sorted({_program(process.argv) for process in evidence.processes}))
 
 
 def _program(argv: Sequence[str]) -> str:
+    """Return the name of the script or module of a command line."""
     name = stable_file(argv[0]) if argv else ""
     if not name.startswith(("python", "pypy")):
         return name

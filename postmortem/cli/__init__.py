@@ -1,1 +1,1 @@
-"""The command line, and all that knows click: ``commands`` has a function a command, ``invocation`` runs one."""
+"""The command line, the only user of click: ``commands`` defines the commands, ``invocation`` runs one."""

@@ -1,6 +1,6 @@
-"""The commands: parse, call one function, choose a renderer. What they do lies elsewhere.
+"""The commands: each parses its arguments, calls one function and selects a renderer; the work is done elsewhere.
 
-`capture` is served by ``__main__`` before this module is imported; here it only has its help.
+`capture` is handled by ``__main__`` before this module is imported; here it only has its help.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def analyze(
     **journal: Any,
 ) -> int:
     """Diagnose core files, bundles, coredumpctl:MATCH, crash reports of apport and abrt."""
-    from .. import pipeline  # noqa: PLC0415 - readers and patterns are not needed to print a help
+    from .. import pipeline  # noqa: PLC0415 - readers and patterns are not needed to print help
     from ..cores.journal import where  # noqa: PLC0415
 
     journal = {"where": where(targets, **journal)}
@@ -120,6 +120,7 @@ def report(
 
 
 def _strip(bundle: Path, output: Optional[Path], with_locals: bool) -> int:
+    """Write a bundle without secrets, and print its path; raise UsageError if a report was requested too."""
     for name in ("format_", "reports"):
         if click.get_current_context().get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
             raise errors.UsageError("--strip writes a bundle and no report", "call `postmortem report` on that bundle")
@@ -221,6 +222,7 @@ def doctor() -> int:
 def main(argv: List[str], capture_words: Optional[CaptureWords] = None) -> int:
     """Run one command; return its exit status. Every foreseeable error is one sentence on stderr.
 
-    argv: the words after the program's name. capture_words: serves the words after ``capture``; see ``__main__``.
+    ``argv``: the words after the program's name. ``capture_words``: the function that handles the words after ``capture``;
+    see ``__main__``.
     """
     return invoke(commands, argv, capture_words)

@@ -1,8 +1,11 @@
-"""What a shell offers at the TAB key: ``postmortem completion SHELL`` prints the few lines that ask for it.
+"""Shell completion: ``postmortem completion SHELL`` prints the lines that enable it.
 
-Those lines call ``postmortem completion SHELL -- WORDS``, the words of the line up to the cursor, for an answer of one line
-an offer: kind, value and help, with tabs between them. Kinds: ``plain``; ``file``: the shell's own names of files;
-``command``: from the word of this number on, the line is a command of its own (``capture … -- git pu``).
+These lines call ``postmortem completion SHELL -- WORDS``, with the words of the line up to the cursor. The answer has one
+line per offer: kind, value and help, separated by tabs. Kinds:
+
+- ``plain``: the value itself;
+- ``file``: the shell's own completion of file names;
+- ``command``: from the word of this number on, the line is a separate command (``capture … -- git pu``).
 """
 
 from __future__ import annotations
@@ -78,6 +81,8 @@ complete --command postmortem --no-files --arguments '(__postmortem)'
 
 
 class Offer(NamedTuple):
+    """A completion offered to the shell."""
+
     value: str
     help: str = ""
     kind: str = "plain"
@@ -87,17 +92,21 @@ _FILE = Offer("", kind="file")
 
 
 def script(shell: str) -> str:
-    """What the shell is to read."""
+    """Return the code that enables completion in a shell."""
     return {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}[shell]
 
 
 def answer(group: Any, words: Sequence[str]) -> str:
-    """The offers for the last of the words behind ``--``, which may be empty; the first one is the program's name."""
+    """Return the offers for the last of the words after ``--``, as lines.
+
+    The last word may be empty; the first is the program's name.
+    """
     found = offers(group, list(words[words[:1] == ("--",) :]))
     return "\n".join("\t".join((offer.kind, offer.value, offer.help.replace("\n", " "))) for offer in found)
 
 
 def offers(group: Any, words: List[str]) -> List[Offer]:
+    """Return the offers for the last word."""
     before, current = words[1:-1], words[-1]
     known = table(group)
     if not before:
@@ -108,7 +117,7 @@ def offers(group: Any, words: List[str]) -> List[Offer]:
         return []
     wanting, place = _state(command, before[1:])
     if place is not None:
-        return [Offer(str(place + 2), kind="command")]  # after the program's name and the command's
+        return [Offer(str(place + 2), kind="command")]  # after the names of the program and the command
     if wanting is not None:
         return _values(wanting, current[1:] if current == "=" else current, "")
     if current.startswith("--") and "=" in current:
@@ -124,11 +133,11 @@ def offers(group: Any, words: List[str]) -> List[Offer]:
 
 
 def _state(command: Command, words: List[str]) -> Tuple[Optional[Option], Optional[int]]:
-    """The option that the next word is a value of; under ``capture``, at which word its command has begun."""
+    """Return (the option whose value comes next, for ``capture`` the index of the word where its command begins)."""
     wanting: Optional[Option] = None
     for index, word in enumerate(words):
         if word == "=" and wanting is not None:
-            continue  # bash cuts `--format=json` into three words
+            continue  # bash splits `--format=json` into three words
         if wanting is not None:
             wanting = None
         elif word == "--":
@@ -153,7 +162,7 @@ def _values(option: Option, current: str, prefix: str) -> List[Offer]:
 
 def _arguments(command: Command, current: str) -> List[Offer]:
     if command.name == "patterns":
-        from ..classify.engine import all_patterns  # noqa: PLC0415 - two hundred modules
+        from ..classify.engine import all_patterns  # noqa: PLC0415 - imports two hundred modules
 
         return _beginning([Offer(pattern.id, pattern.title) for pattern in all_patterns()], current)
     if command.name == "demo":

@@ -1,4 +1,4 @@
-"""One command from its arguments to its exit status, whatever happens in between."""
+"""One command, from its arguments to its exit status."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from .targets import complain, defect
 
 
 def invoke(commands: click.Group, argv: List[str], obj: object = None) -> int:
-    """Run the command that ``argv`` (without the program's name) means; every foreseeable error is one sentence on
-    stderr. ``obj``: click's ``Context.obj``."""
+    """Run the command that ``argv`` (without the program's name) selects; return its exit status.
+
+    Every foreseeable error is one sentence on stderr. ``obj``: click's ``Context.obj``.
+    """
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by whoever started us
+        if getattr(sys, name) is None:  # closed by the process that started this one
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for the rest of the process
     try:
-        # Not commands.main(): that turns a closed pipe into status 1, which means something else here.
+        # Not commands.main(): it turns a closed pipe into status 1, which has another meaning here.
         with commands.make_context("postmortem", argv, obj=obj) as context:
             status = commands.invoke(context)
     except click.exceptions.Exit as exc:
@@ -44,5 +46,6 @@ def invoke(commands: click.Group, argv: List[str], obj: object = None) -> int:
 
 
 def _leave_quietly() -> NoReturn:
-    # The reader of our output (`| head`) has gone: nobody is left to tell, and flushing again would complain.
+    """End the process after its output pipe was closed."""
+    # The reader of the output (`| head`) has gone; flushing again would only raise another error.
     os._exit(141)

@@ -1,4 +1,4 @@
-"""Options that several commands share. With ``cli`` and ``invocation`` all that knows click."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -60,5 +60,5 @@ _DIRECTORY = click.option(
 
 
 def JOURNAL(command: Callable[..., int]) -> Callable[..., int]:
-    """Where coredumpctl: targets are looked for."""
+    """Add the options that select where coredumpctl: targets are searched."""
     return _SINCE(_DIRECTORY(command))

@@ -1,5 +1,8 @@
-"""The page of a pattern, for a terminal and as Markdown: its docstring, and what the tables know of it: a line of code before
-and after, the releases that mended it, references, what it stands before."""
+"""The page of a pattern, for a terminal and as Markdown.
+
+It consists of the pattern's docstring and of table entries: code before and after, releases with a fix, outranked
+patterns, required evidence, references.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from ..errors import UsageError
 from ..report.escape import clean, cut
 from ..report.text.page import Page
 
-#: The headings that a docstring has, in this order; what stands before them is its introduction.
+#: The headings of a docstring, in this order; the text before them is its introduction.
 SECTIONS = ("What it looks like", "Easily mistaken for", "Why", "Remedy")
 
 _SECTION = re.compile(r"^\*\*([^*]+?)\.?\*\*\s*", re.M)
@@ -26,16 +29,19 @@ _NEEDS = {
 
 
 class Section(NamedTuple):
+    """A part of a pattern's docstring."""
+
     heading: str
     text: str
 
 
 def introduction(doc: str) -> str:
+    """Return the part of a docstring before its first heading."""
     return _SECTION.split(doc, maxsplit=1)[0].strip()
 
 
 def sections(doc: str) -> List[Section]:
-    """The parts of a docstring under their headings."""
+    """Return the parts of a docstring under their headings."""
     parts = _SECTION.split(doc)[1:]
     return [Section(heading, text.strip()) for heading, text in zip(parts[::2], parts[1::2])]
 
@@ -45,7 +51,7 @@ def _paragraphs(text: str) -> List[str]:
 
 
 def _lists(rule: Rule) -> List[Tuple[str, List[str]]]:
-    """What stands below the words, each under a heading; nothing that is empty."""
+    """Return the lists below the text, each with its heading; empty ones are left out."""
     pattern = rule.pattern
     found = [
         ("Mended in", [f"{row.advice} {row.reference}" for row in TABLE if rule.id in row.patterns]),
@@ -57,7 +63,7 @@ def _lists(rule: Rule) -> List[Tuple[str, List[str]]]:
 
 
 def text(rule: Rule, width: int) -> str:
-    """The page for a terminal."""
+    """Return the page for a terminal."""
     page = Page(width, color=False)
     page.text(f"{rule.id}: {rule.title}")
     page.blank()
@@ -83,7 +89,7 @@ def text(rule: Rule, width: int) -> str:
 
 
 def markdown(rule: Rule, known: Iterable[str]) -> str:
-    """The page of ``docs/patterns/``; ``known``: the ids to which it may link."""
+    """Return the page for ``docs/patterns/``; ``known``: the ids that it may link to."""
     links = {id_: f"[`{id_}`]({id_}.md)" for id_ in known if id_ != rule.id}
     lines = [f"# {rule.id}", "", _linked(introduction(rule.doc), links), ""]
     for heading, body in sections(rule.doc):
@@ -98,7 +104,7 @@ def markdown(rule: Rule, known: Iterable[str]) -> str:
 
 
 def index(rules: Iterable[Rule]) -> str:
-    """``docs/patterns/README.md``."""
+    """Return ``docs/patterns/README.md``."""
     return "\n".join(
         [
             "# The patterns",
@@ -114,11 +120,12 @@ def index(rules: Iterable[Rule]) -> str:
 
 
 def _linked(body: str, links: Dict[str, str]) -> str:
+    """Replace ids of patterns in backticks by links."""
     return re.sub(r"`([a-z-]+)`", lambda found: links.get(found[1], found[0]), body)
 
 
 def _listed(item: str, links: Dict[str, str]) -> str:
-    """Addresses become links, and ids too."""
+    """Replace web addresses and ids of patterns by links."""
     words = item.split(", ")
     if all(word in links for word in words):
         return ", ".join(links[word] for word in words)
@@ -126,14 +133,14 @@ def _listed(item: str, links: Dict[str, str]) -> str:
 
 
 def listing(width: int) -> str:
-    """All patterns, a line each."""
+    """Return all patterns, one per line."""
     rules = all_patterns()
     longest = max((len(rule.id) for rule in rules), default=0)
     return "".join(cut(f"{rule.id:<{longest}}  {rule.title}", width) + "\n" for rule in rules)
 
 
 def explained(id: str, width: int) -> str:
-    """The page of one. Raises UsageError that names what was perhaps meant."""
+    """Return the page of one pattern; raise UsageError, with the closest id, if there is none."""
     known = {rule.id: rule for rule in all_patterns()}
     if id not in known:
         near = difflib.get_close_matches(id, known, n=1)

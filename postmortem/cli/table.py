@@ -1,6 +1,7 @@
 """Every command with its options, in one form: for shell completion and for the manual pages.
 
-``capture`` has a table of its own (capture/options.py), the others have click's. What click knows is looked at, not imported.
+``capture`` has a table of its own (capture/options.py), the others have click's, which is inspected without importing
+click.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from ..capture.options import CORE_MODES, TABLE
 from ..report import FORMATS
 
 _HELP = "Show the help and exit."
-#: What to offer for the values of capture's options; files for those that are called so.
+#: Values of capture's options to offer; options with a metavar of _FILES offer files.
 _CHOICES: Dict[str, Tuple[str, ...]] = {
     "--core": CORE_MODES,
     "--on-timeout": ("end", "leave"),
@@ -24,7 +25,7 @@ _FILES = ("FILE", "DIR", "PATH", "TARGET", "BUNDLE")
 
 
 class Option(NamedTuple):
-    """``metavar`` is "" for a flag. ``choices``: the values that there are, () when they cannot be listed."""
+    """An option. ``metavar`` is "" for a flag. ``choices``: its possible values, () if they cannot be listed."""
 
     flags: Tuple[str, ...]
     metavar: str
@@ -33,23 +34,27 @@ class Option(NamedTuple):
 
     @property
     def takes_file(self) -> bool:
+        """Return whether the value is a file."""
         return any(word in self.metavar for word in _FILES)
 
 
 class Command(NamedTuple):
+    """A command with its options and arguments."""
+
     name: str
     usage: Tuple[str, ...]  # one line for each form, without the program's name
-    help: str  # paragraphs, the first one of one sentence
+    help: str  # paragraphs, the first a single sentence
     options: Tuple[Option, ...]
     arguments: Tuple[str, ...]  # their metavars
 
     @property
     def summary(self) -> str:
+        """Return the first paragraph of the help."""
         return self.help.split("\n\n")[0].replace("\n", " ")
 
 
 def table(group: Any) -> Dict[str, Command]:
-    """Command name → what is known of it. ``group``: click's group of them all."""
+    """Return all commands by name. ``group``: click's group of them."""
     return {name: _capture(found) if name == "capture" else _command(found) for name, found in group.commands.items()}
 
 

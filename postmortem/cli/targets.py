@@ -1,4 +1,4 @@
-"""Several targets, one after the other: what cannot be analysed is one sentence, and stops no other."""
+"""Analysis of several targets: a failure is one sentence, and does not stop the others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ Analyse = Callable[[str], Tuple[Evidence, Diagnosis]]
 
 
 def each(targets: Sequence[str], analyse: Analyse, plan: publish.Plan, color: str, progress: Progress) -> int:
-    """Analyses every target, whatever happens to the others; 1 when one could not be, 2 when that was wrong usage."""
+    """Analyse every target and render the results; return an exit status.
+
+    The status is 1 if a target could not be analysed, 2 if that was wrong usage.
+    """
     results, status = [], 0
     for index, target in enumerate(targets):
         try:
@@ -33,7 +36,7 @@ def each(targets: Sequence[str], analyse: Analyse, plan: publish.Plan, color: st
                 complain(exc.sentence(), target if len(targets) > 1 else "")
                 for line in exc.known if isinstance(exc, errors.CoreGone) else ():
                     print(f"  {clean(line)}", file=sys.stderr)
-        except Exception as exc:  # a core is hostile input: one that finds a defect must not stop the others
+        except Exception as exc:  # cores are hostile input: one that triggers a defect must not stop the others
             status = max(status, 1)
             if index >= supervision.progress.told:
                 progress.clear()
@@ -45,13 +48,13 @@ def each(targets: Sequence[str], analyse: Analyse, plan: publish.Plan, color: st
 
 
 def complain(sentence: str, about: str = "") -> None:
-    """One line on stderr."""
+    """Print one line on stderr."""
     prefix = f"postmortem: {clean(about)}" if about else "postmortem"
     print(f"{prefix}: {clean(sentence)}", file=sys.stderr)
 
 
 def defect(exc: BaseException) -> str:
-    """The sentence for an exception that nobody foresaw; POSTMORTEM_DEBUG lets it through."""
+    """Return the sentence for an unforeseen exception; with POSTMORTEM_DEBUG set, raise it instead."""
     if os.environ.get("POSTMORTEM_DEBUG"):
         raise exc
     return f"{type(exc).__name__}: {exc}; this is a defect of postmortem, POSTMORTEM_DEBUG=1 shows where"

@@ -1,13 +1,13 @@
-"""What is known about the processes: the only input of classification and reports.
+"""Evidence, the facts known about the processes: the only input of classification and reports.
 
-Everything here is immutable and reads and writes as JSON (``encode`` / ``decode``). ``None`` always means
-*unknown*, never *no*; what could not be read stands in ``Evidence.gaps`` with the reason and a remedy.
+Every value is immutable and is read and written as JSON (``encode`` / ``decode``). ``None`` always means
+*unknown*, never *no*; what could not be read is listed in ``Evidence.gaps`` with the reason and a remedy.
 
 Units: seconds are floats, addresses are ints, ``tid``/``pid`` are the kernel's ids in the target's own pid
 namespace. Lists of frames run from the most recent call to the oldest.
 
-msgspec checks the types when evidence of another machine is read back; it needs ``typing``'s spelling of
-optional and tuple types on Python 3.8.
+msgspec checks the types when evidence from another machine is read; on Python 3.8 it needs ``typing``'s
+spelling of optional and tuple types.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Evidence: all processes of a capture, and what could not be read."""
+"""The evidence document: all processes of a capture, and what could not be read."""
 
 from __future__ import annotations
 
@@ -15,22 +15,26 @@ SCHEMA = "postmortem.evidence/2"
 
 
 class Trigger(msgspec.Struct, frozen=True):
+    """The event that caused the capture, with its time limit or signal."""
+
     kind: TriggerKind
     seconds: Optional[float] = None
     signal: Optional[str] = None
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Something that could not be read."""
+    """A fact that could not be read, with the reason and a remedy."""
 
     source: str  # "gdb", "py-spy", "ptrace", "core", "cpython", "proc", …
     subject: str
     reason: str
     remedy: Optional[str] = None
-    code: Optional[GapCode] = None  # None: written before there were codes
+    code: Optional[GapCode] = None  # None: written by a version without codes
 
 
 class Timings(msgspec.Struct, frozen=True):
+    """The duration of each phase of the capture and analysis, in seconds."""
+
     observe_s: Optional[float] = None
     pause_s: Optional[float] = None
     extract_s: Optional[float] = None
@@ -38,23 +42,23 @@ class Timings(msgspec.Struct, frozen=True):
 
 
 class Evidence(msgspec.Struct, frozen=True):
+    """All processes of a capture, with source lines, gaps and facts about the machine."""
+
     trigger: Trigger
     processes: Tuple[Process, ...] = ()
     gaps: Tuple[Gap, ...] = ()
-    sources: Dict[str, Dict[int, str]] = {}  # file → line → text, for the lines that stacks show
+    sources: Dict[str, Dict[int, str]] = {}  # file → line → text, for the lines shown in stacks
     loops: Dict[str, Dict[int, Tuple[int, ...]]] = {}  # file → line → lines of the `for`/`while` around it, inner first
-    branches: Dict[
-        str, Dict[int, Tuple[int, ...]]
-    ] = {}  # of processes that run the same program: file → line → lines of
-    # the conditions that decide whether it is reached, the nearest first
+    # for processes that run the same program: file → line → lines of the conditions that guard it, the nearest first
+    branches: Dict[str, Dict[int, Tuple[int, ...]]] = {}
     timings: Timings = Timings()
-    window_s: Optional[float] = None  # length of the observation window, None when there was none
+    window_s: Optional[float] = None  # length of the observation window; None: no window
     machine: Optional[Machine] = None
-    origin: Optional[Origin] = None  # of a core that a store kept
+    origin: Optional[Origin] = None  # for a core taken from a store
     schema: str = SCHEMA
     tool_version: str = ""
-    checkout: Optional[str] = None  # the folder of the sources, above the working directory, as the CI server called it
+    checkout: Optional[str] = None  # root of the sources, above the working directory, as named by the CI server
 
     def source(self, file: str, line: Optional[int]) -> Optional[str]:
-        """The text of a source line, when it was at hand during extraction."""
+        """Return the text of a source line; None if it was not available during extraction."""
         return self.sources.get(file, {}).get(line) if line is not None else None

@@ -1,4 +1,4 @@
-"""Evidence as JSON, both ways."""
+"""Conversion of evidence to and from JSON."""
 
 from __future__ import annotations
 
@@ -11,25 +11,30 @@ from .document import SCHEMA, Evidence
 
 
 class _Head(msgspec.Struct):
+    """The schema of an evidence document."""
+
     schema: str = ""
 
 
 def encode(evidence: Evidence) -> bytes:
-    """JSON, one value, keys in the order of the classes, so that equal evidence gives equal bytes."""
+    """Encode evidence as JSON; keys follow the order of the fields, so equal evidence gives equal bytes."""
     return json_bytes(evidence)
 
 
 def json_bytes(value: Any) -> bytes:
-    """Any value that msgspec writes, as indented JSON."""
+    """Encode a value that msgspec can write as indented JSON.
+
+    Lone surrogates (from paths that are not UTF-8) become backslash escapes.
+    """
     try:
         encoded = msgspec.json.encode(value)
-    except UnicodeEncodeError:  # a path that is no UTF-8; rare, so the walk is paid for only then
+    except UnicodeEncodeError:  # a path that is not UTF-8; rare, so the walk is made only then
         encoded = msgspec.json.encode(_spelled_out(msgspec.to_builtins(value)))
     return msgspec.json.format(encoded, indent=1)
 
 
 def _spelled_out(value: Any) -> Any:
-    """The same JSON-like value with lone surrogates as backslash escapes."""
+    """Return a copy of a JSON-like value with lone surrogates as backslash escapes."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, dict):
@@ -40,6 +45,7 @@ def _spelled_out(value: Any) -> Any:
 
 
 def _decoded(data: bytes) -> Evidence:
+    """Decode evidence of the current schema, or of one that can be upgraded."""
     schema = msgspec.json.decode(data, type=_Head).schema
     if schema != upgrade.FIRST:
         return msgspec.json.decode(data, type=Evidence)
@@ -47,9 +53,11 @@ def _decoded(data: bytes) -> Evidence:
 
 
 def decode(data: bytes, most: Optional[int] = None) -> Evidence:
-    """Evidence from JSON of at most ``most`` bytes; None: usable.MOST_BYTES. Raises ValueError with one sentence when it is
-    damaged, of another schema, or cannot be (see ``usable``): what is returned has ids and numbers that need no further
-    check."""
+    """Decode evidence from JSON of at most ``most`` bytes (None: ``usable.MOST_BYTES``).
+
+    The result needs no further check of ids and numbers. Raises ValueError, with one sentence, if the data is too
+    large, damaged, of another schema, or fails a check of ``usable``.
+    """
     most = usable.MOST_BYTES if most is None else most
     if len(data) > most:
         raise ValueError(f"not readable as {SCHEMA}: it is larger than {most >> 20} MB")
@@ -57,7 +65,7 @@ def decode(data: bytes, most: Optional[int] = None) -> Evidence:
         evidence = _decoded(data)
         if evidence.schema == SCHEMA:
             usable.check(evidence)
-    except (msgspec.MsgspecError, ValueError) as exc:  # msgspec's own is one; so is its refusal of invalid UTF-8
+    except (msgspec.MsgspecError, ValueError) as exc:  # includes its refusal of invalid UTF-8
         raise ValueError(f"not readable as {SCHEMA}: {exc}") from exc
     except RecursionError:
         raise ValueError(f"not readable as {SCHEMA}: nested too deeply") from None

@@ -1,4 +1,4 @@
-"""What an interpreter says of itself."""
+"""The state of a Python interpreter: its GIL, garbage collection, version."""
 
 from __future__ import annotations
 
@@ -8,36 +8,40 @@ import msgspec
 
 
 class Gil(msgspec.Struct, frozen=True):
+    """The global interpreter lock: whether it is held, the holder, and hand-offs over the window."""
+
     locked: Optional[bool] = None
     holder_tid: Optional[int] = None
     switch_interval: Optional[float] = None  # seconds
-    handoffs: Optional[int] = None  # changes of holder during the window, the interpreter's own count
+    handoffs: Optional[int] = None  # changes of holder during the window, as counted by the interpreter
     handoffs_per_s: Optional[float] = None
 
 
 class Collections(msgspec.Struct, frozen=True):
-    """What the cyclic garbage collector did over the window."""
+    """The activity of the cyclic garbage collector over the window."""
 
     seconds: float
-    looks: int = 0  # how often it was looked whether it collects
-    busy: int = 0  # how many of these looks found it collecting
-    counts: Optional[Tuple[int, ...]] = None  # collections of each generation, the youngest first; its own counters
+    looks: int = 0  # number of observations
+    busy: int = 0  # observations during a collection
+    counts: Optional[Tuple[int, ...]] = None  # of each generation, the youngest first, as counted by the interpreter
 
     @property
     def share(self) -> Optional[float]:
-        """Of the time, spent collecting."""
+        """Return the share of observations during a collection (0 to 1); None without observations."""
         return self.busy / self.looks if self.looks else None
 
 
 class StopTheWorld(msgspec.Struct, frozen=True):
-    """In a free-threaded build: somebody has every other thread pause, to collect garbage for instance."""
+    """A stop-the-world pause of a free-threaded build: a thread suspends all others, e.g. to collect garbage."""
 
     requested: bool
-    stopped: bool  # all of them have
+    stopped: bool  # all other threads are suspended
     requester_tid: Optional[int] = None
 
 
 class Interpreter(msgspec.Struct, frozen=True):
+    """An interpreter of a process, main or sub-interpreter, with its GIL and garbage collector."""
+
     id: int
     gil: Optional[Gil] = None
     collecting: Optional[bool] = None  # is a garbage collection in progress?
@@ -46,6 +50,8 @@ class Interpreter(msgspec.Struct, frozen=True):
 
 
 class PythonInfo(msgspec.Struct, frozen=True):
+    """The version and build of a process's Python."""
+
     version: str
     implementation: str = "CPython"
     free_threaded: bool = False

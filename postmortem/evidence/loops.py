@@ -1,4 +1,4 @@
-"""Event loops and their tasks, thread pools and process pools. Numbers are those of the moment of capture."""
+"""Event loops and their tasks, thread pools and process pools. Numbers are as of the moment of capture."""
 
 from __future__ import annotations
 
@@ -12,81 +12,80 @@ from .vocabulary import LoopState, PoolKind, TaskState, TaskWaitKind
 
 
 class Loop(msgspec.Struct, frozen=True):
-    """An event loop. Numbers are those of the moment of capture."""
+    """An event loop. Numbers are as of the moment of capture."""
 
     id: str
     tid: Optional[int]
     kind: str = "asyncio"
     ready: Optional[int] = None  # length of the ready queue
-    scheduled: Optional[int] = None  # timers
+    scheduled: Optional[int] = None  # number of timers
     running_task: Optional[str] = None
     spins_per_s: Optional[float] = None
-    ready_callbacks: Tuple[PythonFrame, ...] = ()  # functions waiting in the ready queue, when not tasks
+    ready_callbacks: Tuple[PythonFrame, ...] = ()  # functions in the ready queue that are not task steps
     readers: Optional[int] = None  # descriptors in the selector
-    sockets: Tuple[str, ...] = ()  # ids in Process.resources of the sockets that it watches
-    watchers: Tuple[
-        PythonFrame, ...
-    ] = ()  # functions called when a watched descriptor is ready, the loop's own left out
-    watched: Optional[int] = None  # descriptors in the selector beside the loop's own wake-up pipe
-    descriptors: Tuple[str, ...] = ()  # ids in Process.resources of those that are known
+    sockets: Tuple[str, ...] = ()  # ids in Process.resources of the watched sockets
+    watchers: Tuple[PythonFrame, ...] = ()  # functions called when a watched descriptor is ready, except the loop's own
+    watched: Optional[int] = None  # descriptors in the selector, except the loop's own wake-up pipe
+    descriptors: Tuple[str, ...] = ()  # ids in Process.resources of the watched descriptors that are known
     next_timer_s: Optional[float] = None  # until the first timer is due; negative: overdue
-    signals: Optional[Tuple[int, ...]] = None  # that it has handlers for
+    signals: Optional[Tuple[int, ...]] = None  # signals with a handler on this loop
     state: Optional[LoopState] = None
-    main_task: Optional[str] = None  # id of the task until whose end it runs
-    turn_s: Optional[float] = None  # since its present turn began; None: it waits, or is not known
-    turn_callbacks: Optional[int] = None  # that this turn is to run
-    turn_done: Optional[int] = None  # of these: before the one that runs
-    turned: Optional[bool] = None  # did it begin a new turn during the window?
-    callback_lasts_s: Optional[float] = None  # the callback that runs has been the same for so long, and more
-    spawned_at: Tuple[
-        PythonFrame, ...
-    ] = ()  # of one with much to do: where the program makes tasks and callbacks in loops
+    main_task: Optional[str] = None  # id of the task passed to run_until_complete or run
+    turn_s: Optional[float] = None  # age of the current turn; None: the loop waits, or unknown
+    turn_callbacks: Optional[int] = None  # callbacks to run in this turn
+    turn_done: Optional[int] = None  # callbacks of this turn that ran before the current one
+    turned: Optional[bool] = None  # True: a new turn began during the window
+    callback_lasts_s: Optional[float] = None  # lower bound: the current callback has run for at least this long
+    # for a busy loop: where the program creates tasks and callbacks inside loops
+    spawned_at: Tuple[PythonFrame, ...] = ()
 
 
 class TaskWait(msgspec.Struct, frozen=True):
-    """What a suspended task waits for."""
+    """The operation that a suspended task awaits."""
 
     kind: TaskWaitKind
     resource: Optional[str] = None  # id in Process.resources
     tasks: Tuple[str, ...] = ()  # ids of awaited tasks
-    any: bool = False  # the first of `tasks` to end will do
-    endless: Optional[bool] = None  # True: nothing ends it by the clock
-    detail: Optional[str] = None  # one phrase for people
-    timeout_s: Optional[float] = None  # of a sleep: how long in all; else unknown
+    any: bool = False  # True: the first of `tasks` to end completes the wait
+    endless: Optional[bool] = None  # True: no timeout ends it
+    detail: Optional[str] = None  # one phrase for the reader
+    timeout_s: Optional[float] = None  # total duration of a sleep; None otherwise
 
     @property
     def phrase(self) -> Optional[str]:
-        """One phrase for people, as a thread's wait has it."""
+        """Return the wait as a phrase, like ``Wait.phrase``; None if unknown."""
         return self.detail
 
 
 class Task(msgspec.Struct, frozen=True):
+    """A task of an event loop: asyncio's or trio's."""
+
     id: str
     name: Optional[str]
     state: TaskState
     loop: Optional[str]
     stack: Tuple[PythonFrame, ...] = ()  # innermost await first
-    awaiting: Optional[str] = None  # what the innermost frame awaits: "sleep(0)", "Future", "Task:NAME", …
-    resource: Optional[str] = None  # id in Process.resources of the socket that it waits for
-    wait: Optional[TaskWait] = None  # None: it runs, is ready to, or what it waits for is unknown
-    holds: Tuple[HeldLock, ...] = ()  # asyncio locks that its coroutines hold; depth: index in `stack`
-    ready: Optional[bool] = None  # True: it waits for nothing but its turn
-    moved: Optional[bool] = None  # False: it waited for the very same when the window began; True: for something else
+    awaiting: Optional[str] = None  # operand of the innermost await: "sleep(0)", "Future", "Task:NAME", …
+    resource: Optional[str] = None  # id in Process.resources of the awaited socket
+    wait: Optional[TaskWait] = None  # None: running, ready to run, or unknown
+    holds: Tuple[HeldLock, ...] = ()  # asyncio locks held by its coroutines; depth: index in `stack`
+    ready: Optional[bool] = None  # True: waits only for its turn on the loop
+    moved: Optional[bool] = None  # False: in the same wait since the window began; True: in another one
 
 
 class Pool(msgspec.Struct, frozen=True):
-    """Workers that take jobs from a queue."""
+    """A pool of worker threads or processes that take jobs from a queue."""
 
     id: str
     kind: PoolKind
     description: str
-    limit: Optional[int] = None  # workers at most
+    limit: Optional[int] = None  # maximum number of workers
     threads: Tuple[int, ...] = ()  # tids of workers
     processes: Tuple[int, ...] = ()  # pids of workers
-    gone: Tuple[int, ...] = ()  # workers that it still counts on and that are no more
-    idle: Tuple[int, ...] = ()  # those of the workers that wait for a job
-    replaced: Optional[int] = None  # workers started in place of others that ended
-    queued: Optional[int] = None  # jobs that no worker has taken
-    pending: Optional[int] = None  # results that somebody may wait for
+    gone: Tuple[int, ...] = ()  # workers that have ended but that the pool still counts on
+    idle: Tuple[int, ...] = ()  # workers that wait for a job
+    replaced: Optional[int] = None  # workers started to replace others that ended
+    queued: Optional[int] = None  # jobs that no worker has taken yet
+    pending: Optional[int] = None  # unfinished results that may be waited for
     broken: Optional[bool] = None
     shutdown: Optional[bool] = None

@@ -1,4 +1,4 @@
-"""What the control groups and the machine did to the processes over the window. Bytes."""
+"""The effect of control groups and of the machine on the processes over the window. Sizes are in bytes."""
 
 from __future__ import annotations
 
@@ -8,23 +8,28 @@ import msgspec
 
 
 class ControlGroup(msgspec.Struct, frozen=True):
-    """What the control group of a process, and those above it, did to it over the window. Bytes. ``stalls`` (PSI): share
-    of the window in which "cpu some", "io full", … of its tasks stood still for want of it."""
+    """Limits and pressure of a process's control group and its ancestors over the window. Sizes are in bytes.
+
+    ``stalls`` (PSI): key "cpu some", "io full", …; the share of the window in which tasks were stalled on that resource.
+    """
 
     path: str
     frozen: Optional[bool] = None
-    cpu_quota: Optional[float] = None  # CPUs that the tightest quota allows; None: unknown, or no quota
-    throttled: Optional[float] = None  # share of the quota's periods in which it was used up early
+    cpu_quota: Optional[float] = None  # CPUs allowed by the tightest quota; None: unknown, or no quota
+    throttled: Optional[float] = None  # share of the quota's periods in which it was exhausted
     throttled_s: Optional[float] = None  # summed over the CPUs
-    memory_limit: Optional[int] = None  # the one that is nearest to be reached; None: unknown, or no limit
+    memory_limit: Optional[int] = None  # of the limit closest to being reached; None: unknown, or no limit
     memory_used: Optional[int] = None
     oom_kills: Optional[int] = None
     stalls: Dict[str, float] = {}
-    refaulted: Optional[int] = None  # read again though it had been in memory a moment ago, and was pushed out
+    refaulted: Optional[int] = None  # pages read again shortly after they had been evicted
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """The machine over the window. Bytes; ``load`` is the one-minute average at its end; ``stalls`` as above."""
+    """The machine over the window: load, memory, pressure.
+
+    Sizes are in bytes; ``load`` is the one-minute average at the end of the window; ``stalls`` as in ``ControlGroup``.
+    """
 
     load: Optional[float] = None
     memory: Optional[int] = None
@@ -33,6 +38,6 @@ class Machine(msgspec.Struct, frozen=True):
     swapped_in: Optional[int] = None
     swapped_out: Optional[int] = None
     oom_kills: Optional[int] = None
-    steal: Optional[float] = None  # share of the CPUs' time that the hypervisor gave to others
+    steal: Optional[float] = None  # share of CPU time that the hypervisor gave to other guests
     stalls: Dict[str, float] = {}
     refaulted: Optional[int] = None

@@ -1,4 +1,4 @@
-"""A process: all that is known of it. ``tid``/``pid`` are the kernel's ids in the target's own pid namespace."""
+"""A process and everything known about it. ``tid``/``pid`` are ids in the target's own pid namespace."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from .threads import Counters, Thread
 
 
 class SignalHandler(msgspec.Struct, frozen=True):
-    """A Python function that the program has set for a signal; the interpreter's own are left out."""
+    """A Python function that the program installed for a signal; the interpreter's own handlers are left out."""
 
     signal: int
     function: Optional[PythonFrame] = None  # at its first line
 
 
 class Process(msgspec.Struct, frozen=True):
+    """A process with its threads, tasks, resources and interpreters."""
+
     pid: int
     ppid: Optional[int] = None
     argv: Tuple[str, ...] = ()
@@ -35,40 +37,34 @@ class Process(msgspec.Struct, frozen=True):
     resources: Tuple[Resource, ...] = ()
     loops: Tuple[Loop, ...] = ()
     tasks: Tuple[Task, ...] = ()
-    age_s: Optional[float] = None  # seconds since it began, when the window began
-    cpus_allowed: Optional[int] = None  # how many CPUs the scheduler may use for it
+    age_s: Optional[float] = None  # seconds from the process's start to the start of the window
+    cpus_allowed: Optional[int] = None  # number of CPUs in its affinity mask
     io: Optional[Dict[str, int]] = None  # differences of /proc/PID/io over the window
     rss_growth: Optional[int] = None  # bytes over the window
-    fatal_signal: Optional[int] = None  # from a core: the signal that ended it
-    crash: Optional[Crash] = None  # of a core that a fatal signal left: what happened where
+    fatal_signal: Optional[int] = None  # from a core: the signal that ended the process
+    crash: Optional[Crash] = None  # for a core left by a fatal signal: the fault
     listening: Optional[Tuple[int, ...]] = None  # TCP ports on which its process tree listens
-    cwd: Optional[str] = None  # its working directory when it was captured
-    directory: Optional[str] = None  # of its script, when frames name files by relative names
-    counters: Optional[Counters] = None  # of the process as a whole
-    tracer: Optional[int] = None  # pid of whoever traces it, or the tid of that thread
+    cwd: Optional[str] = None  # its working directory at capture
+    directory: Optional[str] = None  # the directory of its script, if frames name files by relative paths
+    counters: Optional[Counters] = None  # of the whole process
+    tracer: Optional[int] = None  # pid of its tracer, or tid of the tracing thread
     tracer_name: Optional[str] = None
-    stopped_by: Optional[int] = (
-        None  # it was stopped when it was captured: the signal that did it. None: unknown, or not
-    )
-    stops: Tuple[PythonFrame, ...] = ()  # where its program's sources send a signal that stops a process
+    stopped_by: Optional[int] = None  # the signal that had stopped it at capture; None: not stopped, or unknown
+    stops: Tuple[PythonFrame, ...] = ()  # where the program's sources send a signal that stops a process
     cgroup: Optional[ControlGroup] = None
     pools: Tuple[Pool, ...] = ()
     signal_handlers: Optional[Tuple[SignalHandler, ...]] = None  # None: unknown
-    forked: Optional[bool] = (
-        None  # True: made by fork, without exec, of a parent that had more threads than the forking one
-    )
-    catches: Optional[Tuple[int, ...]] = (
-        None  # signals that it catches, but for those that runtimes catch of themselves; None: unknown, as of a lone core
-    )
-    cancels: Optional[Tuple[str, ...]] = (
-        None  # names in the program's own code that cancel tasks: "cancel", "all_tasks"
-    )
+    forked: Optional[bool] = None  # True: forked, without exec, from a parent with threads besides the forking one
+    # signals it catches, except those that runtimes catch by default; None: unknown, as for a lone core
+    catches: Optional[Tuple[int, ...]] = None
+    # names in the program's own code that cancel tasks: "cancel", "all_tasks"
+    cancels: Optional[Tuple[str, ...]] = None
 
     backlogs: Tuple[Backlog, ...] = ()  # the longest first
-    kept_exceptions: Tuple[KeptException, ...] = ()  # those that keep the most first
-    own_pid: Optional[int] = None  # by which it knows itself, in a pid namespace of its own; None: the same, or unknown
+    kept_exceptions: Tuple[KeptException, ...] = ()  # largest first
+    own_pid: Optional[int] = None  # its pid in its own pid namespace; None: the same, or unknown
 
     @property
     def gil(self) -> Optional[Gil]:
-        """The main interpreter's lock."""
+        """Return the main interpreter's GIL; None if unknown."""
         return self.interpreters[0].gil if self.interpreters else None

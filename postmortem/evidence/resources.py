@@ -1,4 +1,4 @@
-"""What threads and tasks wait for, who has it, and who could end the wait."""
+"""Resources that threads and tasks wait for, with their holders and wakers."""
 
 from __future__ import annotations
 
@@ -11,34 +11,33 @@ from .vocabulary import EndMode, OwnerBasis, ResourceKind, WakerBasis, WakerRole
 
 
 class Waker(msgspec.Struct, frozen=True):
-    """Somebody who could end a wait: by giving back what he holds, by doing the work, or by signalling the object.
+    """An agent that could end a wait: by releasing a resource, doing the work, or signalling the object.
 
     A thread, a task, a whole process, or (with only a ``name``) something else, such as a timer or a signal handler.
     """
 
     role: WakerRole
     basis: WakerBasis
-    pid: Optional[int] = None  # None: the process that the resource belongs to
+    pid: Optional[int] = None  # None: the process that owns the resource
     tid: Optional[int] = None
     task: Optional[str] = None
-    frame: Optional[PythonFrame] = None  # where it took the resource, or from where it refers to it
-    name: Optional[str] = (
-        None  # to people: "queue of ThreadPoolExecutor-0", "descriptor 7", "global REGISTRY of app.main"
-    )
+    frame: Optional[PythonFrame] = None  # where it acquired the resource, or the frame that refers to it
+    # for the reader: "queue of ThreadPoolExecutor-0", "descriptor 7", "global REGISTRY of app.main"
+    name: Optional[str] = None
 
 
 class End(msgspec.Struct, frozen=True):
-    """A descriptor that some process holds of a pipe, a pair of sockets, …"""
+    """A descriptor held by a process on a pipe, socket pair or similar resource."""
 
     pid: int
     fd: int
     mode: EndMode
-    in_tree: bool = True  # False: a process that was not captured
-    program: Optional[str] = None  # of one that was not captured
+    in_tree: bool = True  # False: the process was not captured
+    program: Optional[str] = None  # for a process that was not captured
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """A thing that threads or tasks wait for. ``id`` is unique in its process and carries no address."""
+    """An object that threads or tasks wait for. ``id`` is unique in its process and contains no address."""
 
     id: str
     kind: ResourceKind
@@ -49,28 +48,26 @@ class Resource(msgspec.Struct, frozen=True):
     locked: Optional[bool] = None
     local: Optional[str] = None  # sockets: local and remote address
     remote: Optional[str] = None
-    accepted: Optional[bool] = None  # sockets: the local port is one this tree listens on
+    accepted: Optional[bool] = None  # sockets; True: the local port is one this process tree listens on
     listening: Optional[bool] = None
     peer_in_tree: Optional[bool] = None
     waiting_tasks: Tuple[str, ...] = ()
-    owner_task: Optional[str] = None  # the task that holds it: of asyncio's locks
-    owner_pid: Optional[int] = None  # the process that holds it, when it is another one
-    owner_gone: Optional[bool] = None  # True: its record names a thread or process that is no more
-    wakers: Tuple[Waker, ...] = ()  # beside the owner
-    closed: Optional[bool] = None  # True: nobody but owner and wakers can end a wait. None: others may, or unknown
-    because: Tuple[str, ...] = ()  # how that is known, the conclusion first
-    steps: Tuple[str, ...] = ()  # and what it rests on in full, for those who want to check it
-    key: Optional[str] = None  # the same in every process that shares it: "pipe:[123]"
+    owner_task: Optional[str] = None  # the task that holds an asyncio lock
+    owner_pid: Optional[int] = None  # the holding process, if it is another one
+    owner_gone: Optional[bool] = None  # True: its record names a thread or process that has ended
+    wakers: Tuple[Waker, ...] = ()  # in addition to the owner
+    closed: Optional[bool] = None  # True: only the owner and wakers can end a wait; None: others may, or unknown
+    because: Tuple[str, ...] = ()  # why `closed` holds, the conclusion first
+    steps: Tuple[str, ...] = ()  # the complete derivation of `because`, for verification
+    key: Optional[str] = None  # equal in every process that shares it: "pipe:[123]"
     value: Optional[int] = None  # permits of a semaphore, items in a queue, bytes in a pipe
-    limit: Optional[int] = None  # places in all: of a queue (0: no bound), a pool, a pipe
+    limit: Optional[int] = None  # capacity of a queue (0: unbounded), a pool, a pipe
     ends: Tuple[End, ...] = ()
-    part_of: Optional[str] = None  # the resource, or the pool, that this one is a part of: of a condition its lock
+    part_of: Optional[str] = None  # id of the resource or pool it belongs to: for a condition's lock: the condition
     state: Optional[str] = None  # socket: "ESTABLISHED", …; future: "pending", …; terminal: "foreground", …
-    received: Optional[int] = None  # bytes of a socket that wait to be read
-    unsent: Optional[int] = None  # bytes of a socket that the other side has not taken
-    taken_at: Tuple[
-        PythonFrame, ...
-    ] = ()  # of a locked lock that nobody here is known to hold: where the program takes it
-    named: Optional[bool] = None  # False: no variable that was looked at leads to it, so nobody gets at it by a name
-    module: Optional[str] = None  # of an import lock: the module that is imported
-    released_at: Tuple[PythonFrame, ...] = ()  # of such a lock: functions that give it back without having taken it
+    received: Optional[int] = None  # bytes in a socket's receive queue
+    unsent: Optional[int] = None  # bytes in a socket's send queue that the peer has not acknowledged
+    taken_at: Tuple[PythonFrame, ...] = ()  # for a held lock without a known holder: where the program acquires it
+    named: Optional[bool] = None  # False: no examined variable refers to it, so no code can reach it by name
+    module: Optional[str] = None  # for an import lock: the module that is imported
+    released_at: Tuple[PythonFrame, ...] = ()  # for such a held lock: functions that release without having acquired it

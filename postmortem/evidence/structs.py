@@ -1,4 +1,4 @@
-"""Changes to immutable values."""
+"""Modified copies of immutable values."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 def replace(value: S, /, **changes: Any) -> S:
-    """A copy of a struct with some fields changed."""
+    """Return a copy of a struct with some fields changed."""
     return msgspec.structs.replace(value, **changes)

@@ -1,7 +1,7 @@
-"""Evidence of earlier versions, made to read like this version's.
+"""Conversion of evidence of earlier schemas to the current one.
 
-``postmortem.evidence/1`` → ``/2``: a wait's phrase is a verb and what follows it, an import lock names its module, and
-gaps have codes (those that were written without one have none).
+``postmortem.evidence/1`` → ``/2``: a wait's phrase becomes a verb and the rest, an import lock names its module, and
+gaps may have codes (those written without one have none).
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ _IMPORT = "import of module "
 
 
 def upgraded(value: Any, schema: str) -> Any:
-    """Change decoded JSON of ``postmortem.evidence/1`` into ``schema``, in place, and return it. What does not have the
-    shape of evidence is left for the decoder to refuse."""
+    """Convert decoded JSON of ``postmortem.evidence/1`` to ``schema``, in place, and return it.
+
+    A value that does not have the shape of evidence is left for the decoder to refuse.
+    """
     if not isinstance(value, dict) or value.get("schema") != FIRST:
         return value
     value["schema"] = schema
@@ -34,10 +36,12 @@ def upgraded(value: Any, schema: str) -> Any:
 
 
 def _dicts(value: Any) -> Iterator[Dict[str, Any]]:
+    """Yield the dicts of a list; nothing for any other value."""
     return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
 
 
 def _wait(wait: Dict[str, Any]) -> None:
+    """Split a wait's phrase into its verb and the rest."""
     detail = wait.get("detail")
     if not isinstance(detail, str):
         return

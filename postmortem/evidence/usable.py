@@ -1,8 +1,11 @@
-"""What evidence must be, beyond its types, so that everything after it need not ask: numbers that a kernel's field or a clock can
-show, ids that name one thing, and no more of anything than a machine has.
+"""Checks of evidence beyond its types, so that later stages need none.
 
-The types are msgspec's to check. What this finds is refused as a whole: a file in which one number is absurd was damaged or
-made so, and the rest of it deserves no more trust.
+- Numbers lie in the range of a kernel field or a clock.
+- Ids are unique within their process.
+- There are no more processes, threads, tasks and resources than a machine can have.
+
+msgspec checks the types. One violation rejects the whole document: a file with one absurd number is damaged or
+forged, and the rest of it deserves no more trust.
 """
 
 from __future__ import annotations
@@ -16,21 +19,21 @@ import msgspec
 from .document import Evidence
 from .processes import Process
 
-#: Bytes of JSON. A capture of 2,000 threads and 20,000 tasks has 58 MB; seven times as much memory goes into its reports.
+#: Bytes of JSON. A capture of 2,000 threads and 20,000 tasks has 58 MB; its reports take seven times as much memory.
 MOST_BYTES = 64 << 20
-#: Integers are ids, counts, addresses, lines: fields of 64 bits, with or without a sign.
+#: Integers are ids, counts, addresses, lines: fields of 64 bits, signed or unsigned.
 LEAST_INTEGER, MOST_INTEGER = -(1 << 63), (1 << 64) - 1
-#: Floats are seconds and shares; a timespec (64 bits of seconds) holds no more, whatever a damaged core has there.
+#: Floats are seconds and shares; a timespec (64 bits of seconds), even from a damaged core, holds no more.
 MOST_FLOAT = 2.0**64
-#: Of one kind in all processes: threads, tasks, resources; processes. PID_MAX_LIMIT of Linux is larger, and no tree of a Python
-#: program has come near.
+#: Most threads, tasks or resources of all processes together; most processes. Linux's PID_MAX_LIMIT is larger, but no
+#: process tree of a Python program has come near it.
 MOST_AGENTS, MOST_PROCESSES = 200_000, 20_000
-#: Threads and tasks that stand in the lists of resources: each waits for one or two.
+#: Entries for threads and tasks in the lists of all resources: each waits for one or two.
 MOST_REFERENCES = 3_000_000
 
 
 def check(evidence: Evidence) -> None:
-    """Raise ValueError with one sentence for evidence that cannot be."""
+    """Check evidence for impossible values; raise ValueError, with one sentence, at the first."""
     _count(evidence)
     _numbers(evidence)
     _unique("process", (process.pid for process in evidence.processes))
@@ -40,6 +43,7 @@ def check(evidence: Evidence) -> None:
 
 
 def _count(evidence: Evidence) -> None:
+    """Raise ValueError if there are too many processes, agents, resources or references."""
     processes = evidence.processes
     if len(processes) > MOST_PROCESSES:
         raise ValueError(f"it has {len(processes)} processes, more than {MOST_PROCESSES}")
@@ -55,6 +59,7 @@ def _count(evidence: Evidence) -> None:
 
 
 def _ids(process: Process) -> Tuple[Tuple[str, Iterable[object]], ...]:
+    """Return the ids that must be unique within a process, grouped by kind."""
     return (
         ("thread", (thread.tid for thread in process.threads)),
         ("task", (task.id for task in process.tasks)),
@@ -76,7 +81,7 @@ def _unique(what: str, ids: Iterable[object], where: str = "") -> None:
 
 
 def _numbers(value: Any) -> None:
-    """Walk through all that may hold numbers."""
+    """Raise ValueError if a number anywhere in a value is out of range."""
     kind = type(value)
     if kind is int:
         if not LEAST_INTEGER <= value <= MOST_INTEGER:
@@ -98,7 +103,7 @@ def _numbers(value: Any) -> None:
 
 @lru_cache(maxsize=None)
 def _telling(kind: Type[msgspec.Struct]) -> Callable[[Any], Tuple[Any, ...]]:
-    """What takes those fields of a struct that hold numbers, or structs in which there may be some."""
+    """Return a getter of those fields of a struct type that can contain numbers, as a tuple."""
     hints = get_type_hints(kind)
     names = [name for name in kind.__struct_fields__ if not _leaves(hints[name]) <= {str, bool, type(None)}]
     if len(names) == 1:
@@ -108,7 +113,7 @@ def _telling(kind: Type[msgspec.Struct]) -> Callable[[Any], Tuple[Any, ...]]:
 
 
 def _leaves(hint: Any) -> Set[Any]:
-    """The types that a hint is made of, containers left out."""
+    """Return the types that a type hint contains, without the containers."""
     inner = getattr(hint, "__args__", None)
     if not inner:
         return {hint}

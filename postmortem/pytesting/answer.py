@@ -1,6 +1,6 @@
-"""What the watchdog found out about one hang, in words: as a file beside the capture, and through the shared page.
+"""The watchdog's answer about one hang, in words: a file beside the capture, and a message in the shared page.
 
-Needs the standard library alone: it is read by pytest's process, by its watchdog and by pytest-xdist's controller.
+Needs only the standard library: it is read by pytest's process, its watchdog and pytest-xdist's controller.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
 from ..narration import escaped
 
-#: In the bundle; what a controller looks for.
+#: Name of the file in the bundle, by which a controller finds it.
 FILE = "pytest.json"
-_TEXT_MOST = 100_000  # characters; the page holds what they are in UTF-8 and JSON, unless all are rare ones
+_TEXT_MOST = 100_000  # characters; fits the page in UTF-8 and JSON unless most of them are rare ones
 _CULPRITS = 4
 _WHAT = {
     "setup": "the setup of",
@@ -23,8 +23,13 @@ _WHAT = {
 
 
 class Answer(NamedTuple):
-    """``kind`` is one of page.KINDS. ``verdict`` is empty when nothing was recognised, ``bundle`` when none was written.
-    ``message`` is what a failure says, ``text`` the whole report. ``run`` and ``worker``: pytest-xdist's, else empty."""
+    """The result of the examination of one hang.
+
+    - ``kind``: one of page.KINDS; ``limit``: in seconds.
+    - ``verdict``: empty if nothing was recognised; ``bundle``: empty if none was written.
+    - ``message``: the failure's message; ``text``: the whole report.
+    - ``run``, ``worker``: pytest-xdist's, else empty.
+    """
 
     nodeid: str
     kind: str
@@ -38,42 +43,47 @@ class Answer(NamedTuple):
 
     @classmethod
     def decode(cls, data: bytes) -> Answer:
-        """Raises ValueError."""
+        """Decode an answer; raise ValueError if it is damaged."""
         try:
             return cls(**json.loads(data))
         except TypeError as exc:
             raise ValueError(str(exc)) from None
 
     def encode(self) -> bytes:
+        """Encode the answer as JSON, with its text cut to a maximum length."""
         return json.dumps(self._replace(text=self.text[:_TEXT_MOST])._asdict()).encode()
 
     @property
     def properties(self) -> List[Tuple[str, str]]:
-        """For the JUnit file, and whoever else reads the properties of a test."""
+        """Return the properties of the test, for the JUnit file and other readers."""
         return [("postmortem_bundle", self.bundle), ("postmortem_verdict", self.verdict)]
 
     @property
     def headline(self) -> str:
+        """Return the first line of the message."""
         return self.message.partition("\n")[0]
 
     @property
     def subject(self) -> str:
-        """The phase of the test, for a sentence."""
+        """Return the phase of the test, for a sentence."""
         return " ".join(filter(None, (_WHAT.get(self.kind, ""), self.nodeid)))
 
 
 def message(kind: str, limit: float, report: Dict[str, Any], bundle: str) -> str:
-    """A failure's words: what took too long, why, where to change the code. ``report``: report.json's contents."""
+    """Return a failure's message: what took too long, why, and where to change the code.
+
+    ``report``: the contents of report.json.
+    """
     return shown(_lines(kind, limit, report, bundle))
 
 
 def failed(kind: str, limit: float, why: str) -> str:
-    """The same when there is no diagnosis."""
+    """Return a failure's message without a diagnosis."""
     return shown([f"{_took(kind, limit)}: not diagnosed", *why.splitlines()])
 
 
 def shown(lines: Iterable[str]) -> str:
-    """Lines of which none moves a terminal, or gives a CI runner orders: names in them are the tests' and their targets'."""
+    """Join lines, escaped so that names of tests and targets control no terminal and no CI runner."""
     return "\n".join(escaped(part) for line in lines for part in line.split("\n"))
 
 

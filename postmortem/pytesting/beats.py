@@ -1,6 +1,8 @@
-"""What begins, and when, for each phase of each test. It costs each test of everybody's suite, so there is one hook, which
-names the test, and one step around ``CallInfo.from_call``, which all phases go through in all versions of pytest (7.0 to 9):
-a hook for each phase and its end would cost four times as much. Each does next to nothing.
+"""Recording of each phase of each test, with its start.
+
+This costs every test of every suite, so there is one hook, which records the test's name, and one wrapper around
+``CallInfo.from_call``, which all phases go through in all versions of pytest (7.0 to 9); a hook for each phase and its
+end would cost four times as much. Both do as little as possible.
 """
 
 from __future__ import annotations
@@ -19,11 +21,14 @@ _LAST = _STARTS["teardown"]
 
 
 class Beats:
-    """The plugin. ``limit_of(item)`` is asked when it may be another one than before. ``struck()`` is told when a phase is over
-    that took too long; its report is made after that."""
+    """The plugin that records phases.
+
+    ``limit_of(item)`` is called if the limit may differ from that of the previous test. ``struck()`` is called after a
+    phase that took too long, before its report is made.
+    """
 
     def __init__(self, shared: page.Page, limit_of: Callable[[Any], Limit], struck: Callable[[], None]) -> None:
-        now = time.monotonic  # kept here: what freezes a test's time replaces names in modules
+        now = time.monotonic  # kept here: tests that freeze time replace names in modules
         self._replaced = pytest.CallInfo.__dict__["from_call"]
         from_call = self._replaced.__func__
         parent: object = None
@@ -39,7 +44,7 @@ class Beats:
 
         def phase(cls: Any, func: Any, when: str, reraise: Any = None) -> Any:
             nonlocal inside
-            if inside or when not in _STARTS:  # a session in a test; collection
+            if inside or when not in _STARTS:  # a session inside a test; collection
                 return from_call(cls, func, when, reraise)
             at = _STARTS[when]
             shared.doubles[at] = start = now()
@@ -59,7 +64,7 @@ class Beats:
         pytest.CallInfo.from_call = self._own  # type: ignore[assignment]
 
     def end(self) -> None:
-        """pytest is as it was."""
+        """Restore pytest's own function."""
         if pytest.CallInfo.__dict__["from_call"] is self._own:
             pytest.CallInfo.from_call = self._replaced  # type: ignore[method-assign]
 

@@ -1,5 +1,7 @@
-"""Captures a hung test process and diagnoses it, each in a process of its own: what imports the diagnosis does so while
-the other one watches. Unlike ``capture --pid`` this is in a hurry: nobody goes on until it is done.
+"""Capture and diagnosis of a hung test process, each in a process of its own.
+
+The diagnosis is imported while the other process captures. Unlike ``capture --pid`` this is urgent: the test suite
+waits until it is done.
 """
 
 from __future__ import annotations
@@ -17,13 +19,16 @@ _BUDGET_S = 30.0
 
 
 def main(arguments: List[str]) -> int:
-    """``PID PLACE LIMIT``, an empty directory for the bundle and the seconds that have passed → exit status."""
+    """Examine a process and return an exit status.
+
+    ``arguments``: PID, an empty directory for the bundle, and the seconds that have passed.
+    """
     pid, place, limit = arguments
     until = time.monotonic() + _BUDGET_S
     child = os.fork()
     if not child:
         os._exit(_reported(lambda: capture(int(pid), place, float(limit))))
-    from ..bundle import Bundle  # noqa: PLC0415 - not in the one that captures
+    from ..bundle import Bundle  # noqa: PLC0415 - not needed in the process that captures
     from ..pipeline import diagnose_captured  # noqa: PLC0415
 
     os.waitpid(child, 0)
@@ -32,7 +37,7 @@ def main(arguments: List[str]) -> int:
 
 
 def capture(pid: int, place: str, limit: float) -> None:
-    """Raises PostmortemError."""
+    """Capture a process into a directory; raise PostmortemError if that fails."""
     from ..__main__ import reader  # noqa: PLC0415 - as in capture
     from ..capture.options import Options  # noqa: PLC0415
     from ..capture.run import conclusion, running  # noqa: PLC0415
@@ -49,6 +54,7 @@ def capture(pid: int, place: str, limit: float) -> None:
 
 
 def _reported(work: object) -> int:
+    """Run a function, and report a PostmortemError on stderr; return an exit status."""
     try:
         work()  # type: ignore[operator]
     except PostmortemError as exc:

@@ -1,8 +1,8 @@
-"""In pytest's process: says what begins and how long it may take, and fails what took longer with its diagnosis.
+"""The plugin in pytest's process: it records what begins and how long it may take, and fails what took longer.
 
-The hooks of every test (``beats``) are a few stores into the shared page. Everything else happens in the watchdog, until it
-sends a signal: its handler raises in the main thread, below pytest's own ``CallInfo.from_call`` and nowhere else. What is
-reported then is made by ``reports``.
+The hooks of every test (``beats``) are a few stores into the shared page. Everything else happens in the watchdog, until
+it sends a signal: its handler raises in the main thread, only below pytest's own ``CallInfo.from_call``. The report is
+then made by ``reports``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NAME = "postmortem-guard"
 _BEATS, _REPORTS = f"{NAME}-beats", f"{NAME}-reports"
-#: Below it runs whatever may be interrupted; kept before ``beats`` takes a step around it.
+#: Code that runs below it may be interrupted; saved before ``beats`` wraps the function.
 _PHASE = pytest.CallInfo.from_call.__func__.__code__  # type: ignore[attr-defined]
 _DEBUGGERS = ("pydevd", "debugpy", "bdb", "pdb", "ipdb", "_pydevd_bundle", "pudb")
 
@@ -37,10 +37,13 @@ _latest: Optional[Guard] = None
 
 
 def switch_on(config: pytest.Config, under_way: bool = False) -> None:
-    """Raises pytest.UsageError. In a session that is ``under_way`` it starts at once."""
-    global _latest  # noqa: PLW0603 - a process has one end, and so one watch over it
+    """Register the plugin; raise pytest.UsageError for invalid options.
+
+    In a session that is already ``under_way`` it starts at once.
+    """
+    global _latest  # noqa: PLW0603 - a process ends once, so one guard watches its exit
     if not under_way and not limits.configured(config).seconds:
-        return  # 0 was given: none, whatever the ini file says
+        return  # 0 was given: no limit, whatever the ini file says
     nested = _latest is not None and not _latest.finished
     guard = Guard(config, nested)
     if not nested:
@@ -53,7 +56,7 @@ def switch_on(config: pytest.Config, under_way: bool = False) -> None:
 
 
 class Guard:
-    """The plugin of one session. ``nested``: inside of another one's test, in the same process."""
+    """The plugin of one session. ``nested``: the session runs inside a test of another one, in the same process."""
 
     def __init__(self, config: pytest.Config, nested: bool) -> None:
         self._config = config
@@ -68,7 +71,7 @@ class Guard:
         self._beats: Optional[Beats] = None
         self._page: page.Page
         self._least = float("inf")
-        # kept here: what freezes a test's time replaces names in modules
+        # kept here: tests that freeze time replace names in modules
         self._now, self._sleep = time.monotonic, time.sleep
         self._run = ""
         self._status = 1
@@ -77,9 +80,11 @@ class Guard:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
+        """Start the watchdog."""
         self.start()
 
     def start(self) -> None:
+        """Start the watchdog, unless it is running, and install the hooks and the signal handler."""
         if self._watchdog is not None:
             return
         self._watchdog = Watchdog(self._config, self._worker)
@@ -92,21 +97,22 @@ class Guard:
         self._config.pluginmanager.register(self._beats, _BEATS)
         if threading.current_thread() is threading.main_thread():
             self._previous = signal.signal(self._watchdog.signal, self._on_signal)
-        os.register_at_fork(after_in_child=self._page.detach)  # a child is not watched
+        os.register_at_fork(after_in_child=self._page.detach)  # children are not watched
         if not self._nested:
             self._watch_the_exit()
 
     def _keep_results(self) -> None:
+        """Keep each finished test's JUnit element, if such a file is wanted."""
         journal = None if self._watchdog is None else self._watchdog.journal
         if journal is not None:
-            from . import junit  # noqa: PLC0415 - for whoever wants such a file
+            from . import junit  # noqa: PLC0415 - only if such a file is wanted
 
             writer = junit.find_writer(self._config)
             if writer is not None:
                 self._config.pluginmanager.register(junit.Journal(journal.fileno(), writer))
 
     def _watch_the_exit(self) -> None:
-        """The interpreter calls threading._shutdown first of all when it ends, and by that name, in all versions."""
+        """Wrap threading._shutdown, which the interpreter calls first when it ends, by that name in all versions."""
         shutdown = threading._shutdown  # type: ignore[attr-defined]
 
         def watched() -> None:
@@ -117,6 +123,7 @@ class Guard:
         threading._shutdown = watched  # type: ignore[attr-defined]
 
     def _exit_begins(self) -> None:
+        """Begin the phase of the interpreter's exit."""
         if self._watchdog is None:
             return
         with contextlib.suppress(ValueError):  # pytest ran in another thread
@@ -127,11 +134,12 @@ class Guard:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """pytest-xdist's controller: one name for the run, which its workers know as well."""
+        """Record the name of the run, shared with the workers, in pytest-xdist's controller."""
         self._run = node.workerinput.get("testrunuid", "")
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: Any, exitstatus: int) -> Iterator[None]:
+        """End the last phase; add hung exits of workers to the results, and fail the session."""
         if self._watchdog is not None:
             self._page.begin(IDLE, self._now())
         yield
@@ -146,13 +154,15 @@ class Guard:
         self._status = int(session.exitstatus) or 1
 
     def _hung_exits(self) -> List[Answer]:
+        """Return the workers whose exit hung."""
         if not self._run:
             return []
-        from .workers import exits  # noqa: PLC0415 - for pytest-xdist's controller
+        from .workers import exits  # noqa: PLC0415 - only in pytest-xdist's controller
 
         return exits(folder(self._config), self._run)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Print the workers whose exit hung."""
         for found in self._hung_exits():
             terminalreporter.write_sep("=", f"postmortem: worker {found.worker} hangs at its exit", red=True, bold=True)
             terminalreporter.write_line(found.text)
@@ -160,10 +170,11 @@ class Guard:
             terminalreporter.write_line(f"The bundle is kept in {found.bundle}")
 
     def pytest_unconfigure(self) -> None:
+        """Unregister the hooks; the watch over the exit remains, unless nested."""
         self.finished = True
         if self._nested:
             self.close()
-        # The watch over the exit keeps us; of the session, with all of its tests, it needs nothing.
+        # The watch over the exit keeps this object alive; it needs nothing of the session and its tests.
         if self._beats is not None:
             self._beats.end()
         for name in (_BEATS, _REPORTS):
@@ -172,12 +183,12 @@ class Guard:
         del self._config, self._limits, self._beats
 
     def close(self) -> None:
-        """Nothing of this session is watched any more."""
+        """Stop the watchdog."""
         if self._watchdog is not None:
             self._watchdog.close()
             self._watchdog = None
 
-    # ------------------------------------------------------------------ what begins
+    # ------------------------------------------------------------------ phases
 
     def _limit_of(self, item: Any) -> limits.Limit:
         found = self._limits.of(item)
@@ -185,23 +196,26 @@ class Guard:
         return found
 
     def _note(self, seconds: float) -> None:
-        """The watchdog sleeps no longer than the shortest limit that it knows of."""
+        """Tell the watchdog of a shorter limit than any before: it sleeps no longer than the shortest one."""
         if 0 < seconds < self._least and self._watchdog is not None:
             self._page.doubles[page.LEAST] = self._least = seconds
             self._watchdog.wake()
 
     def _begin(self, kind: int, seconds: float) -> None:
+        """Begin a phase other than those of a test."""
         self._page.doubles[LIMITS + kind] = seconds
         self._page.begin(kind, self._now())
         self._note(seconds)
 
     def pytest_collectstart(self, collector: Any) -> None:
+        """Begin the collection of a module."""
         if self._watchdog is not None:
             self._page.name(collector.nodeid)
             self._begin(page.COLLECTION, self._collection_s)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collectreport(self, report: Any) -> None:
+        """End the collection of a module, and report if it took too long."""
         if self._watchdog is None:
             return
         if self._page.words[page.STRUCK] == self._page.serial:
@@ -209,14 +223,14 @@ class Guard:
         self._page.begin(IDLE, self._now())
 
     def pytest_enter_pdb(self) -> None:
-        """Whoever thinks takes time: nothing strikes for the rest of the phase, and what has struck is let go of."""
+        """Disable the limit of the current phase while a person debugs."""
         if self._watchdog is not None:
             self._page.words[page.DEBUGGED] = self._page.serial
 
-    # ------------------------------------------------------------------ what took too long
+    # ------------------------------------------------------------------ strikes
 
     def _on_signal(self, number: int, frame: Any) -> None:
-        """In the main thread, wherever it is. Raises where that ends a phase, and only there."""
+        """Handle the watchdog's signal, in the main thread at any place; raise only where that ends a phase."""
         __tracebackhide__ = True
         if self._page.words[page.ORDER] == page.EXIT:
             leave(self._page.words[page.STATUS])
@@ -232,13 +246,14 @@ class Guard:
             raise self._reports().hang()
 
     def _struck(self) -> None:
+        """Request a report of the phase that has just ended."""
         self._reports().due = True
 
     def _reports(self) -> Reports:
-        """Of what takes too long: from the first of it on each report is looked at."""
+        """Return the plugin that changes reports, registered at the first strike."""
         found: Optional[Reports] = self._config.pluginmanager.get_plugin(_REPORTS)
         if found is None:
-            from .reports import Reports  # noqa: PLC0415 - most suites hang never
+            from .reports import Reports  # noqa: PLC0415 - most suites never hang
 
             found = Reports(self._page, self._now, self._sleep)
             self._config.pluginmanager.register(found, _REPORTS)
@@ -246,7 +261,10 @@ class Guard:
 
 
 def _inside_a_phase(frame: Any) -> bool:
-    """Below CallInfo.from_call, whose ``except`` takes what is raised: pytest's own work is not to be interrupted."""
+    """Return whether a frame is below CallInfo.from_call, whose ``except`` catches the exception.
+
+    pytest's own work is not to be interrupted.
+    """
     frame = frame.f_back if frame is not None and frame.f_code is not _PHASE else None
     while frame is not None:
         if frame.f_code is _PHASE:
@@ -256,7 +274,10 @@ def _inside_a_phase(frame: Any) -> bool:
 
 
 def _debugged() -> bool:
-    """Somebody steps through this process (as pytest-timeout sees it: by the trace function, or sys.monitoring)."""
+    """Return whether a debugger steps through this process, by the trace function or sys.monitoring.
+
+    The test is pytest-timeout's.
+    """
     trace = sys.gettrace()
     module = getattr(trace, "__module__", None) or getattr(type(trace), "__module__", "")
     if trace is not None and any(part in _DEBUGGERS for part in str(module).split(".")):

@@ -1,7 +1,7 @@
-"""The JUnit file when pytest cannot write it, or has written it too early: what was finished stays, what hung is added.
+"""The JUnit file when pytest cannot write it, or has written it too early: finished tests are kept, the hang is added.
 
-``Journal`` is pytest's side: each test's element, as pytest's own writer made it, goes into a file that outlives the
-process. The watchdog makes the whole of it. Format: pytest's ``_pytest/junitxml.py``, ``pytest_sessionfinish`` (7.0 to 9).
+``Journal`` is pytest's side: each test's element, as made by pytest's own writer, goes into a file that outlives the
+process. The watchdog assembles them. Format: pytest's ``_pytest/junitxml.py``, ``pytest_sessionfinish`` (7.0 to 9).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from xml.etree import ElementTree
 
 from .answer import Answer
 
-_END = b"\0"  # which no XML holds
+_END = b"\0"  # never occurs in XML
 _MOST = 1 << 30
-#: What XML 1.0 has no way to write.
+#: Characters that XML 1.0 cannot represent.
 _UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Journal:
-    """A plugin that keeps each finished test's element."""
+    """The plugin that keeps each finished test's element."""
 
     def __init__(self, descriptor: int, writer: Any) -> None:
         self._descriptor = descriptor
@@ -32,6 +32,7 @@ class Journal:
         self._write(json.dumps({"name": writer.suite_name, "began": time.time(), "since": time.monotonic()}).encode())
 
     def pytest_runtest_logfinish(self) -> None:
+        """Append the elements of newly finished tests."""
         reporters = self._writer.node_reporters_ordered
         for reporter in reporters[self._kept :]:
             self._write(ElementTree.tostring(reporter.to_xml(), encoding="utf-8"))
@@ -42,7 +43,7 @@ class Journal:
 
 
 def find_writer(config: Any) -> Any:
-    """pytest's own writer of JUnit files, or None."""
+    """Return pytest's own writer of JUnit files; None if there is none."""
     for _name, plugin in config.pluginmanager.list_name_plugin():
         if hasattr(plugin, "node_reporters_ordered") and hasattr(plugin, "suite_name"):
             return plugin
@@ -53,7 +54,7 @@ def find_writer(config: Any) -> Any:
 
 
 def rescue(journal: int, path: Path, found: Answer) -> str:
-    """Writes the file with what is in the journal, and what hung; returns what to say about it."""
+    """Write the file from the journal and the hang; return a sentence on the result."""
     header, cases = _read(journal)
     cases.append(case(found))
     began, since = header.get("began", 0.0), header.get("since", time.monotonic())
@@ -78,9 +79,9 @@ def rescue(journal: int, path: Path, found: Answer) -> str:
 
 
 def add(path: Path, found: Answer) -> None:
-    """One more case in a file that is there already; one that is not, or is none, stays as it is."""
+    """Add a case to an existing file; a file that is missing or unreadable is left alone."""
     try:
-        whole = ElementTree.fromstring(path.read_bytes())  # noqa: S314 - of pytest's own making
+        whole = ElementTree.fromstring(path.read_bytes())  # noqa: S314 - written by pytest
     except (OSError, ElementTree.ParseError):
         return
     suite = whole if whole.tag == "testsuite" else whole.find("testsuite")
@@ -90,7 +91,7 @@ def add(path: Path, found: Answer) -> None:
 
 
 def case(found: Answer) -> Any:
-    """The element of what hung: the body of a test fails, everything else is an error, as in pytest."""
+    """Return the element of a hang: the call of a test fails, everything else is an error, as in pytest."""
     file, *rest = found.nodeid.split("::")
     if found.kind == "exit":
         names = {"classname": "postmortem", "name": f"exit of {found.worker or 'the process'}"}
@@ -111,13 +112,14 @@ def case(found: Answer) -> Any:
 
 
 def _read(journal: int) -> Tuple[Dict[str, Any], List[Any]]:
+    """Return the journal's header and its elements."""
     parts = os.pread(journal, min(os.fstat(journal).st_size, _MOST), 0).split(_END)[:-1]
     header: Dict[str, Any] = json.loads(parts[0]) if parts else {}
-    return header, [ElementTree.fromstring(part) for part in parts[1:]]  # noqa: S314 - of pytest's own making
+    return header, [ElementTree.fromstring(part) for part in parts[1:]]  # noqa: S314 - written by pytest
 
 
 def _save(path: Path, whole: Any, suite: Any) -> None:
-    """With what is counted counted anew."""
+    """Write the file atomically, with its counts updated."""
     cases = suite.findall("testcase")
     suite.set("tests", str(len(cases)))
     for name, tag in (("errors", "error"), ("failures", "failure"), ("skipped", "skipped")):
@@ -128,4 +130,5 @@ def _save(path: Path, whole: Any, suite: Any) -> None:
 
 
 def _plain(text: str) -> str:
+    """Escape the characters that XML cannot represent."""
     return _UNWRITABLE.sub(lambda found: f"#x{ord(found.group()):02X}", text)

@@ -1,4 +1,4 @@
-"""How long a test may take: from the command line, the ini file and the marker, in this order of the weaker one first."""
+"""Time limits of tests: from the marker, else the command line, else the ini file."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from ..foreign.numbers import is_decimal
 from . import MARKER
 
 SCOPES = ("phase", "call", "item")
-#: An import of a heavy module is no hang, nor is the end of a pool; the ini file may say less.
+#: The import of a heavy module is no hang, nor is the end of a pool; the ini file may set less.
 LEAST_COLLECTION_S, LEAST_EXIT_S = 30.0, 5.0
-#: pytest-xdist kills a worker that has not ended 10 s after it was asked to.
+#: pytest-xdist kills a worker that has not ended 10 s after the request.
 WORKER_EXIT_S = 3.0
 
 
 class Limit:
-    """Seconds, 0 for none. ``scope``: one of SCOPES. ``phases``: for setup, call and teardown; with scope ``item`` they share
-    one clock."""
+    """A time limit in seconds, 0 for none.
+
+    ``scope``: one of SCOPES. ``phases``: the limits of setup, call and teardown; with scope ``item`` they share one clock.
+    """
 
     __slots__ = ("phases", "scope", "seconds")
 
@@ -29,13 +31,14 @@ class Limit:
 
 
 def configured(config: Any) -> Limit:
-    """Raises pytest.UsageError with what is wrong."""
+    """Return the configured limit; raise pytest.UsageError if it is invalid."""
     text = _given(config, "postmortem_timeout")
     seconds = _seconds(text, "--postmortem-timeout") if text else 0.0
     return Limit(seconds, _scope(_given(config, "postmortem_scope") or "phase", "postmortem_scope"))
 
 
 def collection(config: Any, limit: Limit) -> float:
+    """Return the limit of one module's collection, in seconds; raise pytest.UsageError if it is invalid."""
     text = config.getini("postmortem_collection_timeout")
     if text:
         return _seconds(text, "postmortem_collection_timeout")
@@ -43,6 +46,7 @@ def collection(config: Any, limit: Limit) -> float:
 
 
 def at_exit(config: Any, limit: Limit, worker: bool) -> float:
+    """Return the limit of the interpreter's exit, in seconds; raise pytest.UsageError if it is invalid."""
     text = config.getini("postmortem_exit_timeout")
     seconds = max(limit.seconds, LEAST_EXIT_S) if limit.seconds else 0.0
     if text:
@@ -51,17 +55,19 @@ def at_exit(config: Any, limit: Limit, worker: bool) -> float:
 
 
 class Limits:
-    """Each item's limit. Markers of modules and classes are read once."""
+    """The limit of each item. Markers of modules and classes are read once."""
 
     def __init__(self, default: Limit) -> None:
         self._default = default
         self._known: Dict[Any, Limit] = {}
 
     def of(self, item: Any) -> Limit:
+        """Return the limit of an item: its own marker's, else the nearest marker's of its parents, else the default."""
         own = _marked(item, self._default)
         return own if own is not None else self._of_node(item.parent)
 
     def _of_node(self, node: Any) -> Limit:
+        """Return the limit of a module or class, cached."""
         if node is None:
             return self._default
         found = self._known.get(node)
@@ -71,6 +77,7 @@ class Limits:
 
 
 def _marked(node: Any, default: Limit) -> Optional[Limit]:
+    """Return the limit of a node's own marker; None if it has none."""
     for mark in node.own_markers:
         if mark.name == MARKER:
             return _of_mark(mark, node.nodeid, default)
@@ -78,6 +85,7 @@ def _marked(node: Any, default: Limit) -> Optional[Limit]:
 
 
 def _of_mark(mark: Any, where: str, default: Limit) -> Limit:
+    """Return the limit of a marker; raise pytest.UsageError if it is invalid."""
     if len(mark.args) > 1 or set(mark.kwargs) - {"seconds", "scope"}:
         raise pytest.UsageError(f"{where}: {MARKER} takes seconds and scope, as in {MARKER}(5, scope='item')")
     given = mark.args[0] if mark.args else mark.kwargs.get("seconds")
@@ -86,7 +94,7 @@ def _of_mark(mark: Any, where: str, default: Limit) -> Limit:
 
 
 def _seconds(text: str, where: str) -> float:
-    if is_decimal(text):  # what most give needs no parser
+    if is_decimal(text):  # plain numbers, the most frequent form, need no parser
         return float(text)
     from ..capture.options import duration  # noqa: PLC0415
 

@@ -1,10 +1,10 @@
-"""The memory that pytest's process and its watchdog share: what runs, since when, how long it may take, and the answer.
+"""The memory shared by pytest's process and its watchdog: the current phase, its start and limit, and the answer.
 
-Each word has one writer. A phase begins with one store of eight bytes, the time: what began last is under way, and nothing
-else has begun at that time, which is therefore also its name (its *serial* number: the same eight bytes as an integer). A
-process that hangs need not do anything to be read.
+Each word has one writer. A phase begins with one store of eight bytes, the time: the phase with the latest start is the
+current one. As no other phase begins at that time, it also identifies the phase (its *serial* number: the same eight
+bytes as an integer). A hung process need not do anything to be read.
 
-The watchdog imports this before anything has gone wrong, so it imports next to nothing itself.
+The watchdog imports this before anything has gone wrong, so this module imports next to nothing itself.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from __future__ import annotations
 import mmap
 
 SIZE = 1 << 18
-#: What is under way. Last of all: nothing that has a limit.
+#: The kinds of phases; the last has no limit.
 KINDS = ("setup", "call", "teardown", "collection", "exit", "idle")
 SETUP, CALL, TEARDOWN, COLLECTION, EXIT_PHASE, IDLE = range(6)
 
-#: Indices of eight-byte words. The process's: when each of KINDS began last, in time.monotonic() seconds,
+#: Indices of eight-byte words, written by the test process. Start of each kind's last phase, in time.monotonic() seconds.
 STARTS = 32
-#: how long each may take (seconds, 0: no limit), which is not another one for every test,
+#: Limit of each kind in seconds, 0 for none; not rewritten for every test.
 LIMITS = 24
-#: and, ONE_CLOCK, whether a test's phases share one limit, counted from its setup.
+#: ONE_CLOCK: whether a test's phases share one limit, counted from its setup.
 ONE_CLOCK, NAME_SIZE, ENDED, DEBUGGED, STATUS, LEAST = range(6)
-#: The watchdog's.
+#: Words written by the watchdog.
 WATCHDOG, STRUCK, ANSWERED, ANSWER_SIZE, ORDER = range(16, 21)
-#: Values of ORDER: what the process is to do when the watchdog's signal comes.
+#: Values of ORDER: what the test process has to do on the watchdog's signal.
 INTERRUPT, EXIT = 1, 2
 #: Indices of bytes: the id of the test or collector, and the answer.
 _NAME_AT, _ANSWER_AT = 1024, 8192
@@ -32,7 +32,7 @@ _NAME_MOST, ANSWER_MOST = _ANSWER_AT - _NAME_AT, SIZE - _ANSWER_AT
 
 
 class Phase:
-    """``kind``: one of KINDS. ``start`` in time.monotonic() seconds, ``limit`` in seconds, 0 for none."""
+    """A phase: ``kind`` is one of KINDS, ``start`` in time.monotonic() seconds, ``limit`` in seconds, 0 for none."""
 
     __slots__ = ("kind", "limit", "serial", "start")
 
@@ -41,7 +41,7 @@ class Phase:
 
 
 class Page:
-    """``words`` and ``doubles`` are two views of the same memory, by the indices above."""
+    """The shared memory. ``words`` and ``doubles`` are two views of it, by the indices above."""
 
     def __init__(self, descriptor: int) -> None:
         self._view(mmap.mmap(descriptor, SIZE))
@@ -52,22 +52,23 @@ class Page:
         self.doubles = memoryview(memory).cast("d")
 
     def detach(self) -> None:
-        """For a forked process: what it writes from now on nobody reads."""
+        """Replace the shared memory by private memory, in a forked process."""
         self._view(bytearray(SIZE))
 
     @property
     def serial(self) -> int:
-        """Of what is under way; 0 before anything is."""
+        """Return the serial number of the current phase; 0 before the first."""
         return self.words[STARTS + self._latest()]
 
     def _latest(self) -> int:
+        """Return the kind of the current phase, as an index into KINDS."""
         starts = self.doubles[STARTS : STARTS + len(KINDS)].tolist()
         return starts.index(max(starts))
 
     # ------------------------------------------------------------------ the watchdog's side
 
     def phase(self) -> Phase | None:
-        """What is under way; None while it changes."""
+        """Return the current phase; None while it changes."""
         number = self._latest()
         serial = self.words[STARTS + number]
         limit = self.doubles[LIMITS + number] if number != IDLE and serial != self.words[DEBUGGED] else 0.0
@@ -76,27 +77,30 @@ class Page:
         return found if self.serial == serial else None
 
     def node(self) -> str:
-        """The id of the test or collector."""
+        """Return the id of the test or collector."""
         size = min(self.words[NAME_SIZE], _NAME_MOST)
         return bytes(self.bytes[_NAME_AT : _NAME_AT + size]).decode("utf-8", "replace")
 
     def answer(self, serial: int, data: bytes) -> None:
-        """Data first: who sees the serial number may read them."""
+        """Write an answer; the serial number last, because a reader that sees it reads the data."""
         data = data[:ANSWER_MOST]
         self.bytes[_ANSWER_AT : _ANSWER_AT + len(data)] = data
         self.words[ANSWER_SIZE] = len(data)
         self.words[ANSWERED] = serial
 
-    # ------------------------------------------------------------------ the process's side
+    # ------------------------------------------------------------------ the test process's side
 
     def name(self, nodeid: str) -> None:
+        """Write the id of the test or collector."""
         data = nodeid.encode("utf-8", "replace")[:_NAME_MOST]
         self.bytes[_NAME_AT : _NAME_AT + len(data)] = data
         self.words[NAME_SIZE] = len(data)
 
     def begin(self, kind: int, now: float) -> None:
+        """Begin a phase."""
         self.doubles[STARTS + kind] = now
 
     def answered(self) -> bytes:
+        """Return the watchdog's answer."""
         size = min(self.words[ANSWER_SIZE], ANSWER_MOST)
         return bytes(self.bytes[_ANSWER_AT : _ANSWER_AT + size])

@@ -1,4 +1,4 @@
-"""A limit has passed: the report of the phase gets the diagnosis. Loaded, and hooked into each report, from then on only."""
+"""Reports of phases that took too long, extended by the diagnosis. Loaded and hooked in at the first strike."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ _LOOK_S = 0.01
 
 
 class Reports:
-    """The plugin. ``now`` and ``sleep``: as they were when pytest began; a test may have frozen its time."""
+    """The plugin that changes reports. ``now`` and ``sleep``: saved when pytest began, since a test may have frozen time."""
 
     def __init__(self, shared: page.Page, now: Callable[[], float], sleep: Callable[[float], None]) -> None:
         self._page = shared
         self._now, self._sleep = now, sleep
-        self.due = False  # a phase is over that took too long, and was not reported yet
+        self.due = False  # True: a phase that took too long has ended, and was not reported yet
 
     def hang(self) -> BaseException:
-        """To raise where it hangs; the answer is there already."""
+        """Return the exception to raise in the hung test; the answer is there already."""
         return Hang(Answer.decode(self._page.answered()))
 
     def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
-        # not first: pytest's part for unittest has to take a test's own failure out of its list before
+        """Return the report of a phase that took too long, with the diagnosis; None for others."""
+        # not first: pytest's unittest plugin must first take a test's own failure out of its list
         answer = self._answer() if self.due else None
         self.due = False
         if answer is None:
@@ -39,7 +40,7 @@ class Reports:
         return report
 
     def of_collection(self, report: Any) -> None:
-        """Changes that of a module whose import took too long."""
+        """Change the report of a module whose import took too long."""
         answer = self._answer()
         if answer is not None:
             report.outcome = "failed"
@@ -47,8 +48,10 @@ class Reports:
             report.sections.append(("postmortem", answer.text))
 
     def _answer(self) -> Optional[Answer]:
-        """To the last strike. What was struck may have ended by itself while it was being looked at: it took too long all the
-        same. None when it was let go of."""
+        """Wait for the answer to the last strike; None if the phase was debugged or the watchdog gave none.
+
+        A phase that ended by itself during the examination took too long all the same.
+        """
         words = self._page.words
         serial = words[page.STRUCK]
         if not serial:

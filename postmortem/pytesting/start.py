@@ -1,7 +1,8 @@
-"""Starts the watchdog, from pytest's process: with nothing of that process but its standard error stream.
+"""The start of the watchdog, from pytest's process: it inherits nothing but the standard error stream.
 
-It is no child of pytest's for long: a test that waits for any child of its process (``os.wait()``), or that counts them,
-is not to meet it. So a launcher is started that starts it, tells its process id through the page, and ends.
+The watchdog is not a child of pytest's for long: a test that waits for any child of its process (``os.wait()``), or
+counts them, must not meet it. So a launcher is started that starts it, reports its process id through the page, and
+ends.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from . import page
 
 _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 _PR_SET_PTRACER = 0x59616D61  # <linux/prctl.h>
-#: Free in all programs that we know of: the kernel's and glibc's own, and pytest-timeout's SIGALRM, are others.
+#: First signal to try, unused by all known programs: the kernel's and glibc's own, and pytest-timeout's SIGALRM, differ.
 _FIRST_SIGNAL = 11  # after SIGRTMIN
 
 
 class Watchdog:
-    """The other process, as seen from here. Raises pytest.UsageError when it cannot be started."""
+    """The watchdog process, as seen from pytest's. Raises pytest.UsageError if it cannot be started."""
 
     def __init__(self, config: pytest.Config, worker: Optional[str]) -> None:
         self.signal = _free_signal()
         xml = None if worker else getattr(config.option, "xmlpath", None)
-        # as pytest's own writer understands it, before any test changes the directory
+        # interpreted as by pytest's own writer, before any test changes the directory
         self.xml = Path(os.path.abspath(os.path.expanduser(os.path.expandvars(xml)))) if xml else None  # noqa: PTH100, PTH111
         descriptor = _memory()
         try:
@@ -48,29 +49,30 @@ class Watchdog:
             raise pytest.UsageError(
                 "postmortem's watchdog did not start: see above; --postmortem-timeout 0 does without"
             )
-        #: It is no child of ours: should it end before us, its id may be another's.
+        #: Its start time: it is no child, so after its end its id may belong to another process.
         self._began = signalling.begun(self._pid)
         _let_it_trace(self._pid)
 
     @property
     def _pid(self) -> int:
-        """0 in a forked child, whose page is its own."""
+        """Return the watchdog's process id; 0 in a forked child, which has a page of its own."""
         return self.page.words[page.WATCHDOG]
 
     def wake(self) -> None:
-        """There is a limit shorter than all before."""
+        """Wake the watchdog for a limit shorter than all before."""
         if self._pid:
             with contextlib.suppress(OSError):
                 signalling.send(self._pid, self._began, signal.SIGUSR1)
 
     def close(self) -> None:
+        """End the watchdog."""
         if self._pid:
             with contextlib.suppress(OSError):
                 signalling.send(self._pid, self._began, signal.SIGTERM)
 
 
 def _told(config: pytest.Config, worker: Optional[str], number: int) -> Dict[str, Any]:
-    """What it has to know, in JSON."""
+    """Return what the watchdog has to know, as JSON values."""
     return {
         "pid": os.getpid(),
         "paths": programs.code_folders(),
@@ -82,20 +84,23 @@ def _told(config: pytest.Config, worker: Optional[str], number: int) -> Dict[str
 
 
 def folder(config: Any) -> Path:
-    """Where bundles go."""
+    """Return the directory of bundles."""
     given = config.getoption("postmortem_dir")
     base = config.invocation_params.dir if given else config.rootpath
     return Path(base / (given or config.getini("postmortem_dir") or "postmortem-bundles"))
 
 
 def _journal(config: pytest.Config) -> Any:
-    """For the results that are to be in the JUnit file whatever happens; None when no such file is wanted, or when it is
-    pytest-xdist's controller that writes it, which runs no test."""
+    """Return a file for the results that must be in the JUnit file in any case; None if there is none to write.
+
+    In pytest-xdist's controller, which runs no test, there is none either.
+    """
     wanted = getattr(config.option, "xmlpath", None) and not config.pluginmanager.hasplugin("dsession")
     return tempfile.TemporaryFile() if wanted else None
 
 
 def _launch(descriptor: int, told: Dict[str, Any]) -> None:
+    """Start the watchdog through its launcher; raise pytest.UsageError if that fails."""
     given = [descriptor, *([] if told["journal"] is None else [told["journal"]])]
     numbers = [str(told["pid"]), *map(str, given)]
     arguments = [json.dumps(told), told["worker"], *numbers]
@@ -103,7 +108,7 @@ def _launch(descriptor: int, told: Dict[str, Any]) -> None:
     for one in given:
         os.set_inheritable(one, True)
     try:
-        # pytest's working directory stays, other threads of its process may use it; the watchdog leaves it by itself
+        # keep pytest's working directory, which other threads may rely on; the watchdog leaves it itself
         pid = programs.spawn("python", words, folder=None)
         os.waitpid(pid, 0)
     except (OSError, ValueError) as exc:
@@ -114,6 +119,7 @@ def _launch(descriptor: int, told: Dict[str, Any]) -> None:
 
 
 def _free_signal() -> int:
+    """Return a real-time signal without a handler; raise pytest.UsageError if there is none."""
     for number in range(signal.SIGRTMIN + _FIRST_SIGNAL, signal.SIGRTMAX):
         if signal.getsignal(number) == signal.SIG_DFL:
             return number
@@ -121,24 +127,26 @@ def _free_signal() -> int:
 
 
 def _let_it_trace(pid: int) -> None:
-    """Where Yama lets parents alone trace (its scope 1, Debian's and Ubuntu's): prctl(2), PR_SET_PTRACER. It is for the
-    watchdog's descendants as well."""
+    """Permit the watchdog and its descendants to trace this process: prctl(2), PR_SET_PTRACER.
+
+    Needed where Yama permits only ancestors to trace (its scope 1, Debian's and Ubuntu's).
+    """
     try:
         with open(_YAMA, "rb") as stream:
             restricted = stream.read().strip() == b"1"
     except OSError:
         return
     if restricted:
-        import ctypes  # noqa: PLC0415 - most of what this module would cost
+        import ctypes  # noqa: PLC0415 - expensive to import
 
         ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(pid), 0, 0, 0)
 
 
 def _memory() -> int:
-    """The descriptor of such memory, zeros; it has no name anywhere, and closes on exec."""
+    """Return a descriptor of zeroed memory for a page; it has no name anywhere, and closes on exec."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("postmortem", os.MFD_CLOEXEC)
-    else:  # built for a libc without it
+    else:  # Python was built for a libc without it
         with tempfile.TemporaryFile() as stream:
             descriptor = os.dup(stream.fileno())
     os.ftruncate(descriptor, page.SIZE)

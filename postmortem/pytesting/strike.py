@@ -1,6 +1,6 @@
-"""A limit has passed, in the watchdog: look, diagnose, answer, interrupt; end what cannot be interrupted.
+"""The watchdog's reaction to a passed limit: examine, answer, interrupt; end a process that cannot be interrupted.
 
-Nothing is signalled before the capture is over: what is captured is the hang, not its end.
+No signal is sent before the capture is over: what is captured is the hang, not its end.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from . import answer, page
 from .answer import Answer
 from .target import Target
 
-#: How long a test has to end once it was interrupted; how long the process has, once it is told to go.
+#: Seconds for a test to end after it was interrupted; seconds for the process to end after it was told to.
 GRACE_S, LAST_GRACE_S = 5.0, 1.0
-#: From one interruption to the next: what tidies up on the way out may hang as well.
+#: Seconds between interruptions: cleanup code may hang as well.
 _AGAIN_S = 1.0
 _LOOK_S = 0.01
-#: The capture's budget is 30 s; whoever looks at a hang is not to hang.
+#: Seconds: the capture's budget is 30 s, and the examination itself must not hang.
 _EXAMINATION_S = 60.0
 _LONGEST_NAME = 80
-_SAID = 600  # characters of what a failed examination has said
+_SAID = 600  # characters of a failed examination's output
 _MOST_NAMES = 10_000
 
 
 def strike(shared: page.Page, told: Dict[str, Any], target: Target, phase: page.Phase) -> None:
-    """All of it; returns when the process goes on, or is no more."""
+    """Handle a phase whose limit has passed; return when the process goes on or has ended."""
     nodeid = shared.node()
     shared.words[page.STRUCK] = phase.serial
     if phase.serial in (shared.words[page.DEBUGGED], 0) or shared.serial != phase.serial:
@@ -51,11 +51,11 @@ def strike(shared: page.Page, told: Dict[str, Any], target: Target, phase: page.
         _end(shared, told, target, found)
 
 
-# ---------------------------------------------------------------------- what it is
+# ---------------------------------------------------------------------- examination
 
 
 def find_out(told: Dict[str, Any], nodeid: str, phase: page.Phase) -> Answer:
-    """Captures and diagnoses; an answer in any case."""
+    """Capture and diagnose the process; return an answer in any case."""
     place, said = None, ""
     try:
         place = _free_place(told, nodeid, phase.kind)
@@ -83,7 +83,7 @@ def find_out(told: Dict[str, Any], nodeid: str, phase: page.Phase) -> Answer:
 
 
 def _folder(told: Dict[str, Any]) -> Path:
-    """Of all bundles; nobody else's business, and none of git's. Raises OSError."""
+    """Return the directory of all bundles, created with mode 0700 and ignored by git; raise OSError if that fails."""
     folder = Path(told["dir"])
     if not folder.is_dir():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ def _folder(told: Dict[str, Any]) -> Path:
 
 
 def _free_place(told: Dict[str, Any], nodeid: str, kind: str) -> Path:
-    """Named after the test. Raises OSError."""
+    """Create and return a directory named after the test; raise OSError if that fails."""
     folder = _folder(told)
     file, *rest = nodeid.split("::")
     subject = f"exit-{told['worker'] or told['pid']}" if kind == "exit" else "-".join([Path(file).stem, *rest, kind])
@@ -100,7 +100,7 @@ def _free_place(told: Dict[str, Any], nodeid: str, kind: str) -> Path:
     for number in range(1, _MOST_NAMES):
         place = folder / (name if number == 1 else f"{name}-{number}")
         try:
-            place.mkdir(mode=0o700)  # nobody else takes it from now on
+            place.mkdir(mode=0o700)  # reserves the name
         except FileExistsError:
             continue
         return place
@@ -108,7 +108,7 @@ def _free_place(told: Dict[str, Any], nodeid: str, kind: str) -> Path:
 
 
 def _examine(told: Dict[str, Any], place: Path, limit: float) -> str:
-    """Runs ``examine`` with all of site-packages; returns what it said."""
+    """Run ``examine`` with site-packages; return its output."""
     arguments = [str(told["pid"]), str(place), repr(limit)]
     words = programs.python("postmortem.pytesting.examine", arguments, flags=("-W", "ignore"), paths=told["paths"])
     with tempfile.TemporaryFile() as said:
@@ -129,7 +129,7 @@ def _examine(told: Dict[str, Any], place: Path, limit: float) -> str:
 
 
 def _keep(found: Answer, told: Dict[str, Any]) -> None:
-    """Beside the capture, for pytest-xdist's controller: the worker may have to die of it."""
+    """Write the answer beside the capture for pytest-xdist's controller: the worker may have to be killed."""
     with contextlib.suppress(OSError):
         folder = Path(found.bundle or tempfile.mkdtemp(prefix="undiagnosed-", dir=told["dir"]))
         path = folder / answer.FILE
@@ -142,7 +142,7 @@ def _keep(found: Answer, told: Dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def _pending(told: Dict[str, Any]) -> Any:
-    """A file that says to a controller: wait, there is an answer on its way."""
+    """Keep a marker file while an answer is being made, for which a controller waits."""
     path = Path(told["dir"]) / f".looking-{told['run']}-{told['worker']}"
     if told["worker"]:
         with contextlib.suppress(OSError):
@@ -155,11 +155,14 @@ def _pending(told: Dict[str, Any]) -> Any:
             path.unlink()
 
 
-# ---------------------------------------------------------------------- how it goes on
+# ---------------------------------------------------------------------- consequences
 
 
 def _interrupted(shared: page.Page, told: Dict[str, Any], target: Target, serial: int) -> bool:
-    """Has what hangs ended, by itself or by our signal? Also true of what a debugger looks at, and of what is no more."""
+    """Return whether the hang has ended, by itself or by the signal.
+
+    Also True if a debugger is attached, or the process has ended.
+    """
     words = shared.words
     until = time.monotonic() + GRACE_S
     again = 0.0
@@ -168,7 +171,7 @@ def _interrupted(shared: page.Page, told: Dict[str, Any], target: Target, serial
         if shared.serial != serial or serial in (words[page.ENDED], words[page.DEBUGGED]) or not target.alive:
             return True
         if not target.catches(told["signal"]):
-            return False  # it would be the process's end
+            return False  # the signal would end the process
         if time.monotonic() >= again:
             target.signal(told["signal"])
             again = time.monotonic() + _AGAIN_S
@@ -177,7 +180,10 @@ def _interrupted(shared: page.Page, told: Dict[str, Any], target: Target, serial
 
 
 def _end_at_exit(shared: page.Page, told: Dict[str, Any], target: Target, found: Answer) -> None:
-    """All results are written. The controller tells of its workers' exits."""
+    """Report a hang at exit and end the process; all results are written already.
+
+    A worker's hang is reported by its controller.
+    """
     if not told["worker"]:
         _tell(f"{found.headline}. The process is ended", found)
         if told["xml"]:
@@ -188,7 +194,7 @@ def _end_at_exit(shared: page.Page, told: Dict[str, Any], target: Target, found:
 
 
 def _end(shared: page.Page, told: Dict[str, Any], target: Target, found: Answer) -> None:
-    """Nothing interrupts it: native code that keeps the GIL, or one that swallows everything."""
+    """End a process that cannot be interrupted: native code keeps the GIL, or a test swallows every exception."""
     if not told["worker"]:
         kept = ""
         if told["xml"] and told["journal"] is not None:
@@ -200,7 +206,7 @@ def _end(shared: page.Page, told: Dict[str, Any], target: Target, found: Answer)
 
 
 def _send_away(shared: page.Page, told: Dict[str, Any], target: Target) -> None:
-    """The process is to end with pytest's own status; KILL is for what does not listen."""
+    """Tell the process to end with pytest's own status; kill it if it does not."""
     shared.words[page.ORDER] = page.EXIT
     if target.catches(told["signal"]):
         target.signal(told["signal"])
@@ -211,7 +217,7 @@ def _send_away(shared: page.Page, told: Dict[str, Any], target: Target) -> None:
 
 
 def _tell(sentence: str, found: Answer) -> None:
-    """To standard error, as it was when pytest began."""
+    """Print to the standard error of pytest's start."""
     line = escaped(f"FAILED {found.nodeid} - {found.headline}")
     kept = escaped(f"The bundle is kept in {found.bundle}")
     with contextlib.suppress(OSError, ValueError):

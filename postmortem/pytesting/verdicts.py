@@ -8,21 +8,21 @@ import pytest
 
 from .answer import Answer
 
-#: pytest's own kind of failure, whose class has no public name.
+#: pytest's exception of failures, whose class has no public name.
 _Failed: Any = pytest.fail.Exception
 
 
 class Hang(_Failed):  # type: ignore[misc]
-    """Raised where a test hangs. No Exception: a test that catches those does not catch it."""
+    """Raised in a hung test. Not an Exception, so that tests that catch those do not catch it."""
 
-    __module__ = "builtins"  # as pytest's own failures: its name is enough in a report
+    __module__ = "builtins"  # as in pytest's own failures: reports show the bare name
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(answer.message, pytrace=True)
 
 
 def failure(answer: Answer, found: Optional[pytest.ExceptionInfo[BaseException]]) -> Any:
-    """What is to be reported in the place of what came of the phase: with its traceback, if it has one."""
+    """Return the failure to report instead of a phase's outcome, with its traceback if it has one."""
     if found is not None and isinstance(found.value, Hang):
         return found
     hang = Hang(answer)

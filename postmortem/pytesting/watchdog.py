@@ -1,10 +1,10 @@
-"""The process beside pytest's: asleep until a limit may have passed, gone as soon as pytest is.
+"""The watchdog process: asleep until a limit may have passed; it ends as soon as pytest does.
 
-Started by ``start`` without site-packages and without the environment's wishes (``-I -S``). What it needs when a limit has
-passed is imported then.
+``start`` runs it without site-packages and the environment's settings (``-I -S``). Modules needed only after a limit has
+passed are imported then.
 """
 
-# contextlib.suppress would be a seventh of its start:
+# contextlib.suppress would take a seventh of the start-up time:
 # ruff: noqa: SIM105
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     import signal
     from typing import Any
 else:
-    try:  # what `signal` wraps in enumerations
+    try:  # the C module that `signal` wraps in enumerations
         import _signal as signal
     except ImportError:
         import signal
 
-#: How long it sleeps at most: where a process's end cannot be waited for (Python 3.8), and where it can.
+#: Longest sleep: if the process's end cannot be waited for (Python 3.8), and if it can.
 _BLIND_S, _LONGEST_S = 2.0, 60.0
 _CONFIRM_S = 0.005
 _POSTPONED_S = 1.0
@@ -35,8 +35,11 @@ _NOWHERE = "/proc/self/fdinfo"  # as in `programs`, which imports more than this
 
 
 def main(words: list[str]) -> None:
-    """``words``: what ``start`` tells in JSON, the worker's name or nothing, the process to watch, and the descriptors of the
-    page and perhaps of the journal. Runs twice: the launcher forks."""
+    """Run the launcher, and the watchdog that it forks.
+
+    ``words``: the JSON of ``start``, the worker's name or "", the pid to watch, and the descriptors of the page and perhaps
+    of the journal.
+    """
     told, worker, pid, *kept = words
     descriptors = [int(word) for word in kept]
     shared = page.Page(descriptors[0])
@@ -49,18 +52,18 @@ def main(words: list[str]) -> None:
     os.chdir(_NOWHERE)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Watch(shared, told, Target(int(pid)), descriptors, speaks=not worker).run()
-    os._exit(0)  # to tidy up would cost as much as all that it did
+    os._exit(0)  # cleaning up would take as long as everything before
 
 
 class Watch:
-    """The loop."""
+    """The watchdog's loop."""
 
     def __init__(self, shared: page.Page, told: str, target: Target, descriptors: list[int], *, speaks: bool) -> None:
         self._page = shared
         self._told = told
         self._target = target
-        self._done = -1  # the serial number of what was struck last
-        self._later: dict[int, float] = {}  # serial number → when its time begins anew
+        self._done = -1  # serial number of the last strike
+        self._later: dict[int, float] = {}  # serial number → restart of its time
         reader, writer = os.pipe()
         for end in (reader, writer):
             os.set_blocking(end, False)
@@ -72,9 +75,10 @@ class Watch:
         if target.handle is not None:
             self._poll.register(target.handle, select.POLLIN)
         _let_go({reader, writer, target.handle, *descriptors}, speaks)
-        shared.words[page.WATCHDOG] = os.getpid()  # from now on a signal finds us ready
+        shared.words[page.WATCHDOG] = os.getpid()  # from now on signals are handled
 
     def run(self) -> None:
+        """Watch until the process has ended."""
         while self._target.alive:
             wait = self._look()
             if wait > 0:
@@ -82,7 +86,7 @@ class Watch:
 
     def _sleep(self, seconds: float) -> None:
         longest = _LONGEST_S if self._target.handle is not None else _BLIND_S
-        shortest = self._page.doubles[page.LEAST] or longest  # it may begin right now
+        shortest = self._page.doubles[page.LEAST] or longest  # a phase may begin right now
         self._poll.poll(max(1, round(min(seconds, longest, shortest) * 1000)))
         try:
             os.read(self._woken, 4096)
@@ -90,7 +94,7 @@ class Watch:
             pass
 
     def _look(self) -> float:
-        """For how many seconds there is nothing to do."""
+        """Check the current phase, and strike if its limit has passed; return the seconds until the next check."""
         phase = self._page.phase()
         if phase is None:
             return _CONFIRM_S
@@ -104,7 +108,7 @@ class Watch:
         if again is None or (again.serial, again.start, again.limit) != (phase.serial, phase.start, phase.limit):
             return 0.0
         if self._target.held:
-            self._later = {phase.serial: time.monotonic()}  # all of its time again, from when it was last held
+            self._later = {phase.serial: time.monotonic()}  # its whole limit again, from the last time it was held
             return _POSTPONED_S
         self._done = phase.serial
         import json  # noqa: PLC0415 - most watchdogs never need it
@@ -117,13 +121,13 @@ class Watch:
 
 
 def _let_go(mine: set[int | None], speaks: bool) -> None:
-    """Whatever else came along belongs to pytest's callers: a pipe ends only when nobody holds it."""
+    """Close all inherited descriptors, which belong to pytest's callers: a pipe ends only when no process holds it."""
     nothing = os.open("/dev/null", os.O_RDWR)
-    for number in (0, 1) if speaks else (0, 1, _STDERR):  # a worker's controller does the talking
+    for number in (0, 1) if speaks else (0, 1, _STDERR):  # the controller reports for its workers
         os.dup2(nothing, number)
     for name in os.listdir("/proc/self/fd"):
         if int(name) > _STDERR and int(name) not in mine:
             try:
                 os.close(int(name))
             except OSError:
-                pass  # the one that listed them
+                pass  # the descriptor of the listing itself

@@ -1,4 +1,4 @@
-"""What pytest-xdist's controller makes of what the watchdogs of its workers have left behind."""
+"""Reports in pytest-xdist's controller, from the answers left by its workers' watchdogs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Iterator, List, Optional
 from .answer import FILE, Answer
 from .start import folder
 
-#: An examination takes its time; a controller that waits longer waits in vain.
+#: Seconds: an examination takes its time; beyond this no answer will come.
 _LONGEST_S = 75.0
 _LOOK_S = 0.05
 
 
 def answers(place: Path, run: str) -> Iterator[Answer]:
-    """Those of one run, as they were written."""
+    """Yield the answers of one run, sorted by path."""
     for path in sorted(place.glob(f"*/{FILE}")):
         try:
             found = Answer.decode(path.read_bytes())
@@ -26,7 +26,7 @@ def answers(place: Path, run: str) -> Iterator[Answer]:
 
 
 def explain_crash(nodeid: str, report: Any) -> None:
-    """The report of a test in which a worker died: why its watchdog has ended it, if it was that."""
+    """Extend the report of a test in which a worker died, if its watchdog ended it."""
     node = report.node
     run, worker = node.workerinput.get("testrunuid"), node.gateway.id
     found: Optional[Answer] = None
@@ -43,13 +43,13 @@ def explain_crash(nodeid: str, report: Any) -> None:
     from .junit import find_writer  # noqa: PLC0415 - workers seldom crash
 
     writer = find_writer(node.config)
-    if writer is not None:  # it takes properties from a teardown's report alone
+    if writer is not None:  # it takes properties only from a teardown's report
         for name, value in found.properties:
             writer.node_reporter(report).add_property(name, value)
 
 
 def exits(place: Path, run: str) -> List[Answer]:
-    """The workers whose exit hung; waits for what is being looked at."""
+    """Wait for pending examinations; return the workers whose exit hung."""
     until = time.monotonic() + _LONGEST_S
     while time.monotonic() < until and any(place.glob(f".looking-{run}-*")):
         time.sleep(_LOOK_S)

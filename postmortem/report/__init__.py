@@ -1,4 +1,4 @@
-"""Renderers: a diagnosis in, text out. One format a file; this table is how the others find them."""
+"""Renderers: a diagnosis in, text out. Each format is a module; this table finds them."""
 
 from __future__ import annotations
 
@@ -18,27 +18,32 @@ Many = Callable[[Sequence[Result], bool, int], str]
 
 
 class Format(NamedTuple):
-    """``render(evidence, diagnosis, color, width)`` gives the whole report; formats may ignore the last two.
+    """A report format.
 
+    ``render(evidence, diagnosis, color, width)`` returns the whole report; formats may ignore the last two arguments.
     ``render_many`` does the same for the results of several targets. Both may raise NothingToShow.
     """
 
     name: str
-    suffix: str  # of files; "": it is for streams alone
+    suffix: str  # of files; "": for streams only
     render: One
     render_many: Many
-    also: Tuple[str, ...] = ()  # other suffixes that mean it
-    kept: bool = True  # is it written into each bundle?
+    also: Tuple[str, ...] = ()  # other suffixes of the same format
+    kept: bool = True  # True: written into each bundle
 
     @property
     def suffixes(self) -> Tuple[str, ...]:
+        """Return every file suffix of the format."""
         return tuple(filter(None, (self.suffix, *self.also)))
 
 
-# A renderer is imported when it renders: whoever only checks a format's name should not wait for all of them.
+# Renderers are imported on use: checking a format's name should not load all of them.
 def _plain(module: str, printed: Callable[[str], str] = str) -> Tuple[One, Many]:
-    """The renderers of a module that has ``render(evidence, diagnosis)`` and ``render_many(results)``. ``printed`` sees the
-    whole: names that are harmless each may be an order to a CI runner where they meet. JSON sees to that itself."""
+    """Return the renderers of a module with ``render(evidence, diagnosis)`` and ``render_many(results)``.
+
+    ``printed`` is applied to the whole text, because names that are harmless alone may together be a command to a CI
+    runner. JSON is escaped by its own module.
+    """
 
     def one(evidence: Evidence, diagnosis: Diagnosis, _color: bool, _width: int) -> str:
         return printed(import_module(module, __package__).render(evidence, diagnosis))
@@ -77,7 +82,7 @@ FORMATS: Dict[str, Format] = {
 
 
 def format_named(name: str) -> Format:
-    """The format of that name. Raises ValueError with one sentence that lists the ones there are."""
+    """Return the format of a name; raise ValueError, listing the formats, if unknown."""
     try:
         return FORMATS[name]
     except KeyError:
@@ -85,8 +90,10 @@ def format_named(name: str) -> Format:
 
 
 def format_for(path: str) -> Format:
-    """The format that follows from the end of a file's name, the longest that fits. Raises ValueError as
-    :func:`format_named` does."""
+    """Return the format with the longest suffix that matches a file's name.
+
+    Raises ValueError, listing the suffixes, if none does.
+    """
     name = PurePath(path).name
     fitting = {suffix: known for known in FORMATS.values() for suffix in known.suffixes if name.endswith(suffix)}
     longest = max(fitting, key=len, default="")
@@ -97,5 +104,8 @@ def format_for(path: str) -> Format:
 
 
 def render(name: str, evidence: Evidence, diagnosis: Diagnosis, *, color: bool = False, width: int = 80) -> str:
-    """The report in the named format. Raises ValueError for an unknown name, NothingToShow as the format does."""
+    """Render a report in the named format.
+
+    Raises ValueError for an unknown name, and NothingToShow if the evidence has nothing for the format.
+    """
     return format_named(name).render(evidence, diagnosis, color, width)

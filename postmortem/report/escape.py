@@ -1,7 +1,7 @@
-"""Text from a diagnosed program made safe to print.
+"""Escaping of text from a diagnosed program, so that it is safe to print.
 
-Thread names, paths and source lines are chosen by the program (or by whoever wrote the core), so they may
-hold terminal sequences, newlines, marks that reverse the reading direction, or bytes that are no UTF-8.
+Thread names, paths and source lines are chosen by the program (or by the author of the core), so they may contain
+terminal sequences, newlines, direction marks, or bytes that are not UTF-8.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from typing import List
 
 from .. import runners
 
-_LONGEST_WORD = 400  # a path is kept whole, a hostile "word" of a megabyte is not
+_LONGEST_WORD = 400  # columns: a path is kept whole, a hostile "word" of a megabyte is not
 
 
 def clean(text: str) -> str:
-    """One line of printable text: whatever is not printable becomes a visible ``\\x1b``-like escape, and what CI runners
-    obey in a log (``runners``) gets a backslash.
+    r"""Return one line of printable text.
+
+    Non-printable characters become visible escapes such as ``\x1b``; CI runners' commands (``runners``) get a backslash.
     """
     if not text.isprintable():
         text = "".join(map(_visible, text))
@@ -38,7 +39,7 @@ def _visible(ch: str) -> str:
 
 
 def columns(text: str) -> int:
-    """How many terminal columns printable text takes: two for wide characters, none for combining marks."""
+    """Return the number of terminal columns of printable text: two for wide characters, none for combining marks."""
     if text.isascii():
         return len(text)
     return sum(map(_width, text))
@@ -50,7 +51,7 @@ def _width(ch: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """Text of at most ``width`` columns, its end replaced by … when it is longer."""
+    """Cut text to at most ``width`` columns; a cut end is replaced by …."""
     if columns(text) <= width:
         return text
     kept, used = [], 1
@@ -63,14 +64,14 @@ def cut(text: str, width: int) -> str:
 
 
 def tail(text: str, width: int) -> str:
-    """Like :func:`cut`, but keeps the end: what tells paths apart stands there."""
+    """Cut text like :func:`cut`, but keep its end, which distinguishes paths."""
     if columns(text) <= width:
         return text
     return cut(text[::-1], width)[::-1]
 
 
 def wrap(text: str, width: int) -> List[str]:
-    """Lines of at most ``width`` columns, broken at spaces only, so that a path stays one piece to copy."""
+    """Wrap text into lines of at most ``width`` columns, at spaces only, so that a path can be copied in one piece."""
     lines: List[str] = []
     line, used = "", 0
     for whole in text.split():

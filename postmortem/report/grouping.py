@@ -1,4 +1,4 @@
-"""Processes, threads and tasks with identical stacks, put together: two hundred workers are one paragraph."""
+"""Groups of processes, threads and tasks with identical stacks: two hundred workers are one paragraph."""
 
 from __future__ import annotations
 
@@ -9,52 +9,64 @@ from typing import Dict, Hashable, List, NamedTuple, Sequence, Set, Tuple
 from ..evidence import Evidence, Gap, Process, PythonFrame, Task, Thread
 from ..findings import Diagnosis
 
-# Pool workers and servers that only wait stay far below both. Threads that fight for the GIL use little CPU each.
+# Idle pool workers and servers stay far below both. Threads that contend for the GIL use little CPU each.
 _IDLE_SHARE = 0.02  # of a core
-_IDLE_SWITCHES = 20  # times a second that it gives the CPU up
+_IDLE_SWITCHES = 20  # voluntary switches per second
 
 
 _NUMBER = re.compile(r"\d+")
 
 
 class ProcessGroup(NamedTuple):
-    processes: Tuple[Process, ...]  # the one to be shown first
+    """Processes that run the same program in the same state."""
+
+    processes: Tuple[Process, ...]  # the one to show first
     cited: bool  # a finding names one of them
 
     @property
     def first(self) -> Process:
+        """Return the process to show."""
         return self.processes[0]
 
 
 class ThreadGroup(NamedTuple):
+    """Threads with the same stack and wait."""
+
     threads: Tuple[Thread, ...]
     cited: bool  # a finding names one of them
-    idle: bool  # waits for something known that is not the GIL, and used no CPU to speak of
+    idle: bool  # all wait for something known other than the GIL, and use hardly any CPU
 
     @property
     def first(self) -> Thread:
+        """Return the thread to show."""
         return self.threads[0]
 
 
 class TaskGroup(NamedTuple):
+    """Tasks with the same stack and wait."""
+
     tasks: Tuple[Task, ...]
-    cited: bool  # a finding's culprit stands in its stack
+    cited: bool  # a culprit's line is in their stack
 
     @property
     def first(self) -> Task:
+        """Return the task to show."""
         return self.tasks[0]
 
 
 def processes(evidence: Evidence, diagnosis: Diagnosis) -> List[ProcessGroup]:
-    """Groups of processes that run the same program and whose threads do the same: the first process's, then cited ones,
-    then the largest. Numbers among a program's words (a descriptor, a worker's index) are no difference."""
+    """Return groups of processes that run the same program and whose threads do the same.
+
+    The first process's group comes first, then cited ones, then the largest. Numbers in command lines (a descriptor, a
+    worker's index) are ignored.
+    """
     cited = {c.pid for f in diagnosis.findings for c in f.culprits} | {
         v.pid for f in diagnosis.findings for v in f.victims
     }
     found: Dict[Hashable, List[Process]] = {}
     for process in evidence.processes:
         found.setdefault(_process_key(process), []).append(process)
-    # the first of all stays in front of its group: it is the command itself
+    # the first process of the evidence is the command itself: it stays first in its group
     groups = [
         ProcessGroup(
             tuple(sorted(members, key=lambda p: (p is not evidence.processes[0], p.pid not in cited))),
@@ -66,7 +78,7 @@ def processes(evidence: Evidence, diagnosis: Diagnosis) -> List[ProcessGroup]:
 
 
 def threads(process: Process, diagnosis: Diagnosis) -> List[ThreadGroup]:
-    """Groups of threads: cited ones first, then the main thread's, then the largest, idle ones last."""
+    """Return groups of threads: cited ones first, then the main thread's, then the largest, idle ones last."""
     cited = _cited(process, diagnosis)
     found: Dict[Hashable, List[Thread]] = {}
     for thread in process.threads:
@@ -80,7 +92,7 @@ def threads(process: Process, diagnosis: Diagnosis) -> List[ThreadGroup]:
 
 
 def tasks(process: Process, diagnosis: Diagnosis) -> List[TaskGroup]:
-    """Groups of unfinished tasks by stack and what they await: those with a culprit first, then the largest."""
+    """Return groups of unfinished tasks by stack and what they await: those with a culprit first, then the largest."""
     culprits = {(c.file, c.line, c.function) for finding in diagnosis.findings for c in finding.culprits}
     named = {c.task for finding in diagnosis.findings for c in finding.culprits if c.pid == process.pid}
     found: Dict[Hashable, List[Task]] = {}
@@ -98,7 +110,7 @@ def tasks(process: Process, diagnosis: Diagnosis) -> List[TaskGroup]:
 
 
 def gaps(found: Sequence[Gap]) -> List[List[Gap]]:
-    """Those together that differ in nothing but whom they are about."""
+    """Return groups of gaps that differ only in their subject."""
     alike: Dict[Tuple[str, str, object], List[Gap]] = {}
     for gap in found:
         alike.setdefault(_cause(gap), []).append(gap)
@@ -106,12 +118,13 @@ def gaps(found: Sequence[Gap]) -> List[List[Gap]]:
 
 
 def _cause(gap: Gap) -> Tuple[str, str, object]:
-    """What is the same in them: ``process 7``, or ``process 7 (sh)``, stands also in reason and remedy."""
+    """Return a gap without the numbers of its subject: ``process 7``, or ``process 7 (sh)``, recurs in reason and remedy."""
     named = re.compile(r"\b(?:" + "|".join(re.findall(r"\d+", gap.subject) or ["(?!)"]) + r")\b(?: \([^)]*\))?")
     return gap.source, named.sub("#", gap.reason), named.sub("#", gap.remedy) if gap.remedy else None
 
 
 def _cited(process: Process, diagnosis: Diagnosis) -> Set[int]:
+    """Return the tids of a process that findings name."""
     named: Set[int] = set()
     for finding in diagnosis.findings:
         named.update(c.tid for c in finding.culprits if c.pid == process.pid and c.tid is not None)
@@ -128,7 +141,7 @@ def _process_key(process: Process) -> Hashable:
 
 
 def _outline(thread: Thread) -> Hashable:
-    """A thread's stack and wait, without what differs from process to process."""
+    """Return a thread's stack and wait, without what differs between processes."""
     stack, gil, _wait, ended = _thread_key(thread)
     wait = thread.wait
     return (stack, gil, None if wait is None else (wait.kind, wait.syscall), ended, bool(thread.holds))
@@ -141,7 +154,7 @@ def _has_main(group: ThreadGroup) -> bool:
 def _thread_key(thread: Thread) -> Tuple[Hashable, str, Hashable, bool]:
     wait = thread.wait
     python = thread.python
-    # Two threads in one Python call differ in their native tops from moment to moment: the Python stack decides.
+    # The native tops of threads in the same Python call differ from moment to moment: the Python stack decides.
     stack: Hashable = _places(python) if python else tuple((f.function, f.module) for f in thread.native)
     return (stack, thread.gil, None if wait is None else (wait.kind, wait.syscall, wait.resource), thread.state == "Z")
 
@@ -151,7 +164,7 @@ def _places(frames: Tuple[PythonFrame, ...]) -> Hashable:
 
 
 def idle(thread: Thread) -> bool:
-    """Does it wait for something known that is not the GIL, and used no CPU to speak of?"""
+    """Return whether a thread waits for something known other than the GIL, and uses hardly any CPU."""
     if thread.wait is None or thread.wait.kind == "gil" or thread.gil in ("holds", "waits"):
         return False
     counters = thread.counters

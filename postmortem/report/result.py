@@ -1,4 +1,4 @@
-"""What renderers are given, and what they raise."""
+"""The input of renderers, and the exception that they raise."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Tuple
 from ..evidence import Evidence
 from ..findings import Diagnosis
 
-Result = Tuple[str, Evidence, Diagnosis]  # the target as the user named it, and what was found
+Result = Tuple[str, Evidence, Diagnosis]  # the target as the user named it, with its evidence and diagnosis
 
 
 class NothingToShow(Exception):
-    """The evidence has nothing of what a format is about; the sentence says what is missing, and how to get it."""
+    """Raised if the evidence has nothing for a format; the message says what is missing, and how to get it."""

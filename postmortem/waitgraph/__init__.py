@@ -1,16 +1,16 @@
-"""Who waits for whom: one directed graph over threads, tasks and processes, made of evidence and of nothing else.
+"""The wait-for graph: one directed graph over threads, tasks and processes, built from evidence alone.
 
-An ``Agent`` acts: a thread, a task, or a process as a whole. An ``Edge`` is one thing that an agent needs before it can go
-on, with everyone who could give it. From these follow
+An ``Agent`` is a thread, a task, or a process as a whole. An ``Edge`` is one thing that an agent needs before it can
+go on, with every agent that could provide it. Derived from these:
 
-- ``cycles``: each needs the next one, so none can go on;
-- ``stuck``: the greatest set of agents of whom nobody can ever move again, because each waits without end and everyone
-  who could end its wait is in the set, too; "proven" when all that was used was read, "likely" when something was inferred;
-- ``roots``: those of them who are to be woken by nobody, or by one who is gone;
-- ``chain``: the way from a waiter to the end of its wait;
-- ``reasons``: the same as sentences.
+- ``cycles``: wait-for cycles, in which each agent needs the next;
+- ``stuck``: the greatest set of agents that can never move again, because each waits without a deadline and every
+  agent that could end its wait is in the set, too; "proven" if every fact used was read, "likely" if one was inferred;
+- ``roots``: members of that set that no agent can wake, or whose holder is gone;
+- ``chain``: the path from a waiter to the end of its wait;
+- ``reasons``: the derivation in sentences.
 
-``None`` and gaps never prove anything: an agent of whom nothing is known can move.
+``None`` and gaps never prove anything: an agent without known waits can move.
 """
 
 from __future__ import annotations

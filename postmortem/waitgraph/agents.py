@@ -1,4 +1,4 @@
-"""Those who act and wait: threads, tasks, whole processes; and finding them in evidence."""
+"""Agents (threads, tasks, whole processes) and indices to find them in evidence."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ class Agent(NamedTuple):
 
     @property
     def is_process(self) -> bool:
+        """Return whether the agent is a process as a whole."""
         return self.tid is None and self.task is None
 
 
 class Place:
-    """One process with indices."""
+    """A process with indices of its threads, tasks, resources and loops."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
@@ -31,12 +32,12 @@ class Place:
         self.loops: Dict[str, Loop] = {loop.id: loop for loop in process.loops}
         self.loop_of: Dict[int, Loop] = {loop.tid: loop for loop in process.loops if loop.tid is not None}
         self.main: Optional[Thread] = next((t for t in process.threads if t.is_main), None)
-        #: What was found out of a resource, by its id, for all who wait for it.
+        #: Results derived from a resource, by its id, shared by all its waiters.
         self.kept: Dict[str, object] = {}
 
 
 class Places:
-    """All processes of some evidence."""
+    """All processes of an evidence document, indexed by pid and by parent."""
 
     def __init__(self, evidence: Evidence) -> None:
         self.by_pid: Dict[int, Place] = {p.pid: Place(p) for p in evidence.processes}
@@ -46,23 +47,30 @@ class Places:
                 self.children.setdefault(process.ppid, []).append(process.pid)
 
     def thread(self, agent: Agent) -> Optional[Thread]:
+        """Return the agent's thread; None if it is no thread or not in the evidence."""
         place = self.by_pid.get(agent.pid)
         return place.threads.get(agent.tid) if place is not None and agent.tid is not None else None
 
     def task(self, agent: Agent) -> Optional[Task]:
+        """Return the agent's task; None if it is no task or not in the evidence."""
         place = self.by_pid.get(agent.pid)
         return place.tasks.get(agent.task) if place is not None and agent.task is not None else None
 
     def process(self, agent: Agent) -> Optional[Process]:
+        """Return the agent's process; None if not in the evidence."""
         place = self.by_pid.get(agent.pid)
         return place.process if place is not None else None
 
     def resource(self, pid: int, ident: Optional[str]) -> Optional[Resource]:
+        """Return a resource of a process by id; None if not in the evidence."""
         place = self.by_pid.get(pid)
         return place.resources.get(ident) if place is not None and ident is not None else None
 
     def stack(self, agent: Agent) -> Tuple[PythonFrame, ...]:
-        """Its Python frames, most recent call or innermost await first; of a process those of its main thread."""
+        """Return an agent's Python frames, most recent call or innermost await first.
+
+        For a process these are the frames of its main thread.
+        """
         task = self.task(agent)
         if task is not None:
             return task.stack
@@ -73,13 +81,13 @@ class Places:
         return thread.python if thread is not None else ()
 
     def label(self, agent: Agent) -> str:
-        """How people call it."""
+        """Return the agent's name for the reader: "worker-3 (17)", "task fetch", "process 12 (app.py)"."""
         task, thread, process = self.task(agent), self.thread(agent), self.process(agent)
         if agent.task is not None:
             called = task.name or task.id if task is not None else agent.task
             return (
                 called if called.lower().startswith("task") else f"task {called}"
-            )  # asyncio's own are Task-1, Task-2, …
+            )  # asyncio's default names are Task-1, Task-2, …
         if agent.tid is not None:
             return thread_label(thread) if thread is not None else f"thread {agent.tid}"
         name = program(process) if process is not None else None
@@ -87,11 +95,12 @@ class Places:
 
 
 def thread_label(thread: Thread) -> str:
+    """Return "NAME (TID)", or "thread TID" if it has no name."""
     return f"{thread.name} ({thread.tid})" if thread.name else f"thread {thread.tid}"
 
 
 def program(process: Process) -> Optional[str]:
-    """The name of its script, or of the program."""
+    """Return the name of the process's script, or of its executable; None if unknown."""
     words = [word for word in process.argv[:4] if not word.startswith("-")]
     script = next((word for word in words[1:] if word.endswith(".py")), None)
     name = script or (words[0] if words else process.exe)

@@ -1,4 +1,4 @@
-"""The way from a waiting agent to the end of its wait: who waits for whom, down to whoever could move first."""
+"""The path from a waiting agent to the end of its wait, along the wakers that it depends on."""
 
 from __future__ import annotations
 
@@ -11,10 +11,19 @@ MAX_LINKS = 50
 
 
 class Chain(NamedTuple):
-    """``edges`` from the first waiter on; then ``last``, who waits for nothing known, or has stood there before.
+    """A path of edges, from the first waiter on, with the reason for its end.
 
-    end: "circle" (``last`` stands in it already) | "runs" | "gone" (the holder is no more) | "nobody" (nobody can end the
-    last wait) | "anyone" (of the process, for all that is known) | "outside" (a timeout, a peer, …) | "cut" (too long)
+    ``last`` is the agent after the last edge; it has no known wait, or is on the path already.
+
+    ``end`` is one of
+
+    - "circle": ``last`` is on the path already;
+    - "runs": ``last`` waits for nothing known;
+    - "gone": the holder has ended;
+    - "nobody": no agent can end the last wait;
+    - "anyone": any agent of the process may end it, as far as known;
+    - "outside": a timeout, a peer, … may end it;
+    - "cut": the path is longer than ``MAX_LINKS``.
     """
 
     edges: Tuple[Edge, ...]
@@ -23,7 +32,7 @@ class Chain(NamedTuple):
 
 
 def follow(start: Agent, edges: Mapping[Agent, Sequence[Edge]], moves: Callable[[Agent], bool]) -> Chain:
-    """Where several could end a wait, the way goes on along one that cannot."""
+    """Follow the wait of an agent; of several possible wakers, prefer one that cannot move."""
     way: List[Edge] = []
     seen: List[Agent] = []
     agent = start
@@ -43,6 +52,7 @@ def follow(start: Agent, edges: Mapping[Agent, Sequence[Edge]], moves: Callable[
 
 
 def _end(edge: Edge) -> str:
+    """Return the kind of end of a path whose last edge has no wakers."""
     if edge.gone:
         return "gone"
     if edge.outside:
@@ -51,11 +61,12 @@ def _end(edge: Edge) -> str:
 
 
 def _telling(several: Sequence[Edge], moves: Callable[[Agent], bool]) -> Optional[Edge]:
-    """Of the things that an agent needs, one that will not come; a task's turn on its loop only when nothing else."""
+    """Return the edge to follow: one that nothing can end, if any; a task's turn on its loop only if it is the only one."""
     order = sorted(several, key=lambda e: (any(map(moves, e.wakers)) or bool(e.outside), e.resource is None))
     return order[0] if order else None
 
 
 def _next(edge: Edge, moves: Callable[[Agent], bool], seen: Sequence[Agent]) -> Agent:
+    """Return the waker to follow: one that cannot move and is not on the path yet, if any."""
     fresh = next((w for w in edge.wakers if not moves(w) and w not in seen), None)
     return fresh or next((w for w in edge.wakers if not moves(w)), edge.wakers[0])

@@ -1,4 +1,4 @@
-"""Circles of agents each of whom cannot go on without the next one."""
+"""Wait-for cycles: agents each of which cannot go on without the next."""
 
 from __future__ import annotations
 
@@ -11,21 +11,26 @@ Necessary = Dict[Agent, List[Tuple[Agent, Edge]]]
 
 
 class Cycle(NamedTuple):
-    """``edges[i].waiter`` needs ``edges[i + 1].waiter``, the last one the first."""
+    """A wait-for cycle: ``edges[i].waiter`` needs ``edges[i + 1].waiter``, the last one the first."""
 
     edges: Tuple[Edge, ...]
 
     @property
     def agents(self) -> Tuple[Agent, ...]:
+        """Return the waiters, in the order of the cycle."""
         return tuple(edge.waiter for edge in self.edges)
 
     @property
     def sure(self) -> bool:
+        """Return whether every edge was read rather than inferred."""
         return all(edge.sure for edge in self.edges)
 
 
 def find_cycles(edges: Mapping[Agent, Sequence[Edge]]) -> Tuple[Cycle, ...]:
-    """One shortest cycle of each group of agents that all need each other, by the least agent first."""
+    """Return one shortest cycle of each strongly connected group of agents, ordered by their least agent.
+
+    Processes as a whole are left out.
+    """
     needs: Necessary = {}
     for agent, several in edges.items():
         for edge in several:
@@ -44,7 +49,7 @@ def _order(agent: Agent) -> Tuple[int, bool, int, str]:
 
 
 def _around(needs: Necessary, start: Agent, group: Set[Agent]) -> Cycle:
-    """The shortest way from an agent back to itself, by breadth."""
+    """Return the shortest cycle through an agent, by breadth-first search within its group."""
     came: Dict[Agent, Edge] = {}
     wave = [start]
     while wave:
@@ -61,6 +66,7 @@ def _around(needs: Necessary, start: Agent, group: Set[Agent]) -> Cycle:
 
 
 def _way(came: Mapping[Agent, Edge], start: Agent, last: Edge) -> List[Edge]:
+    """Return the edges from ``start`` to the waiter of ``last``, and ``last``."""
     edges = [last]
     while edges[-1].waiter != start:
         edges.append(came[edges[-1].waiter])
@@ -69,7 +75,7 @@ def _way(came: Mapping[Agent, Edge], start: Agent, last: Edge) -> List[Edge]:
 
 
 def _groups(needs: Necessary) -> List[Set[Agent]]:
-    """Strongly connected components with a cycle (Tarjan's algorithm, without recursion)."""
+    """Return the strongly connected components that contain a cycle (Tarjan's algorithm, iterative)."""
     index: Dict[Agent, int] = {}
     low: Dict[Agent, int] = {}
     stack: List[Agent] = []

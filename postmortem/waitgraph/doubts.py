@@ -1,9 +1,9 @@
-"""What might still end a wait though no agent of the graph would: reasons not to call somebody stuck for certain.
+"""Events beside the graph's agents that might still end a wait: reasons not to call an agent stuck for certain.
 
 - A Python signal handler runs in the main thread, whatever that waits for, and may raise, release or signal.
-- Tasks, and futures of executors, may be cancelled by whoever gets hold of them: by code of the program that cancels, by the
-  end of the main task of their loop.
-- Native threads may call back into Python with pointers that no reference count tells of.
+- Tasks, and futures of executors, may be cancelled: by any code of the program that cancels, or by the end of the main
+  task of their loop.
+- Native threads may call back into Python with pointers that no reference count records.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..evidence import Process
 from .agents import Agent, Place, Places
 from .edges import Edge, EdgeKind
 
-#: Sent by people and service managers to end a program, or by terminals: nobody waits for them to go on.
+#: Sent by people, service managers or terminals to end or suspend a program: not relied on to end a wait.
 _ENDING = frozenset((
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH,
     signal.SIGTTIN, signal.SIGTTOU,
@@ -24,15 +24,19 @@ _CANCELLABLE: FrozenSet[EdgeKind] = frozenset(("future", "async-future"))
 
 
 def handles(process: Optional[Process]) -> Optional[bool]:
-    """Has the program a handler that could signal something? None: unknown."""
+    """Return whether the program has a signal handler, which could signal something; None if unknown."""
     if process is None or process.signal_handlers is None:
         return None
     return bool(process.signal_handlers)
 
 
 def interrupted(place: Place, edge: Edge, has_children: bool) -> bool:
-    """May a signal that is no request to end come in between? Python's handlers run in the main thread; loops run theirs as
-    callbacks, which may reach every task; a process that catches a signal in whatever way may act on it."""
+    """Return whether the handler of a signal that is no request to end may interrupt the wait.
+
+    - A thread: Python's handlers run in the main thread.
+    - A task: its loop runs handlers as callbacks, which may reach every task.
+    - A process as a whole, or one without Python: any signal that it catches.
+    """
     quiet = _ENDING | (frozenset() if has_children else {signal.SIGCHLD})
     process, task = place.process, place.tasks.get(edge.waiter.task or "")
     if edge.waiter.is_process or (process.python is None and not process.signal_handlers):
@@ -47,7 +51,7 @@ def interrupted(place: Place, edge: Edge, has_children: bool) -> bool:
 def weakened(
     edges: Mapping[Agent, Tuple[Edge, ...]], places: Places, moving: Set[Agent]
 ) -> Dict[Agent, Tuple[Edge, ...]]:
-    """The same edges with everything that may end them, for all that is known."""
+    """Return the edges, marked as open to every event that could end them as far as known."""
     cancelling = {pid for pid, place in places.by_pid.items() if place.process.cancels != ()}
     native = {pid for pid, place in places.by_pid.items() if _has_native_mover(place, moving)}
     found: Dict[Agent, Tuple[Edge, ...]] = {}
@@ -64,7 +68,7 @@ def weakened(
 
 
 def _may_be_left(place: Place, agent: Agent, moving: Set[Agent]) -> bool:
-    """Is it a task whose loop ends with a main task that goes on? That end cancels all others."""
+    """Return whether the agent is a task whose loop's main task can move: when that ends, all others are cancelled."""
     task = place.tasks.get(agent.task or "")
     loop = place.loops.get(task.loop or "") if task is not None else None
     if loop is None or loop.main_task is None or loop.main_task == agent.task:
@@ -73,7 +77,7 @@ def _may_be_left(place: Place, agent: Agent, moving: Set[Agent]) -> bool:
 
 
 def _has_native_mover(place: Place, moving: Set[Agent]) -> bool:
-    """A thread that the interpreter does not know, and that may move."""
+    """Return whether a thread unknown to the interpreter may move."""
     if place.process.python is None:
         return False
     return any(t.ident is None and not t.python and Agent(place.pid, t.tid) in moving for t in place.process.threads)

@@ -1,4 +1,4 @@
-"""What each agent waits for, as edges: read from the waits and resources of evidence, and from nothing else."""
+"""The waits of each agent as edges, derived from the waits and resources of evidence alone."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from ..evidence import Loop, Resource, Task, Thread, Wait, Waker
 from ..evidence.vocabulary import ResourceKind, TaskWaitKind, WaitKind, WakerBasis
 from .agents import Agent, Place, Places
 
-#: Resources of one process: whoever signals them runs in it.
+#: Resources of one process: their wakers run in that process.
 IN_PROCESS: FrozenSet[ResourceKind] = frozenset((
     "lock", "rlock", "condition", "event", "semaphore", "barrier", "queue", "future", "thread", "import-lock",
     "async-lock", "async-event", "async-condition", "async-semaphore", "async-queue", "async-barrier", "async-future",
     "mutex", "rwlock", "gil",
 ))  # fmt: skip
-#: The same for waits of which no resource is known: a private futex has its waker in the same process.
+#: The same for waits without a known resource: the waker of a private futex is in the same process.
 _IN_PROCESS_WAITS: FrozenSet[WaitKind] = frozenset(("lock", "rlock", "condition", "futex", "mutex", "gil"))
-#: What is held by one, and given back by nobody else.
+#: Resources with one holder, released only by that holder.
 _HELD: FrozenSet[ResourceKind] = frozenset(
     ("lock", "rlock", "import-lock", "async-lock", "mutex", "rwlock", "gil", "file-lock")
 )
-#: Roles of those who could signal it, and need not.
+#: Roles of wakers that could signal the resource but do not owe it.
 _REACHES = ("reach", "callback")
-#: Up to so many wakers a waiter is left out of its own; of more all waiters share one tuple, in which it does no harm: whoever
-#: waits cannot wake itself.
+#: Up to this number of wakers, the waiter is removed from its own; beyond it, all waiters share one tuple, in which the
+#: waiter itself does no harm: a waiting agent cannot wake itself.
 _FEW = 64
-#: Those who could make descriptors ready that a loop watches: of more it is not known.
+#: Most agents that can make a loop's watched descriptors ready; beyond it they count as unknown.
 _MOST_ENDS = 10_000
 _VERBS: Dict[ResourceKind, str] = {
     "lock": "wants", "rlock": "wants", "import-lock": "wants", "async-lock": "wants", "mutex": "wants", "rwlock": "wants",
@@ -39,41 +39,41 @@ EdgeKind = Union[ResourceKind, WaitKind, TaskWaitKind, Literal["turn", "stopped"
 
 
 class Edge(NamedTuple):
-    """One thing that ``waiter`` needs before it can go on."""
+    """A wait of an agent: one thing that ``waiter`` needs before it can go on."""
 
     waiter: Agent
     verb: str  # "wants", "joins", "awaits", …
     what: str  # "Lock cache.lock", "the end of worker-3 (17)"
-    kind: EdgeKind  # of the resource, or of the wait
+    kind: EdgeKind  # kind of the resource, or of the wait
     resource: Optional[str] = None  # id in the waiter's process
-    wakers: Tuple[Agent, ...] = ()  # those who are known to be able to end it
-    all_needed: bool = False  # every one of `wakers` has to end; else any will do
-    everyone: bool = False  # any other agent of the process might end it, for all that is known
-    outside: Tuple[str, ...] = ()  # what else may end it: "a timeout", "a timer of the loop"
+    wakers: Tuple[Agent, ...] = ()  # agents known to be able to end the wait
+    all_needed: bool = False  # True: every one of `wakers` has to end; False: any of them is enough
+    everyone: bool = False  # True: any other agent of the process may end it, as far as known
+    outside: Tuple[str, ...] = ()  # other events that may end it: "a timeout", "a timer of the loop"
     basis: WakerBasis = "recorded"  # how the wakers are known
     endless: Optional[bool] = True
-    gone: bool = False  # its holder is no more
-    because: Tuple[str, ...] = ()  # how it is known that nobody else can
-    signals: bool = False  # `wakers` could signal it, but hold nothing and owe no work: none of them is to blame
+    gone: bool = False  # True: the holder has ended
+    because: Tuple[str, ...] = ()  # why no other agent can end it
+    signals: bool = False  # True: `wakers` could signal it, but hold nothing and owe no work: none of them is to blame
 
     @property
     def named(self) -> Tuple[Agent, ...]:
-        """Those of whom it waits for each."""
+        """Return the wakers each of which the waiter depends on; () if any one of several is enough."""
         return self.wakers if (self.all_needed or len(self.wakers) == 1) and not self.signals else ()
 
     @property
     def necessary(self) -> Tuple[Agent, ...]:
-        """Those without whom the waiter cannot go on, but for its own time limit."""
+        """Return the wakers without which the waiter cannot go on, apart from its own timeout."""
         return () if self.everyone or self.outside else self.named
 
     @property
     def sure(self) -> bool:
-        """Was all that it says read, rather than guessed?"""
+        """Return whether every fact of the edge was read rather than inferred, and the wait has no timeout."""
         return self.basis != "inferred" and self.endless is True
 
 
 def edges_of(places: Places, place: Place) -> Iterator[Edge]:
-    """Of every thread and task of a process, and of the process as a whole."""
+    """Yield the edges of every thread and task of a process, and of the process as a whole."""
     for thread in place.process.threads:
         yield from _thread_edges(places, place, thread)
     for task in place.process.tasks:
@@ -82,7 +82,7 @@ def edges_of(places: Places, place: Place) -> Iterator[Edge]:
 
 
 def _process_edges(place: Place) -> Iterator[Edge]:
-    """A process does something as long as one of its threads does."""
+    """Yield the edge of a process as a whole: it can move as long as one of its threads can."""
     process = place.process
     if process.threads:
         threads = tuple(Agent(place.pid, t.tid) for t in process.threads)
@@ -95,6 +95,7 @@ def _process_edges(place: Place) -> Iterator[Edge]:
 
 
 def _thread_edges(places: Places, place: Place, thread: Thread) -> Iterator[Edge]:
+    """Yield the edge of a waiting thread; none if it runs, sleeps or has been notified."""
     wait, agent = thread.wait, Agent(place.pid, thread.tid)
     if wait is None or wait.kind == "sleep" or wait.over:
         return
@@ -117,12 +118,12 @@ def _thread_edges(places: Places, place: Place, thread: Thread) -> Iterator[Edge
 
 
 def _ended_by(place: Place, resource: Resource) -> bool:
-    """Does it say who could end a wait for it?"""
+    """Return whether the resource records the agents that could end a wait for it."""
     return bool(resource.wakers or resource.closed or _owner(place, resource) or resource.owner_gone)
 
 
 def _loop_edge(place: Place, agent: Agent, wait: Wait) -> Edge:
-    """A loop's thread in its selector: woken by the clock, by a descriptor, or by another thread's call_soon."""
+    """Return the edge of a loop's thread in its selector: woken by a timer, a descriptor, or call_soon from another thread."""
     loop = place.loop_of[agent.tid or 0]
     outside = []
     if wait.endless is not True:
@@ -150,7 +151,7 @@ def _loop_edge(place: Place, agent: Agent, wait: Wait) -> Edge:
 
 
 def _watched_ends(place: Place, loop: Loop) -> Optional[Tuple[Agent, ...]]:
-    """Those who could make a descriptor ready that the loop watches, when all of them are known."""
+    """Return the agents that could make a descriptor watched by the loop ready; None unless all are known."""
     if loop.watched == 0:
         return ()
     resources = [place.resources.get(ident) for ident in loop.descriptors]
@@ -163,13 +164,14 @@ def _watched_ends(place: Place, loop: Loop) -> Optional[Tuple[Agent, ...]]:
 
 
 def _agent(place: Place, waker: Waker) -> Optional[Agent]:
-    """None of what is neither thread, task nor process."""
+    """Return the agent of a waker; None if it is neither a thread, a task nor a process."""
     if waker.tid is None and waker.task is None and waker.pid is None:
         return None
     return Agent(waker.pid if waker.pid is not None else place.pid, waker.tid, waker.task)
 
 
 def _child_edge(places: Places, place: Place, agent: Agent, wait: Wait) -> Edge:
+    """Return the edge of a thread that waits for a child process, or for any of its children."""
     if wait.pid is not None:
         child = Agent(wait.pid)
         known = wait.pid in places.by_pid
@@ -191,7 +193,7 @@ def _child_edge(places: Places, place: Place, agent: Agent, wait: Wait) -> Edge:
 
 
 def _plain_edge(place: Place, agent: Agent, wait: Wait) -> Edge:
-    """A wait of which nothing but the kind is known."""
+    """Return the edge of a wait whose resource is unknown."""
     what = wait.phrase or f"something ({wait.syscall or wait.kind})"
     if wait.kind == "gil":
         gil = place.process.gil
@@ -210,6 +212,7 @@ def _plain_edge(place: Place, agent: Agent, wait: Wait) -> Edge:
 
 
 def _task_edges(place: Place, task: Task) -> Iterator[Edge]:
+    """Yield the edges of a task: its turn on the event loop, and the operation that it awaits."""
     if task.state == "done":
         return
     agent = Agent(place.pid, task=task.id)
@@ -256,6 +259,7 @@ def _task_edges(place: Place, task: Task) -> Iterator[Edge]:
 
 
 def _owner(place: Place, resource: Resource) -> Optional[Agent]:
+    """Return the task, thread or process that holds a resource; None if no holder is known."""
     if resource.owner_task is not None:
         return Agent(place.pid, task=resource.owner_task)
     if resource.owner_tid is not None:
@@ -264,6 +268,7 @@ def _owner(place: Place, resource: Resource) -> Optional[Agent]:
 
 
 def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Optional[bool]) -> Edge:
+    """Return the edge of an agent that waits for a known resource."""
     verb = _VERBS.get(resource.kind, "waits for")
     if resource.kind in ("pipe", "socket") and place.threads.get(agent.tid or 0) is not None:
         wait = place.threads[agent.tid or 0].wait
@@ -322,17 +327,19 @@ def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Opti
 
 
 class _Wakers(NamedTuple):
-    """Those who could end a wait for a resource, who has it before who merely knows it."""
+    """The agents that could end a wait for a resource; holders and runners before those that only refer to it."""
 
     agents: Tuple[Agent, ...]
-    others: bool  # a global, a timer, …, too: whoever still runs may use it
-    guessed: bool  # one of them is inferred
-    reach: bool  # none of them holds it or owes work
+    others: bool  # True: another waker, such as a global or a timer, is no agent: any running code may use it
+    guessed: bool  # True: one of them is inferred
+    reach: bool  # True: none of them holds it or owes work
 
 
 def _wakers(place: Place, resource: Resource) -> _Wakers:
-    """The same tuple for all who wait for it: a thousand waiters with a thousand wakers are two thousand links, not a
-    million (``liveness``)."""
+    """Return the wakers of a resource, as one tuple shared by all its waiters.
+
+    ``liveness`` relies on the sharing: a thousand waiters with a thousand wakers are two thousand links, not a million.
+    """
     known = place.kept.get(resource.id)
     if not isinstance(known, _Wakers):
         several = sorted(resource.wakers, key=lambda w: w.role in _REACHES)

@@ -1,4 +1,4 @@
-"""The graph itself: made once of some evidence, then asked."""
+"""The wait-for graph: built once from an evidence document, then queried."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .edges import Edge, edges_of
 from .liveness import Unmet, movers
 from .reasons import WALKED, reasons
 
-#: Voluntary switches a second: a thread that is stuck in a system call has none, one that got stuck just then has one.
+#: Voluntary switches a second: a thread stuck in a system call has none; one that blocked during the window has one.
 WAKES = 1.5
-#: Agents that are followed to see what one of them needs.
+#: Most agents visited by one query of `needs`.
 _FOLLOWED = 300
-#: Agents that all reasons together are walked over; after that each has as many as its sentences name.
+#: Agents visited for all reasons together; after that each call visits only as many as its sentences can name.
 MOST_REASONS, FEW_REASONS = 50_000, 50
 
 
-#: How sure it is that nobody can wake an agent.
+#: How certain it is that nothing can wake an agent.
 Stuck = Literal["proven", "likely"]
 
 
 class WaitGraph:
-    """Every agent of all processes, with what it waits for. Reads evidence alone; costs are linear in its size."""
+    """All agents of all processes, with their waits. Costs are linear in the size of the evidence."""
 
     def __init__(self, evidence: Evidence) -> None:
         self.places = Places(evidence)
@@ -44,7 +44,7 @@ class WaitGraph:
             self.edges.update({agent: tuple(several) for agent, several in found.items()})
         self.agents = tuple(agents)
         self._order = {agent: at for at, agent in enumerate(agents)}
-        self.walked = 0  # agents, for reasons
+        self.walked = 0  # agents visited for reasons so far
         self._waiters: Dict[Agent, List[Agent]] = {}
         for waiter, edges in self.edges.items():
             for edge in edges:
@@ -55,26 +55,28 @@ class WaitGraph:
         doubted = weakened(self.edges, self.places, self._moving)
         self._perhaps_moving = movers(agents, doubted, lambda e: self._may_open(e) or not self._is_sure(e))
 
-    # ------------------------------------------------------------------ who can move
+    # ------------------------------------------------------------------ liveness
 
     def stuck(self, agent: Agent) -> Optional[Stuck]:
-        """Return how sure it is that no agent, timer, descriptor or process outside can ever wake an agent. likely: if what was
-        inferred holds; None: it can move, or nothing says that it cannot."""
+        """Return how certain it is that no agent, timer, descriptor or outside process can ever wake an agent.
+
+        "likely" depends on an inferred fact; None: the agent can move, or nothing shows that it cannot.
+        """
         if agent in self._moving or agent not in self.edges:
             return None
         return "likely" if agent in self._perhaps_moving else "proven"
 
     @property
     def stuck_agents(self) -> FrozenSet[Agent]:
-        """Threads and tasks that cannot move, likely or proven."""
+        """Return the threads and tasks that cannot move, likely or proven."""
         return frozenset(a for a in self.agents if not a.is_process and a not in self._moving)
 
     def blocking(self, agent: Agent) -> Optional[Edge]:
-        """What an agent that cannot move will not get."""
+        """Return the edge of an agent that can never be ended; None if there is none."""
         return next((edge for edge in self.edges.get(agent, ()) if self._unmet.holds(edge)), None)
 
     def late(self, seconds: float) -> Dict[Agent, Edge]:
-        """Those who can move, but not before somebody wakes who sleeps for so long: each with what it waits for."""
+        """Return the agents that can move only after a sleep of at least ``seconds`` elsewhere, each with its edge."""
         asleep: Dict[Agent, Tuple[Edge, ...]] = {}
         for agent in self.agents:
             thread, task = self.places.thread(agent), self.places.task(agent)
@@ -91,8 +93,10 @@ class WaitGraph:
         return found
 
     def roots(self) -> Tuple[Agent, ...]:
-        """Those who cannot move, and not because of somebody else who is named: nobody can wake them, or their lock's
-        holder is gone. Members of cycles are no roots."""
+        """Return the agents that cannot move for a reason of their own rather than because of another stuck agent.
+
+        No agent can wake them, or their lock's holder has ended. Members of cycles are not roots.
+        """
         found = []
         for agent in self.agents:
             edge = self.blocking(agent) if not agent.is_process and self.stuck(agent) else None
@@ -101,7 +105,7 @@ class WaitGraph:
         return tuple(found)
 
     def _may_open(self, edge: Edge) -> bool:
-        """May something end it that is no agent of the graph?"""
+        """Return whether an event other than an agent of the graph may end the edge."""
         if edge.outside or edge.endless is False:
             return True
         if (edge.everyone or edge.signals) and self._wakes(edge.waiter):
@@ -109,38 +113,41 @@ class WaitGraph:
         return edge.everyone and handles(self.places.process(edge.waiter)) is True
 
     def _is_sure(self, edge: Edge) -> bool:
+        """Return whether the edge was read rather than inferred, and nothing unknown, such as a signal handler, may end it."""
         place = self.places.by_pid.get(edge.waiter.pid)
         if not edge.sure or (place is not None and interrupted(place, edge, place.pid in self.places.children)):
             return False
         return not edge.everyone or (place is not None and handles(place.process) is False)
 
     def _wakes(self, agent: Agent) -> bool:
-        """Did it wake again and again over the window? Then somebody signals it."""
+        """Return whether the agent woke repeatedly over the window, which shows that something signals it."""
         thread = self.places.thread(agent)
         counters = thread.counters if thread is not None else None
         switches = counters.switches_per_s if counters is not None else None
         return switches is not None and switches >= WAKES
 
-    # ------------------------------------------------------------------ ways through it
+    # ------------------------------------------------------------------ paths
 
     @property
     def cycles(self) -> Tuple[Cycle, ...]:
-        """Circles in which each one needs the next; one of each group."""
+        """Return one wait-for cycle of each group of agents that all need each other."""
         if self._cycles is None:
             self._cycles = find_cycles(self.edges)
         return self._cycles
 
     def proves(self, cycle: Cycle) -> bool:
-        """Is each link read, not guessed, and none that something else might end?"""
+        """Return whether every edge of the cycle was read rather than inferred, and nothing else might end one."""
         return cycle.sure and all(self.stuck(agent) == "proven" for agent in cycle.agents)
 
     def chain(self, start: Agent) -> Chain:
-        """From a waiter to the end of its wait."""
+        """Return the path from a waiter to the end of its wait."""
         return follow(start, self.edges, self._moving.__contains__)
 
     def behind(self, agents: FrozenSet[Agent]) -> Tuple[Agent, ...]:
-        """Threads and tasks that wait, directly or through others, for one of these. The GIL does not count: who wants
-        it has it a moment later, unless nobody moves."""
+        """Return the threads and tasks that wait, directly or through others, for one of these agents.
+
+        Waits for the GIL do not count: the GIL is handed over a moment later, unless nothing moves.
+        """
         found: Set[Agent] = set(agents)
         wave = list(agents)
         while wave:
@@ -152,15 +159,15 @@ class WaitGraph:
         return tuple(self.agents[at] for at in known if not self.agents[at].is_process)
 
     def is_awaited(self, agent: Agent) -> bool:
-        """Does anybody wait for this very one?"""
+        """Return whether an agent depends on this very one."""
         return agent in self._waiters
 
     def waiters(self, agent: Agent) -> Tuple[Agent, ...]:
-        """Who does."""
+        """Return the agents that depend directly on this one."""
         return tuple(self._waiters.get(agent, ()))
 
     def goes_on(self, pid: int) -> bool:
-        """Can any thread or task of a process move?"""
+        """Return whether any thread or task of a process can move; True if the process is unknown."""
         place = self.places.by_pid.get(pid)
         if place is None:
             return True
@@ -168,9 +175,9 @@ class WaitGraph:
         return any(a in self._moving for a in (*(Agent(pid, t.tid) for t in place.process.threads), *tasks))
 
     def needs(self, agent: Agent, resource: str) -> bool:
-        """Does an agent that cannot move wait for a resource of its process, itself or through those for whom it waits?"""
+        """Return whether a stuck agent waits for a resource of its process, directly or through the agents it depends on."""
         waiting, seen = [agent], {agent}
-        followed: Set[int] = set()  # those who wait for the same share their wakers
+        followed: Set[int] = set()  # ids of tuples of wakers: waiters of the same resource share one
         while waiting and len(seen) < _FOLLOWED:
             edge = self.blocking(waiting.pop())
             if edge is None or id(edge.wakers) in followed:
@@ -184,13 +191,14 @@ class WaitGraph:
         return False
 
     def reasons(self, *start: Agent) -> Tuple[str, ...]:
-        """Why these cannot move, step by step."""
+        """Return why these agents cannot move, step by step, in sentences."""
         most = max(FEW_REASONS, min(WALKED, MOST_REASONS - self.walked))
         told = reasons(start, self.edges, self.places, self._moving, most)
         self.walked += told.walked
         return told.sentences
 
     def label(self, agent: Agent) -> str:
+        """Return the agent's name for the reader."""
         return self.places.label(agent)
 
 
@@ -198,8 +206,11 @@ _last: List[Tuple[Tuple[Process, ...], WaitGraph]] = []
 
 
 def graph_of(evidence: Evidence) -> WaitGraph:
-    """Of the evidence that was asked for last it is still there: classification and each report ask for the same one. Only
-    the processes count: timings are filled in between."""
+    """Return the graph of an evidence document; that of the last one is cached.
+
+    Classification and each report ask for the same one. Only the processes are compared, because timings are filled in
+    in between.
+    """
     if not _last or _last[0][0] is not evidence.processes:
         _last[:] = [(evidence.processes, WaitGraph(evidence))]
     return _last[0][1]

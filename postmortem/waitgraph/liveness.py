@@ -1,10 +1,10 @@
-"""Who can still move: the least set that contains everyone who runs, or whom somebody of the set could wake.
+"""Liveness: the least set of agents that run, or that an agent of the set could wake.
 
-All others can never move again: each waits without end, and everyone who could end its wait is among them. This is the
-fixpoint by which a leak detector tells blocked goroutines from leaked ones.
+All other agents can never move again: each waits without a deadline, and every agent that could end its wait is among
+them. Leak detectors use this fixpoint to distinguish leaked goroutines from blocked ones.
 
-An agent moves when each of its edges can be ended; an edge is ended by any of its wakers that can move (all of them, where
-all are needed), by anyone of the process where nobody knows better, and by whatever lies outside.
+An agent moves once each of its edges can be ended. An edge is ended by any waker that can move (by all of them, if
+all are needed), by any agent of the process if the wakers are not fully known, and by an event outside the graph.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EdgesOf = Mapping[Agent, Sequence[Edge]]
 
 
 def movers(agents: Iterable[Agent], edges: EdgesOf, open_by_itself: Callable[[Edge], bool]) -> Set[Agent]:
-    """The agents that can move. ``open_by_itself``: may an edge be ended by what is no agent?"""
+    """Return the agents that can move. ``open_by_itself``: whether something other than an agent may end an edge."""
     search = _Search(edges, open_by_itself)
     for agent in agents:
         search.note(agent)
@@ -28,14 +28,14 @@ def movers(agents: Iterable[Agent], edges: EdgesOf, open_by_itself: Callable[[Ed
 
 
 class Unmet:
-    """Which edges nobody can end, once it is known who can move; asked once for those that share their wakers."""
+    """The edges that no agent can end, given the agents that can move; the answer is cached per tuple of wakers."""
 
     def __init__(self, moving: Set[Agent]) -> None:
         self._moving = moving
-        self._known: Dict[Tuple[int, bool], bool] = {}  # by the tuple of wakers, which the edges keep
+        self._known: Dict[Tuple[int, bool], bool] = {}  # by id of the wakers, which the edges keep alive
 
     def holds(self, edge: Edge) -> bool:
-        """Will an edge never end: is there a waker missing that it needs, or none left of whom any would do?"""
+        """Return whether an edge will never end: a needed waker, or every one of several alternatives, cannot move."""
         if edge.outside or edge.endless is False:
             return False
         key = id(edge.wakers), edge.all_needed
@@ -47,19 +47,24 @@ class Unmet:
 
 
 class _Search:
+    """The state of the fixpoint search: live agents, open edges, and the links from wakers to edges."""
+
     def __init__(self, edges: EdgesOf, open_by_itself: Callable[[Edge], bool]) -> None:
         self._edges = edges
         self._open = open_by_itself
-        self._closed_edges: Dict[Agent, int] = {}  # how many edges of an agent nobody has ended yet
-        self._needed: List[int] = []  # of each edge: how many wakers are still missing
-        self._waits_of: Dict[Agent, List[Tuple[int, Agent]]] = {}  # waker → (edge, waiter) where all are needed
-        self._groups: Dict[int, List[Tuple[int, Agent]]] = {}  # a tuple of wakers, any of whom will do → (edge, waiter)
+        self._closed_edges: Dict[Agent, int] = {}  # agent → number of its edges that have not been ended
+        self._needed: List[int] = []  # edge → number of wakers still missing
+        self._waits_of: Dict[
+            Agent, List[Tuple[int, Agent]]
+        ] = {}  # waker → (edge, waiter), for edges that need all their wakers
+        self._groups: Dict[int, List[Tuple[int, Agent]]] = {}  # id of a tuple of alternative wakers → (edge, waiter)
         self._groups_of: Dict[Agent, List[List[Tuple[int, Agent]]]] = {}  # waker → the groups that it ends
-        self._waits_in: Dict[int, List[Tuple[int, Agent]]] = {}  # pid → edges that anyone of the process may end
+        self._waits_in: Dict[int, List[Tuple[int, Agent]]] = {}  # pid → edges that any agent of the process may end
         self._live: Set[Agent] = set()
         self._new: Deque[Agent] = deque()
 
     def note(self, agent: Agent) -> None:
+        """Add an agent and its edges."""
         closed = 0
         for edge in self._edges.get(agent, ()):
             if self._open(edge):
@@ -79,7 +84,7 @@ class _Search:
             self._revive(agent)
 
     def _alike(self, wakers: Tuple[Agent, ...]) -> List[Tuple[int, Agent]]:
-        """The edges that any of these ends: those who wait for the same resource share one tuple of wakers."""
+        """Return the group of edges that any of these wakers ends: waiters of one resource share one tuple of wakers."""
         group = self._groups.get(id(wakers))
         if group is None:
             group = self._groups[id(wakers)] = []
@@ -88,11 +93,13 @@ class _Search:
         return group
 
     def _link(self, waker: Agent, links: Dict[Agent, List[T]]) -> List[T]:
+        """Return the waker's entry in ``links``; a waker without edges is live."""
         if waker not in self._edges:
-            self._revive(waker)  # of whom nothing is known but that it is there
+            self._revive(waker)  # no wait is known of it
         return links.setdefault(waker, [])
 
     def run(self) -> Set[Agent]:
+        """Propagate liveness until nothing changes; return the live agents."""
         while self._new:
             agent = self._new.popleft()
             for number, waiter in self._waits_of.pop(agent, ()):
@@ -100,13 +107,14 @@ class _Search:
             for group in self._groups_of.pop(agent, ()):
                 for number, waiter in group:
                     self._end(number, waiter)
-                group.clear()  # the first of the wakers is enough
+                group.clear()  # one live waker is enough
             if not agent.is_process:
                 for number, waiter in self._waits_in.pop(agent.pid, ()):
                     self._end(number, waiter)
         return self._live
 
     def _end(self, number: int, waiter: Agent) -> None:
+        """Count one waker of an edge as live; the waiter is live once all its edges are ended."""
         self._needed[number] -= 1
         if self._needed[number] == 0:
             self._closed_edges[waiter] -= 1

@@ -1,4 +1,4 @@
-"""Why somebody can never move again, step by step, in sentences that a reader can check against the evidence."""
+"""Explanations of why agents can never move again, in sentences that can be checked against the evidence."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _BASES = {
     "kernel": "as the kernel records",
     "memory": "found in memory",
 }
-#: Agents that are walked over: the sentences end long before.
+#: Agents visited by default; the sentences end long before.
 WALKED = 5_000
 
 
 class Told(NamedTuple):
-    """``walked``: how many agents were looked at for it."""
+    """Sentences, and the number of agents visited for them (``walked``)."""
 
     sentences: Tuple[str, ...]
     walked: int
@@ -32,8 +32,10 @@ class Told(NamedTuple):
 def reasons(
     start: Iterable[Agent], edges: Mapping[Agent, Sequence[Edge]], places: Places, live: Set[Agent], most: int
 ) -> Told:
-    """Of agents that cannot move: each of them and all that they depend on, nearest first; those who wait for the same in
-    one sentence. ``most``: agents that are walked over."""
+    """Explain why agents cannot move: each of them and all that they depend on, nearest first.
+
+    Agents with the same wait share one sentence. ``most``: number of agents to visit.
+    """
     waiting = deque(start)
     seen: Set[Agent] = set(waiting)
     steps: Dict[str, List[Agent]] = {}
@@ -70,7 +72,7 @@ def reasons(
 
 
 def _step(agent: Agent, edge: Edge, places: Places) -> str:
-    """Without who it is: of one agent, or of each of several."""
+    """Return the part of a sentence after its subject, for one agent or for each of several."""
     if agent.is_process and len(edge.wakers) > 1:
         return f"does nothing before one of its {len(edge.wakers)} threads does"
     text = f"{edge.verb} {edge.what}"
@@ -88,11 +90,13 @@ def _step(agent: Agent, edge: Edge, places: Places) -> str:
 
 
 def _names(agents: Sequence[Agent], places: Places) -> str:
+    """Return the names of the first few agents, and the number of the others."""
     named = [places.label(agent) for agent in agents[:_NAMED]]
     return ", ".join(named) + (f" and {len(agents) - _NAMED} more" if len(agents) > _NAMED else "")
 
 
 def _nobody(pid: int, places: Places) -> str:
+    """Return the sentence that no agent of a process can run, so that none can signal its waiters."""
     place = places.by_pid[pid]
     threads, tasks = len(place.threads), sum(task.state != "done" for task in place.process.tasks)
     all_threads = f"all its {threads} threads wait" if threads != 1 else "its only thread waits"
@@ -105,5 +109,5 @@ def _nobody(pid: int, places: Places) -> str:
 
 
 def known_from(basis: Optional[WakerBasis]) -> str:
-    """How it is known who holds something, in words."""
+    """Return in words how the holder of a resource is known."""
     return _BASES.get(basis or "", "it is not known from where")

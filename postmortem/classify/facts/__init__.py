@@ -1,1 +1,1 @@
-"""Facts that patterns of several families share: ``view`` first, the others as they are met."""
+"""Facts shared by patterns of several families. Read ``view`` first."""

@@ -1,4 +1,4 @@
-"""Findings that say the same of several threads or tasks, told once."""
+"""Merging of findings that state the same of several threads or tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ORDER = ("possible", "likely", "proven")
 
 
 class Alike(NamedTuple):
-    """``match`` is about ``who``; what has the same ``key`` is the same finding."""
+    """A match about the agent ``who``; matches with the same ``key`` are one finding."""
 
     key: Hashable
     who: str
@@ -20,8 +20,10 @@ class Alike(NamedTuple):
 
 
 def told_once(several: Iterable[Alike], noun: str, verbs: Tuple[str, str] = ("waits", "wait")) -> Iterator[Match]:
-    """One match for each key: the surest, which counts the others. ``noun``: what they are, "thread" or "task"; ``verbs``:
-    what one of them does, and several do."""
+    """Yield one match for each key: the one of highest confidence, with the number and names of the others.
+
+    ``noun`` is the kind of agent, "thread" or "task"; ``verbs`` are the singular and plural forms of its verb.
+    """
     groups: Dict[Hashable, List[Alike]] = {}
     for one in several:
         groups.setdefault(one.key, []).append(one)
@@ -31,6 +33,7 @@ def told_once(several: Iterable[Alike], noun: str, verbs: Tuple[str, str] = ("wa
 
 
 def _counting(first: Alike, others: List[Alike], noun: str, verbs: Tuple[str, str]) -> Match:
+    """Return a match extended by the number, names and victims of the others."""
     count, match = len(others), first.match
     names = ", ".join(one.who for one in others[:_NAMED]) + (f" and {count - _NAMED} more" if count > _NAMED else "")
     victims = (victim for one in (first, *others) for victim in one.match.victims)

@@ -1,7 +1,7 @@
-"""Releases of libraries that mended what a finding is about: a line of somebody else's is best changed by an upgrade.
+"""Library releases that fix the defect behind a finding: code of a library is best changed by an upgrade.
 
-Each row was looked up in the project's own changelog, issue or advisory, which it names; what could not be found there is
-not in the table. Which release is installed is not in the evidence, so the advice says what it depends on.
+Each row cites the project's own changelog, issue or advisory; defects without such a source are not listed. Evidence
+does not record the installed release, so the advice is conditional on it.
 """
 
 from __future__ import annotations
@@ -13,20 +13,23 @@ from ...findings import Culprit, Victim
 
 
 class Fixed(NamedTuple):
-    patterns: Tuple[str, ...]  # the findings that it may be
-    file: str  # the end of the path of the library's file
-    functions: Tuple[str, ...]  # () for any function of the file
+    """A defect of a library, the findings that it causes, and the first release without it."""
+
+    patterns: Tuple[str, ...]  # ids of patterns that may report the defect
+    file: str  # suffix of the path of the library's file
+    functions: Tuple[str, ...]  # (): any function of the file
     package: str
-    release: str  # the first one that has it mended
-    what: str  # it does since
+    release: str  # the first with the fix
+    what: str  # its behaviour since the fix, as a predicate: "no longer …"
     reference: str
 
     @property
     def advice(self) -> str:
+        """Return the advice to upgrade, as a sentence."""
         return f"{self.package} {self.release} {self.what}: upgrade, if yours is older."
 
 
-#: By package.
+#: Ordered by package.
 TABLE = (
     Fixed(
         ("future-never-resolved", "pool-exhausted"), "aiohttp/connector.py", ("connect",), "aiohttp", "3.10.11",
@@ -92,7 +95,7 @@ TABLE = (
 def fixes(
     evidence: Evidence, pattern: str, culprits: Sequence[Culprit], victims: Sequence[Victim]
 ) -> Tuple[Fixed, ...]:
-    """The rows that a finding meets: the library's function is to blame, or on the stack of who is to blame or suffers."""
+    """Return the rows that apply to a finding: the library's function is a culprit, or on the stack of a culprit or victim."""
     rows = [row for row in TABLE if pattern in row.patterns]
     if not rows:
         return ()
@@ -101,11 +104,13 @@ def fixes(
 
 
 def _named(culprits: Sequence[Culprit], victims: Sequence[Victim]) -> Set[Tuple[int, object]]:
+    """Return the (pid, tid) and (pid, task) pairs of culprits and victims."""
     who: List[Union[Culprit, Victim]] = [*culprits, *victims]
     return {(one.pid, one.tid) for one in who} | {(one.pid, one.task) for one in who}
 
 
 def _on_stacks(evidence: Evidence, named: Set[Tuple[int, object]]) -> Iterator[Tuple[str, str]]:
+    """Yield (file, function) of every frame of the named threads and tasks."""
     for process in evidence.processes:
         stacks = [thread.python for thread in process.threads if (process.pid, thread.tid) in named]
         stacks += [task.stack for task in process.tasks if (process.pid, task.name or task.id) in named]
@@ -113,4 +118,5 @@ def _on_stacks(evidence: Evidence, named: Set[Tuple[int, object]]) -> Iterator[T
 
 
 def _meets(row: Fixed, file: str, function: str) -> bool:
+    """Return whether a row covers a function of a file."""
     return f"/{file}".endswith("/" + row.file) and (not row.functions or function in row.functions)

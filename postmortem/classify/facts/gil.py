@@ -1,4 +1,4 @@
-"""How often the interpreter lock (GIL) changes hands, against how often its timer can force it to."""
+"""Rates of GIL hand-offs, compared with the rate that the switch timer alone can force."""
 
 from __future__ import annotations
 
@@ -12,44 +12,45 @@ from .view import View
 SWITCH_INTERVAL = 0.005
 
 #: A forced switch comes at most once per switch interval, however many threads compete: 100-200/s measured. Polling
-#: loops measure 5,000-24,000/s. Ten times the forced pace lies well between.
+#: loops measure 5,000-24,000/s. Ten times the forced rate separates the two.
 RATIO = 10
 
-#: Of a core each, wanted; and of what all of them got: what is below is housekeeping.
+#: Least share of a core that a computing thread wants, and least share of what all of them got; less is housekeeping.
 MIN_SHARE = 0.1
 _LOCKS: FrozenSet[WaitKind] = frozenset(("lock", "rlock", "mutex", "semaphore"))
 
 
 class Rates(NamedTuple):
-    """Each a second."""
+    """Rates of a process's GIL activity, in events per second."""
 
     handoffs: float  # changes of the GIL's holder
-    wakes: float  # voluntary switches of all Python threads
-    pace: float  # what the switch timer alone can force
-    cpu: Optional[float]  # cores that the process got
+    wakes: float  # voluntary context switches of all Python threads
+    pace: float  # hand-offs that the switch timer alone can force
+    cpu: Optional[float]  # CPU used, in cores
 
     @property
     def part(self) -> float:
-        """Of the one core that Python threads could have: on a loaded machine everything happens less often."""
+        """Return the CPU used, as a share of one core (0.05 to 1): on a loaded machine all rates drop with it."""
         return 1.0 if self.cpu is None else min(1.0, max(0.05, self.cpu))
 
     @property
     def fast(self) -> bool:
+        """Return whether hand-offs are too frequent to be forced by the timer."""
         return self.handoffs >= RATIO * self.pace * self.part
 
     @property
     def most(self) -> float:
-        """How often the GIL was given away: counted as hand-overs, or, when the giver won it back, as wake-ups."""
+        """Return how often the GIL was released, per second: hand-offs, or wake-ups if the releasing thread won it back."""
         return self.handoffs if self.fast else self.wakes
 
 
 def runs_without(process: Process) -> bool:
-    """A free-threaded build at work without the GIL: its threads use as many cores as there are."""
+    """Return whether a process is a free-threaded build that runs without the GIL, so that threads use several cores."""
     return process.python is not None and process.python.free_threaded and process.gil is None
 
 
 def rates_of(view: View, process: Process) -> Optional[Rates]:
-    """None when the interpreter's own count was not taken over a window."""
+    """Return a process's GIL rates; None if the interpreter's count was not read over a window."""
     gil = process.gil
     if gil is None or gil.handoffs_per_s is None:
         return None
@@ -58,7 +59,10 @@ def rates_of(view: View, process: Process) -> Optional[Rates]:
 
 
 def computing(view: View, threads: List[Thread]) -> List[Thread]:
-    """Who wants to compute: on a loaded machine each gets less of a core, and has to be measured by what all get."""
+    """Return the threads that compute, measured against the CPU that all of them got together.
+
+    On a loaded machine each thread gets less of a core than it wants.
+    """
     part = min(1.0, sum(view.cpu_share(t) or 0 for t in threads))
     return [
         t for t in threads if (view.wanted_share(t) or 0) >= MIN_SHARE and (view.cpu_share(t) or 0) >= MIN_SHARE * part
@@ -66,7 +70,7 @@ def computing(view: View, threads: List[Thread]) -> List[Thread]:
 
 
 def behind_a_lock(hot: List[Thread]) -> Optional[str]:
-    """Do most of them wait for a lock of the program? Then that is what lets one go on at a time."""
+    """Return a sentence if most of these threads wait for a lock of the program, which then serialises them; else None."""
     waiting = [t for t in hot if t.wait is not None and t.wait.kind in _LOCKS and t.wait.resource is not None]
     return (
         f"{len(waiting)} of {len(hot)} busy threads wait for a lock, not for the GIL"

@@ -1,7 +1,6 @@
-"""What is known about frames of the standard library and of common frameworks: one table, so that patterns
-need not know it each.
+"""Frames of the standard library and of common frameworks, in one table for all patterns.
 
-Files are matched by their ending, functions by name; both are stable over 3.8-3.15 unless a row says otherwise.
+Files are matched by path suffix, functions by name; both are stable over 3.8-3.15 unless a row says otherwise.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ _STDLIB = re.compile(r"(/lib(64)?/python3\.\d+t?/(?!site-packages/|dist-packages
 _SITE = re.compile(r"/(site|dist)-packages/")
 _MOST_FILES = 8192
 
-#: Functions that give the loop one turn and wait for nothing: whoever awaits them in a loop polls.
-#: asyncio: Lib/asyncio/tasks.py; anyio: _backends/_asyncio.py, lowlevel.py; trio is told apart by its own hub.
+#: Functions that yield one turn to the event loop without waiting for anything: awaiting them in a loop is polling.
+#: asyncio: Lib/asyncio/tasks.py; anyio: _backends/_asyncio.py, lowlevel.py; trio is recognised by its own hub.
 LOOP_TURN = (
     ("asyncio/tasks.py", ("__sleep0", "sleep")),
     ("anyio/_core/_eventloop.py", ("sleep",)),
@@ -27,10 +26,10 @@ LOOP_TURN = (
     ("anyio/lowlevel.py", ("checkpoint", "cancel_shielded_checkpoint")),
 )
 
-#: The event loop's own machinery: a sample whose innermost frames are only these did no work of the program.
+#: The event loop's own code: a sample with only these innermost frames did no work of the program.
 LOOP_MACHINERY = ("asyncio/", "/selectors.py", "/anyio/", "/uvloop/", "/sniffio/", "/contextvars.py")
 
-#: Where a task waits for the network: (file ending, functions).
+#: Functions in which a task waits for the network: (path suffix, functions).
 AWAITS_NETWORK = (
     ("asyncio/streams.py", ("_wait_for_data", "_drain_helper", "open_connection")),
     ("asyncio/selector_events.py", ("sock_recv", "sock_recv_into", "sock_sendall", "sock_connect", "sock_accept")),
@@ -39,19 +38,22 @@ AWAITS_NETWORK = (
     ("aiohttp/streams.py", ("read", "_wait")),
 )
 
-#: An event loop runs on a thread that has one of these.
+#: Frames of a thread that runs an event loop.
 LOOP_RUN = (("asyncio/base_events.py", "run_forever"), ("asyncio/base_events.py", "_run_once"))
-#: What runs one callback or task step: the frame above it is the program's.
+#: The frame that runs one callback or task step; the frame that it calls is the program's.
 LOOP_STEP = ("asyncio/events.py", "_run")
 
 
 def multiprocessing(module: str) -> Tuple[str, ...]:
-    """How the path of a module of multiprocessing ends: of the standard library's, and of multiprocess's (0.70, what pathos
-    uses), which is the same code with another pickler."""
+    """Return the path suffixes of a module of multiprocessing.
+
+    They match the standard library's module and the one of multiprocess (0.70, used by pathos), which has the same code
+    with another pickler.
+    """
     return f"multiprocessing/{module}.py", f"/multiprocess/{module}.py"
 
 
-#: Where threads of a healthy program rest: (file ending, function).
+#: Functions in which idle threads of a healthy program wait: (path suffix, function).
 IDLE = (
     ("concurrent/futures/thread.py", "_worker"),
     ("concurrent/futures/process.py", "_process_worker"),
@@ -59,13 +61,13 @@ IDLE = (
     *itertools.product(multiprocessing("pool"), ("_handle_workers", "_handle_tasks", "_handle_results", "worker")),
     *itertools.product(multiprocessing("queues"), ("_feed",)),
     *itertools.product(multiprocessing("resource_tracker"), ("main",)),
-    ("anyio/_backends/_asyncio.py", "run"),  # WorkerThread.run: a to_thread worker between jobs
+    ("anyio/_backends/_asyncio.py", "run"),  # WorkerThread.run: an idle to_thread worker
 )
 
-#: Puts what a process has sent into the pipe of a queue (Lib/multiprocessing/queues.py).
+#: The feeder thread, which writes queued objects to the pipe of a queue (Lib/multiprocessing/queues.py).
 FEEDS = tuple(itertools.product(multiprocessing("queues"), ("_feed",)))
 
-#: Who is here waits for work that other threads of the process do, whichever they are.
+#: Functions that wait for work done by any other threads of the process.
 COLLECTS = (
     ("/queue.py", "join"),
     ("concurrent/futures/_base.py", "result"),
@@ -75,15 +77,15 @@ COLLECTS = (
     *itertools.product(multiprocessing("pool"), ("get",)),
 )
 
-#: The interpreter is at its end: threading._shutdown waits for threads, executors' _python_exit joins workers.
+#: Interpreter shutdown: threading._shutdown waits for threads, executors' _python_exit joins workers.
 EXIT = (("threading.py", "_shutdown"), ("concurrent/futures/thread.py", "_python_exit"))
 
-#: Python code that runs when an object goes away, called by nobody: (file ending or any, function).
+#: Python code run when an object is destroyed, without an explicit call: (path suffix or "", function).
 FINALIZERS = (("", "__del__"), ("/weakref.py", "__call__"))
 
-#: CPython's own functions below such code (Objects/typeobject.c, weakrefobject.c, Modules/gcmodule.c; since 3.13
-#: Python/gc.c, gc_free_threading.c and brc.c, whose queues of objects are emptied between two instructions) and below a
-#: Python signal handler (Modules/signalmodule.c); only seen where the interpreter has symbols. 3.8 to 3.15.
+#: CPython's functions that call finalizers (Objects/typeobject.c, weakrefobject.c, Modules/gcmodule.c; since 3.13
+#: Python/gc.c, gc_free_threading.c and brc.c, whose object queues are processed between two instructions) and Python
+#: signal handlers (Modules/signalmodule.c); visible only if the interpreter has symbols. 3.8 to 3.15.
 NATIVE_FINALIZER = frozenset((
     "subtype_dealloc", "slot_tp_finalize", "PyObject_CallFinalizer", "PyObject_CallFinalizerFromDealloc",
     "PyObject_ClearWeakRefs", "handle_callback", "handle_weakrefs", "finalize_garbage", "gc_collect_main",
@@ -92,8 +94,9 @@ NATIVE_FINALIZER = frozenset((
 ))  # fmt: skip
 NATIVE_SIGNAL = frozenset(("_PyErr_CheckSignalsTstate", "_PyErr_CheckSignals", "PyErr_CheckSignals"))
 
-#: Functions in C that resolve names, blocking (Modules/socketmodule.c), and those of the C library below them, as they are named
-#: with or without debug symbols (glibc: sysdeps/posix/getaddrinfo.c, inet/getnameinfo.c, resolv/res_send.c; musl has the first).
+#: C functions that resolve names, blocking (Modules/socketmodule.c), and the C library functions that they call, under their
+#: names with and without debug symbols (glibc: sysdeps/posix/getaddrinfo.c, inet/getnameinfo.c, resolv/res_send.c;
+#: musl: the first).
 RESOLVES = frozenset((
     "_socket.getaddrinfo", "_socket.gethostbyname", "_socket.gethostbyname_ex", "_socket.gethostbyaddr",
     "_socket.getnameinfo",
@@ -104,8 +107,8 @@ NATIVE_RESOLVES = frozenset((
     "socket_getaddrinfo",
 ))  # fmt: skip
 
-#: Where in the kernel a thread waits for a file system that answers from elsewhere: interruptibly (state S) in FUSE, until a
-#: signal comes (fs/fuse/dev.c); NFS (net/sunrpc/sched.c), CIFS (fs/smb/client/transport.c), 9p (net/9p/client.c), Ceph, autofs.
+#: Kernel functions in which a thread waits for a remote file system: interruptible (state S) in FUSE, until a signal
+#: arrives (fs/fuse/dev.c); NFS (net/sunrpc/sched.c), CIFS (fs/smb/client/transport.c), 9p (net/9p/client.c), Ceph, autofs.
 STORAGE = (
     "request_wait_answer",
     "__fuse_request_send",
@@ -120,8 +123,8 @@ STORAGE = (
     "folio_wait_bit_common",
     "wait_on_page_bit_common",
 )
-#: And what shows as state D without any storage: a parent until its child has run a program (kernel/fork.c, vfork), the freezer
-#: of version 1, a core being written, a userfault, memory that has to be freed first.
+#: Kernel functions with state D that involve no storage: vfork's parent until the child has called exec (kernel/fork.c),
+#: the freezer of cgroup v1, a core dump being written, userfaultfd, memory reclaim.
 NO_STORAGE = (
     "kernel_clone",
     "_do_fork",
@@ -144,36 +147,39 @@ NO_STORAGE = (
 
 @lru_cache(maxsize=_MOST_FILES)
 def _of(file: str) -> str:
-    """Whose a file is: "stdlib" | "site" | "program". Deep stacks name the same few files over and over."""
+    """Return the origin of a file, "stdlib" | "site" | "program"; cached, because deep stacks repeat a few files."""
     return "stdlib" if _STDLIB.search(file) else "site" if _SITE.search(file) else "program"
 
 
 def is_stdlib(frame: PythonFrame) -> bool:
+    """Return whether a frame is in the standard library."""
     return _of(frame.file) == "stdlib"
 
 
 def is_library(frame: PythonFrame) -> bool:
-    """Standard library or an installed package."""
+    """Return whether a frame is in the standard library or an installed package."""
     return _of(frame.file) != "program"
 
 
 def is_loop_turn(frame: PythonFrame) -> bool:
+    """Return whether a frame only yields one turn to the event loop."""
     return any(frame.file.endswith(file) and frame.function in functions for file, functions in LOOP_TURN)
 
 
 def awaits_network(stack: Sequence[PythonFrame]) -> bool:
-    """Does a task with these frames wait for a peer?"""
+    """Return whether a task with these frames waits for a network peer."""
     return any(
         f.file.endswith(file) and f.function in functions for f in stack[:3] for file, functions in AWAITS_NETWORK
     )
 
 
 def is_loop_machinery(frame: PythonFrame) -> bool:
+    """Return whether a frame belongs to the event loop's own code."""
     return any(part in frame.file for part in LOOP_MACHINERY)
 
 
 def resolves(thread: Thread) -> bool:
-    """Is it waiting in a call that resolves a name? Below such a call no Python code runs."""
+    """Return whether a thread waits in a call that resolves a name. Such a call runs no Python code."""
     if thread.wait is None:
         return False
     if thread.calling is not None and thread.calling.function in RESOLVES:
@@ -184,26 +190,30 @@ def resolves(thread: Thread) -> bool:
 
 
 def is_finalizer(frame: PythonFrame) -> bool:
+    """Return whether a frame is a finalizer or a weak reference's callback."""
     return in_table(frame, FINALIZERS)
 
 
 def in_table(frame: PythonFrame, table: Sequence[Tuple[str, str]]) -> bool:
+    """Return whether a frame matches a row (path suffix, function)."""
     return any(frame.file.endswith(file) and frame.function == function for file, function in table)
 
 
 def own_frame(frames: Sequence[PythonFrame]) -> Optional[PythonFrame]:
-    """The innermost frame of the program itself; of an installed package when there is none; never the standard
-    library's, where nobody changes a line, nor, where there is another, one of code that something made of a string: the
-    methods of a manager's proxies, for instance."""
+    """Return the innermost frame of the program itself, or of an installed package if there is none.
+
+    Never a frame of the standard library, whose code is not the user's to change. Code compiled from a string, such as
+    the methods of a manager's proxies, is returned only if the program has no other frame.
+    """
     mine = [f for f in frames if not is_library(f)]
     return next((f for f in mine if not f.file.startswith("<string")), None) or next(iter(mine), direct_frame(frames))
 
 
 def direct_frame(frames: Sequence[PythonFrame]) -> Optional[PythonFrame]:
-    """The innermost frame outside the standard library, be it the program's or a package's."""
+    """Return the innermost frame outside the standard library, of the program or of a package."""
     return next((f for f in frames if not is_stdlib(f)), None)
 
 
 def short(frame: PythonFrame) -> str:
-    """``testclient.py:153 in _asgi_receive``"""
+    """Return a short location: ``testclient.py:153 in _asgi_receive``."""
     return f"{frame.file.rsplit('/', 1)[-1]}:{frame.line or '?'} in {frame.function}"

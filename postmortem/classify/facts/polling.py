@@ -1,7 +1,7 @@
-"""Who polls: tasks and threads that give up their turn and ask again, instead of waiting.
+"""Polling: tasks and threads that yield their turn and check again, instead of waiting.
 
 A polling task is nearly always found suspended in ``sleep(0)`` (or another one-turn wait): it is on no thread's
-stack, only in the chain of its coroutines. A polling thread is in the line that calls ``sleep(0)``.
+stack, only in the chain of its coroutines. A polling thread is at the line that calls ``sleep(0)``.
 """
 
 from __future__ import annotations
@@ -13,30 +13,32 @@ from ...evidence import Process, PythonFrame, Task, Thread
 from . import knowledge
 from .view import View, plural
 
-#: A sleep of nothing: in a thread it gives the GIL away and wants it back at once.
+#: A zero sleep: a thread releases the GIL and requests it again at once.
 _SLEEP_0 = re.compile(r"\bsleep\(\s*0(?:\.0*)?\s*\)")
-#: Of its samples: so much of a thread's time goes into the function that polls.
+#: Least share of a thread's samples in the polling function.
 _MOSTLY = 0.5
 
 
 class Poller(NamedTuple):
     """All tasks, or all threads, of a process that poll at one line."""
 
-    frame: PythonFrame  # the line that awaits the turn, or sleeps for nothing
-    tasks: Tuple[Task, ...]  # empty when threads poll
-    tids: Tuple[int, ...]  # the threads, or those of the tasks' loops where known
+    frame: PythonFrame  # the line that awaits the turn, or calls sleep(0)
+    tasks: Tuple[Task, ...]  # empty if threads poll
+    tids: Tuple[int, ...]  # the threads, or the known threads of the tasks' loops
 
     @property
     def number(self) -> int:
+        """Return the number of polling tasks or threads."""
         return len(self.tasks) or len(self.tids)
 
     @property
     def who(self) -> str:
+        """Return the number with its noun: "3 tasks"."""
         return plural(len(self.tasks), "task") if self.tasks else plural(len(self.tids), "thread")
 
 
 def pollers(process: Process) -> List[Poller]:
-    """Most tasks first."""
+    """Return the polling tasks of a process, by line, most tasks first."""
     loops = {loop.id: loop.tid for loop in process.loops}
     found: Dict[PythonFrame, List[Task]] = {}
     for task in process.tasks:
@@ -52,7 +54,7 @@ def pollers(process: Process) -> List[Poller]:
 
 
 def polling_threads(view: View, process: Process) -> List[Poller]:
-    """Threads whose samples lie in a function that sleeps for nothing, in a loop."""
+    """Return the threads whose samples lie mostly in a function that calls sleep(0), by line, most threads first."""
     found: Dict[PythonFrame, List[int]] = {}
     for thread in process.threads:
         own = [(count, knowledge.own_frame(frames)) for count, frames in view.samples(thread)]
@@ -67,8 +69,10 @@ def polling_threads(view: View, process: Process) -> List[Poller]:
 
 
 def spin_share(view: View, threads: List[Thread], frame: Optional[PythonFrame]) -> Optional[float]:
-    """Of the samples of loop threads, the share in which the loop only turned: its innermost frame is the loop's
-    machinery, or the polling function asks its question. None without samples."""
+    """Return the share of loop threads' samples that did no work; None without samples.
+
+    In such a sample the innermost frame is the loop's own code, or a check made by the polling function ``frame``.
+    """
     total = spinning = 0
     for thread in threads:
         for count, frames in view.samples(thread):
@@ -80,11 +84,12 @@ def spin_share(view: View, threads: List[Thread], frame: Optional[PythonFrame]) 
 
 
 def _only_turning(frames: Tuple[PythonFrame, ...], poll: Optional[PythonFrame]) -> bool:
+    """Return whether a sample shows only the event loop's code or the polling function's check."""
     if knowledge.is_loop_machinery(frames[0]):
         return True
     if poll is None:
         return False
-    # the question itself, such as queue.empty(): a standard library call made by the polling function
+    # the check itself, such as queue.empty(): a standard library call made by the polling function
     asking = next((f for f in frames if not knowledge.is_stdlib(f)), None)
     return (
         asking is not None

@@ -1,5 +1,7 @@
-"""Processes that do not run whatever their code says, because somebody outside holds them: stopped, frozen, waiting for a
-device. Who waits for such a process, where it stands, and how often it was seen so."""
+"""Processes held from outside, whatever their code does: stopped, frozen, or waiting for a device.
+
+Helpers find the agents that wait for such a process, its current line, and the share of observations that show it held.
+"""
 
 from __future__ import annotations
 
@@ -14,28 +16,29 @@ from ..pattern import Match
 from .knowledge import is_library, own_frame, short
 from .view import View, label
 
-#: Whoever is found in one of these is no reason for anything: it waits, or is stopped itself, for what this finding tells.
+#: Patterns that a held process may seem to match: what they find is a consequence of being held.
 VICTIMS = (
     "child-wait", "sleeping", "network-wait", "stdin-wait", "pipe-never-closed", "pipe-deadlock", "file-lock-wait",
     "missed-wakeup", "future-never-resolved", "shutdown-join", "mp-join-before-drain", "python-busy-loop", "gil-contention",
     "gil-held-by-native", "blocking-call-in-coroutine", "event-loop-starvation", "pool-exhausted", "lock-contention",
     "slow-import", "async-deadlock", "semaphore-orphan", "unbounded-queue", "traceback-cycle-leak",
 )  # fmt: skip
-#: Patterns of processes that are held.
+#: Patterns of held processes.
 HOLDS = ("stopped", "frozen")
-#: Of the looks at a process.
+#: Least share of the observations of a process.
 HELD = 0.6
 _MOST, _CALLERS = 6, 3
 
 
 class Looks(NamedTuple):
-    """Of so many looks at a process's threads, ``found`` showed what was asked for."""
+    """The number of observations of a process's threads that match, out of all."""
 
     found: int
     all: int
 
     @property
     def share(self) -> float:
+        """Return the matching share, 0 without observations."""
         return self.found / self.all if self.all else 0.0
 
     def __str__(self) -> str:
@@ -43,14 +46,14 @@ class Looks(NamedTuple):
 
 
 def states(threads: Sequence[Thread], letters: str) -> Looks:
-    """How often they were in one of these states, over the window."""
+    """Return how many observations over the window show the threads in one of these states."""
     counts = [t.counters.states for t in threads if t.counters is not None]
     found = sum(count for states in counts for letter, count in states.items() if letter in letters)
     return Looks(found, sum(sum(states.values()) for states in counts))
 
 
 def outermost(several: Mapping[int, Process]) -> Iterator[Tuple[Process, List[Process]]]:
-    """Those of the processes whose parents are not among them, each with its descendants that are."""
+    """Yield the processes whose parents are not among them, each with its descendants that are."""
     below: Dict[int, List[Process]] = {}
     for process in several.values():
         top, seen = process, {process.pid}
@@ -63,20 +66,20 @@ def outermost(several: Mapping[int, Process]) -> Iterator[Tuple[Process, List[Pr
 
 
 def waiting(view: View, pids: Set[int]) -> List[Agent]:
-    """Threads and tasks of other processes that wait, directly or through others, for one of these."""
+    """Return the threads and tasks of other processes that wait, directly or through others, for one of these."""
     ends = [Agent(pid) for pid in pids]
     ends += [Agent(pid, thread.tid) for pid in pids if pid in view.by_pid for thread in view.by_pid[pid].threads]
     return [agent for agent in view.graph.behind(frozenset(ends)) if agent.pid not in pids]
 
 
 def waiting_lines(view: View, agents: Sequence[Agent]) -> Tuple[Culprit, ...]:
-    """Where they wait."""
+    """Return the lines at which these agents wait, as culprits."""
     frames = [(agent, own_frame(view.graph.places.stack(agent))) for agent in agents]
     return tuple(dict.fromkeys(view.culprit_of(a, f) for a, f in frames if f is not None))[:_MOST]
 
 
 def standing(view: View, process: Process) -> Tuple[Culprit, ...]:
-    """Where it is in its code: the main thread, else the others."""
+    """Return the current line of a process: of its main thread, or of another one."""
     threads = sorted(process.threads, key=lambda t: not t.is_main)
     found = [(thread, _place(thread)) for thread in threads if not view.idle(thread)]
     known = [(thread, frame) for thread, frame in found if frame is not None]
@@ -85,24 +88,25 @@ def standing(view: View, process: Process) -> Tuple[Culprit, ...]:
 
 
 def callers(view: View, process: Process) -> Tuple[Culprit, ...]:
-    """The same with those who called it: of a computation, which line it is at is chance."""
+    """Return the current lines of the main thread with its callers: the innermost line of a computation is arbitrary."""
     main = next((t for t in process.threads if t.is_main), None)
     own = [frame for frame in main.python if not is_library(frame)][:_CALLERS] if main is not None else []
     return tuple(view.culprit(process, frame, main) for frame in own) or standing(view, process)
 
 
 def _place(thread: Thread) -> Optional[PythonFrame]:
-    """Of a process without a core the samples tell."""
+    """Return a thread's current line of the program; without a core, from its samples."""
     frames = thread.python or next((sample.frames for sample in thread.samples), ())
     return own_frame(frames)
 
 
 def victims(view: View, agents: Sequence[Agent]) -> Tuple[Victim, ...]:
+    """Return the agents as victims, at most ``_MOST``."""
     return tuple(dict.fromkeys(view.victim_of(agent) for agent in agents))[:_MOST]
 
 
 def matters(view: View, process: Process, agents: Sequence[Agent]) -> bool:
-    """Is it the root of the tree, does somebody wait for it, or does nobody else get anything done?"""
+    """Return whether a process is the root of the tree or awaited by an agent, or no other process makes progress."""
     if agents or process.ppid not in view.by_pid:
         return True
     others = [other for other in view.processes if other is not process]
@@ -110,18 +114,18 @@ def matters(view: View, process: Process, agents: Sequence[Agent]) -> bool:
 
 
 def _goes_on(view: View, process: Process) -> bool:
-    """Does it serve, or use a tenth of a core? One that only looks after another process does not."""
+    """Return whether a process serves clients, or works rather than only supervising another process."""
     used = view.cpu(process)
     return bool(process.listening) or (used is not None and used >= _WORKS)
 
 
-#: Of a core: a supervisor in Python that stops and continues a child 20 times a second used 0.1 to 0.2 %, one that looks whether
-#: it has ended every 10 ms 0.5 %.
+#: In cores. Measured: a Python supervisor that stops and continues a child 20 times a second used 0.1 to 0.2 %, one that
+#: checks every 10 ms whether the child has ended 0.5 %.
 _WORKS = 0.1
 
 
 def stands_at(process: Process) -> List[str]:
-    """A fact that keeps its system call from being taken for the reason."""
+    """Return a sentence on the process's current line and system call: where it was held, which is not the cause."""
     main = next((t for t in process.threads if t.is_main), None)
     if main is None:
         return []
@@ -132,8 +136,10 @@ def stands_at(process: Process) -> List[str]:
 
 
 def unless_held(view: View, pattern: str, match: Match) -> Match:
-    """What a process waits for that is held most of the time is only where it was held: not above *possible*. What is
-    proven of it is true all the same."""
+    """Lower the confidence of a match about a process that was held most of the time from *likely* to *possible*.
+
+    Its wait is only where it was held. A *proven* match holds regardless.
+    """
     process = view.by_pid.get(match.pid) if match.pid is not None else None
     if pattern in HOLDS or match.confidence != "likely" or process is None or not is_held(process):
         return match
@@ -142,10 +148,11 @@ def unless_held(view: View, pattern: str, match: Match) -> Match:
 
 
 def is_held(process: Process) -> bool:
-    """Stopped in most looks, or frozen."""
+    """Return whether a process is frozen, or was stopped in most observations."""
     held = states(process.threads, "Tt").share >= HELD
     return held or bool(process.cgroup is not None and process.cgroup.frozen)
 
 
 def named(process: Process) -> str:
+    """Return the process's name for the reader: "app.py (PID 12)"."""
     return f"{program_name(process) or 'process'} (PID {process.pid})"

@@ -1,4 +1,4 @@
-"""Questions that several patterns ask of the evidence, answered in one place."""
+"""Queries on the evidence that several patterns share."""
 
 from __future__ import annotations
 
@@ -9,49 +9,52 @@ from ...findings import Confidence, Culprit, Victim
 from ...waitgraph import WAKES, Agent, Cycle, Edge, WaitGraph, graph_of, thread_label
 from . import knowledge
 
-#: Of a core: a thread that used more over the window was not waiting.
+#: In cores: a thread that used more over the window was not waiting.
 BUSY_SHARE = 0.3
-#: Of a core wanted, or of the looks: computes without a pause.
+#: Share of a core wanted, or of the observations: above it a thread computes continuously.
 COMPUTING_SHARE = 0.8
-#: Who uses more of a core, or wakes more often a second, gets something done: neither a rest nor a heartbeat is so much.
+#: CPU in cores, and wake-ups per second: above either a thread makes progress; neither idling nor a heartbeat uses as much.
 WORKS_SHARE, WORKS_WAKES = 0.01, 20
 
 
 class View:
-    """Evidence with indices. Cheap to make; what it keeps follows from the evidence alone."""
+    """Evidence with indices. Cheap to create; its caches depend on the evidence alone."""
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
         self.processes = evidence.processes
         self.by_pid: Dict[int, Process] = {p.pid: p for p in evidence.processes}
         self.window = evidence.window_s
-        self._tables: Dict[int, Dict[int, int]] = {}  # by the process, which the evidence keeps
-        #: What several patterns ask for, by whoever answers it.
+        self._tables: Dict[int, Dict[int, int]] = {}  # by id of the process, which the evidence keeps alive
+        #: Cache shared by patterns, keyed by the function that computes the value.
         self.remembered: Dict[object, object] = {}
 
     @property
     def graph(self) -> WaitGraph:
-        """Who waits for whom, over all processes."""
+        """Return the wait-for graph over all processes."""
         return graph_of(self.evidence)
 
     @property
     def pythons(self) -> List[Process]:
+        """Return the processes that run Python."""
         return [p for p in self.processes if p.python is not None or any(t.python for t in p.threads)]
 
     # ------------------------------------------------------------------ CPU over the window
 
     def cpu(self, process: Process) -> Optional[float]:
-        """Cores' worth of CPU that a process used over the window; None without counters."""
+        """Return the CPU used by a process over the window, in cores; None without counters."""
         return _sum(self.cpu_share(t) for t in process.threads)
 
     def demand(self, process: Process) -> Optional[float]:
-        """Cores' worth of CPU that a process wanted: what it used, and what it waited for while runnable. On a busy
-        machine this, not the CPU it got, tells a spin from a rest."""
+        """Return the CPU that a process wanted over the window, in cores: used, or waited for while runnable.
+
+        On a busy machine this, not the CPU used, distinguishes spinning from idling.
+        """
         return _sum(self.wanted_share(t) for t in process.threads)
 
     @classmethod
     def wanted_share(cls, thread: Thread) -> Optional[float]:
-        """Of one core: used, or waited for while runnable; at most 1."""
+        """Return the share of a core that a thread used or waited for while runnable, at most 1; None without counters."""
         share = cls.cpu_share(thread)
         counters = thread.counters
         if share is None or counters is None:
@@ -60,7 +63,7 @@ class View:
 
     @staticmethod
     def cpu_share(thread: Thread) -> Optional[float]:
-        """Of one core, over the window."""
+        """Return the share of a core that a thread used over the window; None without counters."""
         counters = thread.counters
         if counters is None or counters.cpu_s is None or counters.seconds <= 0:
             return None
@@ -68,8 +71,10 @@ class View:
 
     @classmethod
     def computes(cls, thread: Thread) -> Optional[bool]:
-        """Does it use all the CPU that it gets? On a busy machine, and in a virtual one, that may be little: then most looks
-        find it running. None without counters."""
+        """Return whether a thread uses all the CPU it can get; None without counters.
+
+        On a busy or virtual machine that may be little; then most observations show it running.
+        """
         wanted, looks = cls.wanted_share(thread), thread.counters.states if thread.counters is not None else {}
         if wanted is None and not looks:
             return None
@@ -78,13 +83,13 @@ class View:
 
     @classmethod
     def rests(cls, thread: Thread) -> bool:
-        """Is the wait that it was found in where it spends its time? A thread that computes only passes through."""
+        """Return whether a thread spends its time in the wait that it was found in; a computing thread only passes through."""
         share = cls.cpu_share(thread)
         return share is None or share < BUSY_SHARE
 
     @classmethod
     def moves(cls, thread: Thread) -> bool:
-        """Does it wake again and again? Then what it was found waiting for comes, and it goes on; unless it only asks."""
+        """Return whether a thread wakes repeatedly and goes on, so that its waits are fulfilled; False if it only polls."""
         if thread.wait is not None and thread.wait.polls_s is not None:
             return False
         switches = cls.switches(thread)
@@ -92,23 +97,23 @@ class View:
 
     @staticmethod
     def switches(thread: Thread) -> Optional[float]:
-        """Voluntary switches a second."""
+        """Return the voluntary context switches per second; None without counters."""
         return thread.counters.switches_per_s if thread.counters is not None else None
 
     # ------------------------------------------------------------------ threads
 
     def thread(self, process: Process, tid: Optional[int]) -> Optional[Thread]:
-        """The thread of that number; None without one."""
+        """Return the thread of a tid; None if there is none."""
         found = self._rows(process).get(tid) if tid is not None else None
         return process.threads[found] if found is not None else None
 
     def threads(self, process: Process, tids: Iterable[int]) -> List[Thread]:
-        """Those of these numbers that the process has, in its own order."""
+        """Return the threads of these tids, in the process's order; unknown tids are skipped."""
         rows = self._rows(process)
         return [process.threads[row] for row in sorted({rows[tid] for tid in tids if tid in rows})]
 
     def _rows(self, process: Process) -> Dict[int, int]:
-        """Thread → its index in the process's table."""
+        """Return the index of each tid in the process's list of threads."""
         rows = self._tables.get(id(process))
         if rows is None:
             rows = {}
@@ -119,34 +124,35 @@ class View:
 
     @staticmethod
     def main(process: Process) -> Optional[Thread]:
+        """Return the main thread; None if unknown."""
         return next((t for t in process.threads if t.is_main), None)
 
     @staticmethod
     def idle(thread: Thread) -> bool:
-        """Does it rest where threads of a healthy program rest?"""
+        """Return whether a thread waits where idle threads of a healthy program wait."""
         frames = thread.python
         if any(knowledge.in_table(f, knowledge.IDLE) for f in frames[:4]):
             return knowledge.own_frame(frames[: _idle_depth(frames)]) is None
         return False
 
     def in_loop(self, thread: Thread) -> bool:
-        """Does an event loop run on this thread?"""
+        """Return whether an event loop runs on this thread."""
         return any(knowledge.in_table(f, knowledge.LOOP_RUN) for f in thread.python)
 
-    # ------------------------------------------------------------------ who waits for whom
+    # ------------------------------------------------------------------ waits
 
     def edges(self, process: Process, thread: Thread) -> Tuple[Edge, ...]:
-        """What a thread waits for."""
+        """Return the waits of a thread."""
         return self.graph.edges.get(Agent(process.pid, thread.tid), ())
 
     def certainty(self, cycle: Cycle) -> Confidence:
-        """Of a circle: where one of it has a time limit, the circle opens by itself, and is worth a look at most."""
+        """Return the confidence that a cycle is a deadlock; only *possible* if one wait in it has a timeout, which opens it."""
         if any(edge.endless is False for edge in cycle.edges):
             return "possible"
         return "proven" if self.graph.proves(cycle) else "likely"
 
     def limits(self, cycle: Cycle) -> List[str]:
-        """Who of a circle gives up some day."""
+        """Return a sentence naming the agents of a cycle whose waits have a timeout, if any."""
         limited = [self.graph.label(edge.waiter) for edge in cycle.edges if edge.endless is False]
         return (
             [f"{', '.join(limited[:3])} gives up when its time limit is over, which opens the circle"]
@@ -155,19 +161,19 @@ class View:
         )
 
     def kept(self, agent: Agent) -> List[PythonFrame]:
-        """Where a thread took what others wait for."""
+        """Return the frames in which a thread acquired locks that others wait for."""
         thread = self.graph.places.thread(agent)
         held = ((h, self.graph.places.resource(agent.pid, h.resource)) for h in (thread.holds if thread else ()))
         return [h.frame for h, resource in held if resource is not None and resource.waiters]
 
     def waits_on(self, process: Process, tid: int) -> List[Thread]:
-        """Threads that directly or through others wait for this one."""
+        """Return the threads that wait, directly or through others, for this one."""
         behind = self.graph.behind(frozenset((Agent(process.pid, tid),)))
         found = [self.graph.places.thread(agent) for agent in behind if agent.pid == process.pid]
         return [thread for thread in found if thread is not None]
 
     def matters(self, process: Process, thread: Thread) -> bool:
-        """Is it the main thread, or one that the main thread waits for: by name, or for the work of all of them?"""
+        """Return whether a thread is the main thread, or one that it waits for, directly or as a worker."""
         main = self.main(process)
         if thread.is_main or main is None:
             return thread.is_main
@@ -175,11 +181,11 @@ class View:
         return collects or main in self.waits_on(process, thread.tid)
 
     def others_move(self, process: Process) -> bool:
-        """Is another process of the tree at work?"""
+        """Return whether another process of the tree makes progress."""
         return any(self.moves(t) for p in self.processes if p is not process for t in p.threads)
 
     def work_beside(self, process: Process, thread: Thread) -> Tuple[str, ...]:
-        """What the busiest of all others, in this process and the tree's, got done meanwhile; empty when all rest."""
+        """Return a sentence on the busiest other thread of all processes over the window; () if all others are idle."""
         found = [
             (self.cpu_share(t) or 0.0, self.switches(t) or 0.0, p, t)
             for p in self.processes
@@ -195,6 +201,7 @@ class View:
         return (f"meanwhile {label(who)}{of} used {share:.1%} of a core and woke {wakes:.0f} times a second{more}",)
 
     def children(self, process: Process) -> List[Process]:
+        """Return the child processes."""
         return [p for p in self.processes if p.ppid == process.pid]
 
     # ------------------------------------------------------------------ citing
@@ -202,6 +209,7 @@ class View:
     def culprit(
         self, process: Process, frame: PythonFrame, thread: Optional[Thread] = None, task: Optional[str] = None
     ) -> Culprit:
+        """Return a frame as a culprit, with its source line."""
         return Culprit(
             process.pid,
             thread.tid if thread else None,
@@ -216,7 +224,7 @@ class View:
         )
 
     def loops_around(self, frames: Sequence[PythonFrame]) -> List[PythonFrame]:
-        """The frames, each followed by the headers of the loops that its line is in, innermost first."""
+        """Return the frames, each followed by the headers of the loops around its line, innermost first."""
         found: List[PythonFrame] = []
         for frame in frames:
             around = self.evidence.loops.get(frame.file, {}).get(frame.line or 0, ())
@@ -225,13 +233,14 @@ class View:
 
     @staticmethod
     def victim(process: Process, thread: Thread) -> Victim:
+        """Return a thread as a victim, at the program's innermost frame."""
         frame = knowledge.own_frame(thread.python) or next(iter(thread.python), None)
         if frame is None:
             return Victim(process.pid, thread.tid)
         return Victim(process.pid, thread.tid, frame.file, frame.line, frame.function)
 
     def victim_of(self, agent: Agent) -> Victim:
-        """The same of a thread, task or process of the wait graph."""
+        """Return a thread, task or process of the wait-for graph as a victim."""
         frames, task = self.graph.places.stack(agent), self.graph.places.task(agent)
         frame = knowledge.own_frame(frames) or next(iter(frames), None)
         name = (task.name or task.id) if task is not None else None
@@ -240,13 +249,13 @@ class View:
         return Victim(agent.pid, agent.tid, frame.file, frame.line, frame.function, name)
 
     def culprit_of(self, agent: Agent, frame: PythonFrame) -> Culprit:
-        """A line of the program that a thread or task of the wait graph is to be blamed with."""
+        """Return a frame of an agent of the wait-for graph as a culprit."""
         task = self.graph.places.task(agent)
         name = (task.name or task.id) if task is not None else None
         return self.culprit(self.by_pid[agent.pid], frame, self.graph.places.thread(agent), name)
 
     def hot_frame(self, thread: Thread) -> Optional[PythonFrame]:
-        """The program's innermost frame in most samples; without samples, the one of the moment of capture."""
+        """Return the program's innermost frame in most samples; without samples, at the moment of capture."""
         seen: Dict[PythonFrame, int] = {}
         for count, frames in self.samples(thread):
             frame = knowledge.own_frame(frames)
@@ -257,28 +266,28 @@ class View:
         return max(seen, key=lambda f: (seen[f], f.file, f.line or 0))
 
     def samples(self, thread: Thread) -> Iterator[Tuple[int, Tuple[PythonFrame, ...]]]:
-        """(count, frames) of what py-spy saw."""
+        """Yield (count, frames) of the thread's py-spy samples."""
         for sample in thread.samples:
             yield sample.count, sample.frames
 
 
 def _sum(shares: Iterable[Optional[float]]) -> Optional[float]:
-    """Of those that are known; None when none is."""
+    """Return the sum of the known values; None if none is known."""
     known = [share for share in shares if share is not None]
     return sum(known) if known else None
 
 
 def _idle_depth(frames: Sequence[PythonFrame]) -> int:
-    """How many frames lie above the resting one."""
+    """Return the number of frames above the idle one."""
     return next((i for i, f in enumerate(frames) if knowledge.in_table(f, knowledge.IDLE)), 0)
 
 
-#: How a thread is named in sentences.
+#: The name of a thread in sentences.
 label = thread_label
 
 
 def is_python(process: Process) -> bool:
-    """A Python interpreter, also when its state could not be read."""
+    """Return whether a process is a Python interpreter, even if its state could not be read."""
     program = (process.exe or (process.argv[0] if process.argv else "")).rsplit("/", 1)[-1]
     return (
         process.python is not None or program.startswith(("python", "pypy")) or any(t.python for t in process.threads)
@@ -286,9 +295,10 @@ def is_python(process: Process) -> bool:
 
 
 def do(count: int, verb: str) -> str:
-    """``poll`` for several, ``polls`` for one."""
+    """Return a verb in the form for a count: ``poll`` for several, ``polls`` for one."""
     return verb if count != 1 else f"{verb}s"
 
 
 def plural(count: int, noun: str) -> str:
+    """Return a count with its noun in singular or plural."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,5 +1,7 @@
-"""Code as it hangs and as it does not, by pattern: what a page shows beside its words. A pattern whose remedy is no change
-of a few lines has none."""
+"""Code that hangs, and its correction, by pattern: shown on the pattern's page.
+
+A pattern whose remedy is not a change of a few lines has none.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ __all__ = ["SNIPPETS", "WITHOUT", "Snippet"]
 
 SNIPPETS: Dict[str, Snippet] = {**threads.SNIPPETS, **loops.SNIPPETS, **processes.SNIPPETS, **computing.SNIPPETS}
 
-#: Patterns that have none, and why.
+#: Patterns without a snippet, and the reason.
 WITHOUT: Dict[str, str] = {
     "disk-wait": "the disk or the network share is to be mended",
     "fatal-python-error": "a bug of an extension module, whose code is in C",

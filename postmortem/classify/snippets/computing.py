@@ -1,4 +1,4 @@
-"""Computation, memory, and crashes."""
+"""Snippets of computation, memory and crashes."""
 
 from __future__ import annotations
 

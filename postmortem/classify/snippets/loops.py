@@ -1,4 +1,4 @@
-"""Event loops and their tasks."""
+"""Snippets of event loops and their tasks."""
 
 from __future__ import annotations
 

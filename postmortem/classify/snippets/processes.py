@@ -1,4 +1,4 @@
-"""Processes, pipes, sockets and files."""
+"""Snippets of processes, pipes, sockets and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locks and threads."""
+"""Snippets of locks and threads."""
 
 from __future__ import annotations
 

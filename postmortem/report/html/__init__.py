@@ -1,7 +1,7 @@
-"""The HTML report: one file that explains itself, works offline and asks no other place for anything.
+"""The HTML report: one self-contained file that works offline and loads nothing.
 
-The verdict, the lines to change and what they rest on are written as HTML here. What can be explored (who waits for whom,
-stacks, time) goes along as JSON, which the scripts of ``postmortem/report/assets`` draw.
+The verdict, the lines to change and their evidence are written as HTML here. Explorable parts (the wait-for graph,
+stacks, the timeline) are embedded as JSON, which the scripts of ``postmortem/report/assets`` draw.
 """
 
 from __future__ import annotations

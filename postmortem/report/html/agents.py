@@ -1,9 +1,12 @@
-"""Threads, tasks and processes as rows of a page's data, each with what it waits for.
+"""Threads, tasks and processes as rows of a page's data, each with its waits.
 
-A row: [shape, id, name, edges, holds, facts], the last ones left out where there is nothing. Its shape, which alike ones share:
-[kind, process, stack, state, GIL, wait, doing, flags, loop]; kind 0 is a thread, 1 a task, 2 a process as a whole; loop is the
-agent that runs a task's event loop. An edge: [shape, what, waker, …], its shape: [verb, flags, kind, outside]. ``holds`` has what
-and where in turn. All of them are numbers: of the tables, of other rows, or a tid, a pid.
+- Row: [shape, id, name, edges, holds, facts]; trailing empty fields are left out.
+- Shape, shared by equal rows: [kind, process, stack, state, GIL, wait, doing, flags, loop]. ``kind``: 0 thread, 1 task,
+  2 process as a whole. ``loop``: the agent that runs a task's event loop.
+- Edge: [shape, what, waker, …]. Its shape: [verb, flags, kind, outside].
+- ``holds``: what and where, alternating.
+
+All fields are numbers: an index into a table or into the rows, or a tid or pid.
 """
 
 from __future__ import annotations
@@ -21,18 +24,18 @@ from .tables import Tables
 Row = List[object]
 Shape = Tuple[object, ...]
 
-#: Beyond that a page says how many it leaves out.
+#: Most threads and tasks on a page; the page states how many are left out.
 THREADS, TASKS = 5000, 25_000
 
 CULPRIT, VICTIM, IDLE, MAIN, STUCK, LIKELY_STUCK, GC, DAEMON, CITED = (1 << bit for bit in range(9))
 ALL_NEEDED, EVERYONE, SIGNALS, GONE, INFERRED, ENDS = (1 << bit for bit in range(6))
 
-_WAKERS = 50  # of one edge that are written down
+_WAKERS = 50  # most wakers written for one edge
 _HELD = 20
 
 
 class Agents:
-    """``rows`` in the order of ``number``: threads, then tasks, then processes."""
+    """The rows of a page. ``rows`` is in the order of ``number``: threads, then tasks, then processes."""
 
     def __init__(self, evidence: Evidence, diagnosis: Diagnosis, graph: WaitGraph, tables: Tables) -> None:
         self._graph, self._tables = graph, tables
@@ -48,7 +51,10 @@ class Agents:
         self.processes = [self._about(process) for process in evidence.processes]
 
     def _numbered(self, evidence: Evidence) -> Dict[str, int]:
-        """Those that findings name first: they are never left out."""
+        """Assign numbers to the agents that are kept, and return how many are left out.
+
+        Agents named by findings are kept first.
+        """
         cited = self.cited
         threads = [Agent(p.pid, t.tid) for p in evidence.processes for t in p.threads]
         tasks = [Agent(p.pid, task=t.id) for p in evidence.processes for t in p.tasks if t.state != "done"]
@@ -77,10 +83,12 @@ class Agents:
         return row
 
     def _shape(self, shape: Shape) -> int:
+        """Return the number of a shape, added if new."""
         return self._shapes.setdefault(shape, len(self._shapes))
 
     @property
     def shapes(self) -> List[Shape]:
+        """Return all shapes, in the order of their numbers."""
         return list(self._shapes)
 
     def _thread(self, agent: Agent, thread: Thread, process: Process) -> Shape:
@@ -109,7 +117,7 @@ class Agents:
         return self.number.get(Agent(agent.pid, loop.tid), -1) if loop is not None and loop.tid is not None else -1
 
     def _lens(self, agent: Agent, thread: Thread, process: Process) -> Process:
-        """The process with nothing but what this thread waits for: searching all of it for each of thousands takes long."""
+        """Return the process reduced to what the thread waits for: a search of all of it for each of thousands is slow."""
         if len(process.threads) < 50 and len(process.resources) < 50:
             return process
         wait = thread.wait
@@ -146,7 +154,7 @@ class Agents:
         return found
 
     def _facts(self, thread: Optional[Thread]) -> List[int]:
-        """Sentences on what only some threads have."""
+        """Return sentences on the thread's exceptions, work, native call and recursion."""
         if thread is None:
             return []
         said = [details.exception(raised) for raised in thread.exceptions[:3]]
@@ -187,6 +195,7 @@ def _loop(ident: str, tid: Optional[int], ready: Optional[int], spins: Optional[
 
 
 def _first(agents: Sequence[Agent], most: int, cited: FrozenSet[Agent]) -> List[Agent]:
+    """Return at most ``most`` agents, those that are cited first, in their own order."""
     if len(agents) <= most:
         return list(agents)
     kept = set([*(a for a in agents if a in cited), *(a for a in agents if a not in cited)][:most])
@@ -194,7 +203,7 @@ def _first(agents: Sequence[Agent], most: int, cited: FrozenSet[Agent]) -> List[
 
 
 def causes(diagnosis: Diagnosis) -> List[Finding]:
-    """The leading finding, and those that cause it."""
+    """Return the leading finding and the findings that cause it, transitively."""
     by_id = {finding.pattern: finding for finding in diagnosis.findings}
     found = list(diagnosis.findings[:1])
     for finding in found:
@@ -203,7 +212,7 @@ def causes(diagnosis: Diagnosis) -> List[Finding]:
 
 
 def _culprits(graph: WaitGraph, findings: Sequence[Finding]) -> Iterator[Agent]:
-    """All tasks of a culprit's name that stand where it stands: in a crowd they share their name."""
+    """Yield the agents blamed by findings; for a task, all tasks of its name at the same line."""
     for finding in findings:
         yield from chains.blames(graph, finding)
         named = {(c.pid, c.task) for c in finding.culprits if c.task is not None}
@@ -218,6 +227,7 @@ def _culprits(graph: WaitGraph, findings: Sequence[Finding]) -> Iterator[Agent]:
 
 
 def _victims(graph: WaitGraph, diagnosis: Diagnosis) -> FrozenSet[Agent]:
+    """Return the agents that findings name as victims."""
     found: Set[Agent] = set()
     for victim in (v for finding in diagnosis.findings for v in finding.victims):
         place = graph.places.by_pid.get(victim.pid)

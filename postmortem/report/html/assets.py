@@ -1,4 +1,4 @@
-"""Styles and scripts of a page, read from ``postmortem/report/assets``; each script with the hash that lets it run."""
+"""Styles and scripts of a page, from ``postmortem/report/assets``, with the hashes that allow the scripts to run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .markup import Markup
 
 FOLDER = Path(__file__).resolve().parents[1] / "assets"
 
-#: In the order in which a page has them: each uses those before it.
+#: In the order of their elements: each uses those before it.
 VENDOR = ("d3.min.js", "dagre.min.js", "d3-flamegraph.min.js")
 LICENSES = ("d3.LICENSE.txt", "dagre.LICENSE.txt", "d3-flamegraph.LICENSE.txt")
 STYLES = ("base.css", "verdict.css", "explore.css", "picture.css", "time.css")
@@ -24,21 +24,21 @@ SCRIPTS = (
 
 @lru_cache(maxsize=1)
 def styles() -> Markup:
-    """One <style> element."""
+    """Return the <style> element."""
     text = "\n".join((FOLDER / name).read_text("utf-8") for name in STYLES)
     return Markup(f"<style>\n{text}</style>")
 
 
 @lru_cache(maxsize=1)
 def scripts() -> Tuple[Markup, str]:
-    """The <script> elements, and the source list of a content security policy that allows these and no others."""
+    """Return the <script> elements, and the source list of a content security policy that allows only these."""
     folders = [(FOLDER / "vendor" / name) for name in VENDOR] + [(FOLDER / name) for name in SCRIPTS]
     elements: List[str] = []
     hashes: List[str] = []
     for path in folders:
         text = path.read_text("utf-8").replace(
             "\x01", "\\x01"
-        )  # in strings of dagre: no report holds control characters
+        )  # in strings of dagre: reports contain no control characters
         assert "</script" not in text.lower(), f"{path.name} cannot stand in a page"
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
         elements.append(f"<script>{text}</script>")
@@ -48,7 +48,7 @@ def scripts() -> Tuple[Markup, str]:
 
 @lru_cache(maxsize=1)
 def licenses() -> Markup:
-    """The licences of the libraries that a page carries, as text that nobody runs."""
+    """Return the licences of the bundled libraries, as a script element of plain text."""
     parts = [f"{name}\n\n{(FOLDER / 'vendor' / name).read_text('utf-8')}" for name in LICENSES]
     text = "\n\n".join(parts).replace("<", "&lt;")
     return Markup(f'<script type="text/plain" id="licences">\n{text}\n</script>')

@@ -1,4 +1,4 @@
-"""What a page's scripts draw, as one JSON value without spaces."""
+"""The data that a page's scripts draw, as one JSON value without spaces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from .tables import Tables
 
 
 def collected(evidence: Evidence, diagnosis: Diagnosis) -> Dict[str, object]:
-    """As plain lists and dicts. Numbers of strings, frames, stacks and agents are positions in the lists of that name."""
+    """Return the data as plain lists and dicts.
+
+    Numbers of strings, frames, stacks and agents are positions in the lists of that name.
+    """
     graph, tables = graph_of(evidence), Tables(evidence)
     agents = Agents(evidence, diagnosis, graph, tables)
     shown = picture.choose(graph, evidence, diagnosis, agents.cited)
@@ -40,7 +43,7 @@ def collected(evidence: Evidence, diagnosis: Diagnosis) -> Dict[str, object]:
 
 
 def _runs(numbers: Sequence[int]) -> List[object]:
-    """Neighbouring numbers as [first, last]."""
+    """Return the numbers with consecutive ones merged into [first, last]."""
     runs: List[List[int]] = []
     for number in numbers:
         if runs and runs[-1][1] == number - 1:
@@ -55,7 +58,10 @@ def _pairs(places: Dict[Tuple[int, int], None]) -> object:
 
 
 def embedded(value: Dict[str, object]) -> Markup:
-    """JSON for a <script> element, which ends at the first ``</script`` of its text: no ``<`` stands in it."""
+    """Encode a value as JSON for a <script> element.
+
+    ``<``, ``>`` and ``&`` are escaped, since the first ``</script`` in the text would end the element.
+    """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")

@@ -1,4 +1,4 @@
-"""HTML that is escaped where it is made: every string is text, unless it is ``Markup``."""
+"""HTML that is escaped on construction: every string is text, unless it is ``Markup``."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Iterable, List, Optional, Union
 
 from .. import escape
 
-_LONG = 600  # characters of a paragraph that stand there at once
-#: Of one text from a diagnosed program, in the whole page.
+_LONG = 600  # characters of a paragraph shown at once
+#: Most characters of one text from a diagnosed program, on the whole page.
 MOST = 20_000
 _VOID = frozenset(("meta", "br", "hr", "link"))
 _INLINE = re.compile(r"(`[^`\n]{1,300}`|https?://[^\s<>\"'`]{1,500}[^\s<>\"'`.,;:)\]])")
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """A string that is HTML already."""
 
     __slots__ = ()
 
@@ -25,19 +25,22 @@ Child = Union[str, Markup, None]
 
 
 def text(value: str) -> Markup:
-    """As text of an element or value of an attribute. What is not printable becomes a visible escape."""
+    """Escape a string for element text or attribute values; non-printable characters become visible escapes."""
     return Markup(_escaped(visible(value)))
 
 
 def visible(value: str) -> str:
-    """Without marks that reverse the reading direction, terminal sequences, lone surrogates; bounded."""
+    """Return printable, bounded text: no direction marks, terminal sequences or lone surrogates."""
     if len(value) > MOST:
         value = f"{value[:MOST]}… ({len(value):,} characters in all)"
     return escape.clean(value)
 
 
 def el(name: str, *children: Child, **attributes: Union[str, int, bool, None]) -> Markup:
-    """An element. ``class_`` and ``data_x`` stand for the attributes ``class`` and ``data-x``; False and None leave one out."""
+    """Return an element.
+
+    ``class_`` and ``data_x`` are the attributes ``class`` and ``data-x``; None and False omit an attribute.
+    """
     parts: List[str] = [name]
     for key, value in attributes.items():
         if value is None or value is False:
@@ -50,16 +53,17 @@ def el(name: str, *children: Child, **attributes: Union[str, int, bool, None]) -
 
 
 def join(children: Iterable[Child]) -> Markup:
+    """Join children into one Markup; strings are escaped."""
     return Markup("".join(c if isinstance(c, Markup) else text(c) for c in children if c is not None))
 
 
 def name(value: str) -> Markup:
-    """A name that the program chose: its reading direction stays inside of it."""
+    """Return a name chosen by the program, with its reading direction isolated."""
     return el("bdi", value if len(value) <= _LONG else f"{value[:_LONG]}…", title=value if len(value) > _LONG else None)
 
 
 def prose(value: str) -> Markup:
-    """A sentence: what stands in backticks as code, addresses as links."""
+    """Return a sentence as HTML: text in backticks as code, web addresses as links."""
     parts: List[Child] = []
     for number, piece in enumerate(_INLINE.split(value)):
         if number % 2 == 0:
@@ -72,14 +76,14 @@ def prose(value: str) -> Markup:
 
 
 def link(address: str) -> Markup:
-    """Only the web's: a reference is a string like any other, and may have been made to run something."""
+    """Return a link to a web address; any other reference is returned as text, since it might run something."""
     if not address.startswith(("https://", "http://")):
         return name(address)
     return el("a", address, href=address, rel="noreferrer noopener")
 
 
 def block(tag: str, value: str, class_: Optional[str] = None) -> Markup:
-    """A sentence in a block of its own; of a very long one the rest opens on request."""
+    """Return a sentence as a block element; the rest of a very long one opens on request."""
     if len(value) <= _LONG:
         return el(tag, el("bdi", prose(value)), class_=class_)
     whole = el("details", el("summary", f"All {len(value):,} characters"), el("p", el("bdi", value)), class_="long")

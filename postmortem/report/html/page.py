@@ -1,4 +1,4 @@
-"""The document: one report, or those of several targets behind an index."""
+"""The HTML document: one report, or the reports of several targets behind an index."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _PARTS = (
 
 
 def render(evidence: Evidence, diagnosis: Diagnosis) -> str:
-    """A whole document that ends in a newline; equal input gives equal bytes."""
+    """Render a report as a whole document that ends in a newline; equal input gives equal bytes."""
     return _document(_title(evidence, diagnosis), _report(evidence, diagnosis, 0))
 
 
 def render_many(results: Sequence[Result]) -> str:
-    """All of them in one document, the index first."""
+    """Render the reports of several targets as one document, the index first."""
     if not results:
         return _document("postmortem: no target", el("p", "No target could be read."))
     rows = [
@@ -78,7 +78,7 @@ def _report(evidence: Evidence, diagnosis: Diagnosis, number: int, target: Optio
 
 
 def _contents(number: int, diagnosis: Diagnosis) -> Markup:
-    """Links to the parts."""
+    """Return links to the parts."""
     there = {"picture", "agents", "timeline", "flame", "gaps"}
     if diagnosis.findings:
         there |= {"evidence"} | ({"lines"} if diagnosis.findings[0].culprits else set())
@@ -87,7 +87,7 @@ def _contents(number: int, diagnosis: Diagnosis) -> Markup:
 
 
 def _explorers(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
-    """What scripts fill; without them only the way in words is shown, and said what is missing."""
+    """Return the parts that scripts fill; without scripts, the wait chain in words and a notice."""
     said = (
         "The picture, the threads, time and the flame graph need JavaScript; the text and JSON reports have all of it."
     )

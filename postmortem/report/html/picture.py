@@ -1,5 +1,7 @@
-"""Which part of the wait graph a page shows first: the ways and circles that tell something, those whom findings name, and
-who waits for these. Alike ones are folded; the page unfolds them, and adds neighbours, on request.
+"""The part of the wait-for graph that a page shows first.
+
+It contains the informative chains and cycles, the agents named by findings, and the agents that wait for these. Similar
+agents are folded; the page unfolds them, and adds neighbours, on request.
 """
 
 from __future__ import annotations
@@ -11,18 +13,18 @@ from ...findings import Diagnosis
 from ...waitgraph import Agent, Edge, WaitGraph
 from ..phrases import chains
 
-_SHOWN = 36  # agents
+_SHOWN = 36  # most agents shown one by one
 _FOLDS = 14
 _CIRCLES = 6
-_ALIKE = 3  # as many as these stand there one by one
-#: Of a long way or circle the beginning and the end stand there.
+_ALIKE = 3  # most similar agents shown one by one
+#: A chain or cycle longer than this is shown with its beginning and end only.
 _LONG, _BEGINNING, _END = 12, 6, 4
-#: Waiters of one agent that are looked at, to find out which are alike.
+#: Most wakers or waiters of one agent that are compared with each other.
 _COMPARED = 5000
 
 
 class Shown(NamedTuple):
-    """``agents`` one by one, ``folds`` each as one; ``circles`` in full."""
+    """The initial selection: ``agents`` one by one, each of ``folds`` as one; ``circles`` in full."""
 
     agents: Tuple[Agent, ...]
     folds: Tuple[Tuple[Agent, ...], ...]
@@ -30,7 +32,7 @@ class Shown(NamedTuple):
 
 
 def choose(graph: WaitGraph, evidence: Evidence, diagnosis: Diagnosis, cited: Iterable[Agent]) -> Shown:
-    """Bounded for any number of agents."""
+    """Select the agents to show first, bounded for any number of agents."""
     chosen = _Choice(graph)
     lead = diagnosis.findings[0] if diagnosis.findings else None
     for chain in chains.telling(graph, evidence, lead):
@@ -54,6 +56,8 @@ def choose(graph: WaitGraph, evidence: Evidence, diagnosis: Diagnosis, cited: It
 
 
 class _Choice:
+    """A selection of agents under construction."""
+
     def __init__(self, graph: WaitGraph) -> None:
         self.agents: List[Agent] = []
         self.folds: List[Tuple[Agent, ...]] = []
@@ -62,11 +66,11 @@ class _Choice:
 
     @property
     def busy(self) -> bool:
-        """Is there enough to look at?"""
+        """Return whether the selection has more than one agent."""
         return len(self._taken) > 1
 
     def way(self, agents: Sequence[Agent]) -> None:
-        """Everybody of a short one; of a long one its middle is folded."""
+        """Add the agents of a chain; the middle of a long one is folded."""
         agents = [a for a in dict.fromkeys(agents) if a not in self._taken]
         if len(agents) <= _LONG:
             self._show(agents)
@@ -75,7 +79,7 @@ class _Choice:
         self._fold(agents[_BEGINNING:-_END])
 
     def alike(self, agents: Sequence[Agent]) -> None:
-        """Those at the same place, waiting for the same, are folded when they are many."""
+        """Add agents; those at the same place with the same waits are folded if there are many."""
         groups: Dict[Hashable, List[Agent]] = {}
         for agent in dict.fromkeys(agents):
             if agent not in self._taken:
@@ -87,7 +91,7 @@ class _Choice:
                 self._fold(members)
 
     def neighbours(self) -> None:
-        """For whom the shown ones wait, and who waits for them."""
+        """Add the wakers of the selected agents, and their waiters."""
         shown = list(self.agents)
         starts = [*shown, *(agent for fold in self.folds for agent in fold[:_COMPARED])]
         edges = [edge for agent in starts if not agent.is_process for edge in self._graph.edges.get(agent, ())]
@@ -97,7 +101,7 @@ class _Choice:
         self.alike(self._wants_the_gil(self.agents))
 
     def _wants_the_gil(self, shown: Sequence[Agent]) -> List[Agent]:
-        """Who waits for one of these to give the GIL back: the graph does not count them as waiters."""
+        """Return the agents that wait for one of these to release the GIL; the graph does not count them as waiters."""
         holders = set(shown)
         found = []
         for edges in self._graph.edges.values():
@@ -105,11 +109,13 @@ class _Choice:
         return found[:_COMPARED]
 
     def _likeness(self, agent: Agent) -> Hashable:
+        """Return the key by which agents count as similar: place, waits and whether they are stuck."""
         edges = tuple(_gist(edge) for edge in self._graph.edges.get(agent, ())) if not agent.is_process else ()
         places = tuple((f.file, f.line, f.function) for f in self._graph.places.stack(agent))
         return (agent.pid, agent.tid is None, agent.is_process and agent, places, edges, self._graph.stuck(agent))
 
     def _show(self, agents: Sequence[Agent]) -> None:
+        """Add agents one by one while there is room; fold the rest."""
         room = max(0, _SHOWN - len(self.agents))
         self.agents += agents[:room]
         self._taken.update(agents[:room])
@@ -117,6 +123,7 @@ class _Choice:
             self._fold(agents[room:])
 
     def _fold(self, agents: Sequence[Agent]) -> None:
+        """Add agents as one fold while there is room."""
         if len(agents) == 1:
             self._show(agents if len(self.agents) < _SHOWN else ())
         elif len(self.folds) < _FOLDS:
@@ -125,6 +132,6 @@ class _Choice:
 
 
 def _gist(edge: Edge) -> Tuple[str, Optional[str], Optional[Agent]]:
-    """What makes two waits alike: the same verb and, where one is known, the same other."""
+    """Return the key by which waits count as similar: the verb, the kind and, if there is only one, the waker."""
     single = edge.wakers[0] if len(edge.wakers) == 1 and edge.kind not in ("turn", "task") else None
     return edge.verb, edge.kind, single

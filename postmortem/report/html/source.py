@@ -1,4 +1,4 @@
-"""Lines of source, taken apart by Pygments at rendering time: a page colours them with a few classes of its own."""
+"""Source lines, tokenised by Pygments at rendering time and coloured by a few CSS classes."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _CLASSES = (
     (Token.Name.Builtin, "b"),
     (Token.Name.Exception, "b"),
 )
-_WIDEST = 400  # characters of a line that are worth a colour
+_WIDEST = 400  # most characters of a line that is coloured
 _END = Markup("\n")
 _lexer = PythonLexer(stripnl=False, ensurenl=False)
 
 
 def pieces(line: str) -> List[Piece]:
-    """A line without its indentation kept apart: neighbours of the same class are one piece."""
+    """Return the coloured pieces of a line; neighbours of the same class are merged."""
     shown = visible(line.rstrip("\r\n").expandtabs(4))
     if len(shown) > _WIDEST:
         return [("", shown)]
@@ -55,7 +55,7 @@ def _class(token: Any) -> str:
 
 
 def listing(lines: Sequence[Tuple[int, str]], marked: int, span: Span) -> Markup:
-    """Numbered lines without their common indentation; under the marked one, the expression of it that runs."""
+    """Return numbered lines without their common indentation; under the marked line, its current expression."""
     widened = [text.rstrip("\r\n").expandtabs(4) for _number, text in lines]
     common = min((len(text) - len(text.lstrip(" ")) for text in widened if text.strip()), default=0)
     digits = max(len(str(number)) for number, _text in lines)

@@ -1,4 +1,4 @@
-"""Tables that the data of a page share: two thousand threads stand in a handful of places, and are written once each."""
+"""Tables shared by the data of a page: thousands of threads are at a few places, each written once."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ..phrases import labels
 from .markup import visible
 from .source import pieces
 
-#: Frames of one stack that a page carries, the innermost and the outermost ones.
+#: Most innermost and outermost frames of one stack on a page.
 _INNER, _OUTER = 150, 50
-_LINES = 3000  # source lines that are coloured in one page
+_LINES = 3000  # most source lines coloured on one page
 
-#: A name that ends in a number, which has no more digits than a script can count with.
+#: A name with a numeric suffix that JavaScript can represent exactly.
 _NUMBERED = re.compile(r"(.*[^0-9])(0|[1-9][0-9]{0,8})\Z", re.S)
 
 OWN, LIBRARY, NATIVE = 0, 1, 2
@@ -23,7 +23,7 @@ FrameRow = List[object]
 
 
 class Tables:
-    """Strings, frames, stacks and source lines by number. Everything that goes in is made printable here."""
+    """Strings, frames, stacks and source lines by number. All text is made printable here."""
 
     def __init__(self, evidence: Evidence) -> None:
         self.strings: List[object] = []
@@ -37,7 +37,7 @@ class Tables:
         self._stack: Dict[Hashable, int] = {}
 
     def string(self, value: Optional[str]) -> int:
-        """-1 stands for None."""
+        """Return the number of a string; -1 for None."""
         if value is None:
             return -1
         known = self._string.get(value)
@@ -48,7 +48,10 @@ class Tables:
         return known
 
     def _written(self, value: str) -> object:
-        """Of ``Task-1``, ``Task-2``, … all but the first are the number of ``Task-`` and their own."""
+        """Return a string as written in the table.
+
+        Of ``Task-1``, ``Task-2``, … all but the first are [number of ``Task-``, suffix].
+        """
         found = _NUMBERED.match(value)
         if found is None:
             return value
@@ -59,7 +62,7 @@ class Tables:
         return [self.string(beginning), int(digits)]
 
     def stack(self, frames: Sequence[Frame], left_out: Optional[LeftOut] = None) -> int:
-        """A stack's number. Row: [numbers of its frames, how many are left out, behind how many of these]."""
+        """Return the number of a stack. Row: [numbers of its frames, number left out, number of frames before the gap]."""
         behind, missing = (left_out.behind, left_out.frames) if left_out is not None else (0, 0)
         if len(frames) > _INNER + _OUTER:
             missing += len(frames) - _INNER - _OUTER
@@ -74,7 +77,10 @@ class Tables:
         return known
 
     def frame(self, frame: Frame) -> int:
-        """A frame's number. Row: [kind, function, file, line, whole path or module, address of a nameless native one]."""
+        """Return the number of a frame.
+
+        Row: [kind, function, file, line, whole path or module]. A native frame without a name has its address as function.
+        """
         key: Hashable
         if isinstance(frame, PythonFrame):
             key = (frame.file, frame.line, frame.qualname or frame.function)
@@ -103,6 +109,7 @@ class Tables:
         return row
 
     def _source(self, frame: PythonFrame, row: FrameRow) -> None:
+        """Add the source line of a frame to the page, if there is room."""
         line = self._evidence.source(frame.file, frame.line)
         key = f"{row[2]}:{frame.line}"
         if line is None or not line.strip() or key in self.lines or len(self.lines) >= _LINES:
@@ -124,5 +131,5 @@ class Tables:
         return row
 
     def place(self, file: str, line: Optional[int]) -> Tuple[int, int]:
-        """A culprit's place, as frames name it."""
+        """Return a culprit's place, as in the rows of frames."""
         return self.string(labels.short_path(file)), -1 if line is None else line

@@ -1,4 +1,4 @@
-"""What a page says without any script: verdict, lines to change, remedy, evidence, and what could not be known."""
+"""The parts of a page that need no script: verdict, lines to change, remedy, evidence and gaps."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _PLACES = 6
 _VICTIMS = 8
 _HELD = 4
 _FACTS = 40
-_FEW = 6  # of a list that opens for the others
-_RULED = 2  # reasons of one pattern
+_FEW = 6  # items of a list before the rest is folded
+_RULED = 2  # reasons of one pattern before the rest is folded
 _GAPS = 30
 _CHIP = 40  # characters
 
 
 def head(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
-    """The answer in one look: what it is, how sure that is, and what was looked at."""
+    """Return the header: the verdict, its confidence, and what was examined."""
     if not diagnosis.findings:
         return el(
             "header",
@@ -54,13 +54,13 @@ def head(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
 
 
 def _held_up(evidence: Evidence) -> List[Markup]:
-    """What keeps whole processes from running."""
+    """Return the reasons that keep whole processes from running."""
     said = [one for p in evidence.processes for one in (details.held_up(p), details.stopped_world(p)) if one]
     return [block("p", one, "notice") for one in list(dict.fromkeys(said))[:_HELD]]
 
 
 def _headline(summary: str) -> Markup:
-    """A long sentence is set smaller."""
+    """Return the summary as a heading; a long one is set smaller."""
     size = "long" if len(summary) > 150 else None
     return block("h1", summary, size)
 
@@ -78,7 +78,7 @@ def _eyebrow(finding: Finding) -> Markup:
 
 
 def words(said: str, before: str = "") -> Optional[Markup]:
-    """Explains the special terms that stand in some sentences, and not in those before, each in a few words."""
+    """Return a glossary of the terms in ``said`` that are not in ``before``; None if there are none."""
     known = [term for term in labels.TERMS if _has(said, term) and not _has(before, term)]
     if not known:
         return None
@@ -86,6 +86,7 @@ def words(said: str, before: str = "") -> Optional[Markup]:
 
 
 def _has(said: str, term: str) -> bool:
+    """Return whether a term occurs in a text without an explanation in brackets."""
     return re.search(rf"(?<![\w-]){re.escape(term)}s?(?![\w-])(?! \()", said, 0 if term.isupper() else re.I) is not None
 
 
@@ -115,7 +116,7 @@ def _unrecognised(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
 
 
 def answer(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
-    """Where to change the code, what to do, and why it hangs. ``number``: of the report in its page."""
+    """Return the lines to change, the remedy and the explanation. ``number``: of the report on its page."""
     if not diagnosis.findings:
         return join(_crashed(evidence, number))
     finding = diagnosis.findings[0]
@@ -141,13 +142,13 @@ def answer(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
 
 
 def section(number: int, part: str, title: str, *children: Child, hint: Optional[str] = None) -> Markup:
-    """A part of a report, which links and scripts find by its id."""
+    """Return a part of a report, with an id for links and scripts."""
     explained = el("p", prose(hint), class_="hint") if hint else None
     return el("section", el("h2", title), explained, *children, class_=f"part {part}", id=f"{part}-{number}")
 
 
 def places(evidence: Evidence, culprits: Sequence[Culprit]) -> List[Markup]:
-    """Each place once, with its source, however many threads stand there."""
+    """Return each place once, with its source, however many threads are there."""
     found = by_place(culprits)
     shown = [_place(evidence, members) for members in found[:_PLACES]]
     if len(found) > _PLACES:
@@ -181,7 +182,7 @@ def _place(evidence: Evidence, members: List[Culprit]) -> Markup:
 
 
 def _crashed(evidence: Evidence, number: int) -> List[Markup]:
-    """The signal that ended a process, and where."""
+    """Return the crashes of processes, with their places."""
     found = []
     for process in evidence.processes[:4]:
         said = crashes.sentences(process)
@@ -191,7 +192,7 @@ def _crashed(evidence: Evidence, number: int) -> List[Markup]:
     return found
 
 
-# ---------------------------------------------------------------------- what it rests on
+# ---------------------------------------------------------------------- evidence
 
 
 def _facts(finding: Finding, number: int) -> Markup:
@@ -205,7 +206,7 @@ def _facts(finding: Finding, number: int) -> Markup:
 
 
 def beside(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
-    """Who suffers, and what else was found."""
+    """Return the victims and the other findings."""
     if not diagnosis.findings:
         return Markup("")
     suffering = sufferers(diagnosis.findings[0])
@@ -230,7 +231,7 @@ def _list(items: Iterable[Markup], title: Optional[str] = None, class_: Optional
 
 
 def _folded(items: Sequence[Markup], most: int) -> Optional[Markup]:
-    """A list of which the rest opens on request."""
+    """Return a list whose items after the first ``most`` open on request."""
     if len(items) <= most + 1:
         return _list(items)
     rest = el("details", el("summary", f"{len(items) - most} more"), el("ul", *items[most:]))
@@ -267,11 +268,11 @@ def _eyebrow_inline(finding: Finding) -> Markup:
     return join((el("code", name(finding.pattern)), " ", el("span", finding.confidence[:_CHIP], class_=f"chip {sure}")))
 
 
-# ---------------------------------------------------------------------- who waits for whom, as sentences
+# ---------------------------------------------------------------------- wait chains, as sentences
 
 
 def chain(evidence: Evidence, diagnosis: Diagnosis) -> Optional[Markup]:
-    """The way from the main thread to whoever holds everything up: the picture in words."""
+    """Return the wait chains from the main thread to their ends: the picture in words."""
     lead = diagnosis.findings[0] if diagnosis.findings else None
     return join(_links(way) for way in chains.ways(evidence, lead)) or None
 
@@ -283,11 +284,11 @@ def _links(way: chains.Way) -> Markup:
     return el("ol", *items, class_="chain")
 
 
-# ---------------------------------------------------------------------- the limits of it
+# ---------------------------------------------------------------------- limits
 
 
 def limits(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
-    """Ruled out, not decided, not read."""
+    """Return what was ruled out, could not be decided, and could not be read."""
     ruled: Dict[str, List[str]] = {}
     for one in diagnosis.ruled_out:
         ruled.setdefault(one.pattern, []).append(one.because)
@@ -333,7 +334,7 @@ def _gap(members: Sequence[Gap]) -> Markup:
 
 
 def closing(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
-    """Where this comes from, and how to find the same hang elsewhere."""
+    """Return the footer: the origin of the report, and the signature of the hang."""
     signature = el(
         "p", "Signature ", el("code", name(diagnosis.signature)), ": the same hang has the same one elsewhere."
     )

@@ -1,4 +1,4 @@
-"""What threads did over the observation window: sampled stacks, and stretches of holding, waiting, running."""
+"""The observation window of each thread: sampled stacks, and a timeline of its activity."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ...waitgraph import Agent
 from .tables import Tables
 
 _LETTERS = {"holds": "h", "waits": "w", "runs": "r", "blocked": "b"}
-#: Characters of all timelines together, and of a single one: finer ones are drawn coarser.
+#: Most characters of all timelines together, and of one; longer ones are drawn at a coarser resolution.
 _ALL, _ONE = 400_000, 4000
-_SAMPLED = 60_000  # stacks of all threads
+_SAMPLED = 60_000  # most sampled stacks of all threads
 
 
 def samples(evidence: Evidence, number: Dict[Agent, int], tables: Tables) -> Dict[str, List[List[int]]]:
-    """Agent → [stack, how often it was seen, first, last] of each of its sampled stacks; milliseconds."""
+    """Return agent → [stack, count, first, last] of each of its sampled stacks; times in milliseconds."""
     found: Dict[str, List[List[int]]] = {}
     left = _SAMPLED
     for process, thread in _threads(evidence):
@@ -31,7 +31,7 @@ def samples(evidence: Evidence, number: Dict[Agent, int], tables: Tables) -> Dic
 
 
 def timelines(evidence: Evidence, number: Dict[Agent, int], tables: Tables) -> Dict[str, int]:
-    """Agent → number of a string such as ``b500w20h3``: what it was at, in order, for so many milliseconds each."""
+    """Return agent → number of a string such as ``b500w20h3``: its activities in order, with milliseconds each."""
     lanes = {}
     for process, thread in _threads(evidence):
         at = number.get(Agent(process.pid, thread.tid))
@@ -42,16 +42,21 @@ def timelines(evidence: Evidence, number: Dict[Agent, int], tables: Tables) -> D
 
 
 def length(evidence: Evidence) -> int:
-    """Of the window, in milliseconds; 0 when there was none. py-spy's samples may go on for longer: they count where there
-    is nothing else to be drawn."""
+    """Return the length of the window in milliseconds; 0 without a window.
+
+    py-spy's samples may end later; they count only if there is no timeline to draw.
+    """
     ends = [s.last_s for _p, t in _threads(evidence) for s in t.timeline[-1:]]
     ends = ends or [one.last_s for _p, t in _threads(evidence) for one in t.samples]
     return _ms(max([evidence.window_s or 0.0, *ends]))
 
 
 def _lane(stretches: Sequence[Stretch], most: int) -> str:
-    """Ends are moved to the next multiple of a step, which grows until the string is short enough; what no step is left of is
-    not drawn."""
+    """Return one timeline as a string of bounded length.
+
+    Ends are rounded up to multiples of a step, which is doubled until the string is short enough; spans shorter than a
+    step may vanish.
+    """
     ends = [(_LETTERS.get(stretch.doing, "u"), _ms(stretch.last_s)) for stretch in stretches]
     begin, step = _ms(stretches[0].first_s), 1
     text = _runs(ends, begin, step)
@@ -62,6 +67,7 @@ def _lane(stretches: Sequence[Stretch], most: int) -> str:
 
 
 def _runs(ends: Sequence[Tuple[str, int]], begin: int, step: int) -> str:
+    """Return the string of spans with their ends rounded up to multiples of ``step``."""
     runs: List[Tuple[str, int]] = [("u", begin)] if begin > 0 else []
     for letter, end in ends:
         later = -(-end // step) * step - begin

@@ -1,1 +1,1 @@
-"""Formats that programs read: JSON, SARIF, JUnit, GitHub's commands, speedscope, collapsed stacks."""
+"""Formats for programs: JSON, SARIF, JUnit, GitHub's commands, speedscope, collapsed stacks."""

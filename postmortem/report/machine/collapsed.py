@@ -1,4 +1,4 @@
-"""Collapsed stacks of the observation window: a line each, ``outer;inner COUNT``, as flamegraph.pl and its kin read them.
+"""Collapsed stacks of the observation window, one per line: ``outer;inner COUNT``, as read by flamegraph.pl and others.
 
 The first two frames of a line are the process and the thread. Counts are samples.
 """
@@ -15,12 +15,12 @@ from . import sampled
 
 
 def render(evidence: Evidence, _diagnosis: Diagnosis) -> str:
-    """Raises NothingToShow without samples."""
+    """Render the samples; raise NothingToShow without any."""
     return _lines(sampled.of_one(evidence))
 
 
 def render_many(results: Sequence[Result]) -> str:
-    """The targets' names stand in front of their processes."""
+    """Render the samples of several targets; target names precede process names."""
     return _lines(sampled.of_many(results))
 
 
@@ -35,7 +35,7 @@ def _of(profile: sampled.Profile) -> Iterator[str]:
 
 
 def _frame(place: sampled.Place) -> str:
-    """``load (app/model.py:12)``, as py-spy writes them."""
+    """Return ``load (app/model.py:12)``, as py-spy writes frames."""
     if place.file is None:
         return place.function
     number = "" if place.line is None else f":{place.line}"
@@ -43,5 +43,5 @@ def _frame(place: sampled.Place) -> str:
 
 
 def _word(text: str) -> str:
-    """Frames end at semicolons."""
+    """Escape semicolons, which separate frames."""
     return text.replace(";", "\\x3b")

@@ -1,4 +1,4 @@
-"""Columns as other tools count them. The interpreter counts bytes of a line's UTF-8, from 0 on."""
+"""Columns as other tools count them. The interpreter counts bytes of a line's UTF-8, from 0."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from ...findings import Culprit
 
 
 class Region(NamedTuple):
-    """Lines and columns count from 1; the end column is that behind the last character. Columns are UTF-16 code units,
-    as editors and forges count them; None where the text of the line is not known, or has changed since."""
+    """A region of source. Lines and columns count from 1; the end column is after the last character.
+
+    Columns are UTF-16 code units, as in editors and forges; None if the text of the line is unknown or has changed.
+    """
 
     line: int
     end_line: Optional[int]
@@ -19,7 +21,7 @@ class Region(NamedTuple):
 
 
 def region(evidence: Evidence, culprit: Culprit) -> Optional[Region]:
-    """Where the expression to blame stands; None without a line. Without known columns it is all of its line."""
+    """Return the region of a culprit's expression, of its whole line without known columns; None without a line."""
     if culprit.line is None or culprit.line < 1:
         return None
     known = evidence.sources.get(culprit.file, {})
@@ -33,7 +35,7 @@ def region(evidence: Evidence, culprit: Culprit) -> Optional[Region]:
 
 
 def _units(text: Optional[str], column: Optional[int]) -> Optional[int]:
-    """UTF-16 code units before so many bytes of UTF-8."""
+    """Return the number of UTF-16 code units before ``column`` bytes of UTF-8; None if unknown."""
     if text is None or column is None:
         return None
     raw = text.encode("utf-8", "backslashreplace")

@@ -1,7 +1,7 @@
 """GitHub's workflow commands: printed in a job, they become annotations at the lines to change.
 
-Form and escapes are those of @actions/core (packages/core/src/command.ts): ``%``, CR and LF as ``%25``, ``%0D`` and ``%0A``, in
-properties ``:`` and ``,`` as well. A step shows ten annotations of a kind at most.
+Form and escapes are those of @actions/core (packages/core/src/command.ts): ``%``, CR and LF as ``%25``, ``%0D`` and
+``%0A``, in properties ``:`` and ``,`` as well. A step shows at most ten annotations of each level.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from . import columns, paths
 
 _COMMANDS = {"proven": "error", "likely": "warning", "possible": "notice"}
 _PLACES = 4  # of the leading finding
-_OTHERS = 5  # findings beside it, one place each
+_OTHERS = 5  # other findings, one place each
 _LONGEST = 4000  # characters of a message
 
 
 def render(evidence: Evidence, diagnosis: Diagnosis) -> str:
-    """A line each. Never empty: without a finding it says so, at no line."""
+    """Render one command per line; without a finding, one that states so, at no line."""
     return "".join(f"{line}\n" for line in _annotations(evidence, diagnosis))
 
 
 def render_many(results: Sequence[Result]) -> str:
+    """Render the commands of several targets."""
     return "".join(render(evidence, diagnosis) for _, evidence, diagnosis in results)
 
 
@@ -70,7 +71,7 @@ def _where(evidence: Evidence, culprit: Culprit) -> Dict[str, object]:
         found["line"] = region.line
         if region.end_line is not None and region.column is not None:
             found["endLine"] = region.end_line
-            if region.end_line == region.line:  # GitHub takes columns of a single line alone
+            if region.end_line == region.line:  # GitHub accepts columns only for a single line
                 found["col"], found["endColumn"] = region.column, region.end_column
     return found
 

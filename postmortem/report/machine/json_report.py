@@ -1,4 +1,4 @@
-"""``report.json``: evidence and diagnosis in the public shape (report.schema.json beside this file).
+"""``report.json``: evidence and diagnosis in their public form (report.schema.json beside this file).
 
 ``null`` always means unknown. Equal input gives equal bytes: keys are written in the order given here.
 """
@@ -19,22 +19,22 @@ Json = Dict[str, Any]
 
 
 def schema() -> str:
-    """The JSON Schema of a report (draft 2020-12), as text."""
+    """Return the JSON Schema of a report (draft 2020-12), as text."""
     return Path(__file__).with_name("report.schema.json").read_text("utf-8")
 
 
 def render(evidence: ev.Evidence, diagnosis: fi.Diagnosis) -> str:
-    """One report as JSON text that ends in a newline."""
+    """Render a report as JSON text that ends in a newline."""
     return json_text.dump(document(evidence, diagnosis))
 
 
 def render_many(results: Sequence[Tuple[str, ev.Evidence, fi.Diagnosis]]) -> str:
-    """Several targets: ``{"schema", "reports": [...]}``, in the order of the command line."""
+    """Render several targets: ``{"schema", "reports": [...]}``, in the order of the command line."""
     return json_text.dump({"schema": fi.SCHEMA, "reports": [document(e, d) for _target, e, d in results]})
 
 
 def document(evidence: ev.Evidence, diagnosis: fi.Diagnosis) -> Json:
-    """The report as plain lists and dicts."""
+    """Return a report as plain lists and dicts."""
     return {
         "schema": fi.SCHEMA,
         "tool": {"name": "postmortem", "version": evidence.tool_version or None},
@@ -120,7 +120,7 @@ def _thread(thread: ev.Thread) -> Json:
 
 
 def _wait(wait: ev.Wait) -> Json:
-    """``detail`` is one phrase."""
+    """Return a wait; its ``detail`` is the whole phrase, and it has no verb."""
     found: Json = {**_plain(wait), "detail": wait.phrase}
     del found["verb"]
     return found
@@ -128,7 +128,7 @@ def _wait(wait: ev.Wait) -> Json:
 
 def _resource(resource: ev.Resource) -> Json:
     found: Json = _plain(resource)
-    del found["module"]  # its description names it
+    del found["module"]  # the description names it
     return found
 
 
@@ -225,7 +225,7 @@ def _task(task: ev.Task) -> Json:
 
 
 def _graph(graph: WaitGraph) -> Json:
-    """Who waits for whom; a process stands for its threads only where somebody waits for it."""
+    """Return the wait-for graph; edges of a process as a whole are included only if an agent waits for it."""
     wanted = {waker for edges in graph.edges.values() for edge in edges for waker in edge.wakers}
     return {
         "edges": [

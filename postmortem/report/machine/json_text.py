@@ -1,6 +1,6 @@
-"""JSON that is safe to print: what a diagnosed program named must move no terminal and give no CI runner orders.
+r"""JSON that is safe to print: names from a diagnosed program control no terminal and no CI runner.
 
-Inside JSON a character and its ``\\uXXXX`` are the same string, so nothing is lost.
+A character and its ``\uXXXX`` are the same string in JSON, so nothing is lost.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any, Dict
 from ... import evidence as ev
 from ... import runners
 
-# Whatever is not ASCII is looked at; JSON itself escapes what lies below the space.
+# Only these are examined; JSON itself escapes control characters below the space.
 _NOT_ASCII = re.compile(r"[^\x00-\x7e]+")
-_UNSEEN = frozenset(("Cc", "Cf", "Cn", "Co", "Zl", "Zp"))  # controls, direction marks, separators of lines, nobody's
+_UNSEEN = frozenset(("Cc", "Cf", "Cn", "Co", "Zl", "Zp"))  # controls, format marks, unassigned, private, line ends
 
 
 def dump(value: Any) -> str:
-    """One value, indented, with a newline at its end. Lone surrogates come out as visible escapes."""
+    """Encode a value as indented JSON with a final newline; lone surrogates become visible escapes."""
     text = ev.json_bytes(value).decode("utf-8")
     text = _NOT_ASCII.sub(lambda found: found.group().translate(_TABLE), text)
     if runners.may_obey(text):

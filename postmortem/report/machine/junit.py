@@ -1,7 +1,7 @@
-"""JUnit's XML, in the form that Jenkins' junit-10.xsd describes and GitLab, GitHub's actions and others read.
+"""JUnit XML, in the form of Jenkins' junit-10.xsd, as read by GitLab, GitHub actions and others.
 
-A target is a test: it has failed when something certain enough was found, and when a time limit, a stall or a fatal signal
-ended the program, whether the cause was recognised or not. Else it has passed, and the report is its output.
+A target is a test. It has failed if the leading finding is above *possible*, or if a time limit, a stall or a fatal
+signal ended the program, whether or not the cause was recognised. Otherwise it has passed, and the report is its output.
 """
 
 from __future__ import annotations
@@ -22,15 +22,19 @@ _NAME = 200
 
 
 class _Failure(NamedTuple):
+    """The failure of a test case."""
+
     type: str
     message: str
 
 
 def render(evidence: Evidence, diagnosis: Diagnosis) -> str:
+    """Render a target as a test suite with one case."""
     return _suites([("", evidence, diagnosis)])
 
 
 def render_many(results: Sequence[Result]) -> str:
+    """Render several targets as one test suite."""
     return _suites(results)
 
 
@@ -74,8 +78,7 @@ def _case(result: Result, failure: Optional[_Failure]) -> List[str]:
 
 
 def _name(target: str, evidence: Evidence) -> str:
-    """The command, without the folder of its program: the same from run to run, so that a server can tell since when a
-    test fails."""
+    """Return the command without its program's directory: equal in every run, so that a server can track the test."""
     command = stacks.command(evidence.processes[0]) if evidence.processes else ""
     program, space, rest = command.partition(" ")
     command = escape.cut(escape.clean(f"{program.rsplit('/', 1)[-1]}{space}{rest}"), _NAME)
@@ -84,6 +87,7 @@ def _name(target: str, evidence: Evidence) -> str:
 
 
 def _failure(evidence: Evidence, diagnosis: Diagnosis) -> Optional[_Failure]:
+    """Return the failure of a target; None if it has passed."""
     leading = next(iter(diagnosis.findings), None)
     sure = leading is not None and leading.confidence != "possible"
     ended = _ended(evidence)
@@ -96,7 +100,7 @@ def _failure(evidence: Evidence, diagnosis: Diagnosis) -> Optional[_Failure]:
 
 
 def _ended(evidence: Evidence) -> Optional[Tuple[str, str]]:
-    """What ended the program, or was about to."""
+    """Return the kind and sentence of what ended, or was about to end, the program; None if nothing did."""
     if evidence.trigger.kind in ("timeout", "stall"):
         return evidence.trigger.kind, origins.why(evidence)
     for process in evidence.processes[:1]:

@@ -1,4 +1,4 @@
-"""What the observation window saw of each thread: the input of the two formats for flame graphs."""
+"""The samples of each thread over the observation window: the input of the two formats for flame graphs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COMMAND = 60
 
 
 class Place(NamedTuple):
-    """A frame of a sample. ``file`` is None where frames of a deep stack were left out."""
+    """A frame of a sample. ``file`` is None for frames of a deep stack that were left out."""
 
     function: str
     file: Optional[str]
@@ -23,22 +23,22 @@ class Place(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """One stack, oldest call first, and how many samples showed it."""
+    """A stack, oldest call first, with the number of samples that showed it."""
 
     times: int
     places: Tuple[Place, ...]
 
 
 class Profile(NamedTuple):
-    """One thread. ``owner`` says of which process it is, and of which target when there are several."""
+    """The samples of one thread. ``owner`` names its process, and its target if there are several."""
 
     owner: str
     thread: str
-    seen: Tuple[Seen, ...]  # in the order in which they were first seen
+    seen: Tuple[Seen, ...]  # in the order of their first samples
 
 
 def of_one(evidence: Evidence) -> List[Profile]:
-    """Of every thread that was sampled. Raises NothingToShow when none was."""
+    """Return the profiles of all sampled threads; raise NothingToShow if there are none."""
     found = list(_profiles(evidence, ""))
     if not found:
         raise NothingToShow(_why_not(evidence))
@@ -46,7 +46,7 @@ def of_one(evidence: Evidence) -> List[Profile]:
 
 
 def of_many(results: Sequence[Result]) -> List[Profile]:
-    """The same of several targets; those without samples have none in it. Raises NothingToShow when all are so."""
+    """Return the profiles of several targets; raise NothingToShow if none has samples."""
     found = [profile for target, evidence, _ in results for profile in _profiles(evidence, f"{target}: ")]
     if not found:
         raise NothingToShow(_why_not(results[0][1]) if results else "there is nothing to draw")
@@ -85,6 +85,7 @@ def _place(frame: PythonFrame) -> Place:
 
 
 def _why_not(evidence: Evidence) -> str:
+    """Return a sentence on why there are no samples, and how to get some."""
     if evidence.window_s is None:
         return (
             "there are no samples to draw: nothing was watched over time, a core shows one moment alone; "

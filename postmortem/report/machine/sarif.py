@@ -1,7 +1,7 @@
 """SARIF 2.1.0 (OASIS standard of 2020-03-27): findings as results of a code scanner, at the lines to change.
 
-A finding is one result: its location is the first line to change; the others, and those who suffer, are related locations
-(§3.27.12: several locations only where all must be changed). Columns are UTF-16 code units. Files below the root of the
+A finding is one result: its location is the first line to change; the other lines and the victims are related locations
+(§3.27.12: several locations only if all must be changed). Columns are UTF-16 code units. Files below the root of the
 sources are relative to ``%SRCROOT%``, which forges replace by the root of the repository; others have absolute URIs.
 """
 
@@ -23,7 +23,7 @@ Json = Dict[str, Any]
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _ROOT = "%SRCROOT%"
 _LEVELS = {"proven": "error", "likely": "warning", "possible": "note"}
-_PLACES = 20  # related locations
+_PLACES = 20  # most related locations
 _STACKS = 8
 _FRAMES = 60
 _GAPS = 100
@@ -31,11 +31,12 @@ _LONGEST = 8000  # characters of a message
 
 
 def render(evidence: Evidence, diagnosis: Diagnosis) -> str:
+    """Render a target as a log with one run."""
     return _log([_run(evidence, diagnosis)])
 
 
 def render_many(results: Sequence[Result]) -> str:
-    """A run each. They are told apart by ``automationDetails``, as whoever takes several runs of one tool wants."""
+    """Render one run per target, distinguished by ``automationDetails``, as consumers of several runs of one tool require."""
     runs = []
     for number, (target, evidence, diagnosis) in enumerate(results, 1):
         name = escape.cut(escape.clean(target), 200).replace("/", "_")
@@ -75,7 +76,7 @@ def _run(evidence: Evidence, diagnosis: Diagnosis) -> Json:
 
 
 def _by_rule(findings: Sequence[Finding]) -> List[Finding]:
-    """The first finding of each pattern."""
+    """Return the first finding of each pattern."""
     found: Dict[str, Finding] = {}
     for finding in findings:
         found.setdefault(finding.pattern, finding)
@@ -117,7 +118,7 @@ def _level(finding: Finding) -> str:
 
 
 def _message(text: str) -> Json:
-    """A plain text message: brackets would begin a link, braces a placeholder (§3.11.5, §3.11.6)."""
+    """Return a plain text message: brackets would begin a link, braces a placeholder (§3.11.5, §3.11.6)."""
     shown = "\n".join(escape.clean(line) for line in text.split("\n"))
     if len(shown) > _LONGEST:
         shown = shown[: _LONGEST - 1] + "…"
@@ -130,6 +131,8 @@ def _message(text: str) -> Json:
 
 
 class _Results:
+    """The results of one run."""
+
     def __init__(self, evidence: Evidence, diagnosis: Diagnosis) -> None:
         self._evidence, self._diagnosis = evidence, diagnosis
         self._rules = [finding.pattern for finding in _by_rule(diagnosis.findings)]
@@ -138,6 +141,7 @@ class _Results:
         self._seen: Dict[str, int] = {}
 
     def all(self) -> List[Json]:
+        """Return a result for each finding, the leading one first."""
         return [self._result(finding, number == 0) for number, finding in enumerate(self._diagnosis.findings)]
 
     def _result(self, finding: Finding, leads: bool) -> Json:
@@ -171,7 +175,7 @@ class _Results:
         return result
 
     def _fingerprint(self, finding: Finding, leads: bool) -> str:
-        """The signature is that of the leading finding; the others stand beside it in the same hang."""
+        """Return the signature for the leading finding; for another one the signature with its pattern, numbered if repeated."""
         signature = escape.clean(self._diagnosis.signature)
         found = signature if leads else f"{signature}/{escape.clean(finding.pattern)}"
         self._seen[found] = self._seen.get(found, 0) + 1
@@ -230,8 +234,11 @@ class _Results:
         return location
 
     def _somewhere(self, finding: Finding, places: Sequence[Sequence[Culprit]]) -> List[Json]:
-        """The first line to change that is in a file. Without one, where it shows: forges refuse a log with a result that is
-        nowhere."""
+        """Return the first line to change that is in a file.
+
+        Without one, return a victim's line, the main thread's or the executable: forges refuse a log with a result without a
+        location.
+        """
         first = [self._culprit(members[0]) for members in places]
         first += [self._location(v.pid, v.file, v.line, v.function) for v in finding.victims]
         pids = [*(c.pid for c in finding.culprits), *(v.pid for v in finding.victims), *self._processes]
@@ -253,7 +260,7 @@ class _Results:
     # ------------------------------------------------------------------ stacks and flows
 
     def _stacks(self, finding: Finding) -> List[Json]:
-        """Of the threads to blame; equal ones once."""
+        """Return the stacks of the threads to blame; equal ones once."""
         wanted = dict.fromkeys((c.pid, c.tid) for c in finding.culprits if c.tid is not None)
         found: Dict[Tuple[Frame, ...], Json] = {}
         for pid, tid in wanted:
@@ -268,7 +275,7 @@ class _Results:
     def _frame(self, pid: int, tid: int, frame: Frame) -> Json:
         if isinstance(frame, PythonFrame):
             place = self._location(pid, frame.file, frame.line, frame.qualname or frame.function)
-        else:  # a relative name is relative to wherever that library was built
+        else:  # a relative name is relative to the directory in which that library was built
             known = frame.file if frame.file is not None and frame.file.startswith("/") else None
             place = self._location(pid, known, frame.line, frame.function or f"{frame.address:#x}")
         found: Json = {"threadId": tid, "location": place}
@@ -277,7 +284,7 @@ class _Results:
         return found
 
     def _flow(self, way: chains.Way) -> Json:
-        """Who waits for whom, as a way through the program."""
+        """Return a wait chain as a code flow."""
         steps = []
         for step in way.steps:
             frame = step.frame
@@ -286,11 +293,11 @@ class _Results:
         return {"message": _message("Who waits for whom"), "threadFlows": [{"locations": steps}]}
 
 
-# ---------------------------------------------------------------------- what is missing
+# ---------------------------------------------------------------------- notifications
 
 
 def _notifications(evidence: Evidence, diagnosis: Diagnosis) -> Iterable[Json]:
-    """Gaps, and what could not be decided for want of them; and that nothing was found, which is no success."""
+    """Yield gaps, and patterns that they left undecided; and that nothing was found although the program hung."""
     if not diagnosis.findings and evidence.trigger.kind in ("timeout", "stall"):
         yield _note("warning", "no-verdict", f"{origins.why(evidence)} Nothing known was recognised.")
     for members in grouping.gaps(evidence.gaps)[:_GAPS]:

@@ -1,7 +1,7 @@
-"""The observation window's samples in the file format of speedscope (https://www.speedscope.app), a profile a thread.
+"""The samples of the observation window in speedscope's format (https://www.speedscope.app), one profile per thread.
 
-The format is speedscope's file-format-schema.json (version 1.25.0). Weights are samples: how far apart these were is not
-known of each thread. Equal stacks stand together, at the place of the first.
+The format is speedscope's file-format-schema.json (version 1.25.0). Weights are numbers of samples, because the time
+between a thread's samples is unknown. Equal stacks are merged, at the position of the first.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def render(evidence: Evidence, _diagnosis: Diagnosis) -> str:
-    """Raises NothingToShow without samples."""
+    """Render the samples; raise NothingToShow without any."""
     return _document(sampled.of_one(evidence), evidence.tool_version)
 
 
 def render_many(results: Sequence[Result]) -> str:
-    """The targets' names stand in front of their processes."""
+    """Render the samples of several targets; target names precede process names."""
     return _document(sampled.of_many(results), results[0][1].tool_version)
 
 

@@ -1,1 +1,1 @@
-"""Words that several formats share, each said once: ``labels`` (threads, waits), ``roles``, ``chains``, ``culprits``."""
+"""Phrases shared by several formats, each defined once: ``labels`` (threads, waits), ``roles``, ``chains``, ``culprits``."""

@@ -1,4 +1,4 @@
-"""The wait chain of a text report: from the main thread, link by link, to whoever holds everything up."""
+"""Wait chains in words: from the main thread, link by link, to the end of the wait."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BASES = {
 
 
 class Step(NamedTuple):
-    """Of a way: who stands at its beginning, or what links him to the next; and where the one it leads to is."""
+    """A step of a chain: the first waiter, or the link to the next agent, with that agent's place."""
 
     text: str
     frame: Optional[PythonFrame]
@@ -26,18 +26,20 @@ class Step(NamedTuple):
 
 
 class Way(NamedTuple):
+    """A wait chain in words."""
+
     steps: Tuple[Step, ...]
-    left_out: int  # links of it
+    left_out: int  # number of its links
 
 
 def ways(evidence: Evidence, finding: Optional[Finding]) -> List[Way]:
-    """What there is to say of who waits for whom; nothing where one sentence has said it."""
+    """Return the wait chains worth showing; none if a single sentence has said it."""
     graph = graph_of(evidence)
     return [_way(graph, chain) for chain in _chains(graph, evidence, finding)]
 
 
 def _chains(graph: WaitGraph, evidence: Evidence, finding: Optional[Finding]) -> List[Chain]:
-    """From the first main thread; and from whom the finding blames, when the way does not lead there."""
+    """Return the chains from the first main thread, and from the agents that the finding blames if that one misses them."""
     starts = [Agent(p.pid, t.tid) for p in evidence.processes[:1] for t in p.threads if t.is_main]
     if finding is None:
         starts = [agent for agent in (*starts, *sorted(graph.stuck_agents, key=str)[:_CHAINS]) if graph.stuck(agent)]
@@ -57,6 +59,7 @@ def _chains(graph: WaitGraph, evidence: Evidence, finding: Optional[Finding]) ->
 
 
 def _blamed(graph: WaitGraph, finding: Finding) -> List[Agent]:
+    """Return the culprits of a finding as agents."""
     found = []
     for one in finding.culprits[:8]:
         process = graph.places.by_pid.get(one.pid)
@@ -73,7 +76,10 @@ def _blamed(graph: WaitGraph, finding: Finding) -> List[Agent]:
 
 
 def _tells(graph: WaitGraph, chain: Chain) -> bool:
-    """The GIL is had a moment later, unless its holder is stuck."""
+    """Return whether a chain is informative: it has several links, or ends where nothing can wake its waiter.
+
+    A wait for the GIL does not count, unless its waiter is stuck: the GIL is handed over a moment later.
+    """
     links = [edge for edge in chain.edges if edge.kind != "gil" or graph.stuck(edge.waiter)]
     return len(links) > 1 or (len(links) == 1 and chain.end in ("circle", "gone", "nobody"))
 
@@ -104,7 +110,7 @@ def _place(frame: PythonFrame) -> str:
 
 
 def _link(graph: WaitGraph, edge: Edge, following: Optional[Agent]) -> str:
-    """``wants Lock cache.lock, held by worker-1 (101) since cache.py:30 in put, at db.py:12 in query``"""
+    """Return a link: ``wants Lock cache.lock, held by worker-1 (101) since cache.py:30 in put, at db.py:12 in query``."""
     text = f"{edge.verb} {edge.what}"
     if following is None:
         return text
@@ -136,6 +142,7 @@ def _held(graph: WaitGraph, edge: Edge, owner: Agent) -> Optional[HeldLock]:
 
 
 def _end(graph: WaitGraph, chain: Chain) -> str:
+    """Return the phrase that ends a chain; "" if there is nothing to add."""
     edge = chain.edges[-1]
     if chain.end == "circle":
         return ": back at the start, in a circle"
@@ -153,10 +160,10 @@ def _end(graph: WaitGraph, chain: Chain) -> str:
 
 
 def telling(graph: WaitGraph, evidence: Evidence, finding: Optional[Finding]) -> List[Chain]:
-    """The ways that :func:`ways` tells of, as the graph has them."""
+    """Return the chains described by :func:`ways`, as the graph has them."""
     return _chains(graph, evidence, finding)
 
 
 def blames(graph: WaitGraph, finding: Finding) -> List[Agent]:
-    """Its culprits, as far as they are threads or tasks of the evidence."""
+    """Return a finding's culprits as agents, if they are threads or tasks of the evidence."""
     return _blamed(graph, finding)

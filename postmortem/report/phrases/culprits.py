@@ -1,4 +1,4 @@
-"""Who is to blame, put together by place: sixty tasks at one line are one line to change; and who suffers from it."""
+"""Culprits grouped by place, so that sixty tasks at one line are one line to change; and victims."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import labels
 
 
 def by_place(culprits: Sequence[Culprit]) -> List[List[Culprit]]:
-    """Those at the same line of the same function together, in the order in which the finding names them."""
+    """Return culprits grouped by line and function, in the order of the finding."""
     places: Dict[Tuple[str, object, str], List[Culprit]] = {}
     for culprit in culprits:
         places.setdefault((culprit.file, culprit.line, culprit.function), []).append(culprit)
@@ -18,7 +18,7 @@ def by_place(culprits: Sequence[Culprit]) -> List[List[Culprit]]:
 
 
 def who(culprits: Sequence[Culprit]) -> str:
-    """``process 7, thread 9`` for one, ``60 tasks of process 7`` for many."""
+    """Return ``process 7, thread 9`` for one culprit, ``60 tasks of process 7`` for many."""
     first = culprits[0]
     tasks = {(c.pid, c.task) for c in culprits if c.task is not None}
     threads = {(c.pid, c.tid) for c in culprits if c.tid is not None}
@@ -35,7 +35,7 @@ def who(culprits: Sequence[Culprit]) -> str:
 
 
 def labelled(evidence: Evidence, victims: Sequence[Victim]) -> Iterator[Tuple[str, Victim]]:
-    """Each with what people call it."""
+    """Yield each victim with its name for the reader."""
     threads = {(process.pid, thread.tid): thread for process in evidence.processes for thread in process.threads}
     for victim in victims:
         thread = threads.get((victim.pid, victim.tid)) if victim.tid is not None else None
@@ -43,6 +43,6 @@ def labelled(evidence: Evidence, victims: Sequence[Victim]) -> Iterator[Tuple[st
 
 
 def sufferers(finding: Finding) -> Tuple[Victim, ...]:
-    """Those of its victims who are not to blame themselves."""
+    """Return the victims that are not culprits themselves."""
     blamed = {(c.pid, c.tid, c.task) for c in finding.culprits}
     return tuple(v for v in finding.victims if (v.pid, v.tid, v.task) not in blamed)

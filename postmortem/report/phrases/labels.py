@@ -1,4 +1,4 @@
-"""What threads do, in words. Each special term is explained once, where it first stands."""
+"""The activity of threads in words. Each special term is explained once, at its first use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONFIDENCES: Dict[str, str] = {
     "possible": "worth a look; the evidence does not decide it",
 }
 
-# The verb phrase for each kind of Wait; {term} words are looked up in TERMS.
+# The verb phrase for each kind of wait; words in {braces} are keys of TERMS.
 _PHRASES: Dict[str, str] = {
     "gil": "waits for the {GIL}",
     "lock": "waits for a lock",
@@ -54,18 +54,19 @@ _STATES = {
 }
 
 
-#: Of CPython, in seconds (sys.getswitchinterval()).
+#: CPython's default, in seconds (sys.getswitchinterval()).
 _USUAL_INTERVAL = 0.005
 _LIBRARY = re.compile(r"^.*/(?:site-packages|dist-packages|lib/python3\.\d+t?)/")
 
 
 class Glossary:
-    """Explains a term the first time it is used in one report."""
+    """An explainer of terms: called with a term, it adds the explanation on first use within one report."""
 
     def __init__(self, told: Iterable[str] = ()) -> None:
         self._told: Set[str] = set(told)
 
     def __call__(self, term: str) -> str:
+        """Return the term, with its explanation on first use."""
         if term in self._told:
             return term
         self._told.add(term)
@@ -73,7 +74,7 @@ class Glossary:
 
 
 def seconds(value: float) -> str:
-    """A duration for people: ``40 ms``, ``1.5 s``, ``58 s``, ``12 min``."""
+    """Return a duration for the reader: ``40 ms``, ``1.5 s``, ``58 s``, ``12 min``."""
     if value < 0.0995:
         return f"{value * 1000:.3g} ms"
     if value < 10:
@@ -82,7 +83,7 @@ def seconds(value: float) -> str:
 
 
 def trigger(found: Trigger) -> str:
-    """Why it was captured, as a sentence."""
+    """Return the reason for a capture, as a sentence."""
     length = None if found.seconds is None else seconds(found.seconds)
     after = "" if length is None else f" after {length}"
     during = "" if length is None else f" for {length}"
@@ -97,12 +98,12 @@ def trigger(found: Trigger) -> str:
 
 
 def short_path(file: str) -> str:
-    """A path without the folders that every library shares."""
+    """Return a path without the directories that are common to all libraries."""
     return _LIBRARY.sub("", file)
 
 
 def own_place(frames: Sequence[PythonFrame]) -> Optional[PythonFrame]:
-    """The innermost frame that is no library's; the innermost of all when there is none."""
+    """Return the innermost frame outside libraries; without one, the innermost of all."""
     return next(
         (f for f in frames if not _LIBRARY.match(f.file) and not f.file.startswith("<frozen ")),
         next(iter(frames), None),
@@ -110,17 +111,19 @@ def own_place(frames: Sequence[PythonFrame]) -> Optional[PythonFrame]:
 
 
 def count(number: float) -> str:
+    """Return a rounded number with thousands separators."""
     return f"{number:,.0f}"
 
 
 def plural(number: int, noun: str) -> str:
+    """Return a count with its noun in singular or plural."""
     if number == 1:
         return f"1 {noun}"
     return f"{number:,} {noun}{'es' if noun.endswith('s') else 's'}"
 
 
 def took(timings: Timings) -> str:
-    """``Watched for 1 s, held still to be copied for 15 ms, analysed in 0.4 s.``; "" where nothing was measured."""
+    """Return ``Watched for 1 s, held still to be copied for 15 ms, analysed in 0.4 s.``; "" if nothing was measured."""
     analysed = [part for part in (timings.extract_s, timings.classify_s) if part is not None]
     named = (
         ("watched for", timings.observe_s),
@@ -132,23 +135,24 @@ def took(timings: Timings) -> str:
 
 
 def more(number: int, noun: str = "") -> str:
-    """That something was left out, and where it is."""
+    """Return a sentence on what was left out, and where to find it."""
     return f"{number:,} more{f' {noun}' if noun else ''}: the JSON report (`-f json`) has all."
 
 
 def thread_label(thread: Thread) -> str:
+    """Return a thread's name for the reader: ``thread 17 "worker-3"``."""
     if thread.name:
         return f'thread {thread.tid} "{thread.name}"'
     return f"thread {thread.tid}"
 
 
 def unnamed(tid: Optional[int], task: Optional[str]) -> str:
-    """Somebody who is no thread of the evidence."""
+    """Return the name of an agent that is not a thread of the evidence."""
     return f"task {task}" if task is not None else "the process itself" if tid is None else f"thread {tid}"
 
 
 def waiting(wait: Wait, process: Process, term: Glossary) -> str:
-    """What a thread waits for: the kind, then the call, the object, its holder and the limit, as far as known."""
+    """Return a thread's wait in words: the kind, then the call, the object, its holder and the limit, as far as known."""
     phrase = _PHRASES.get(wait.kind, "waits")
     for name in TERMS:
         if "{" + name + "}" in phrase:
@@ -156,11 +160,11 @@ def waiting(wait: Wait, process: Process, term: Glossary) -> str:
     if wait.kind == "sleep" and wait.timeout_s == 0:
         return "gives up its turn only: it sleeps for 0 s, as after sleep(0)"
     if wait.kind == "gil":
-        return phrase  # its futex, its 5 ms timer and who holds it say nothing about this thread
+        return phrase  # its futex, its 5 ms timer and the GIL's holder say nothing about this thread
     detail = wait.phrase or ""
     if wait.verb == "waits" and detail:
         phrase, detail = detail, ""
-    # futex is how nearly all locks wait: only where nothing else is known does it say something.
+    # nearly all locks wait on a futex: it is informative only if nothing else is known
     if wait.syscall and wait.verb != "call" and (wait.syscall != "futex" or wait.kind == "other"):
         phrase += f" in {wait.syscall}"
     if wait.fd is not None and wait.verb != "call":
@@ -184,6 +188,7 @@ def _limit(wait: Wait) -> str:
 
 
 def find_resource(process: Process, name: Optional[str]) -> Optional[Resource]:
+    """Return a resource of a process by id; None if there is none."""
     return next((r for r in process.resources if r.id == name), None) if name is not None else None
 
 
@@ -202,7 +207,7 @@ _BASES = {
 
 def _holder(resource: Resource, process: Process) -> str:
     if resource.kind == "thread":
-        return ""  # whom it joins, its description says
+        return ""  # the description names the joined thread
     if resource.owner_gone:
         return ", whose holder stayed behind in the parent process" if process.forked else ", whose holder is no more"
     if resource.owner_pid not in (None, process.pid):
@@ -216,7 +221,7 @@ def _holder(resource: Resource, process: Process) -> str:
 
 
 def common_wait(threads: Sequence[Thread]) -> Thread:
-    """The first thread, its wait without what differs among the others: limits, descriptors, children."""
+    """Return the first thread, its wait without fields that differ among the others, such as limits or descriptors."""
     first = threads[0]
     waits = [thread.wait for thread in threads]
     if first.wait is None or len(threads) == 1:
@@ -230,7 +235,7 @@ def common_wait(threads: Sequence[Thread]) -> Thread:
 
 
 def doing(thread: Thread, process: Process, term: Glossary) -> str:
-    """What a thread does now: waits for something, runs, or what its state letter says."""
+    """Return what a thread does now: its wait, that it runs, or the meaning of its state letter."""
     if thread.wait is not None:
         return waiting(thread.wait, process, term)
     if thread.gil == "waits":
@@ -243,7 +248,7 @@ def doing(thread: Thread, process: Process, term: Glossary) -> str:
 
 
 def work(threads: Sequence[Thread]) -> str:
-    """What threads did over the window: share of a core and how often they gave the CPU up; "" when not measured."""
+    """Return the CPU used and the voluntary switches over the window, in words; "" without counters."""
     counted = [t.counters for t in threads if t.counters is not None and t.counters.seconds > 0]
     if not counted:
         return ""
@@ -258,13 +263,13 @@ def work(threads: Sequence[Thread]) -> str:
 
 
 def gil_tells(gil: Gil, process: Process) -> bool:
-    """Is there anything to say of it? A lock that is free, and that nobody passes on, explains nothing."""
+    """Return whether the GIL is worth mentioning: held, waited for, or handed over at least once a second."""
     waited = any(thread.gil == "waits" for thread in process.threads)
     return bool(gil.locked) or waited or (gil.handoffs_per_s or 0) >= 1
 
 
 def gil_line(gil: Gil, process: Process, term: Glossary) -> str:
-    """Who holds the GIL, and how often it changed hands; "" when nothing is known."""
+    """Return the holder of the GIL and its rate of hand-offs, in words; "" if nothing is known."""
     parts: List[str] = []
     if gil.locked is False:
         parts.append("free at the moment of capture")

@@ -1,4 +1,4 @@
-"""Where a core came from, in a sentence."""
+"""The origin of a core, in a sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STORES = {
 
 
 def sentence(origin: Origin) -> str:
-    """``Core of PID 4711 (python3), unit web.service, SIGSEGV at 2026-01-31 12:00:00 UTC, …``, of what is known."""
+    """Return ``Core of PID 4711 (python3), unit web.service, SIGSEGV at 2026-01-31 12:00:00 UTC, …``, as far as known."""
     of = " said to be of" if origin.trust == "unverified" else " of"
     pid = f"{of} PID {origin.pid}" if origin.pid is not None else ""
     command = f" ({origin.command})" if origin.command else ""
@@ -40,5 +40,5 @@ def _source(origin: Origin) -> str:
 
 
 def why(evidence: Evidence) -> str:
-    """Why there is a report: where its core came from, or what made a capture strike."""
+    """Return the reason for a report: the origin of its core, or the trigger of the capture."""
     return sentence(evidence.origin) if evidence.origin is not None else labels.trigger(evidence.trigger)

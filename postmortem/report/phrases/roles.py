@@ -1,4 +1,4 @@
-"""What a thread or task does at a line that a finding names: takes a lock there that it holds, or waits for another."""
+"""The role of a thread or task at a line named by a finding: it acquires a lock that it holds, or waits for one."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ...evidence.vocabulary import ResourceKind
 from ...findings import Culprit
 from . import labels
 
-#: Of these one takes a part, and others may have parts as well.
+#: Resources with several holders, each of which has a part.
 _MANY: FrozenSet[ResourceKind] = frozenset(("semaphore", "queue"))
-#: Of those at one place that are looked at: whether they are alike shows by then.
+#: Most culprits at one place that are compared; most objects that are named.
 _COMPARED, _NAMED = 50, 3
 
 
 def of(evidence: Evidence, members: Sequence[Culprit]) -> str:
-    """What all who stand at one place do there, in a sentence; "" where that is no such place, or nobody knows."""
+    """Return what all culprits at one place do there, in a sentence; "" if nothing is known."""
     all_done = [_deeds(evidence, culprit) for culprit in members[:_COMPARED]]
     said: List[str] = []
     for deed in all_done[0] if all_done else ():
@@ -28,7 +28,7 @@ def of(evidence: Evidence, members: Sequence[Culprit]) -> str:
 
 
 def _deeds(evidence: Evidence, culprit: Culprit) -> Dict[str, str]:
-    """What is done → to what; `with a, b:` takes two."""
+    """Return action → objects; `with a, b:` acquires two."""
     found: Dict[str, List[str]] = {}
     for deed, thing in _done(evidence, culprit):
         found.setdefault(deed, []).append(thing)
@@ -36,7 +36,7 @@ def _deeds(evidence: Evidence, culprit: Culprit) -> Dict[str, str]:
 
 
 def _done(evidence: Evidence, culprit: Culprit) -> Iterator[Tuple[str, str]]:
-    """(what is done, to what) at this line by this thread or task."""
+    """Yield (action, object) of a culprit at its line."""
     process = next((p for p in evidence.processes if p.pid == culprit.pid), None)
     if process is None or culprit.line is None:
         return
@@ -51,7 +51,7 @@ def _done(evidence: Evidence, culprit: Culprit) -> Iterator[Tuple[str, str]]:
 
 
 def _agent(process: Process, culprit: Culprit) -> Tuple[Tuple[HeldLock, ...], Tuple[PythonFrame, ...], Optional[str]]:
-    """What the task, or else the thread, of a culprit holds, where it stands, and what it waits for."""
+    """Return (held locks, stack, awaited resource) of the culprit's task or thread."""
     for task in process.tasks if culprit.task is not None else ():
         if culprit.task in (task.name, task.id):
             return task.holds, task.stack, task.wait.resource if task.wait is not None else None

@@ -1,4 +1,4 @@
-"""What tasks wait for, and what they hold, in words."""
+"""Waits and held locks of tasks, in words."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from ...evidence import Process, Resource, Task, TaskWait
 from . import labels
 
 _NAMED = 3
-#: Tasks of one group that are looked at: whether they are alike shows by then.
+#: Most tasks of one group that are compared.
 _COMPARED = 100
 
 
 class Waits:
-    """Speaks of the tasks of one process."""
+    """A describer of the tasks of one process."""
 
     def __init__(self, process: Process) -> None:
         self._names: Dict[str, str] = {task.id: task.name or task.id for task in process.tasks}
         self._resources: Dict[str, Resource] = {resource.id: resource for resource in process.resources}
 
     def of(self, tasks: Sequence[Task]) -> str:
-        """Of tasks with the same stack: what each of them waits for, who has it, and what they hold; "" when nothing is
-        known beyond the stack."""
+        """Return what tasks with the same stack wait for, its holder, and the locks they hold; "" if nothing is known."""
         tasks = tasks[:_COMPARED]
         said = {self._awaits(task) for task in tasks}
         parts = [said.pop() if len(said) == 1 else _several(tasks)]

@@ -1,2 +1,4 @@
-"""The report for people: ``textreport`` is the whole, ``stacks`` its processes, ``page`` its lines; ``markdown`` the same for
-pages of code hosts."""
+"""The report for people: ``textreport`` is the whole, ``stacks`` its processes, ``page`` its lines.
+
+``markdown`` is the same report for pages of code hosts.
+"""

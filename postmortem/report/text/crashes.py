@@ -1,4 +1,4 @@
-"""What the text report says of a crash: which signal, what failed where, and what was said before."""
+"""Crashes in the text report: the signal, the place, and the last messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .. import escape
 from ..phrases import labels
 from .page import Page
 
-#: <asm-generic/siginfo.h>, in plain words; the address and the way it was accessed come before.
+#: <asm-generic/siginfo.h>, in plain words; the phrases follow the address and the kind of access.
 _WHY = {
     "SEGV_MAPERR": "where nothing is mapped",
     "SEGV_ACCERR": "which may not be accessed in this way",
@@ -30,13 +30,13 @@ _CUT = 300
 
 
 def show(page: Page, process: Process, indent: int) -> None:
-    """Nothing for a process that did not crash."""
+    """Print the crash of a process; nothing for a process that did not crash."""
     for sentence in sentences(process):
         page.text(escape.clean(sentence), indent)
 
 
 def sentences(process: Process) -> List[str]:
-    """What is known of its crash; [] for a process that did not crash."""
+    """Return sentences on the crash of a process; [] for a process that did not crash."""
     return list(_sentences(process.crash, process)) if process.crash is not None else []
 
 
@@ -68,7 +68,7 @@ def _sentences(crash: Crash, process: Process) -> Iterator[str]:
 
 
 def signal_name(number: int) -> str:
-    """``SIGSEGV``; ``signal 60`` for one without a name."""
+    """Return a signal's name, ``SIGSEGV``, or ``signal 60`` if it has none."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the text report says of a thread beside its stack: exceptions, the collector, recursion, variables."""
+"""Details of a thread in the text report, beside its stack: exceptions, garbage collection, recursion, variables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _EXCEPTIONS = 3
 _VARIABLES = 10
 _TURN = 6
 _OUTERMOST = 3
-#: Below that a control group's limits are no news.
+#: Least share of throttled periods, and of the memory limit in use, that is reported.
 _THROTTLED, _FULL = 0.1, 0.98
 _STATES = {
     "T": "It is stopped by a signal (SIGSTOP, Ctrl-Z): nothing in it runs until it gets SIGCONT.",
@@ -23,7 +23,7 @@ _STATES = {
 
 
 def exceptions(page: Page, threads: Sequence[Thread], indent: int) -> None:
-    """What threads with the same stack raise or handle, where it is the same for all of them."""
+    """Print the exceptions of threads with the same stack, if they are the same for all of them."""
     first = threads[0].exceptions
     if any(_raised(thread.exceptions) != _raised(first) for thread in threads):
         page.text("They handle different exceptions.", indent)
@@ -39,7 +39,7 @@ def _raised(found: Tuple[ThreadException, ...]) -> object:
 
 
 def exception(found: ThreadException) -> str:
-    """One that a thread is busy with, as a sentence."""
+    """Return an exception that a thread raises or handles, as a sentence."""
     message = f': "{escape.cut(found.message, 200)}"' if found.message else ""
     place = f", raised in {found.function} at {labels.short_path(found.file)}:{found.line or '?'}" if found.file else ""
     doing = "Raises" if found.state == "raised" else "While handling"
@@ -47,7 +47,7 @@ def exception(found: ThreadException) -> str:
 
 
 def collecting(process: Process) -> str:
-    """A sentence on a garbage collection that no thread is known to run; "" without one."""
+    """Return a sentence on a garbage collection that no known thread runs; "" without one."""
     unknown = [t for t in process.threads if t.gc is None]
     if not any(i.collecting for i in process.interpreters) or any(t.gc for t in process.threads) or not unknown:
         return ""
@@ -55,7 +55,7 @@ def collecting(process: Process) -> str:
 
 
 def held_up(process: Process) -> str:
-    """What its state and control group say of why nothing in it may run; "" when neither holds it up."""
+    """Return sentences on why the state or control group keeps a process from running; "" if neither does."""
     group = process.cgroup
     found = []
     if process.state in _STATES:
@@ -77,7 +77,7 @@ def held_up(process: Process) -> str:
 
 
 def stopped_world(process: Process) -> str:
-    """A sentence on a free-threaded program whose threads have to pause; "" without one."""
+    """Return a sentence on a stop-the-world pause of a free-threaded build; "" without one."""
     for world in (i.stop_the_world for i in process.interpreters):
         if world is not None and (world.requested or world.stopped):
             who = f"Thread {world.requester_tid}" if world.requester_tid is not None else "Some thread"
@@ -88,7 +88,7 @@ def stopped_world(process: Process) -> str:
 
 
 def recursion(page: Page, thread: Thread, shown: int, indent: int) -> None:
-    """The rest of a deep stack behind its first frames: what it repeats, and where it began."""
+    """Print the rest of a deep stack after its first frames: the repeating part, and where it began."""
     found, python = thread.recursion, thread.python
     if found is None:
         return
@@ -101,7 +101,7 @@ def recursion(page: Page, thread: Thread, shown: int, indent: int) -> None:
 
 
 def turns(found: Recursion) -> str:
-    """What a deep stack repeats, and how often."""
+    """Return the repeating part of a deep stack, and how often it repeats."""
     calls = [frame.function for frame in reversed(found.cycle)]
     turn = " → ".join(calls[:_TURN]) + (f" → … {len(calls) - _TURN} more" if len(calls) > _TURN else "")
     lines = "" if found.same_lines else ", not always in the same lines"
@@ -109,7 +109,7 @@ def turns(found: Recursion) -> str:
 
 
 def variables(page: Page, found: Optional[Tuple[Local, ...]], indent: int) -> None:
-    """Locals of a frame; values were bounded and masked when they were read."""
+    """Print the variables of a frame; their values were bounded and masked when they were read."""
     for local in (found or ())[:_VARIABLES]:
         page.line(f"{local.name} = {local.text}", indent, "dim")
     if found and len(found) > _VARIABLES:
@@ -117,7 +117,7 @@ def variables(page: Page, found: Optional[Tuple[Local, ...]], indent: int) -> No
 
 
 def source(page: Page, evidence: Evidence, frame: PythonFrame, indent: int) -> None:
-    """The frame's source line, and marks under the expression that runs."""
+    """Print a frame's source line, with marks under its current expression."""
     text = evidence.source(frame.file, frame.line)
     if text is None or not text.strip():
         return

@@ -1,4 +1,4 @@
-"""Source lines around a place, as far as the evidence holds them, coloured by Pygments on request."""
+"""Source lines around a place, as far as the evidence contains them, coloured by Pygments on request."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from .. import escape
 from .page import Page
 from .underline import Span, marks
 
-_CONTEXT = 1  # lines before and after, when the evidence has them
+_CONTEXT = 1  # lines before and after, if available
 
 
 def source_lines(evidence: Evidence, file: str, line: Optional[int], known: Optional[str]) -> List[Tuple[int, str]]:
-    """(line number, text) of a place and its neighbours; ``known`` stands in for a line the evidence lacks."""
+    """Return (line number, text) of a place and its neighbours.
+
+    ``known`` is the text of the line itself, for evidence without it.
+    """
     if line is None:
         return []
     held = evidence.sources.get(file, {})
@@ -29,14 +32,16 @@ def source_lines(evidence: Evidence, file: str, line: Optional[int], known: Opti
 
 
 def of_culprit(evidence: Evidence, culprit: Culprit) -> Tuple[List[Tuple[int, str]], Span]:
-    """The source lines of a place to change, and which expression of it runs."""
+    """Return the source lines of a place to change, and the span of its current expression."""
     lines = source_lines(evidence, culprit.file, culprit.line, culprit.source)
     return lines, Span(culprit.line, culprit.end_line, culprit.column, culprit.end_column)
 
 
 def show(page: Page, lines: List[Tuple[int, str]], marked: int, indent: int, span: Optional[Span] = None) -> None:
-    """Prints numbered source lines, their common indentation removed, the marked one behind ``>``, with marks under
-    the expression of it that runs."""
+    """Print numbered source lines without their common indentation.
+
+    The marked line is preceded by ``>``; marks under it show its current expression.
+    """
     if not lines:
         return
     texts = [text.rstrip("\r\n").expandtabs(4) for _, text in lines]
@@ -59,7 +64,7 @@ def show(page: Page, lines: List[Tuple[int, str]], marked: int, indent: int, spa
 
 
 def _colored(code: str) -> str:
-    # Imported here: Pygments costs some 30 ms, and a CI log has no colour.
+    # Imported here: Pygments takes some 30 ms, and CI logs have no colour.
     from pygments import highlight  # noqa: PLC0415
     from pygments.formatters.terminal import TerminalFormatter  # noqa: PLC0415
     from pygments.lexers.python import PythonLexer  # noqa: PLC0415

@@ -1,6 +1,7 @@
-"""Markdown for ``$GITHUB_STEP_SUMMARY`` and comments on merge requests: the text report in their form.
+"""Markdown for ``$GITHUB_STEP_SUMMARY`` and comments on merge requests: the text report in that form.
 
-A comment takes 65,536 characters and a step's summary 1 MiB: a report keeps well below both, and says what it left out.
+A comment is limited to 65,536 characters and a step's summary to 1 MiB: a report stays well below both, and states what
+it left out.
 """
 
 from __future__ import annotations
@@ -18,30 +19,31 @@ from . import highlight, stacks, textreport, waitchain
 from .markup import code, fenced, prose
 from .page import Page
 
-_LONGEST = 60_000  # characters of all of it
-_LEAST = 2_000  # of one of several reports: with less it is only listed
+_LONGEST = 60_000  # characters of the whole text
+_LEAST = 2_000  # characters of one of several reports: with less room it is only listed
 _WIDTH = 100
 _CULPRITS = 4
 _VICTIMS = 4
 _FACTS = 12
 _OTHERS = 5
 _GAPS = 8
-_LISTED = 100  # targets
+_LISTED = 100  # most targets listed
 
 
 class _Part(NamedTuple):
-    """A part with its heading; ``lines`` are blocks, a blank line between them."""
+    """A part with its heading; ``blocks`` are separated by blank lines."""
 
     title: str
     blocks: Sequence[str]
 
 
 def render(evidence: Evidence, diagnosis: Diagnosis) -> str:
+    """Render a report."""
     return _report(evidence, diagnosis, "", _LONGEST)
 
 
 def render_many(results: Sequence[Result]) -> str:
-    """What was found in each, then the reports, each within its share."""
+    """Render a list of the verdicts, then the reports, each within its share of the room."""
     rows = [f"- {code(target)}: {_verdict(diagnosis)}" for target, _, diagnosis in results[:_LISTED]]
     if len(results) > _LISTED:
         rows.append(f"- {len(results) - _LISTED} more")
@@ -67,7 +69,7 @@ def _verdict(diagnosis: Diagnosis) -> str:
 def _report(evidence: Evidence, diagnosis: Diagnosis, target: str, room: int) -> str:
     head = "\n\n".join([f"## {_title(diagnosis, target)}", *_opening(evidence, diagnosis)])
     foot = _closing(evidence, diagnosis)
-    room -= len(head) + len(foot) + 400  # what is left out has to be said as well
+    room -= len(head) + len(foot) + 400  # room for the note on what is left out
     said, left = [head], []
     for part in _parts(evidence, diagnosis):
         shown = "\n\n".join([f"### {part.title}", *part.blocks])
@@ -206,7 +208,7 @@ def _is_plain_link(link: str) -> bool:
 
 
 def _terms(said: str) -> str:
-    """What the terms mean that stand in the report."""
+    """Return explanations of the terms that occur in the report."""
     rows = [
         f"- *{term}*: {prose(meaning)}"
         for term, meaning in labels.TERMS.items()
@@ -216,7 +218,7 @@ def _terms(said: str) -> str:
 
 
 def _threads(evidence: Evidence, diagnosis: Diagnosis, room: int) -> str:
-    """All that the text report shows of processes, folded, as far as there is room."""
+    """Return the processes as in the text report, folded, as far as there is room."""
     if not evidence.processes:
         return ""
     page = Page(_WIDTH, False)

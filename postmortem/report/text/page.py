@@ -1,4 +1,4 @@
-"""Lines of a text report: width, indentation and colour in one place. Everything printed passes ``clean``."""
+"""Lines of a text report: width, indentation and colour. Everything printed passes ``clean``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CODES: Dict[str, str] = {
 
 
 class Page:
-    """Collects lines of at most ``width`` columns (only a single longer word, such as a path, exceeds it)."""
+    """A list of lines of at most ``width`` columns; only a longer single word, such as a path, exceeds it."""
 
     def __init__(self, width: int, color: bool) -> None:
         self.width = max(40, width)
@@ -25,33 +25,35 @@ class Page:
         self._lines: List[str] = []
 
     def style(self, text: str, *names: str) -> str:
-        """``text`` in these styles, or as it is without colour."""
+        """Return text in these styles, or unchanged without colour."""
         if not self.color or not text or not names:
             return text
         codes = ";".join(_CODES[name] for name in names)
         return f"\x1b[{codes}m{text}\x1b[0m"
 
     def blank(self) -> None:
+        """Add a blank line, unless the page is empty or ends in one."""
         if self._lines and self._lines[-1]:
             self._lines.append("")
 
     def heading(self, text: str) -> None:
+        """Add a blank line and a bold line."""
         self.blank()
         self.line(text, 0, "bold")
 
     def text(self, text: str, indent: int = 0, *styles: str, first: str = "") -> None:
-        """A wrapped paragraph; ``first`` (such as ``- ``) stands before its first line only."""
+        """Add a wrapped paragraph; ``first`` (such as ``- ``) precedes its first line only."""
         hang = " " * len(first)
         for number, part in enumerate(escape.wrap(text, self.width - indent - len(first))):
             lead = hang if number else first
             self._emit(" " * indent + lead, part, *styles)
 
     def line(self, text: str, indent: int = 0, *styles: str) -> None:
-        """One line, cut at the width."""
+        """Add one line, cut at the width."""
         self._emit(" " * indent, escape.cut(escape.clean(text), self.width - indent), *styles)
 
     def rendered(self, text: str, indent: int = 0) -> None:
-        """One line that is already cleaned, cut and styled."""
+        """Add one line that is already cleaned, cut and styled."""
         self._lines.append((" " * indent + text).rstrip())
 
     def _emit(self, lead: str, text: str, *styles: str) -> None:

@@ -1,4 +1,4 @@
-"""The part of the text report that shows processes: their threads, event loops and tasks."""
+"""The processes of the text report: their threads, event loops and tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..phrases import labels, tasks
 from . import crashes, details
 from .page import Page
 
-# What one process may take of a report. The JSON report has all of it, and the text says so.
+# Limits for one process. The JSON report has everything, and the text says so.
 _GROUPS = 12
 _IDLE_GROUPS = 6
 _TASK_GROUPS = 8
@@ -25,7 +25,7 @@ _MORE = "the JSON report (`-f json`) has all"
 
 
 def show(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: labels.Glossary) -> None:
-    """Prints every kind of process: what it is, its GIL, its threads in groups, its event loops and tasks."""
+    """Print every group of processes: the program, its GIL, its threads in groups, its event loops and tasks."""
     groups = grouping.processes(evidence, diagnosis)
     for group in groups[:_PROCESSES]:
         process = group.first
@@ -44,7 +44,7 @@ def show(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: labels.Glos
 
 
 def kind_of(process: Process) -> str:
-    """``CPython 3.12.1``, or why it is not."""
+    """Return the kind of program: ``CPython 3.12.1``, or why it is unknown or not Python."""
     python = process.python
     if python is not None:
         extra = ", free-threaded" if python.free_threaded else ""
@@ -60,6 +60,7 @@ def kind_of(process: Process) -> str:
 
 
 def command(process: Process) -> str:
+    """Return the command line of a process, or the best substitute."""
     name = next((thread.name for thread in process.threads if thread.is_main and thread.name), None)
     return " ".join(process.argv) or process.exe or (f"[{name}]" if name else "command unknown")
 
@@ -83,7 +84,7 @@ def _header(page: Page, group: grouping.ProcessGroup, evidence: Evidence, first:
 
 def _threads(page: Page, evidence: Evidence, process: Process, diagnosis: Diagnosis, term: labels.Glossary) -> None:
     groups = grouping.threads(process, diagnosis)
-    # Idle threads are folded only beside something more telling; without a finding they are all there is.
+    # Idle threads are folded only beside more informative ones; without a finding there may be no others.
     fold = bool(diagnosis.findings)
     stuck = graph_of(evidence).stuck
     folded = [
@@ -173,7 +174,7 @@ def _number(line: Optional[int]) -> str:
 def _frames(
     page: Page, evidence: Evidence, stack: Sequence[Frame], limit: int, thread: Optional[Thread] = None
 ) -> None:
-    """Python frames with the named native ones above the first in one line; native frames alone without Python."""
+    """Print Python frames, with the names of the native ones above them in one line; without Python, native frames."""
     python = [frame for frame in stack if isinstance(frame, PythonFrame)]
     if not python:
         _native(page, [frame for frame in stack if isinstance(frame, NativeFrame)], limit)
@@ -194,12 +195,12 @@ def _frames(
 
 
 def _native_tells(thread: Thread) -> bool:
-    """What a wait for a lock, a child or a socket is, has been said in words: the C functions of it say no more."""
+    """Return whether native function names add anything: not to a wait for a lock, child or socket described in words."""
     return thread.wait is None or thread.wait.kind in ("futex", "mutex", "other") or thread.gil in ("holds", "unknown")
 
 
 def _above(stack: Sequence[Frame]) -> List[str]:
-    """Names of the native frames above the first Python one, without the C library's inner ones (``__futex…``)."""
+    """Return the names of native frames above the first Python one, without internals of the C library (``__futex…``)."""
     names: List[str] = []
     for frame in stack:
         if isinstance(frame, PythonFrame):

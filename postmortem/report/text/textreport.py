@@ -1,6 +1,6 @@
-"""The report for people: the verdict first, then where to change the code, then what it rests on.
+"""The report for people: the verdict first, then the lines to change, then the evidence.
 
-Right at 80 columns and without colour, as a CI log shows it, and of bounded length for any number of threads.
+Laid out for 80 columns without colour, as in a CI log, and of bounded length for any number of threads.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COLORS = {"proven": "red", "likely": "yellow", "possible": "cyan"}
 
 
 def render(evidence: Evidence, diagnosis: Diagnosis, *, color: bool, width: int = 80) -> str:
-    """The whole report, ending in a newline. ``width`` is in columns; only paths and the like may exceed it."""
+    """Render the whole report, ending in a newline. ``width`` is in columns; only long words such as paths exceed it."""
     page = Page(width, color)
     term = labels.Glossary()
     if diagnosis.findings:
@@ -44,7 +44,7 @@ def render(evidence: Evidence, diagnosis: Diagnosis, *, color: bool, width: int 
 
 
 def render_many(results: Sequence[Tuple[str, Evidence, Diagnosis]], *, color: bool, width: int = 80) -> str:
-    """Several reports, each under a line with its target's name."""
+    """Render several reports, each under a line with its target's name."""
     parts: List[str] = []
     for target, evidence, diagnosis in results:
         page = Page(width, color)
@@ -125,7 +125,7 @@ def _nothing(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: labels.
 
 
 def summary(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: labels.Glossary) -> None:
-    """What there is to say where nothing was recognised."""
+    """Print what is known if nothing was recognised."""
     if not evidence.processes:
         page.text("No process could be read; the gaps below say why.")
         return
@@ -136,7 +136,7 @@ def summary(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: labels.G
 
 
 def _summary(page: Page, process: Process, term: labels.Glossary) -> None:
-    """What the threads of the first process do."""
+    """Print what the threads of a process do."""
     what = "" if process.python is not None else f" is {stacks.kind_of(process)}; it"
     subject = f"Process {process.pid} ({stacks.command(process)[:200]}){what}"
     if not process.threads:
@@ -146,7 +146,7 @@ def _summary(page: Page, process: Process, term: labels.Glossary) -> None:
         page.text(f"{subject} {labels.doing(process.threads[0], process, term)}.")
         return
     page.text(f"{subject} has {labels.plural(len(process.threads), 'thread')}:")
-    known = labels.Glossary(labels.TERMS)  # explained where the threads are shown
+    known = labels.Glossary(labels.TERMS)  # they are explained where the threads are shown
     doings = Counter(labels.doing(thread, process, known) for thread in process.threads)
     for text, number in doings.most_common(_DOINGS):
         page.text(text, 2, first=f"{number:>4} × ")

@@ -1,7 +1,7 @@
-"""Marks under a source line that tell which expression of it runs, as Python's own tracebacks draw them.
+"""Marks under a source line that show its current expression, in the style of Python's own tracebacks.
 
-``~`` stands under the expression; ``^`` under what of it was at work: an operator, the brackets of a call or of a
-subscript; without such a part ``^`` stands under all of it. Nothing is drawn where the expression is the whole line.
+``~`` marks the expression; ``^`` its active part: an operator, or the brackets of a call or subscript; without such a
+part, ``^`` marks all of it. Nothing is drawn if the expression is the whole line.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .. import escape
 
 
 class Span(NamedTuple):
-    """Where an expression stands. Columns are bytes of the line's UTF-8, from 0 on; lines count from 1."""
+    """The position of an expression. Columns are bytes of the line's UTF-8, from 0; lines count from 1."""
 
     line: Optional[int]
     end_line: Optional[int]
@@ -23,9 +23,9 @@ class Span(NamedTuple):
 
 
 def marks(text: str, span: Span, shown: Callable[[str], str]) -> str:
-    """The line of marks for a source line, "" where none is to be drawn.
+    """Return the line of marks for a source line, "" if there are none.
 
-    ``shown`` makes what is printed of the line's beginnings: without the common indentation, tabs widened, escaped.
+    ``shown`` maps a beginning of the line to its printed form: without the common indentation, tabs widened, escaped.
     """
     found = _characters(text, span)
     if found is None:
@@ -41,7 +41,7 @@ def marks(text: str, span: Span, shown: Callable[[str], str]) -> str:
 
 
 def _characters(text: str, span: Span) -> Optional[Tuple[int, int]]:
-    """The part of the line in characters; None when unknown, or when it is all there is on the line."""
+    """Return the span in characters of the line; None if unknown, or if it is the whole line."""
     if span.column is None or span.line is None:
         return None
     raw = text.encode("utf-8", "backslashreplace")
@@ -59,11 +59,11 @@ def _characters(text: str, span: Span) -> Optional[Tuple[int, int]]:
 
 
 def _at_work(segment: str) -> Optional[Tuple[int, int]]:
-    """Of an expression, in characters of it: the operator, or the brackets with what is in them."""
+    """Return the active part of an expression, in characters: the operator, or the brackets with their content."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # other people's code
-            tree = ast.parse(f"({segment})", filename="")  # awaits stand in functions, but the parser does not mind
+            warnings.simplefilter("ignore")  # warnings about the program's code are not ours to show
+            tree = ast.parse(f"({segment})", filename="")  # await is valid outside functions for the parser
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     body = tree.body[0] if tree.body else None
@@ -83,9 +83,10 @@ def _at_work(segment: str) -> Optional[Tuple[int, int]]:
 
 
 def _begin(node: ast.expr, segment: str) -> int:
-    """Positions of ast are bytes, and count the bracket that was put before the segment."""
+    """Return a node's start in characters; ast counts bytes, including the bracket added before the segment."""
     return len(segment.encode()[: node.col_offset - 1].decode("utf-8", "replace"))
 
 
 def _end(node: ast.expr, segment: str) -> int:
+    """Return a node's end in characters."""
     return len(segment.encode()[: (node.end_col_offset or 1) - 1].decode("utf-8", "replace"))

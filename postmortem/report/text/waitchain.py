@@ -1,4 +1,4 @@
-"""The wait chain as a text report and Markdown show it."""
+"""Wait chains in a text report and in Markdown."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from .page import Page
 
 
 def show(page: Page, evidence: Evidence, finding: Optional[Finding]) -> None:
-    """Says who waits for whom, where that takes more than one sentence: nothing for a wait of one link for something
-    outside. Without a finding, where nobody can move."""
+    """Print the wait chains; nothing if one sentence suffices, as for a single wait for something outside.
+
+    Without a finding, only chains of agents that cannot move are printed.
+    """
     found = chains.ways(evidence, finding)
     if found:
         page.heading("Who waits for whom")

@@ -1,1 +1,1 @@
-"""Event loops that spin, starve, are blocked or wait for themselves; tasks that nobody can wake."""
+"""Event loops that spin, starve, are blocked or wait for themselves; tasks that nothing can wake."""

@@ -1,16 +1,16 @@
 """Tasks of an event loop wait for each other, or for what only each other could do.
 
 **What it looks like.** The loop rests at 0 % CPU. Task A awaits B, or a lock that B holds, and the chain leads back to A; or
-several tasks wait on queues, events or conditions that none but they could fill, set or notify.
+several tasks wait on queues, events or conditions that only they could fill, set or notify.
 
-**Easily mistaken for** `future-never-resolved`, where one object is left that nobody sets; an idle server, whose tasks wait
-for peers; `loop-self-wait`, where the loop's thread itself is blocked.
+**Easily mistaken for** `future-never-resolved`, where a single object is left that no code sets; an idle server, whose tasks
+wait for peers; `loop-self-wait`, where the loop's thread itself is blocked.
 
 **Why it hangs.** A task gives way only where it awaits, and each of these awaits something that another one would do after
 its own wait is over.
 
-**Remedy.** Take asyncio's locks in one order everywhere, and do not await a task while holding a lock that it wants. Of two
-tasks that talk to each other, let one send first; close queues with a sentinel.
+**Remedy.** Take asyncio's locks in one order everywhere, and do not await a task while holding a lock that it wants. Where two
+tasks exchange messages, fix which one sends first; close queues with a sentinel.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ _MOST = 50
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each cycle of tasks, and for tasks that only wait for signals of each other."""
     cycles = [cycle for cycle in view.graph.cycles if _is_of_tasks(cycle)]
     for cycle in cycles:
         yield _circle(view, cycle)
@@ -61,11 +62,12 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _is_of_tasks(cycle: Cycle) -> bool:
-    """Through threads as well; but where the loop cannot run for one of them, that has a name of its own."""
+    """Return whether a cycle includes a task and no wait for a turn on a blocked loop, which is `loop-self-wait`."""
     return any(agent.task is not None for agent in cycle.agents) and all(edge.kind != "turn" for edge in cycle.edges)
 
 
 def _circle(view: View, cycle: Cycle) -> Match:
+    """Return the match of a wait-for cycle."""
     facts: List[str] = []
     culprits: List[Culprit] = []
     for edge, after in zip(cycle.edges, [*cycle.edges[1:], cycle.edges[0]]):
@@ -98,7 +100,7 @@ def _these(cycle: Cycle) -> str:
 
 
 def _link(view: View, edge: Edge, after: Edge) -> Tuple[str, List[Culprit]]:
-    """The fact of one edge, and the lines that it is about: where it waits, and where the other one took the lock."""
+    """Return the sentence for one edge, and its lines: where it waits, and where the holder acquired the lock."""
     places = view.graph.places
     frame = own_frame(places.stack(edge.waiter))
     owner = places.task(after.waiter) or places.thread(after.waiter)
@@ -120,6 +122,7 @@ def _link(view: View, edge: Edge, after: Edge) -> Tuple[str, List[Culprit]]:
 
 
 def _each_other(view: View, process: Process, waiting: List[StuckTask]) -> Match:
+    """Return the match of tasks that wait for different objects, none of which any other code can signal."""
     order = ("possible", "likely", "proven")
     agents = [t.agent for t in waiting]
     behind = view.graph.behind(frozenset(agents))

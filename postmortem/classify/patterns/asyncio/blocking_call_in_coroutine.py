@@ -3,11 +3,11 @@
 **What it looks like.** The loop's thread is inside a callback or the step of a task, at the same call in every sample: a
 sleep, a socket, a subprocess, a lock, or a computation. The loop's `select` is never reached.
 
-**Easily mistaken for** a short slice of work between two turns; `event-loop-starvation`, where every task has a little;
-`loop-self-wait`, where the call waits for the loop itself.
+**Easily mistaken for** a short piece of work between two turns; `event-loop-starvation`, where each of many tasks has a
+little work; `loop-self-wait`, where the call waits for the loop itself.
 
-**Why it hangs.** An event loop runs one callback at a time, on one thread. As long as one does not come back, no other
-task moves, no timer fires, no connection is served, and no timeout of the loop's own strikes.
+**Why it hangs.** An event loop runs one callback at a time, on one thread. Until it returns, no other task moves, no timer
+fires, no connection is served, and none of the loop's own timeouts expires.
 
 **Remedy.** Await the asynchronous equivalent (`asyncio.sleep`, an asynchronous client, `create_subprocess_exec`), or move
 the call to a thread: `await asyncio.to_thread(...)`, `loop.run_in_executor(None, ...)`.
@@ -43,13 +43,14 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/asyncio-dev.html#running-blocking-code",),
 )  # fmt: skip
 
-#: Seconds: nobody means to keep an event loop for so long.
+#: Seconds: blocking an event loop for so long is never intended.
 LONG_S = 5.0
-#: Of the loop thread's samples: inside a callback or step.
+#: Least share of the loop thread's samples inside a callback or step.
 MIN_INSIDE = 0.9
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each loop thread inside a callback: whether the callback blocks the loop."""
     for process in view.pythons:
         for thread in process.threads:
             if step(thread.python) is None:
@@ -61,6 +62,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _answer(view: View, process: Process, thread: Thread) -> Answer:
+    """Return a match if one callback blocks the loop."""
     loop = next((one for one in process.loops if one.tid == thread.tid), None)
     kept = kept_in(view, thread)
     why_not = _why_not(view, process, thread, loop, kept)
@@ -80,6 +82,7 @@ def _answer(view: View, process: Process, thread: Thread) -> Answer:
 def _why_not(
     view: View, process: Process, thread: Thread, loop: Optional[Loop], kept: Optional[PythonFrame]
 ) -> Optional[str]:
+    """Return why the loop is not blocked by one call; None if nothing contradicts that."""
     if loop is not None and loop.turned:
         return f"the loop of {label(thread)} turned during the window: its callbacks come back"
     if loop is not None and loop.turned is False and loop.callback_lasts_s is None:
@@ -95,7 +98,7 @@ def _why_not(
 
 
 def _sleeps_long(thread: Thread) -> bool:
-    """How long it will last stands in the call itself: of this even one moment tells."""
+    """Return whether the thread is in a long sleep, whose duration is known from the call itself."""
     return thread.wait is not None and thread.wait.kind == "sleep" and (thread.wait.timeout_s or 0.0) >= LONG_S
 
 
@@ -139,6 +142,7 @@ def _waiting(thread: Thread) -> str:
 
 
 def _kept(loop: Optional[Loop], waiting: List[Task]) -> Iterator[str]:
+    """Yield sentences on the tasks and callbacks that cannot run."""
     if waiting:
         yield f"{plural(len(waiting), 'other task')} of this loop cannot run meanwhile"
     if loop is not None and loop.ready:
@@ -146,7 +150,7 @@ def _kept(loop: Optional[Loop], waiting: List[Task]) -> Iterator[str]:
 
 
 def _frames(thread: Thread, here: PythonFrame) -> List[PythonFrame]:
-    """The line that does not come back, and the program's own callers up to the loop."""
+    """Return the blocking line, and up to two of the program's own callers up to the loop."""
     above = list(step(thread.python) or ())
     at = above.index(here) if here in above else 0
     return [here, *[f for f in above[at + 1 :] if not knowledge.is_library(f)][:2]]

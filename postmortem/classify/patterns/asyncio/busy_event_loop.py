@@ -1,8 +1,8 @@
 """An event loop spins: it turns as fast as it can, and every turn finds nothing to do.
 
 **What it looks like.** The loop's thread uses all the CPU it gets; its `select` is called with a timeout of zero, because
-something always stands in the ready queue: a task that awaits `sleep(0)` in a loop, a descriptor that is always ready (a
-socket at its end of file that nobody removed), or a cancelled scope of anyio that some task does not leave.
+the ready queue is never empty: a task awaits `sleep(0)` in a loop, a descriptor is always ready (a socket at end of file
+whose reader was not removed), or some task does not leave a cancelled scope of anyio.
 
 **Easily mistaken for** `event-loop-starvation`, where many tasks have real work; for a computation that yields with
 `sleep(0)` now and then, whose samples lie in the computation, not in the loop.
@@ -39,13 +39,14 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/asyncio-task.html#sleeping",),
 )
 
-#: Cores wanted: used, or waited for while runnable. A spinning loop takes all that it gets.
+#: Least number of cores wanted (used, or waited for while runnable): a spinning loop takes all it can get.
 MIN_CPU = 0.7
-#: Of the loop threads' samples. Polling loops measure 0.6 and more, computations that yield below 0.1.
+#: Least share of the loop threads' samples. Polling loops measure 0.6 or more, computations that yield below 0.1.
 MIN_SPIN = 0.4
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield answers for polling tasks, undelivered cancellations and callbacks that are always ready."""
     for process in view.pythons:
         found = [p for p in pollers(process) if not _crowded(process, p)]
         cancelled = list(undelivered(view, process, MIN_CPU, MIN_SPIN))
@@ -53,13 +54,14 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _crowded(process: Process, poller: Poller) -> bool:
-    """Do other tasks stand in the same ready queues in numbers? Then the loop has work: starvation, not a spin."""
+    """Return whether many other tasks are in the same ready queues: then the loop has work and does not spin."""
     ids = {t.loop for t in poller.tasks}
     ready = [loop.ready for loop in process.loops if loop.id in ids and loop.ready is not None]
     return bool(ready) and sum(ready) > 10 + 3 * len(poller.tasks)
 
 
 def _polling(view: View, process: Process, found: List[Poller]) -> Answer:
+    """Return the answer for the line at which most tasks poll."""
     poller = found[0]
     threads = [t for t in process.threads if t.tid in poller.tids]
     place = knowledge.short(poller.frame)
@@ -95,7 +97,7 @@ def _thread(threads: List[Thread], poller: Poller) -> Optional[Thread]:
 
 
 def _always_ready(view: View, process: Process) -> Iterator[Answer]:
-    """No task polls: a callback that is ready at every turn."""
+    """Yield answers for loops without a polling task: whether one callback is ready at every turn."""
     for loop in process.loops:
         thread = view.thread(process, loop.tid)
         if thread is None:
@@ -130,15 +132,19 @@ def _always_ready(view: View, process: Process) -> Iterator[Answer]:
 
 
 def _registered(loop: Loop, called: PythonFrame) -> bool:
-    """Is it a callback of a descriptor, or one that stands in the ready queue again? A server under load is as busy, but
-    what it runs are tasks and protocols, which the loop's own transports call."""
+    """Return whether a function is a descriptor's callback, or is in the ready queue again.
+
+    A loaded server is as busy, but it runs tasks and protocols, which the loop's own transports call.
+    """
     known = [*loop.watchers, *loop.ready_callbacks]
     return any((f.file, f.function) == (called.file, called.function) for f in known)
 
 
 def _callbacks(view: View, thread: Thread, loop: Loop) -> Tuple[List[PythonFrame], float]:
-    """The program's functions that the loop may call at every turn, the likeliest first with its share: as the samples
-    saw them; else what stands in the ready queue or watches a descriptor."""
+    """Return the program's functions that the loop may call at every turn, the most frequent first with its share.
+
+    They are taken from samples; without any, from the ready queue and the watched descriptors.
+    """
     seen: Counter[PythonFrame] = Counter()
     for count, stack in view.samples(thread):
         at = next((i for i, f in enumerate(stack) if knowledge.in_table(f, (knowledge.LOOP_STEP,))), 0)

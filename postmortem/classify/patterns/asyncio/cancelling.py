@@ -1,8 +1,8 @@
-"""Cancelled scopes of anyio that some task does not leave: their cancellation is delivered again in every turn of the loop.
+"""Cancelled scopes of anyio that a task does not leave: the cancellation is delivered again at every turn of the loop.
 
-``CancelScope._deliver_cancellation`` puts itself back with ``call_soon`` for as long as a task is left in the scope (anyio
-2.0-4.12, _backends/_asyncio.py). A task that catches the cancellation, or shields itself from it and waits for something
-that does not come, keeps the loop turning at full speed.
+``CancelScope._deliver_cancellation`` reschedules itself with ``call_soon`` as long as a task is left in the scope (anyio
+2.0-4.12, _backends/_asyncio.py). A task that catches the cancellation, or is shielded from it while it waits for
+something that never comes, keeps the loop turning at full speed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ _REMEDY = (
 
 
 def undelivered(view: View, process: Process, min_cpu: float, min_spin: float) -> Iterator[Match]:
-    """One match for each loop that spins with it: its thread wants so much of a core, and so much of that is only turning."""
+    """Yield a match for each loop that spins this way.
+
+    ``min_cpu`` is the least share of a core that its thread wants, ``min_spin`` the least share of its samples that only
+    turn the loop.
+    """
     for loop in process.loops:
         thread = view.thread(process, loop.tid)
         again = [f for f in loop.ready_callbacks if in_table(f, _DELIVERS)]
@@ -35,14 +39,17 @@ def undelivered(view: View, process: Process, min_cpu: float, min_spin: float) -
 
 
 def _spin(view: View, process: Process, thread: Thread) -> float:
-    """Of the samples: in the loop, in anyio, or at a line where a task awaits anyway: a step that a cancellation has woken,
-    and that goes back to sleep."""
+    """Return the share of samples in the loop, in anyio, or at a line where a task awaits.
+
+    The last is a step that the cancellation woke and that suspends again.
+    """
     awaits = {(f.file, f.line, f.function) for t in process.tasks if t.state == "pending" for f in t.stack}
     counted = [(count, _turns(frames, awaits)) for count, frames in view.samples(thread) if frames]
     return sum(count for count, turns in counted if turns) / max(1, sum(count for count, _turns in counted))
 
 
 def _turns(frames: Tuple[PythonFrame, ...], awaits: Set[Tuple[str, Optional[int], str]]) -> bool:
+    """Return whether a sample does no work of the program."""
     inner = next((f for f in frames if not is_stdlib(f)), frames[0])
     return (
         is_loop_machinery(frames[0]) or is_loop_machinery(inner) or (inner.file, inner.line, inner.function) in awaits

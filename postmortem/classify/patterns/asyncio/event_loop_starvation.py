@@ -1,14 +1,14 @@
 """So many tasks are ready that each of them waits long for its turn.
 
-**What it looks like.** The event loop's thread is at work all the time, in another callback or task at every look, and
-dozens or hundreds stand in the loop's ready queue. Heartbeats and timers come late.
+**What it looks like.** The event loop's thread is at work all the time, in another callback or task at every observation, and
+dozens or hundreds are in the loop's ready queue. Heartbeats and timers are late.
 
 **Easily mistaken for** `busy-event-loop`, where one or a few tasks poll and do nothing; `blocking-call-in-coroutine`, where
-a single call does not come back.
+a single call does not return.
 
-**Why it is slow.** The ready queue is first come, first served. Whoever wakes up goes to its end, and gets his turn when
-all before him have had theirs: 200 tasks of 10 ms each are two seconds. A semaphore does not help: the tasks that it lets
-through stand in the same queue. Neither do priorities, which asyncio does not know.
+**Why it is slow.** The ready queue is first come, first served. A task that wakes up goes to its end, and gets its turn after
+all tasks before it: 200 tasks of 10 ms each take two seconds. A semaphore does not help, because the tasks that it lets
+through join the same queue; nor do priorities, which asyncio does not have.
 
 **Remedy.** Let a few workers take jobs from a bounded queue, so that only as many tasks are ready as there are workers;
 move the computation to threads or processes; make the slices shorter.
@@ -44,18 +44,19 @@ PATTERN = Pattern(
                 "https://docs.python.org/3/library/asyncio-dev.html#concurrency-and-multithreading"),
 )  # fmt: skip
 
-#: Callbacks in the ready queue. Servers under full load measure 0-6, and tasks that yield once in a while as many as there
-#: are of them.
+#: Callbacks in the ready queue. Servers under full load measure 0-6; with tasks that yield occasionally it is the number of
+#: those tasks.
 MIN_READY, MANY_READY = 8, 20
-#: Seconds: a turn that is over sooner keeps nobody waiting. Servers under full load measure 0.001-0.03.
+#: Seconds: a shorter turn delays nothing noticeably. Servers under full load measure 0.001-0.03.
 LONG_TURN = 0.1
-#: Callbacks that are over, below which they tell nothing of the others: the first may be the only slow one.
+#: Least number of finished callbacks from which the rest is extrapolated: the first may be the only slow one.
 FEW = 5
-#: Of the loop thread's samples: inside a callback or step, rather than in `select`.
+#: Least share of the loop thread's samples inside a callback or step, rather than in `select`.
 MIN_INSIDE = 0.7
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each loop with a long ready queue: whether its callbacks do work."""
     for process in view.pythons:
         for loop in process.loops:
             thread = view.thread(process, loop.tid)
@@ -69,24 +70,25 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _queued(loop: Loop) -> int:
-    """Callbacks of the present turn, or that stand ready for the next one."""
+    """Return the number of callbacks of the current turn, or of those ready for the next one if that is larger."""
     return max(loop.ready or 0, loop.turn_callbacks or 0)
 
 
 def _turn_s(loop: Loop) -> Optional[float]:
-    """How long the present turn takes in all, by what of it is done; at least what it took until now."""
+    """Return the estimated duration of the current turn in seconds; at least its age. None if unknown."""
     if loop.turn_s is None or not loop.turn_callbacks or loop.turn_done is None:
         return None
     return loop.turn_s * (loop.turn_callbacks / loop.turn_done if loop.turn_done >= FEW else 1.0)
 
 
 def _is_long(loop: Loop) -> bool:
-    """By its turn, or else by a timer that is late."""
+    """Return whether the turn is long; if its duration is unknown, whether a timer is late."""
     turn = _turn_s(loop)
     return (-(loop.next_timer_s or 0.0) if turn is None else turn) >= LONG_TURN
 
 
 def _answer(view: View, process: Process, loop: Loop, thread: Thread) -> Answer:
+    """Return a match if the callbacks work rather than only poll."""
     inside, places = _work(view, thread)
     if inside < MIN_INSIDE:
         rest = f"{1 - inside:.0%} of the samples of {label(thread)} were no work"
@@ -98,7 +100,7 @@ def _answer(view: View, process: Process, loop: Loop, thread: Thread) -> Answer:
 
 
 def _work(view: View, thread: Thread) -> Tuple[float, List[PythonFrame]]:
-    """(share of samples at work, the program's places in them)"""
+    """Return (share of samples at work, the program's most frequent places in them)."""
     total = inside = 0
     seen: Counter[PythonFrame] = Counter()
     for count, frames in view.samples(thread):
@@ -150,7 +152,7 @@ def _match(
 
 
 def _callers(view: View, thread: Thread, places: List[PythonFrame]) -> Iterator[PythonFrame]:
-    """The coroutine of the program that called what takes the time, where that is another function."""
+    """Yield the program's coroutines that called the slow lines, if these are in other functions."""
     for _count, frames in view.samples(thread):
         at = next((i for i, f in enumerate(frames) if knowledge.in_table(f, (knowledge.LOOP_STEP,))), 0)
         own = [f for f in frames[:at] if not knowledge.is_library(f)]

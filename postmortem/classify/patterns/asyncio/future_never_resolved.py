@@ -1,17 +1,17 @@
-"""A task awaits a future that nobody can set any more.
+"""A task awaits a future that nothing can set any more.
 
-**What it looks like.** A task is suspended on a future, or on an event, queue or condition, that no timer, no descriptor, no
-thread and no other task can reach, or that none of those who could will ever get to. Others may wait for that task. The
-loop rests, or goes on with other things.
+**What it looks like.** A task is suspended on a future, or on an event, queue or condition, that no timer, descriptor,
+thread or other task can reach, or only such as will never get to it. Other tasks may wait for that task. The loop rests, or
+goes on with other things.
 
 **Easily mistaken for** an idle server: its main task awaits a future for ever, on purpose, while sockets listen; a client
 that waits for its peer (`network-wait`); `async-deadlock`, where several tasks need each other.
 
-**Why it hangs.** Whoever promised the result has ended without giving it: an exception on the way, an answer looked up under
-another key, a callback that was never called, an event that was set before it was cleared.
+**Why it hangs.** The code that promised the result has ended without setting it: an exception on the way, an answer looked up
+under another key, a callback that was never called, an event that was set before it was cleared.
 
 **Remedy.** Set a result or an exception on every way out (`try`/`except`/`finally`), cancel what is pending when a
-connection closes, and wait with `asyncio.timeout` for whatever comes from elsewhere.
+connection closes, and wait with `asyncio.timeout` for everything that comes from elsewhere.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ PATTERN = Pattern(
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each process with tasks that await an object that nothing can set."""
     in_circles = {agent for cycle in view.graph.cycles for agent in cycle.agents}
     for process in view.pythons:
         found = [t for t in stuck_tasks(view, process) if t.agent not in in_circles]

@@ -1,4 +1,4 @@
-"""An event loop that a coroutine keeps for itself: it computes and does not await, while others stand in line."""
+"""Event loops blocked by a coroutine that computes and does not await while other callbacks are ready."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from .loopsteps import is_coroutine
 
 
 def keeps_its_loop(process: Process, thread: Thread, function: PythonFrame) -> Tuple[str, ...]:
-    """The facts, when a thread has run the same step of this coroutine all the time, and something of its loop is late for
-    that; else nothing."""
+    """Return the facts if a thread has run one step of this coroutine all the time and delays its loop; else ()."""
     loop = next((one for one in process.loops if one.tid == thread.tid), None)
     if (
         loop is None

@@ -1,19 +1,19 @@
 """The thread of an event loop waits, blocked, for work that only that loop could do.
 
-**What it looks like.** The loop's thread stands in `Future.result()`, `Event.wait()`, `queue.get()` or the like, called from a
-coroutine or a callback, at 0 % CPU; the coroutine or callback that it waits for stands in the ready queue of that very loop,
+**What it looks like.** The loop's thread is in `Future.result()`, `Event.wait()`, `queue.get()` or the like, called from a
+coroutine or a callback, at 0 % CPU; the coroutine or callback that it waits for is in the ready queue of that very loop,
 or among its tasks. No task of the loop moves.
 
-**Easily mistaken for** `blocking-call-in-coroutine`, where the call does end, some time; `missed-wakeup`, where the waiting
+**Easily mistaken for** `blocking-call-in-coroutine`, where the call does return eventually; `missed-wakeup`, where the waiting
 thread runs no loop.
 
-**Why it hangs.** A loop runs one thing at a time on its thread. As long as a callback blocks there, nothing that it waits for
+**Why it hangs.** A loop runs one callback at a time on its thread. As long as one blocks there, nothing that it waits for
 can begin: not the coroutine given to `run_coroutine_threadsafe`, not the callback given to `call_soon_threadsafe`, not the
-connection that this server accepts, when the thread waits for an answer of the server itself.
+acceptance of a connection, if the thread waits for an answer of its own server.
 
 **Remedy.** Await it (`await coroutine`, `await asyncio.wrap_future(future)`), or do the waiting on another thread
-(`asyncio.to_thread`). Code that may be called on either side has to ask which thread it is on. A server that asks itself
-over the network calls its own function instead, or does the asking on another thread, with a time limit.
+(`asyncio.to_thread`). Code that may be called on either thread has to check which one it is on. A server that sends requests
+to itself should call its own function instead, or send them from another thread, with a time limit.
 """
 
 from __future__ import annotations
@@ -47,13 +47,14 @@ PATTERN = Pattern(
     ),
 )  # fmt: skip
 
-#: Of a listening socket: every address of the machine.
+#: Hosts of a listening socket that accepts on every address of the machine.
 _ANY = ("0.0.0.0", "::", "[::]")  # noqa: S104 - compared with, not bound to
-#: What code on the same loop might have signalled.
+#: Kinds of resources that code on the same loop might have signalled.
 _SIGNALLED: FrozenSet[ResourceKind] = frozenset(("event", "condition", "queue", "semaphore", "barrier", "future"))
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each loop thread that waits without a time limit for work of its own loop."""
     for process in view.pythons:
         for loop in process.loops:
             thread = view.thread(process, loop.tid)
@@ -68,7 +69,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _own_server(view: View, process: Process, loop: Loop, thread: Thread, socket: Resource) -> Iterator[Answer]:
-    """It waits for the answer of a server whose connections this very loop accepts, or reads."""
+    """Yield a match if the thread waits for the answer of a server whose connections this loop accepts or reads."""
     watched = [r for r in process.resources if r.id in loop.sockets]
     for other in watched:
         if _is_peer(socket, other):
@@ -85,16 +86,18 @@ def _own_server(view: View, process: Process, loop: Loop, thread: Thread, socket
 
 
 def _is_peer(one: Resource, other: Resource) -> bool:
+    """Return whether two sockets are the ends of one connection."""
     return one.remote is not None and (one.local, one.remote) == (other.remote, other.local)
 
 
 def _listens_for(listener: Resource, socket: Resource) -> bool:
-    """Does a socket accept what connects to the address to which the other one is connected?"""
+    """Return whether a listener accepts connections to the address that a socket is connected to."""
     (host, _, port), (at, _, number) = ((r or "").rpartition(":") for r in (listener.local, socket.remote))
     return bool(port) and port == number and (host == at or host in _ANY)
 
 
 def _judge(view: View, process: Process, loop: Loop, thread: Thread, resource: Optional[Resource]) -> Iterator[Answer]:
+    """Yield a match if the thread waits for its own loop: through a cycle, a callback of the loop, or a signal from its tasks."""
     agent = Agent(process.pid, thread.tid)
     cycle = next((c for c in view.graph.cycles if agent in c.agents and _through(process, loop, c)), None)
     endless = thread.wait is not None and thread.wait.endless is True
@@ -122,7 +125,7 @@ def _judge(view: View, process: Process, loop: Loop, thread: Thread, resource: O
 
 
 def _signalled(view: View, agent: Agent) -> Optional[Resource]:
-    """What code of the loop might signal: for the thread itself, or for those for whom it waits, in turn."""
+    """Return the resource that code of the loop might signal: awaited by the thread itself or by an agent it waits for."""
     places = view.graph.places
     found = (
         places.resource(edge.waiter.pid, edge.resource) for edge in view.graph.chain(agent).edges if not edge.outside
@@ -131,13 +134,13 @@ def _signalled(view: View, agent: Agent) -> Optional[Resource]:
 
 
 def _through(process: Process, loop: Loop, cycle: Cycle) -> bool:
-    """Does the circle lead through a task that needs its turn on this very loop?"""
+    """Return whether a cycle leads through a task that needs its turn on this loop."""
     own = {t.id for t in process.tasks if t.loop == loop.id}
     return any(edge.kind == "turn" and edge.waiter.task in own for edge in cycle.edges)
 
 
 def _has_work(process: Process, loop: Loop) -> bool:
-    """Something that the loop would do, were its thread free."""
+    """Return whether the loop would have something to do if its thread were free."""
     others = [t for t in process.tasks if t.loop == loop.id and t.state == "pending"]
     return bool(loop.ready) or any(t.ready or (t.wait is not None and t.wait.endless is False) for t in others)
 

@@ -1,4 +1,4 @@
-"""Callbacks of an event loop as the stack of its thread shows them: where one keeps the thread, and whether it computes."""
+"""The callback that an event loop's thread runs, according to its stack and samples: where it stays, whether it computes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from ....evidence import Loop, Process, PythonFrame, Task, Thread
 from ...facts import knowledge
 from ...facts.view import View
 
-#: What runs one callback: (file ending, function).
+#: Frames that run one callback: (path suffix, functions).
 STEPS = (knowledge.LOOP_STEP, ("uvloop/loop.pyx", "_run"), ("tornado/ioloop.py", "_run_callback"))
-#: Of the samples inside a callback: in the same function. Loops under load, whose steps take a millisecond each, are in one
-#: function in less than half of them.
+#: Least share of the samples inside a callback that are in the same function. In loops under load, whose steps take a
+#: millisecond each, one function is in less than half of them.
 MIN_SAME = 0.9
 
 
 def step(frames: Tuple[PythonFrame, ...]) -> Optional[Tuple[PythonFrame, ...]]:
-    """The frames above the loop's own, of a callback or step that is being run; None outside of one."""
+    """Return the frames of the current callback or step, above the loop's own; None outside one."""
     at = next((i for i, f in enumerate(frames) if knowledge.in_table(f, STEPS)), None)
     if at is None:
         return None
@@ -26,12 +26,15 @@ def step(frames: Tuple[PythonFrame, ...]) -> Optional[Tuple[PythonFrame, ...]]:
 
 
 def computes(view: View, thread: Thread) -> bool:
+    """Return whether a thread runs and uses all the CPU it can get."""
     return thread.wait is None and bool(view.computes(thread))
 
 
 def kept_in(view: View, thread: Thread) -> Optional[PythonFrame]:
-    """The innermost line of the program, above the loop's own frames, that was there in (nearly) all samples; without
-    samples, the innermost one."""
+    """Return the innermost line of the program, within the callback, whose function is in (nearly) all samples.
+
+    Without samples inside a callback, the innermost line of the stack.
+    """
     own = [f for f in step(thread.python) or () if not knowledge.is_library(f)]
     own = own or [f for f in step(thread.python) or () if not knowledge.is_stdlib(f)]
     seen: Counter[Tuple[str, str]] = Counter()
@@ -46,31 +49,31 @@ def kept_in(view: View, thread: Thread) -> Optional[PythonFrame]:
 
 
 def inside(view: View, thread: Thread) -> float:
-    """Of all samples those inside a callback."""
+    """Return the share of samples inside a callback."""
     counted = [(count, step(frames) is not None) for count, frames in view.samples(thread)]
     return sum(count for count, is_inside in counted if is_inside) / max(1, sum(count for count, _is in counted))
 
 
 def fills(process: Process, thread: Thread) -> Optional[str]:
-    """A queue without a bound that grows, and that a line on the thread's stack puts into."""
+    """Return the name of a growing unbounded queue that a line on the thread's stack puts into; None if there is none."""
     lines = {(f.file, f.line) for f in thread.python}
     growing = (b for b in process.backlogs if not b.limit and (b.growth or 0) > 0)
     return next((b.name for b in growing if any((f.file, f.line) in lines for f in b.filled_at)), None)
 
 
 def is_coroutine(process: Process, loop: Optional[Loop], frame: PythonFrame) -> bool:
-    """Is it a frame of the running task's own chain of awaits?"""
+    """Return whether a frame is in the running task's own chain of awaits."""
     running = [t for t in process.tasks if t.state == "running" and (loop is None or t.loop == loop.id)]
     return any((f.file, f.function) == (frame.file, frame.function) for task in running for f in task.stack)
 
 
 def others(process: Process, loop: Optional[Loop]) -> List[Task]:
-    """Tasks of the loop that wait while one runs."""
+    """Return the loop's tasks that wait while one runs."""
     return [t for t in process.tasks if loop is not None and t.loop == loop.id and t.state == "pending"]
 
 
 def is_alone(process: Process, loop: Optional[Loop]) -> bool:
-    """Has the loop nothing to do but what runs, as of a script that is one coroutine? Then it keeps nobody waiting."""
+    """Return whether the loop has nothing to do but the current callback, so that nothing is delayed."""
     if loop is None or others(process, loop):
         return False
     return (loop.ready, loop.scheduled, loop.watched) == (0, 0, 0)

@@ -1,4 +1,4 @@
-"""Tasks that share results through futures which others set when they end, as caches of results do; and circles of such."""
+"""Tasks that share results through futures set by callbacks of other tasks, such as caches; and cycles of such tasks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AWAITS_REMEDY = (
 
 
 def circles(view: View, process: Process) -> List[List[StuckTask]]:
-    """Tasks each of which awaits a future that a callback of the next one would set, and that one cannot end either."""
+    """Return cycles of stuck tasks, each of which awaits a future that a callback of the next would set."""
     stuck = {t.agent: t for t in stuck_tasks(view, process) if t.edge.kind == "async-future"}
     found: List[List[StuckTask]] = []
     done: Set[Agent] = set()
@@ -35,14 +35,14 @@ def circles(view: View, process: Process) -> List[List[StuckTask]]:
 
 
 def _called_by(view: View, waiter: StuckTask) -> Optional[Agent]:
-    """The only task at whose end a function is called with the future that this one awaits."""
+    """Return the task whose end calls a function with the awaited future, if there is exactly one."""
     resource = view.graph.places.resource(waiter.agent.pid, waiter.edge.resource)
     tasks = {w.task for w in resource.wakers if w.role == "callback"} if resource is not None else set()
     return Agent(waiter.agent.pid, task=tasks.pop()) if len(tasks) == 1 else None
 
 
 def circle_of(view: View, process: Process, circle: List[StuckTask]) -> Match:
-    """Each awaits a future that is set when the next one ends."""
+    """Return the match of a cycle in which each task awaits a future that is set when the next one ends."""
     label, order = view.graph.label, ("possible", "likely", "proven")
     agents = [t.agent for t in circle]
     facts = [

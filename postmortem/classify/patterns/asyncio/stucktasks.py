@@ -1,4 +1,4 @@
-"""Tasks that nobody can wake any more, told apart from those that are parked on purpose."""
+"""Tasks that nothing can wake any more, distinguished from those parked on purpose."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from ...facts.view import View
 
 
 class StuckTask(NamedTuple):
+    """A task that nothing can wake."""
+
     agent: Agent
-    edge: Edge  # what it will not get
+    edge: Edge  # the wait that nothing can end
     frame: Optional[PythonFrame]  # the program's line that awaits it
     confidence: Confidence
-    parked: bool  # on purpose: nobody waits for it
+    parked: bool  # True: on purpose, since nothing waits for it
 
 
 def stuck_tasks(view: View, process: Process) -> Iterator[StuckTask]:
-    """Tasks that wait for an object of asyncio's, not for somebody who is named: where chains of waits end."""
+    """Yield tasks at the ends of chains: stuck on an asyncio object rather than on a known holder or runner."""
     graph = view.graph
     for task in process.tasks:
         agent = Agent(process.pid, task=task.id)
@@ -37,18 +39,20 @@ def stuck_tasks(view: View, process: Process) -> Iterator[StuckTask]:
 
 
 def _supervised(process: Process) -> bool:
-    """Does the program look for all its tasks? It may cancel those that wait for too long."""
+    """Return whether the program enumerates all tasks, so that it may cancel those that wait too long."""
     return "all_tasks" in (process.cancels or ())
 
 
 def _owed(edge: Edge) -> bool:
-    """Is there somebody who has it, or does the work?"""
+    """Return whether a known agent holds the resource or does the work."""
     return bool(edge.wakers) and not edge.signals and not edge.everyone
 
 
 def apart(view: View, several: List[StuckTask]) -> List[StuckTask]:
-    """The same, each at the innermost line of the program where none of the others is: what they all go through, such as
-    a helper around a queue, is nobody's fault. Those that differ nowhere stay where they are."""
+    """Return the tasks, each at the innermost line of the program that none of the others shares.
+
+    A shared line, such as a helper around a queue, is not to blame. A task without a line of its own keeps its line.
+    """
     stacks = [[f for f in view.graph.places.stack(t.agent) if own_frame((f,)) is not None] for t in several]
     found = []
     for number, (task, stack) in enumerate(zip(several, stacks)):
@@ -59,16 +63,20 @@ def apart(view: View, several: List[StuckTask]) -> List[StuckTask]:
 
 
 def alike(several: List[StuckTask], view: View) -> bool:
-    """Do all wait at the same line, come the same way, for things of which it is not known who reaches them? They may as well
-    queue for one thing: that each is what another waits for, nothing says."""
+    """Return whether all tasks have the same stack, and wait for objects whose wakers are not all known.
+
+    Such tasks may as well queue for one thing: nothing shows that each is the waker of another.
+    """
     resources = [view.graph.places.resource(t.agent.pid, t.edge.resource) for t in several]
     known = all(resource is not None and resource.closed for resource in resources)
     return not known and len({view.graph.places.stack(t.agent) for t in several}) == 1
 
 
 def _wanted(view: View, process: Process, agent: Agent, edge: Edge, confidence: Confidence) -> Optional[Confidence]:
-    """Return how sure it is that a task hangs; None when it is parked on purpose: nobody waits for it, and its loop goes on with
-    other things."""
+    """Return the confidence that a task hangs; None if it is parked on purpose.
+
+    A parked task is awaited by no agent, and its loop goes on with other things.
+    """
     loop = _loop(view, agent)
     if loop is None or loop.tid is None or view.graph.stuck(Agent(process.pid, loop.tid)):
         return confidence
@@ -86,8 +94,10 @@ def _wanted(view: View, process: Process, agent: Agent, edge: Edge, confidence: 
 
 
 def _only_supervised(view: View, agent: Agent) -> bool:
-    """Is everybody who waits for it one who started it beside others (gather, TaskGroup), the main task, or a thread that
-    runs it? A task that serves until it is told to stop is waited for like that, too."""
+    """Return whether every waiter only supervises the task: gather, TaskGroup, the main task, or a thread that runs it.
+
+    A task that serves until it is told to stop is awaited in the same way.
+    """
     for waiter in view.graph.waiters(agent):
         task, place = view.graph.places.task(waiter), view.graph.places.by_pid.get(waiter.pid)
         loop = place.loops.get(task.loop or "") if task is not None and place is not None else None
@@ -98,11 +108,13 @@ def _only_supervised(view: View, agent: Agent) -> bool:
 
 
 def _loop(view: View, agent: Agent) -> Optional[Loop]:
+    """Return the loop of a task; None if unknown."""
     task, place = view.graph.places.task(agent), view.graph.places.by_pid.get(agent.pid)
     return place.loops.get(task.loop or "") if task is not None and place is not None else None
 
 
 def _serves(process: Process, loop: Loop) -> bool:
+    """Return whether the process listens, or the loop watches a listening or accepted socket."""
     resources = {r.id: r for r in process.resources}
     watched: List[Optional[Resource]] = [resources.get(name) for name in (*loop.descriptors, *loop.sockets)]
     return bool(process.listening) or any(r is not None and (r.listening or r.accepted) for r in watched)

@@ -1,4 +1,4 @@
-"""Who could still wake an event loop that rests."""
+"""Events that could still wake an idle event loop."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from ...facts import knowledge
 
 
 def peers_only(process: Process) -> Dict[str, str]:
-    """Tasks that await a future of the program's own, on a loop that has nothing to wake it but connections that it
-    made: no timer, no listening or accepted socket, no other thread with something else to do. Task → the first such
-    connection."""
+    """Return the tasks that only a peer can wake, as task → the first such connection.
+
+    They await a future of the program's own, on a loop that only connections opened by the program can wake: it has no
+    timer, no listening or accepted socket, and no other thread with anything else to do.
+    """
     resources = {r.id: r for r in process.resources}
     found: Dict[str, str] = {}
     busy = {t.tid for t in process.threads if (t.wait is None or t.wait.kind != "socket") and t.python}

@@ -1,1 +1,1 @@
-"""What ended a process: signals, the allocator, the interpreter itself, a stack used up."""
+"""Crashes: signals, damaged heaps, fatal errors of the interpreter, stack overflow."""

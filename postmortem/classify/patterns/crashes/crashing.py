@@ -1,6 +1,6 @@
-"""What several patterns ask of a crash: who or what ended the process, and where in the program it was then.
+"""Crashes, for several patterns: the cause of the end of a process, and its place in the program.
 
-The kinds exclude each other, so that each crash has one pattern that states the fact.
+The kinds exclude each other, so that exactly one pattern reports each crash.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ...facts import native
 from ...facts.knowledge import is_library, own_frame
 from ...facts.view import View, label
 
-#: Signals of an instruction that failed. SIGTRAP: `int3`, by which compilers end what must not go on; SIGSYS: a system call
-#: that a filter refuses.
+#: Signals of an instruction that failed. SIGTRAP: `int3`, which compilers emit where code must not continue; SIGSYS: a system
+#: call refused by a filter.
 FAULTS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS)
 _SENT = ("SI_USER", "SI_TKILL", "SI_QUEUE")
 
-#: What glibc 2.17 to 2.41 says of its heap (malloc/malloc.c: malloc_printerr, and the assertions of that file).
+#: Messages of glibc 2.17 to 2.41 on its heap (malloc/malloc.c: malloc_printerr, and the assertions of that file).
 _HEAP = re.compile(
     r"^(double free|corrupted |invalid fastbin|break adjusted to free|chunk_main_arena|unaligned |tcache_|heap corruption"
     r"|(free|malloc|realloc|calloc|memalign|malloc_consolidate|munmap_chunk|mremap_chunk|malloc_check_get_size)\(\)"
@@ -29,51 +29,58 @@ _HEAP = re.compile(
 )
 #: Python's own checks of a block (Objects/obmalloc.c, _PyMem_DebugCheckAddress), 3.8 to 3.15.
 _BLOCK = re.compile(r"bad (leading|trailing) pad byte|bad ID: Allocated using API")
-#: What glibc's checks of a program say (debug/fortify_fail.c, stack_chk_fail.c).
+#: Messages of glibc's run-time checks (debug/fortify_fail.c, stack_chk_fail.c).
 _SMASHED = re.compile(r"\*\*\* .+ \*\*\*|FORTIFY")
 
-#: Below abort(): Python/pylifecycle.c. Those with an underscore in front are exported, also from stripped interpreters.
+#: Callers of abort(): Python/pylifecycle.c. Those with a leading underscore are exported, also from stripped interpreters.
 _FATAL_ERROR = re.compile(r"(fatal_error(_exit)?|_?Py_FatalError(Func|Format|_TstateNULL)?)(\.[\w.]+)?$")
-#: By which a thread sends a signal, to itself for instance (glibc).
+#: Functions of glibc that send a signal, to the calling thread for instance.
 _RAISES = re.compile(r"((__GI_|__)?(abort|raise|gsignal|kill|killpg|pthread_kill\w*|sigqueue)|pthread_sigqueue)(@.*)?$")
 _CALLS_TO_RAISE = re.compile(r"(^|\.)(kill|killpg|abort|raise_signal|pthread_kill|_sigabrt|_sigsegv)$")
 _KILLS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
 _ABORT = re.compile(r"(__GI_)?abort(@.*)?$")
-#: What gdb calls the frame that the kernel makes for a signal handler.
+#: gdb's name for the frame that the kernel makes for a signal handler.
 _TRAMPOLINE = "<signal handler called>"
 _NEAR = 8
-#: Give back what a Python function held when it returns (Python/ceval.c, Python/frame.c, Objects/frameobject.c; 3.8 to 3.15).
+#: Functions that release a Python function's variables on return (Python/ceval.c, Python/frame.c, Objects/frameobject.c;
+#: 3.8 to 3.15).
 _LEAVING = re.compile(
     r"(_PyEvalFrameClearAndPop|clear_thread_frame|_PyEval_FrameClearAndPop|_PyFrame_Clear\w*|frame_dealloc)"
 )
 
 
 class Crashed(NamedTuple):
+    """A process that crashed, with the thread that received the signal."""
+
     process: Process
     crash: Crash
-    thread: Optional[Thread]  # that got the signal
+    thread: Optional[Thread]  # the thread that received the signal
 
     @property
     def who(self) -> str:
+        """Return the thread's name for the reader."""
         return label(self.thread) if self.thread is not None else f"thread {self.crash.tid or '?'}"
 
     @property
     def signal(self) -> str:
+        """Return the signal's name."""
         return signal_name(self.crash.signal)
 
     @property
     def below(self) -> Tuple[PythonFrame, ...]:
-        """The Python frames that led to the place, most recent call first: not those of a handler that ran for it."""
+        """Return the Python frames that led to the fault, most recent call first, without those of a handler that ran for it."""
         stack = self.thread.stack if self.thread is not None else ()
         return tuple(f for f in stack[self.crash.frame or 0 :] if isinstance(f, PythonFrame))
 
     @property
     def natives(self) -> List[NativeFrame]:
+        """Return the native frames at and below the fault, most recent call first."""
         stack = self.thread.stack if self.thread is not None else ()
         return [f for f in stack[self.crash.frame or 0 :] if isinstance(f, NativeFrame)]
 
     @property
     def sender_name(self) -> str:
+        """Return the name of the process that sent the signal, for the reader."""
         pid = self.crash.sender_pid
         if pid == 0:
             return "a process outside of its container"
@@ -82,28 +89,36 @@ class Crashed(NamedTuple):
 
 
 def crashes(view: View) -> Iterator[Crashed]:
+    """Yield the processes that crashed."""
     for process in view.processes:
         if process.crash is not None:
             yield Crashed(process, process.crash, view.thread(process, process.crash.tid))
 
 
 def signal_name(number: int) -> str:
+    """Return a signal's name; "signal N" if it has none."""
     try:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
 
 
-# ---------------------------------------------------------------------- who or what ended it
+# ---------------------------------------------------------------------- the cause
 
 
 def kind(found: Crashed) -> Optional[str]:
-    """What ended it; None: unknown.
+    """Return the cause of a crash; None if unknown.
 
-    "fault"; "overflow": a fault beyond the end of a stack; "allocator"; "interpreter": Py_FatalError; "smashed": glibc
-    found that native code wrote too far; "assertion"; "outside": sent by another process, or by the kernel; "inside":
-    sent by another thread, or by a signal handler, of the same process; "hidden": sent, but a native handler raised it
-    anew, which hides by whom; "itself".
+    - "fault": a failed instruction;
+    - "overflow": a fault beyond the end of a stack;
+    - "allocator": an allocator found damage;
+    - "interpreter": Py_FatalError;
+    - "smashed": glibc found that native code wrote beyond a buffer;
+    - "assertion": another failed check of native code;
+    - "outside": sent by another process, or by the kernel;
+    - "inside": sent by another thread, or by a signal handler, of the same process;
+    - "hidden": raised again by a native handler, which hides the sender;
+    - "itself": sent by the thread to itself.
     """
     crash = found.crash
     if crash.signal in FAULTS and crash.code_name not in _SENT:
@@ -119,7 +134,7 @@ def kind(found: Crashed) -> Optional[str]:
 
 
 def _failed_check(found: Crashed) -> Optional[str]:
-    """Whose check it was that failed before abort() was called."""
+    """Return the kind of the check that failed before abort() was called; None if there was none."""
     crash = found.crash
     if crash.python_error is not None and _BLOCK.search(crash.python_error):
         return "allocator"
@@ -135,7 +150,7 @@ def _failed_check(found: Crashed) -> Optional[str]:
 
 
 def _own(found: Crashed) -> Optional[str]:
-    """A signal of the process's own: did the thread that got it send it?"""
+    """Return the kind of a signal that the process sent to itself, by the thread that sent it; None if unknown."""
     thread = found.thread
     if thread is None:
         return None
@@ -150,7 +165,7 @@ def _own(found: Crashed) -> Optional[str]:
 
 
 def raises(thread: Thread) -> bool:
-    """Is it in a function that sends a signal?"""
+    """Return whether a thread is in a function that sends a signal."""
     if thread.wait is not None and thread.wait.syscall in _KILLS:
         return True
     if any(f.function and _RAISES.match(f.function) for f in _innermost(thread)):
@@ -159,21 +174,23 @@ def raises(thread: Thread) -> bool:
 
 
 def interrupted(thread: Thread) -> Tuple[PythonFrame, ...]:
-    """What a Python signal handler on its stack has interrupted; empty without one."""
+    """Return the Python frames interrupted by a Python signal handler on the thread's stack; () if there is none."""
     at = next((i for i, f in enumerate(thread.python) if f.role == "signal-handler"), None)
     return thread.python[at + 1 :] if at is not None else ()
 
 
 def _below_handler(thread: Thread) -> Optional[List[NativeFrame]]:
-    """The native frames that a handler in C has interrupted, faulthandler's for instance; None without one."""
+    """Return the native frames interrupted by a C handler, such as faulthandler's; None if there is none."""
     inner = _innermost(thread)
     at = next((i for i, f in enumerate(inner) if f.function == _TRAMPOLINE), None)
     return inner[at + 1 :] if at is not None else None
 
 
 def gave_up_unnamed(found: Crashed) -> bool:
-    """Did the interpreter itself call abort()? Stripped ones do not name their fatal error; os.abort() alone calls it, too,
-    and stands below a Python frame."""
+    """Return whether the interpreter itself called abort(), without a function that names its fatal error.
+
+    Stripped interpreters have none. os.abort() calls abort() as well, but below it there is a Python frame.
+    """
     natives = found.natives
     at = next((i for i, f in enumerate(natives[:_NEAR]) if f.function and _ABORT.match(f.function)), None)
     if at is None or found.below or found.process.python is None or found.crash.sender_pid != found.process.pid:
@@ -182,26 +199,27 @@ def gave_up_unnamed(found: Crashed) -> bool:
 
 
 def _in_fatal_error(found: Crashed) -> bool:
-    """glibc's raise and abort, and then the interpreter's function, stand on top."""
+    """Return whether the innermost frames include the interpreter's function for fatal errors."""
     return any(f.function and _FATAL_ERROR.match(f.function) for f in found.natives[:_NEAR])
 
 
 def _innermost(thread: Thread) -> List[NativeFrame]:
-    """Its native frames above all Python code."""
+    """Return the innermost native frames above all Python code."""
     above = itertools.takewhile(lambda f: isinstance(f, NativeFrame), thread.stack)
     return [f for f in above if isinstance(f, NativeFrame)][:_NEAR]
 
 
 def _above_python(found: Crashed) -> List[NativeFrame]:
+    """Return the native frames between the fault and the innermost Python frame."""
     stack = found.thread.stack[found.crash.frame or 0 :] if found.thread is not None else ()
     return [f for f in itertools.takewhile(lambda f: isinstance(f, NativeFrame), stack) if isinstance(f, NativeFrame)]
 
 
-# ---------------------------------------------------------------------- where
+# ---------------------------------------------------------------------- the place
 
 
 def place(crash: Crash) -> Optional[str]:
-    """``strlen of libc.so.6``; None where it is not known."""
+    """Return the place of the fault: ``strlen of libc.so.6``; None if unknown."""
     if crash.pc is None:
         return None
     module = crash.module.rsplit("/", 1)[-1] if crash.module else None
@@ -210,15 +228,18 @@ def place(crash: Crash) -> Optional[str]:
 
 
 def instruction(crash: Crash) -> Optional[str]:
-    """``strlen of libc.so.6 (`mov (%rdi),%rax`)``; None without a place."""
+    """Return the place with its instruction: ``strlen of libc.so.6 (`mov (%rdi),%rax`)``; None if the place is unknown."""
     text = f" (`{crash.instruction}`)" if crash.instruction else ""
     known = place(crash)
     return None if known is None else f"{known}{text}"
 
 
 def lines(view: View, found: Crashed, frames: Optional[Tuple[PythonFrame, ...]] = None) -> Tuple[Culprit, ...]:
-    """The program's innermost line that led to the place, two callers of it in other functions, and the line in C, where
-    there is debug information. Of a thread without Python frames, where others are in the same library."""
+    """Return the lines that led to the fault.
+
+    They are the program's innermost line, two callers of it in other functions, and the C line if there is debug
+    information. For a thread without Python frames, the lines of other threads that called the same library.
+    """
     process, thread = found.process, found.thread
     below = found.below if frames is None else frames
     own = own_frame(below)
@@ -235,11 +256,12 @@ def lines(view: View, found: Crashed, frames: Optional[Tuple[PythonFrame, ...]] 
 
 
 def _is_caller(own: PythonFrame, frame: PythonFrame) -> bool:
+    """Return whether a frame is the program's, in another function and at another line."""
     return not is_library(frame) and frame.line != own.line and frame.function not in (own.function, "<module>")
 
 
 def _beside(view: View, found: Crashed) -> Iterator[Culprit]:
-    """A thread that a library has made: who has called that library?"""
+    """Yield the lines of other threads that called the library of a thread without Python frames."""
     modules = {f.module for f in found.natives if native.is_program(f)}
     for thread in found.process.threads:
         module = next((f.module for f in thread.native if f.module in modules), None)
@@ -249,17 +271,17 @@ def _beside(view: View, found: Crashed) -> Iterator[Culprit]:
 
 
 def said(text: str) -> str:
-    """The interpreter's words, whose format is known, but not what was put into it."""
+    """Return an interpreter's message with its placeholders as "…": only the format string is known."""
     return re.sub(r"%[-+ #0-9.]*(l|ll|z)?[sRSUVpdiuxc]", "…", text)
 
 
 def without_gil(found: Crashed) -> bool:
-    """Did it run code of the interpreter, which is for those alone that hold the GIL?"""
+    """Return whether the thread ran code of the interpreter, which requires the GIL, without holding it."""
     return found.crash.holds_gil is False and any(native.is_interpreter(f) for f in found.natives[:2])
 
 
 def whereabouts(found: Crashed) -> str:
-    """What the thread did at the place, where that says how far the place is to be trusted."""
+    """Return a sentence on what the thread did at the fault, if it limits how far the place is to be trusted; else ""."""
     if found.thread is not None and found.thread.gc:
         return (
             "it was collecting garbage: the collector visits every object, so the line is where the damage was met, and "

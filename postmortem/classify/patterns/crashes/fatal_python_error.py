@@ -4,12 +4,12 @@
 raise; "Fatal Python error: …" on stderr.
 
 **Easily mistaken for** an uncaught exception, which ends a program in an orderly way; `heap-corruption`, when it was Python's
-debug allocator that gave up; `killed`, where somebody else sent SIGABRT.
+debug allocator that gave up; `killed`, where another process sent SIGABRT.
 
-**Why it crashes.** The interpreter met a state of its own that must not be: mostly native code has broken a rule of the C
-API, such as to hold the GIL around each call.
+**Why it crashes.** The interpreter found itself in an invalid state: mostly because native code has broken a rule of the C
+API, such as holding the GIL around each call.
 
-**Remedy.** By the message: it names the function that gave up and the rule that was broken.
+**Remedy.** It depends on the message, which names the function that gave up and the rule that was broken.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ PATTERN = Pattern(
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each crash by Py_FatalError."""
     for found in crashes(view):
         if kind(found) == "interpreter" or (kind(found) == "allocator" and found.crash.python_error is not None):
             yield _match(view, found)

@@ -1,7 +1,7 @@
-"""What the interpreter's last words mean, and what is to be done about them.
+"""Fatal errors of the interpreter: the meaning of each message, and its remedy.
 
-Messages of ``Py_FatalError`` in CPython 3.8 to 3.15; each row names the source that says so. The function that said it counts
-as a part of the message: up to 3.8 it is.
+Messages of ``Py_FatalError`` in CPython 3.8 to 3.15; each row cites its source. The name of the function that issued it
+counts as part of the message, as it does in the text up to 3.8.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import NamedTuple, Optional, Tuple
 
 
 class Meaning(NamedTuple):
+    """The meaning of a message, and its remedy."""
+
     words: str
     remedy: str
 
@@ -87,7 +89,7 @@ _TABLE: Tuple[Tuple[str, str, str], ...] = (
 
 
 def meaning(function: Optional[str], message: str) -> Optional[Meaning]:
-    """None for words that are not known: a newer interpreter's, or an extension's own."""
+    """Return the meaning of a message; None if unknown: from a newer interpreter, or from an extension."""
     said = f"{function}: {message}" if function else message
     for pattern, words, remedy in _TABLE:
         if re.search(pattern, said):

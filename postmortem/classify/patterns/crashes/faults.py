@@ -1,4 +1,4 @@
-"""What a fault's address and signal say, in words, and what is to be done about each kind."""
+"""Faults in words, by address and signal, and the remedy of each kind."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Callable, Optional, Tuple
 from ...facts import native
 from .crashing import Crashed, without_gil
 
-#: mmap_min_addr is 64 kB: nobody has memory below, and a field of an object at NULL lies there.
+#: mmap_min_addr is 64 kB: nothing is mapped below it, and a field of an object at NULL has such an address.
 _NULL = 0x10000
-#: What Python's debug allocator fills blocks with (Objects/obmalloc.c, PYMEM_DEADBYTE and its like, since 3.8).
+#: Bytes with which Python's debug allocator fills blocks (Objects/obmalloc.c, PYMEM_DEADBYTE and its like, since 3.8).
 _FILLED = {0xDD: "freed memory", 0xCD: "memory that was never written to", 0xFD: "bytes around a block"}
 _HALF = 1 << 32
 _TOP = 1 << 64
@@ -31,7 +31,7 @@ _OTHERS = {
 
 
 def address_of(found: Crashed) -> str:
-    """``it read from address 0x10, a null pointer with an offset``"""
+    """Return the failed access in words: ``it read from address 0x10, a null pointer with an offset``."""
     crash = found.crash
     done = _DONE.get(crash.access or "", "it used")
     if crash.address is None:
@@ -49,11 +49,12 @@ def address_of(found: Crashed) -> str:
 
 
 def _is_trap(instruction: Optional[str]) -> bool:
+    """Return whether an instruction is one that compilers emit where code must not continue."""
     return bool(instruction and instruction.split()[0] in ("ud2", "ud2a", "ud1", "int3", "ud0"))
 
 
 def _kind(found: Crashed) -> Optional[str]:
-    """What kind of pointer it seems to have been."""
+    """Return the apparent kind of the pointer; None if unknown."""
     crash = found.crash
     address = crash.address
     if address is None or crash.signal == signal.SIGBUS:
@@ -70,12 +71,13 @@ def _kind(found: Crashed) -> Optional[str]:
 
 
 def filling(address: int) -> Optional[str]:
+    """Return the kind of memory that the debug allocator filled with the bytes of an address; None if it is no filling."""
     byte = address >> 56
     return _FILLED.get(byte) if address >> 16 == int.from_bytes(bytes([byte] * 6), "big") else None
 
 
 def cut(found: Crashed) -> bool:
-    """Pointers that ctypes takes for C's int lose their upper half, and get the sign's bits in its place."""
+    """Return whether an address looks like a pointer that ctypes took for a C int: cut to 32 bits, then sign-extended."""
     address = found.crash.address
     if address is None or not any(native.is_bridge(f) for f in found.natives):
         return False
@@ -83,7 +85,7 @@ def cut(found: Crashed) -> bool:
 
 
 def advice(found: Crashed) -> Optional[str]:
-    """None: the pattern's own."""
+    """Return the remedy of a fault; None for the pattern's own."""
     return next((text for asked, text in _ADVICE if asked(found)), None)
 
 
@@ -95,7 +97,7 @@ def _null(found: Crashed) -> bool:
     return found.crash.address is not None and found.crash.address < _NULL
 
 
-#: The first that applies.
+#: In this order; the first that applies.
 _ADVICE: Tuple[Tuple[Callable[[Crashed], bool], str], ...] = (
     (cut,
      "Declare restype and argtypes of the functions called through ctypes: a result without a restype is a C int of 32 bits, "

@@ -3,12 +3,14 @@
 **What it looks like.** A core with SIGABRT and a message of the C library's allocator ("free(): invalid pointer", "double free or
 corruption"), or of Python's debug allocator ("bad trailing pad byte").
 
-**Easily mistaken for** `native-crash`: the same damage, when it is hit before it is noticed; an abort of the program's own.
+**Easily mistaken for** `native-crash`: the same damage, if it causes a fault before the allocator detects it; an abort of the
+program's own.
 
 **Why it crashes.** Native code wrote beyond a block, freed one twice, or freed what was never allocated. The allocator keeps
-its lists beside the blocks and notices only when it comes by: often long after, and in a call that has done nothing wrong.
+its records beside the blocks and detects the damage only when it reads them: often long after, and in a call that is not at
+fault.
 
-**Remedy.** Let the damage be found where it is done: `PYTHONMALLOC=debug`, AddressSanitizer, valgrind.
+**Remedy.** Detect the damage where it is done: `PYTHONMALLOC=debug`, AddressSanitizer, valgrind.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ PATTERN = Pattern(
     ),
 )
 
-#: What each message means. glibc 2.17 to 2.41, malloc/malloc.c; CPython 3.8 to 3.15, Objects/obmalloc.c.
+#: The meaning of each message. glibc 2.17 to 2.41, malloc/malloc.c; CPython 3.8 to 3.15, Objects/obmalloc.c.
 _MEANS = (
     (r"double free", "a block was freed that was free already"),
     (r"^(free|munmap_chunk)\(\): invalid (pointer|size)", "something was freed that malloc never gave, or whose head is damaged"),
@@ -55,11 +57,12 @@ _MEANS = (
     (r"bad leading pad byte", "the bytes in front of a block were overwritten, or it was freed with another address"),
     (r"bad ID", "a block was taken from one of Python's allocators and given back to another one"),
 )  # fmt: skip
-#: The block itself, whose record is damaged, was just given back.
+#: Messages about the very block that is being freed, so that the damage is not older.
 _AT_ONCE = re.compile(r"double free|invalid pointer|bad ID|bad (leading|trailing) pad")
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each crash by a failed check of native code: a match if it was an allocator's."""
     for found in crashes(view):
         what = kind(found)
         if what == "allocator":

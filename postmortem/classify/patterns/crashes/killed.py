@@ -1,12 +1,13 @@
-"""Ended from outside: somebody sent a signal that ends a process with a core.
+"""Ended by a signal that was sent to the process, and left a core.
 
 **What it looks like.** A core with SIGABRT, SIGQUIT or another signal that a process sent (a supervisor's watchdog, a person with
-`kill`, a terminal), or a watchdog thread or an alarm of the program itself, when the thread that got it did something else.
+`kill`, a terminal); or that a watchdog thread or an alarm of the program itself sent, while the receiving thread did
+something else.
 
 **Easily mistaken for** a crash: no instruction of the program failed. An `os.abort()` of the program's own is neither.
 
-**Why.** Mostly because the program did not answer in time: whoever sent the signal thought that it hangs. What it did
-then is to be looked at as a hang is; a finding about that stands before this one.
+**Why.** Mostly because the program did not answer in time, so that a watchdog or a person took it for hung. What it did at
+that moment is diagnosed like a hang; a finding about that comes before this one.
 
 **Remedy.** Find out why it took so long, at the line where the main thread was; or give it more time.
 """
@@ -40,6 +41,7 @@ PATTERN = Pattern(
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each crash: a match if a signal was sent."""
     for found in crashes(view):
         what = kind(found)
         if what in ("outside", "inside", "hidden"):
@@ -67,6 +69,7 @@ def _match(view: View, found: Crashed, what: str) -> Match:
 
 
 def _who(found: Crashed, what: str) -> Tuple[str, bool]:
+    """Return the sender of the signal, for the reader, and whether it is certain."""
     if what == "hidden":
         return "somebody (a handler such as faulthandler's raised the signal anew, which hides who)", False
     if found.crash.code_name == "SI_KERNEL":
@@ -80,15 +83,17 @@ def _who(found: Crashed, what: str) -> Tuple[str, bool]:
 
 
 def _sender(found: Crashed) -> Optional[Thread]:
+    """Return another thread of the process that is sending a signal; None if there is none."""
     return next((t for t in found.process.threads if t is not found.thread and raises(t)), None)
 
 
 def _frames(thread: Thread) -> Tuple[PythonFrame, ...]:
+    """Return the thread's Python frames, without those of a signal handler."""
     return interrupted(thread) or thread.python
 
 
 def _looked_at(view: View, found: Crashed, main: Optional[Thread]) -> List[Thread]:
-    """The main thread, one that was picked by name, and those that the main thread waits for."""
+    """Return the main thread, a thread that the signal was sent to, and threads that the main thread waits for."""
     picked = found.thread if found.crash.code_name == "SI_TKILL" else None
     chosen = [t for t in (picked, main) if t is not None]
     awaited = [t for t in found.process.threads if t is not main and main in view.waits_on(found.process, t.tid)]
@@ -96,9 +101,10 @@ def _looked_at(view: View, found: Crashed, main: Optional[Thread]) -> List[Threa
 
 
 def _lines(view: View, found: Crashed, thread: Thread) -> Iterator[Culprit]:
+    """Yield the lines of a thread, the loops around them if it computes, and the line of the main task."""
     yield from lines(view, found._replace(thread=thread), _frames(thread))
     own = own_frame(_frames(thread))
-    if own is not None and (thread.wait is None or raises(thread)):  # it computes: in which loops?
+    if own is not None and (thread.wait is None or raises(thread)):  # it computes: add the loops around its line
         yield from (view.culprit(found.process, f, thread) for f in view.loops_around([own])[1:3])
     loops = {loop.id: loop.main_task for loop in found.process.loops if loop.tid == thread.tid}
     for task in found.process.tasks:

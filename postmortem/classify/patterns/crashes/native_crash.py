@@ -4,13 +4,13 @@
 SIGABRT, after the C library found that native code had written beyond a variable.
 
 **Easily mistaken for** `stack-overflow`, whose address lies beyond the end of a stack; `heap-corruption`, where the allocator
-found the damage before it did harm; `killed`, where another process sent the same signal; a hang, because the other threads of
-the core wait for what the failed one held.
+detected the damage before it caused a fault; `killed`, where another process sent the same signal; a hang, because the other
+threads of the core wait for what the failed one held.
 
 **Why it crashes.** Python checks what it does with memory; native code (a C extension, a library called through ctypes or
-cffi) does not. It used a pointer that leads nowhere, or an object that was no more.
+cffi) does not. It used an invalid pointer, or an object that no longer existed.
 
-**Remedy.** Check what the line named here hands to native code, and how that is declared; the place in the library tells its
+**Remedy.** Check what the line named here passes to native code, and how that is declared; the place in the library tells its
 maintainers the rest.
 """
 
@@ -49,6 +49,7 @@ PATTERN = Pattern(
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each crash: a match if an instruction or a check of native code failed."""
     for found in crashes(view):
         what = kind(found)
         if what == "fault":
@@ -90,7 +91,7 @@ def _fault(view: View, found: Crashed) -> Match:
 
 
 def _checked(view: View, found: Crashed) -> Match:
-    """glibc's own checks, of a smashed stack or a buffer that is too small; an assertion of whoever wrote the code."""
+    """Return the match of a failed check: glibc's of a smashed stack or small buffer, or an assertion of native code."""
     own = own_frame(found.below)
     said = found.crash.message
     return Match(
@@ -105,7 +106,7 @@ def _checked(view: View, found: Crashed) -> Match:
 
 
 def _came_from(found: Crashed) -> Iterator[str]:
-    """The extension, or what it has called."""
+    """Yield sentences on the native and Python code that led to the fault."""
     calls = native.led_there(found.natives)
     if calls is not None:
         yield f"native code that led there: {calls}"

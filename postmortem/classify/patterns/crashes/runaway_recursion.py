@@ -3,11 +3,11 @@
 **What it looks like.** A thread uses a whole core, and its stack repeats one turn of functions many times, from the same
 outer frames in all samples.
 
-**Easily mistaken for** `python-busy-loop`; a recursive descent or a walk over a deep tree that comes back all the time:
+**Easily mistaken for** `python-busy-loop`; a recursive descent or a walk over a deep tree that returns all the time:
 its stack is shallow in some samples.
 
-**Why it hangs.** The data has a circle (a folder that links to its parent, a part that contains itself), the base case
-is never reached, or each call makes several and nothing is remembered, which doubles the work with each level.
+**Why it hangs.** The data is cyclic (a folder that links to its parent, a part that contains itself), the base case
+is never reached, or each call makes several without caching results, which doubles the work with each level.
 
 **Remedy.** Remember what was visited, check the base case, keep results (`functools.lru_cache`); and do not raise the
 recursion limit instead.
@@ -40,22 +40,25 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/sys.html#sys.setrecursionlimit",),
 )  # fmt: skip
 
-#: Turns that are on the stack in every sample. Recursive descent through documents measures 0-10, walks of trees the depth
-#: of the tree now and then; without end they are hundreds.
+#: Least number of turns on the stack in every sample. Recursive descent through documents measures 0-10, walks of trees at times
+#: the depth of the tree; endless recursion has hundreds.
 STAYS, MAY_STAY = 40, 8
-#: Turns at the moment of capture, below which nobody calls it deep.
+#: Least number of turns at the moment of capture; fewer are not deep.
 DEEP = 12
-#: One sample in so many may be shallower.
+#: One sample in this number may be shallower.
 NEARLY = 20
 
 
 class Turn(NamedTuple):
+    """The repeating part of a stack."""
+
     frames: Tuple[PythonFrame, ...]  # one turn, most recent call first
     times: int
     depth: int
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each computing thread with a deep recursion: a match if it does not return."""
     for process in view.pythons:
         for thread in process.threads:
             turn = _turn(thread)
@@ -80,7 +83,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _turn(thread: Thread) -> Optional[Turn]:
-    """What the stack repeats: as the extraction found it; else the function that stands on it most often."""
+    """Return the repeating part of the stack: as extracted, else of the function that is on it most often; None without one."""
     known = thread.recursion
     if known is not None and known.cycle and known.times >= DEEP:
         return Turn(known.cycle, known.times, known.depth)
@@ -95,8 +98,11 @@ def _turn(thread: Thread) -> Optional[Turn]:
 
 
 def _stays(view: View, thread: Thread, turn: Turn) -> int:
-    """Turns that were on the stack all the time: among the outer frames that all samples share, or as many as nearly
-    every sample had, whichever is more."""
+    """Return the number of turns that were on the stack all the time.
+
+    These are the turns in the outer frames shared by all samples, or the number that nearly every sample has, whichever
+    is larger.
+    """
     stacks = [frames[::-1] for _count, frames in view.samples(thread)]
     if not stacks:
         return 0
@@ -117,7 +123,7 @@ def _stays(view: View, thread: Thread, turn: Turn) -> int:
 
 
 def _stands(thread: Thread, turn: Turn) -> bool:
-    """Was no turn begun or left in any sample? Then the work is at the bottom, as of a loop in the innermost call."""
+    """Return whether no turn began or ended between samples: then the work is at the bottom, in a loop of the innermost call."""
     functions = {(f.file, f.function) for f in turn.frames}
     inside = [[(f.file, f.function) in functions for f in one.frames] for one in thread.samples]
     depths = [one.depth - at.index(True) if True in at else 0 for one, at in zip(thread.samples, inside)]
@@ -125,6 +131,7 @@ def _stands(thread: Thread, turn: Turn) -> bool:
 
 
 def _alike(one: PythonFrame, other: PythonFrame) -> bool:
+    """Return whether two frames are at the same line of the same function."""
     return (one.file, one.line, one.function) == (other.file, other.line, other.function)
 
 
@@ -147,6 +154,6 @@ def _match(view: View, process: Process, thread: Thread, turn: Turn, stays: Opti
 
 
 def _own(thread: Thread, turn: Turn) -> List[PythonFrame]:
-    """The program's frames of a turn; of a library's own recursion the line that has called it."""
+    """Return the program's frames of a turn; for a library's recursion, the program's line that called it."""
     called = own_frame(thread.python)
     return [f for f in turn.frames if not is_library(f)] or ([called] if called is not None else list(turn.frames))

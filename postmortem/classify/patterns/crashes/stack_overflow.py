@@ -4,13 +4,13 @@
 pointer. Hundreds or thousands of frames repeat one turn of functions; or one function has larger variables than the
 stack of its thread.
 
-**Easily mistaken for** `native-crash`, a stray pointer; RecursionError, by which Python ends a recursion of Python functions
-before the stack is used up: not so one through C code that does not count, or with a raised limit.
+**Easily mistaken for** `native-crash`, caused by a stray pointer; RecursionError, with which Python ends a recursion of Python
+functions before the stack is used up, unless the limit was raised or the recursion leads through C code that does not count.
 
 **Why it crashes.** Each call takes a piece of the thread's stack, whose size was fixed when the thread began.
 
-**Remedy.** End the recursion (data that is nested too deep or leads in a circle); use a loop with a list of what is still to be
-done; do not raise `sys.setrecursionlimit`; give threads that need it a larger stack.
+**Remedy.** End the recursion (data that is nested too deep or cyclic); use a loop with a list of what is still to be done; do
+not raise `sys.setrecursionlimit`; give threads that need it a larger stack.
 """
 
 from __future__ import annotations
@@ -44,27 +44,30 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/threading.html#threading.stack_size",),
 )
 
-#: Turns of which nobody says that it is no recursion. Ordinary stacks have no more native frames than MANY.
+#: Least number of turns of a recursion; and number of native frames beyond those of an ordinary stack.
 DEEP, MANY = 20, 200
-#: A turn is looked for among so many: the innermost frames may belong to what the last turn has called.
+#: Number of innermost frames among which a turn may begin; the first ones may be calls made by the last turn.
 _FIRST = 40
 _NO_TURN = (
     "No recursion is to be seen: look for large variables of one native function, for native code that recurses but cannot "
     "be unwound (does the nesting of its data have a limit?), or give the thread a larger stack (threading.stack_size "
     "before it starts, `ulimit -s`)."
 )
-#: What interpreters say of a stack that is used up before anything lies beyond it: Python/ceval.c, 3.14 (measured in kB).
+#: The interpreter's message for a stack that is used up before a fault occurs: Python/ceval.c, 3.14 (measured in kB).
 _SAID = "Unrecoverable stack overflow"
 
 
 class Turn(NamedTuple):
-    names: Tuple[str, ...]  # functions, the outer one first
+    """The repeating part of a stack, in Python or C."""
+
+    names: Tuple[str, ...]  # functions, the outermost first
     times: int
     python: Tuple[PythonFrame, ...] = ()
-    module: Optional[str] = None  # of one in C
+    module: Optional[str] = None  # for a recursion in C
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each crash by a stack overflow, or by a fault inside a stack."""
     for found in crashes(view):
         said = (found.crash.python_error or "").startswith(_SAID)
         if kind(found) == "overflow" or said:
@@ -74,7 +77,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _turn(found: Crashed) -> Optional[Turn]:
-    """What the stack repeats, in Python or else in C."""
+    """Return the repeating part of the stack, in Python or else in C; None if there is none."""
     thread = found.thread
     if thread is None:
         return None
@@ -92,6 +95,7 @@ def _turn(found: Crashed) -> Optional[Turn]:
 
 
 def _same(one: NativeFrame, other: NativeFrame) -> bool:
+    """Return whether two native frames are of the same function, or at the same address if it has no name."""
     alike = (one.function, one.module) == (other.function, other.module)
     return alike and (one.function is not None or one.address == other.address)
 
@@ -137,7 +141,7 @@ def _facts(found: Crashed, turn: Optional[Turn], said: bool) -> Iterator[str]:
 
 
 def _recursing(view: View, found: Crashed, turn: Optional[Turn]) -> List[Culprit]:
-    """The program's lines of one turn, and the line that began it."""
+    """Return the program's lines of one turn, and the line that began the recursion."""
     if turn is None or not turn.python:
         return []
     mine = [f for f in turn.python if not is_library(f)]

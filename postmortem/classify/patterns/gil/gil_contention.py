@@ -35,16 +35,18 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/sys.html#sys.setswitchinterval",),
 )
 
-#: Cores together: under one GIL Python threads cannot use more than one; a little kernel time comes on top.
+#: Cores used together: Python threads under one GIL use at most one; a little kernel time comes on top.
 LOW, HIGH = 0.7, 1.5
-#: Who waits for the GIL sleeps on a futex; who waits for a CPU is runnable. Where the machine's cores are taken both happen: of
-#: looks at contending threads on two cores with a load of 7, 30 to 80 % showed them asleep, of independent ones 0 to 6 %.
+#: Least share of the observations on a futex. A thread that waits for the GIL sleeps on a futex; one that waits for a CPU is
+#: runnable. On a loaded machine both happen: with a load of 7 on two cores, 30 to 80 % of the observations of contending
+#: threads showed them asleep, 0 to 6 % of independent ones.
 ASLEEP = 0.2
-#: Of the timer's pace: slower means that one thread has it all.
+#: Least share of the timer's rate; a slower rate means that one thread keeps the GIL.
 SLOW = 0.1
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each process with several threads that compute in Python."""
     for process in view.pythons:
         threads = [t for t in process.threads if t.python]
         if len(threads) < 2:
@@ -73,6 +75,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _why_not(view: View, process: Process, total: float, wanted: float) -> Optional[str]:
+    """Return why the threads do not contend for the GIL; None if nothing contradicts that."""
     if process.gil is not None and process.gil.locked is False and not any(t.gil == "waits" for t in process.threads):
         return f"the GIL of process {process.pid} was free at the moment of capture, and nobody waited for it"
     if wanted < LOW or total > HIGH:
@@ -84,20 +87,20 @@ def _why_not(view: View, process: Process, total: float, wanted: float) -> Optio
 
 
 def _starves(process: Process, threads: List[Thread], hot: List[Thread]) -> bool:
-    """Does a thread with little to compute queue for the GIL, while one of the computing ones has it?"""
+    """Return whether a thread with little to compute waits for the GIL while a computing one holds it."""
     holder = process.gil.holder_tid if process.gil is not None else None
     return any(t.gil == "waits" for t in threads if t not in hot) and any(t.tid == holder for t in hot)
 
 
 def _asleep(threads: List[Thread]) -> float:
-    """The share of looks that found them on a futex."""
+    """Return the share of observations that found the threads on a futex."""
     seen = [t.counters for t in threads if t.counters]
     looks = sum(sum(counters.states.values()) for counters in seen)
     return sum(counters.syscalls.get("futex", 0) for counters in seen) / looks if looks else 0.0
 
 
 def _culprits(view: View, process: Process, frames: List[Tuple[Thread, PythonFrame]]) -> Iterator[Culprit]:
-    """Where they compute, the loops around it, and who calls it in a loop: each place once, not for every thread."""
+    """Yield the lines that compute, the loops around them, and a caller in a loop; each place once for all threads."""
     told: Set[PythonFrame] = set()
     for thread, hot in frames:
         if hot in told or len(told) > 8:
@@ -110,7 +113,7 @@ def _culprits(view: View, process: Process, frames: List[Tuple[Thread, PythonFra
 
 
 def _collects(view: View, process: Process, hot: List[Thread]) -> Iterator[Culprit]:
-    """Where the main thread waits for a result of one of them: there the pool of threads is used."""
+    """Yield the line at which the main thread waits for a result of one of them: where the thread pool is used."""
     main = view.main(process)
     waits = [e for e in view.edges(process, main) if e.kind == "future"] if main is not None else []
     frame = own_frame(main.python) if main is not None else None
@@ -119,7 +122,7 @@ def _collects(view: View, process: Process, hot: List[Thread]) -> Iterator[Culpr
 
 
 def _stack(view: View, thread: Thread, hot: PythonFrame) -> Tuple[PythonFrame, ...]:
-    """With that frame, from it outwards."""
+    """Return a stack of the thread that contains a frame, from that frame outwards."""
     seen = [frames for _count, frames in view.samples(thread) if hot in frames] or [thread.python]
     return seen[0][seen[0].index(hot) :] if hot in seen[0] else seen[0]
 

@@ -1,14 +1,14 @@
 """Native code runs, or waits, without giving up the GIL.
 
-**What it looks like.** One thread holds the GIL and is inside a C extension, or in a C function that ctypes.PyDLL has called:
-it computes there at full CPU, or sleeps in a system call, before which Python's own code gives the GIL up. All its samples
+**What it looks like.** One thread holds the GIL and is inside a C extension, or in a C function called through ctypes.PyDLL:
+it computes there at full CPU, or sleeps in a system call for which Python's own code would release the GIL. All its samples
 show one line of Python. The interpreter's own count of hand-overs stands still, and the other threads wake every 5 ms to ask
 for the GIL in vain.
 
 **Easily mistaken for** `python-busy-loop`, which gives the GIL up when asked; native code that has released the GIL; the
 interpreter's own long calls, such as a regular expression (`regex-backtracking`).
 
-**Why it hangs.** The interpreter can take the GIL away between two instructions of Python only. Native code keeps it until
+**Why it hangs.** The interpreter can take the GIL away only between two instructions of Python. Native code keeps it until
 it returns, or releases it by itself.
 
 **Remedy.** Release the GIL around the long part of the native function, or run it in a process of its own.
@@ -51,15 +51,16 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/c-api/init.html#releasing-the-gil-from-extension-code",),
 )
 
-#: Of a core: used, or waited for while runnable.
+#: Least share of a core used, or waited for while runnable.
 MIN_SHARE = 0.8
-#: The innermost Python line is the same in this share of the samples.
+#: Least share of the samples with the same innermost Python line.
 MIN_STABLE = 0.95
-#: Seconds: of one moment, a wait that ends before that is nothing to remark.
+#: Seconds: without a window, a wait with a shorter timeout is unremarkable.
 LONG = 60
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each process whose GIL is held by a thread in native code."""
     for process in view.pythons:
         gil = process.gil
         holder = view.thread(process, gil.holder_tid) if gil is not None and gil.locked else None
@@ -92,11 +93,11 @@ def _answer(
 
 
 def _stays(view: View, holder: Thread) -> bool:
-    """Was it at one line of Python, at full CPU, over the window? A lone core shows nothing else."""
+    """Return whether a thread was at one line of Python, at full CPU, over the window; True for a lone core."""
     share = view.wanted_share(holder)
     if share is not None and share < MIN_SHARE:
         return False
-    # py-spy knows no qualified names: a place is what both see
+    # py-spy reports no qualified names: compare only what both record
     seen = [(count, [(f.file, f.line, f.function) for f in frames[:1]]) for count, frames in view.samples(holder)]
     total = sum(count for count, _place in seen)
     here = [(f.file, f.line, f.function) for f in holder.python[:1]]

@@ -12,7 +12,7 @@ work gets one turn among all the others. Threads that all wait on one `Condition
 polling: every `notify_all()` wakes them all, and all but one go back to wait.
 
 **Remedy.** Let the polling threads wait for what they poll; see `busy-event-loop` for the lines. Wake only the thread that
-can go on: a Condition, Event or queue of its own for each.
+can go on: give each one its own Condition, Event or queue.
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ PATTERN = Pattern(
     ),
 )  # fmt: skip
 
-#: Cores wanted. Below this the process has time to spare, and quick hand-overs harm nobody.
+#: Least number of cores wanted: below it the process has time to spare, and frequent hand-overs do no harm.
 MIN_CPU = 0.5
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each process with several Python threads: a match if the GIL is handed over too often."""
     for process in view.pythons:
         threads = [t for t in process.threads if t.python]
         if len(threads) < 2:
@@ -75,8 +76,10 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _wakes_in_vain(process: Process, threads: List[Thread], rates: Rates) -> bool:
-    """The other half of the same fight: whoever gives the GIL up takes it back before the thread that this woke is
-    on its feet. The holder hardly changes, but everybody wakes far more often than the timer makes a waiter wake."""
+    """Return whether threads wake far more often than the timer wakes waiters, although the holder hardly changes.
+
+    A polling thread that releases the GIL takes it back before the thread that it woke can run.
+    """
     if sum(t.gil == "waits" for t in threads) < 2 or not pollers(process):
         return False
     return rates.wakes - len(threads) * rates.pace >= RATIO * rates.pace * rates.part
@@ -132,13 +135,13 @@ def _remedy(found: List[Poller]) -> str:
 
 
 def _victims(view: View, process: Process, found: List[Poller]) -> List[Thread]:
-    """Threads that want the GIL for something else than polling: the main thread first."""
+    """Return the threads that want the GIL for something other than polling, the main thread included."""
     polling = {tid for p in found for tid in p.tids}
     return [t for t in process.threads if t.python and t.tid not in polling and (t.is_main or t.gil == "waits")][:5]
 
 
 def _busiest(view: View, process: Process, threads: List[Thread]) -> Tuple[Culprit, ...]:
-    """Without a poller: where the threads with the most switches are."""
+    """Return the lines of the threads with the most switches, for a process without pollers."""
     ranked = sorted(threads, key=lambda t: -(view.switches(t) or 0))[:3]
     found = []
     for thread in ranked:

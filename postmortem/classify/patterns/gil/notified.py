@@ -1,4 +1,4 @@
-"""Threads that are all woken by each ``notify_all()`` of one Condition, and nearly all go back to wait."""
+"""Threads that are all woken by each ``notify_all()`` of one Condition, after which nearly all wait again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ....evidence import Process, PythonFrame, Resource, Thread
 from ...facts.knowledge import own_frame, short
 from ...facts.view import View, plural
 
-#: Two that take turns wake each other, and nobody in vain.
+#: Least number of threads: two that alternate wake each other, neither in vain.
 _MANY = 3
 _NOTIFIES = 3
 WAKE_ONE = (
@@ -18,18 +18,22 @@ WAKE_ONE = (
 
 
 class Crowd(NamedTuple):
+    """The threads that wait on one Condition, with their lines."""
+
     resource: Resource
     threads: Tuple[Thread, ...]
-    wakes: float  # of all of them, a second
-    waits: Tuple[PythonFrame, ...]  # lines of the program
-    notifies: Tuple[PythonFrame, ...]  # lines of the program that wake all
+    wakes: float  # wake-ups of all of them, per second
+    waits: Tuple[PythonFrame, ...]  # the program's lines that wait
+    notifies: Tuple[PythonFrame, ...]  # the program's lines that wake all
 
     @property
     def places(self) -> Tuple[PythonFrame, ...]:
+        """Return the lines that wake, then the lines that wait."""
         return (*self.notifies, *self.waits)
 
     @property
     def says(self) -> str:
+        """Return a sentence on the threads, their wake-ups and lines."""
         return (
             f"{plural(len(self.threads), 'thread')} wait on {self.resource.description} at {short(self.waits[0])} and wake "
             f"{self.wakes:,.0f} times a second in all; notify_all() at {short(self.notifies[0])} wakes every one of them"
@@ -37,8 +41,11 @@ class Crowd(NamedTuple):
 
 
 def crowds(view: View, process: Process, pace: float) -> List[Crowd]:
-    """Of the Conditions of the program at whose lines threads wait that each wake more often than ``pace`` times a second, and
-    of which one was seen to wake all: the largest first. Just now some may be on their way."""
+    """Return the Conditions with at least three frequently woken waiters and a sampled ``notify_all``, largest first.
+
+    Each waiter wakes more than ``pace`` times a second and spends its time at a line where threads wait; at the moment of
+    capture it may be elsewhere.
+    """
     found = []
     for resource in process.resources:
         if resource.kind != "condition":
@@ -63,7 +70,7 @@ def _place(frame: PythonFrame) -> Tuple[str, Optional[int], str]:
 
 
 def _notifies(view: View, threads: List[Thread]) -> Tuple[PythonFrame, ...]:
-    """The lines that called ``notify_all`` when the samples had them in it."""
+    """Return the lines that called ``notify_all`` in the samples."""
     found = []
     for thread in threads:
         for _count, frames in view.samples(thread):

@@ -1,7 +1,7 @@
 """One thread runs Python code at full CPU and never leaves a function.
 
 **What it looks like.** A thread uses a whole core; in every sample of the window the same function is on its stack, and
-what lies above it moves.
+what lies above it changes.
 
 **Easily mistaken for** a long but healthy computation: from outside the two look alike. Progress cannot be seen, so this
 is *possible*, and *likely* only when others wait meanwhile: threads for a lock that this one holds, or the timers and tasks
@@ -38,13 +38,14 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/faulthandler.html#dumping-the-tracebacks-after-a-timeout",),
 )
 
-#: Of a core: used, or waited for while runnable.
+#: Least share of a core used, or waited for while runnable.
 MIN_SHARE = 0.8
-#: The thread is in Python code in this share of its samples.
+#: Least share of a thread's samples with the same function on the stack.
 MIN_STABLE = 0.95
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each thread that uses a whole core in Python."""
     for process in view.pythons:
         if view.cpu(process) is None:
             yield from _from_core(view, process)
@@ -55,6 +56,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _busy(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
+    """Yield a match if the thread stays in one function."""
     if view.in_loop(thread) and not _inside_step(thread):
         yield No(f"the event loop of {label(thread)} turns; no function keeps it")
         return
@@ -85,14 +87,17 @@ def _busy(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
 
 
 def _inside_step(thread: Thread) -> bool:
-    """Does the loop's thread run a callback or a task step in which the program has frames of its own?"""
+    """Return whether a loop's thread runs a callback or task step with frames outside the loop's own code."""
     at = next((i for i, f in enumerate(thread.python) if knowledge.in_table(f, (knowledge.LOOP_STEP,))), 0)
     return any(not knowledge.is_loop_machinery(f) for f in thread.python[:at])
 
 
 def _stable(view: View, thread: Thread) -> Tuple[Optional[PythonFrame], float]:
-    """The innermost function of the program that was on the stack, at the same depth, in (nearly) every sample: one
-    that was seen inside a loop, when the source tells; what it calls over and over is not where it is kept."""
+    """Return the function that the thread stays in, and its share of the samples; (None, 0.0) if there is none.
+
+    It is the innermost function of the program on the stack at the same depth in (nearly) every sample, preferably one
+    seen inside a loop, if the source is known: the functions called by that loop are not where the thread is kept.
+    """
     seen: Counter[Tuple[int, str, str]] = Counter()
     example: dict[Tuple[int, str, str], PythonFrame] = {}
     total = 0
@@ -114,7 +119,7 @@ def _stable(view: View, thread: Thread) -> Tuple[Optional[PythonFrame], float]:
 
 
 def _lines(view: View, thread: Thread, stable: PythonFrame) -> List[PythonFrame]:
-    """The lines at which that function was seen, most frequent first."""
+    """Return the lines at which that function was seen, most frequent first."""
     seen: Counter[PythonFrame] = Counter()
     for count, frames in view.samples(thread):
         frame = next((f for f in frames if (f.file, f.function) == (stable.file, stable.function)), None)
@@ -124,7 +129,7 @@ def _lines(view: View, thread: Thread, stable: PythonFrame) -> List[PythonFrame]
 
 
 def _from_core(view: View, process: Process) -> Iterator[Answer]:
-    """One moment: a thread that runs Python code and holds the GIL may be busy or just passing."""
+    """Yield an answer for a thread that runs Python code with the GIL in a core; it may be busy or just passing."""
     running = [t for t in process.threads if t.gil == "holds" and t.wait is None and t.python]
     frame = knowledge.own_frame(running[0].python) if running else None
     if frame is None:
@@ -145,6 +150,6 @@ def _from_core(view: View, process: Process) -> Iterator[Answer]:
 
 
 def _native_on_top(thread: Thread) -> bool:
-    """Is the innermost frame native code of an extension rather than the interpreter?"""
+    """Return whether the innermost frame is native code of an extension rather than the interpreter."""
     native = thread.native
     return bool(native) and bool(native[0].module) and "python" not in str(native[0].module).rsplit("/", 1)[-1]

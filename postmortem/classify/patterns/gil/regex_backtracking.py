@@ -3,14 +3,14 @@
 **What it looks like.** A thread uses a whole core at one line of Python: a `match`, `search` or `sub` of a compiled pattern, and
 it is the same call from the beginning of the window to its end. The text is short. No other thread gets the GIL meanwhile.
 
-**Easily mistaken for** `python-busy-loop`; a pattern that goes through megabytes of text once, or is asked for every line
-of a file: those calls come back.
+**Easily mistaken for** `python-busy-loop`; a pattern that goes through megabytes of text once, or is applied to every line
+of a file: those calls return.
 
 **Why it hangs.** `re` tries every way to divide the text among the repetitions of a pattern before it gives up. Where one
-repetition stands inside another, or two next to each other can take the same characters (`(a+)+$`, `.*.*=`), their number
+repetition is nested inside another, or two adjacent ones can match the same characters (`(a+)+$`, `.*.*=`), their number
 doubles with each character. The call cannot be interrupted, and it keeps the GIL.
 
-**Remedy.** Write the pattern so that each character can be taken in one way only, refuse long input before it, or use an
+**Remedy.** Write the pattern so that each character can be matched in one way only, refuse long input before it, or use an
 engine that does not backtrack.
 """
 
@@ -47,20 +47,22 @@ PATTERN = Pattern(
     ),
 )  # fmt: skip
 
-#: Characters a second that an honest pattern passes at the least: 20-200 million measured, for nested sets 2 million.
+#: Least characters a second of a linear match: 20-200 million measured, 2 million for nested sets.
 LINEAR_PACE = 1_000_000
 
 _VERBS = ("match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer", "scanner")
 _CALLS = frozenset(f"{cls}.{verb}" for cls in ("re.Pattern", "_sre.SRE_Pattern", "_sre.SRE_Scanner") for verb in _VERBS)
 #: Modules/_sre.c; Modules/_sre/sre_lib.h since 3.11.
 _ENGINE = ("sre_", "_sre_", "pattern_")
-#: Below the call, and alone where none goes on (Python/ceval.c). A stripped interpreter has names for these and not for those.
+#: Frames below the call, or the only ones if no call is in progress (Python/ceval.c). A stripped interpreter exports these names
+#: but not those of the engine.
 _INTERPRETER = ("_PyEval_", "PyEval_")
-#: re.match(pattern, text) and the like: their own frame is the innermost one.
+#: re.match(pattern, text) and the like, whose own frame is the innermost one.
 _MODULE = tuple((file, verb) for file in ("/re.py", "/re/__init__.py") for verb in _VERBS)
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each thread that computes in a regular expression."""
     for process in view.pythons:
         for thread in process.threads:
             if not _matches(thread):
@@ -71,7 +73,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _matches(thread: Thread) -> bool:
-    """Is it in the engine: by the call on its stack, and by native frames where these have names?"""
+    """Return whether a thread is in the engine, by its Python call and, if these have names, by native frames."""
     frames = thread.python[:1]
     called = thread.calling is not None and thread.calling.function in _CALLS
     if not called and not any(in_table(frame, _MODULE) for frame in frames):
@@ -95,7 +97,7 @@ def _answer(view: View, process: Process, thread: Thread, share: Optional[float]
 
 
 def _stays(view: View, thread: Thread) -> bool:
-    """Without a probe: was it at one line all the time, and did nobody else get the GIL?"""
+    """Return whether all samples were at one line, if the duration of the call is unknown."""
     lines = {frames[:1] for _count, frames in view.samples(thread)}
     return len(lines) == 1
 

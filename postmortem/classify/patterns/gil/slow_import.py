@@ -7,9 +7,9 @@ uses the CPU or reads files.
 a module that waits for the network while it is imported.
 
 **Why it is slow.** An import runs all code of a module, and of all that it imports. One line at the top of a file may
-bring thousands of modules; plug-ins that are found and loaded by themselves bring theirs, whether they are needed or not.
+import thousands of modules; plug-ins that are discovered and loaded automatically add theirs, whether they are needed or not.
 
-**Remedy.** Import the heavy part where it is used, leave out plug-ins that nobody needs, and look at
+**Remedy.** Import the heavy part where it is used, leave out plug-ins that are not needed, and look at
 `python -X importtime`.
 """
 
@@ -40,22 +40,23 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/using/cmdline.html#cmdoption-X",),
 )
 
-#: Of the samples of a thread: inside an import.
+#: Least share of a thread's samples inside an import.
 MIN_SHARE = 0.6
-#: Modules that the samples saw at work, one after the other.
+#: Number of modules seen at work in the samples.
 MIN_MODULES, FEW_MODULES = 4, 2
 _MACHINERY = ("<frozen importlib", "importlib/_bootstrap", "importlib/__init__.py", "<frozen zipimport>")
 
 
 class Import(NamedTuple):
-    """One sample inside an import."""
+    """A sample inside an import."""
 
-    asked: PythonFrame  # the program's line that began it: the outermost
+    asked: PythonFrame  # the program's outermost line that imports
     chain: Tuple[PythonFrame, ...]  # further lines that import, inwards
-    module: str  # file of the module whose code, or whose loading, was going on
+    module: str  # file of the module that was executed or loaded
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each process whose main thread imports."""
     for process in view.pythons:
         main = view.main(process)
         if main is None or not main.python:
@@ -86,7 +87,7 @@ def _answer(view: View, process: Process, main: Thread) -> Iterator[Answer]:
 
 
 def _inside(frames: Sequence[PythonFrame]) -> Optional[Import]:
-    """Of a stack, most recent call first; None when no import goes on."""
+    """Return the import of a stack, most recent call first; None if there is none."""
     outward = list(reversed(frames))
     marks = [i for i, f in enumerate(outward) if _is_machinery(f)]
     if not marks:
@@ -131,7 +132,7 @@ def _match(view: View, process: Process, main: Thread, seen: Counter[Import], sh
 
 
 def _lines(seen: Counter[Import]) -> List[Tuple[PythonFrame, int]]:
-    """The program's lines that import, with the samples that went into each; those that began it first."""
+    """Return the program's lines that import, with their samples: the outermost ones first."""
     counted: Counter[PythonFrame] = Counter()
     began: Counter[PythonFrame] = Counter()
     for one, count in seen.items():

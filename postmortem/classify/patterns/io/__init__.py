@@ -1,1 +1,1 @@
-"""Waits for what comes through a descriptor, or by the clock: networks, pipes, files, names, terminals, sleeps."""
+"""Waits for input through a descriptor, or for a clock: networks, pipes, files, name resolution, terminals, sleeps."""

@@ -1,9 +1,10 @@
-"""Waits for a disk, or for a file system behind which there is a network or another program.
+"""Waits for a disk, or for a file system that depends on a network or another program.
 
 **What it looks like.** A thread is in a call on a file (`read`, `fsync`, `stat`, `open`, `execve`) and in state D,
-uninterruptible sleep, look after look; or the kernel says that it waits for the answer of a file system (NFS, CIFS, FUSE).
+uninterruptible sleep, in one observation after the other; or the kernel shows that it waits for the answer of a file system
+(NFS, CIFS, FUSE).
 
-**Easily mistaken for** `file-lock-wait` (there the file is locked, not slow); `memory-pressure`, whose page faults read a disk as
+**Easily mistaken for** `file-lock-wait`, where the file is locked, not slow; `memory-pressure`, whose page faults read a disk as
 well; a backup at work, which waits for the disk too, but for milliseconds each time; frozen processes, also in state D.
 
 **Why it hangs.** The server of a mounted share is gone, a program behind a FUSE mount is stuck, a disk fails or is overloaded:
@@ -49,17 +50,18 @@ PATTERN = Pattern(
     ),
 )  # fmt: skip
 
-#: Of the looks.
+#: Least share of the observations.
 OFTEN = 0.5
-#: Of a window: what one wait lasts on average. Local disks answer in 0.1 to 15 ms, so a program that keeps one busy wakes 60
-#: times a second and more; one that waited for a dead share did not wake at all.
+#: Least average length of one wait, as a share of the window. Local disks answer in 0.1 to 15 ms, so a program that keeps one
+#: busy wakes at least 60 times a second; one that waited for a dead share did not wake at all.
 LONG = 0.05
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each thread that waits for storage in most observations."""
     for process in view.processes:
         if process.cgroup is not None and process.cgroup.frozen:
-            continue  # version 1 shows frozen tasks in state D
+            continue  # cgroup v1 shows frozen tasks in state D
         found = []
         for thread in process.threads:
             looks = _looks(thread)
@@ -74,7 +76,10 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _looks(thread: Thread) -> Looks:
-    """At which it waited for storage: in state D, but not for what else shows so; or interruptibly, where file systems do."""
+    """Return the observations that show a thread waiting for storage.
+
+    It is in state D, though not for another known reason, or sleeps interruptibly in a file system's code.
+    """
     in_d = states([thread], "D")
     channels = thread.counters.wchan if thread.counters is not None else {}
     others = sum(count for name, count in channels.items() if _is(name, NO_STORAGE))
@@ -83,11 +88,11 @@ def _looks(thread: Thread) -> Looks:
 
 
 def _is(channel: str, table: Tuple[str, ...]) -> bool:
-    return channel.split(".", 1)[0] in table  # kernels are built with names such as x.constprop.0
+    return channel.split(".", 1)[0] in table  # kernels have names such as x.constprop.0
 
 
 def _in_fault(thread: Thread) -> bool:
-    """Outside of any call: a page of its memory is read, for which memory-pressure is there, and start-up."""
+    """Return whether a thread waits mostly outside system calls: for a page fault, which is `memory-pressure` or start-up."""
     calls = thread.counters.syscalls if thread.counters is not None else {}
     return calls.get("none", 0) > sum(calls.values()) / 2
 
@@ -131,7 +136,7 @@ def _count(thread: Thread, name: str) -> int:
 
 
 def _long(view: View, thread: Thread, looks: Looks) -> Tuple[bool, str]:
-    """Are its waits long, or many short ones?"""
+    """Return whether a thread's waits are long rather than many and short, and a sentence with their length."""
     switches, window = view.switches(thread), view.window or 1.0
     if switches is None:
         return True, "how often it woke is not known"
@@ -143,6 +148,7 @@ def _long(view: View, thread: Thread, looks: Looks) -> Tuple[bool, str]:
 
 
 def _moved(process: Process) -> List[str]:
+    """Return a sentence on the bytes that the process read or wrote, if known."""
     io = process.io or {}
     moved = [io[key] for key in ("read_bytes", "write_bytes", "rchar", "wchar") if key in io]
     return (

@@ -1,17 +1,17 @@
 """Waits for a name to be resolved.
 
 **What it looks like.** A thread is inside `getaddrinfo` (or `gethostbyname`, …) and stays there; below it the C library waits
-for a name server. In asyncio it is the workers of the default executor who are there, and tasks wait for them.
+for a name server. In asyncio it is the workers of the default executor that stay there, and tasks wait for them.
 
 **Easily mistaken for** `network-wait`: no connection has been tried yet, and its timeout does not count; a healthy program that
 resolves many names, one after the other.
 
 **Why it hangs.** The name server does not answer. The C library waits 5 s, asks again, then the next server, then with each
-search domain: 30 s and more a name. No timeout of the program reaches it, and no thread can be interrupted there. asyncio
-resolves names in the same few threads that run everybody's `run_in_executor`: once these are full, nothing moves.
+search domain: 30 s or more for each name. No timeout of the program applies to it, and the thread cannot be interrupted there.
+asyncio resolves names in the threads that also serve `run_in_executor`: once all of them wait, neither moves.
 
-**Remedy.** Mend the resolver (/etc/resolv.conf; `options timeout:1 attempts:2`); resolve once and keep the result; in asyncio an
-executor of its own for names, or a resolver that needs no threads.
+**Remedy.** Repair the resolver's configuration (/etc/resolv.conf; `options timeout:1 attempts:2`); resolve once and keep the
+result; in asyncio use a separate executor for names, or a resolver that needs no threads.
 """
 
 from __future__ import annotations
@@ -49,16 +49,17 @@ PATTERN = Pattern(
     ),
 )  # fmt: skip
 
-#: Of the window, spent in one and the same call, or in such calls one after the other. A server answers in 1 to 50 ms.
+#: Least share of the window spent in the same call, or in such calls one after the other. A server answers in 1 to 50 ms.
 LASTS = 0.5
-#: Voluntary switches a second: a resolver that waits in vain wakes once in 5 s (measured: 0 in 1 s), one that is
+#: Voluntary switches a second: a resolver without an answer wakes once in 5 s (measured: 0 in 1 s), one that is
 #: answered at least twice for each name.
 ANSWERED = 4
-#: Lib/socket.py and asyncio's own: what stands on top of the call in C, so many frames deep at most.
+#: Functions of Lib/socket.py and asyncio that call the C function, and the number of frames within which they are found.
 _PYTHON, _DEEP = ("getaddrinfo", "getfqdn", "getnameinfo"), 4
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each thread that resolves a name."""
     for process in view.processes:
         found = []
         for thread in process.threads:
@@ -75,13 +76,13 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _answered(view: View, thread: Thread) -> bool:
-    """Did it get on during the window?"""
+    """Return whether the thread made progress during the window."""
     switches = view.switches(thread)
     return not view.rests(thread) or (switches is not None and switches > ANSWERED and not _lasts(view, thread))
 
 
 def _lasts(view: View, thread: Thread) -> bool:
-    """Was it in such a call for most of the window?"""
+    """Return whether the thread was in such a call for most of the window."""
     if view.window is None:
         return False
     if thread.calling is not None and (thread.calling.lasts_s or 0.0) >= LASTS * view.window:
@@ -134,7 +135,7 @@ def _server(resource: Optional[Resource]) -> str:
 
 
 def _full(view: View, process: Process, thread: Thread) -> List[str]:
-    """Do all workers of its pool do so, while jobs wait?"""
+    """Return a sentence if all workers of the thread's pool resolve names while jobs are queued."""
     for pool in process.pools:
         workers = [t for t in process.threads if t.tid in pool.threads]
         if thread in workers and all(map(resolves, workers)) and pool.queued:
@@ -145,7 +146,7 @@ def _full(view: View, process: Process, thread: Thread) -> List[str]:
 
 
 def _awaited(view: View, process: Process, behind: Tuple[Agent, ...]) -> bool:
-    """Does a task wait for it without which the program does not end, on a loop that has nothing else to do?"""
+    """Return whether the main task of an idle loop on the main thread waits for it, so that the program cannot end."""
     tasks = {agent.task for agent in behind if agent.pid == process.pid}
     for loop in process.loops:
         runs = view.thread(process, loop.tid)

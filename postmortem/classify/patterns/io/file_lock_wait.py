@@ -1,14 +1,14 @@
 """Waits for a lock on a file (flock, fcntl, lockf) that another process holds.
 
-**What it looks like.** A thread is in `flock` or `fcntl(F_SETLKW)`, without a time limit and at 0 % CPU; or it asks for the lock
-again and again and sleeps in between, as filelock, portalocker and SQLite do. The kernel's table of locks shows who has it.
+**What it looks like.** A thread is in `flock` or `fcntl(F_SETLKW)`, without a time limit and at 0 % CPU; or it requests the
+lock repeatedly and sleeps in between, as filelock, portalocker and SQLite do. The kernel's table of locks shows the holder.
 
 **Easily mistaken for** `disk-wait`: the file is not slow, it is locked; servers whose workers take turns to accept.
 
 **Why it hangs.** The holder keeps the lock: it waits itself, was left behind by an earlier run, or is this very process, which
 opened the file twice (a flock belongs to an open file, not to a process).
 
-**Remedy.** Look at what the holder does; hold the lock for less, and ask for it with LOCK_NB and a time limit.
+**Remedy.** Look at what the holder does; hold the lock for less time, and request it with LOCK_NB and a time limit.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ _CAUSES = (
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each thread that waits for a file lock, blocked or polling."""
     for process in view.processes:
         for thread in process.threads:
             wait = thread.wait
@@ -63,7 +64,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _polls(view: View, process: Process) -> Iterator[Waiter]:
-    """Who asks again and again, for some time at least."""
+    """Yield threads that poll for the resource, with a timeout."""
     resources = {r.id: r for r in process.resources}
     for thread in process.threads:
         wait = thread.wait
@@ -72,6 +73,7 @@ def _polls(view: View, process: Process) -> Iterator[Waiter]:
 
 
 def _judge(view: View, waiter: Waiter) -> Answer:
+    """Return the answer for one waiter."""
     lock, process = waiter.resource, waiter.process
     owner = view.by_pid.get(lock.owner_pid) if lock.owner_pid is not None else None
     if owner is not None and _takes_turns(view, process, owner):
@@ -94,9 +96,12 @@ def _judge(view: View, waiter: Waiter) -> Answer:
         for agent in view.graph.behind(frozenset((waiter.agent, Agent(process.pid))))
         if agent.tid == agent.pid
     }
-    holders = [h for h in holders if h.pid not in beside]  # whose main thread waits for this one, whatever others do
+    holders = [
+        h for h in holders if h.pid not in beside
+    ]  # a process whose main thread waits for this one is no root, whatever its other threads do
     works = any(h is not process and any(view.moves(t) or not view.rests(t) for t in h.threads) for h in holders)
-    # who asks now and then, alone or beside others that work, and has it himself, may just as well hold it where he sleeps
+    # a polling thread whose own process holds the lock, and otherwise works or has no other thread,
+    # may itself hold it while it sleeps
     beside_him = [t for t in process.threads if t is not waiter.thread and t.python]
     holds = asks is not None and lock.owner_pid == process.pid and (not beside_him or any(map(view.moves, beside_him)))
     sure = frame is not None and view.matters(process, waiter.thread) and not works and not holds
@@ -115,13 +120,13 @@ def _judge(view: View, waiter: Waiter) -> Answer:
 
 
 def _sleeps(view: View, owner: Process) -> bool:
-    """Nothing keeps it: that it sleeps with the lock in its hand is what this finding tells."""
+    """Return whether the holder only sleeps: sleeping while it holds the lock is this very finding."""
     main = view.main(owner)
     return main is not None and main.wait is not None and main.wait.kind == "sleep"
 
 
 def _takes_turns(view: View, process: Process, owner: Process) -> bool:
-    """A worker of a server that waits until its sister has got a connection."""
+    """Return whether the holder is a sibling worker of a server that holds the lock while it waits for a connection."""
     kin = owner.ppid == process.ppid and owner is not process
     return kin and any(
         t.wait is not None and (t.wait.syscall in _ACCEPTS or t.wait.kind == "event-loop") for t in owner.threads

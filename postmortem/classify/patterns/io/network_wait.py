@@ -4,9 +4,9 @@
 no timeout; the other end does not answer.
 
 **Easily mistaken for** an idle server: a server's listening socket and its clients' connections wait for the next request
-by design. They are told apart by the port: a connection whose local port this program listens on was accepted.
+by design. They differ by the port: a connection whose local port this program listens on was accepted.
 
-**Why it hangs.** Without a timeout a lost answer, a firewall or a peer that waits itself means waiting for ever.
+**Why it hangs.** Without a timeout, a lost answer, a firewall or a peer that itself waits means waiting for ever.
 
 **Remedy.** Give the socket or the client library a timeout, and find out why the peer is silent.
 """
@@ -39,6 +39,7 @@ PATTERN = Pattern(
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each thread and task that waits for a network peer."""
     talking = caught(view)
     for process in view.processes:
         resources, found = {r.id: r for r in process.resources}, []
@@ -63,6 +64,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _serves(thread: Thread, resource: Optional[Resource]) -> bool:
+    """Return whether the thread waits as a server: for a connection, or on an accepted one."""
     if thread.wait is not None and thread.wait.syscall in ("accept", "accept4"):
         return True
     return resource is not None and (resource.listening is True or resource.accepted is True)
@@ -98,7 +100,7 @@ def _thread(view: View, process: Process, thread: Thread, resource: Optional[Res
 
 
 def _tasks(view: View, process: Process) -> Iterator[Answer]:
-    """A loop at rest whose tasks wait for the network: a client, unless the program listens."""
+    """Yield answers for tasks that wait for the network on an idle loop: clients, unless the program listens."""
     loops = {loop.id: view.thread(process, loop.tid) for loop in process.loops}
     resources = {r.id: r for r in process.resources}
     alone, found = peers_only(process), []
@@ -112,7 +114,7 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
         frame = own_frame(task.stack)
         resource = resources.get(task.resource or alone.get(task.id, ""))
         if resource is not None and resource.kind != "socket":
-            continue  # a pipe, a terminal: they have patterns of their own
+            continue  # pipes and terminals have patterns of their own
         serves = resource.accepted if resource is not None else bool(process.listening)
         if serves or frame is None:
             yield No(f"task {task.name} waits for the network in a program that serves")

@@ -1,13 +1,13 @@
-"""Two sides of a pipe wait for each other: one writes into a full one whose only reader waits for it, or all read first.
+"""Two sides of a pipe wait for each other: one writes to a full pipe whose only reader waits for it, or all read first.
 
 **What it looks like.** The child is in `write` on its stdout or stderr, a pipe that is full; the parent, which has the only
 read end, is in `wait4` (`Popen.wait`), reads another pipe of the same child, or writes to the child's stdin. Or peers are all
-in `recv`, each waiting for a message that another one would send. Nobody uses any CPU.
+in `recv`, each waiting for a message that another one would send. No CPU is used.
 
-**Easily mistaken for** `child-wait`, where the child has work of its own to do; a slow reader, which comes back.
+**Easily mistaken for** `child-wait`, where the child has work of its own to do; a slow reader, which reads again later.
 
-**Why it hangs.** A pipe holds 64 KiB. When it is full, a writer waits until somebody reads, and here the reader waits for the
-writer.
+**Why it hangs.** A pipe holds 64 KiB. When it is full, a writer waits until the other side reads, and here the reader waits for
+the writer.
 
 **Remedy.** Read while waiting: `communicate()`, `subprocess.run(capture_output=True)`, a thread for each pipe, a file, or
 DEVNULL.
@@ -39,10 +39,13 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/subprocess.html#subprocess.Popen.wait",),
 )
 
-_UNKNOWN = Resource("unknown", "pipe", "a descriptor of which nothing was noted")  # what a thread of a core writes to
+_UNKNOWN = Resource(
+    "unknown", "pipe", "a descriptor of which nothing was noted"
+)  # the target of a write in a lone core
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield answers for cycles of readers, and for writers to full pipes."""
     if any(writes(w) for p in view.processes for w in waiters_of_unknown(view, p, _UNKNOWN)):
         yield CannotTell(("who reads what a thread writes: only a capture of the running process knows",))
     yield from (told(view, circle) for circle in circles(view))
@@ -66,7 +69,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _readers(writer: Waiter) -> Tuple[int, ...]:
-    """The processes that could read: the writer's own only when there is no other."""
+    """Return the processes that could read; the writer's own only if there is no other."""
     pids = tuple(dict.fromkeys(waker.pid for waker in writer.resource.wakers if waker.pid is not None))
     return tuple(pid for pid in pids if pid != writer.process.pid) or pids
 
@@ -76,12 +79,15 @@ def _feeds(writer: Waiter) -> bool:
 
 
 def _rank(writer: Waiter, back: Optional[Waiter]) -> Tuple[bool, bool]:
-    """Of two that write to each other, the child's side is told."""
+    """Return the sort key: of two processes that write to each other, the child's side is reported."""
     return back is None, back is not None and writer.process.ppid != back.process.pid
 
 
 def _back(view: View, waiting: Dict[int, List[Waiter]], writer: Waiter) -> Optional[Waiter]:
-    """Who of the only reader's process waits for the writer, or for somebody who waits for it."""
+    """Return the waiter in the only reader's process that waits for the writer, directly or through others.
+
+    None if there is none, or another thread or loop of that process drains the pipe.
+    """
     readers = _readers(writer)
     reader = view.by_pid.get(readers[0]) if len(readers) == 1 else None
     if reader is None:
@@ -111,7 +117,7 @@ def _waits_for(waiter: Waiter, other: Process) -> bool:
 
 
 def _outside(view: View, writer: Waiter) -> Match:
-    """Its reader was not captured: whether that waits for it is not known."""
+    """Return the match for a reader that was not captured, so that it is unknown whether it waits for the writer."""
     pipe, frame = writer.resource, own_frame(writer.frames)
     who, at = " and ".join(h.name for h in holders(view, pipe)[:3]), f" at {short(frame)}" if frame else ""
     return Match(

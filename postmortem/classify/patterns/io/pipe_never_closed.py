@@ -1,7 +1,7 @@
-"""A reader waits for the end of a pipe, but somebody still holds the end for writing, and will not write.
+"""A reader waits for the end of a pipe, but the write end is still open in a process that will not write.
 
-**What it looks like.** A thread is in `read` (`recv`, `communicate`, `for line in pipe`) without a timeout. Whoever was to
-write has ended or closed its end; a copy of the write end is still open in the reader itself, in a daemon that its child left
+**What it looks like.** A thread is in `read` (`recv`, `communicate`, `for line in pipe`) without a timeout. The intended writer
+has ended or closed its end; a copy of the write end is still open in the reader itself, in a daemon that its child left
 behind, or in a process that was forked meanwhile.
 
 **Easily mistaken for** an idle worker, whose parent can still send something; `network-wait`; `child-wait`, where the child
@@ -50,6 +50,7 @@ _OTHERS = (
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each reader of a pipe."""
     talking = caught(view)
     for process in view.processes:
         for waiter in (w for w in waiters(view, process) if w.agent not in talking):
@@ -61,14 +62,15 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _others(view: View, waiter: Waiter, pipe: Resource) -> Tuple[Holder, ...]:
-    """Who else could write: without processes that all wait for this very pipe."""
+    """Return the other holders of the write end, except processes that all wait for this very pipe."""
     return tuple(h for h in holders(view, pipe) if h.pid != waiter.process.pid and not waits_too(view, h, pipe))
 
 
 def _healthy(view: View, waiter: Waiter, pipe: Resource) -> Optional[No]:
+    """Return why the pipe may still be written to; None if nothing shows that."""
     others = _others(view, waiter, pipe)
     if view.graph.stuck(waiter.agent) == "proven" and all(only_reads(view, other) for other in others):
-        return None  # a ring of readers, each of which keeps another one's pipe open
+        return None  # a ring of readers, each of which holds the write end of another's pipe
     feeding = next((other for other in others if _may_write(view, waiter.process, pipe, other)), None)
     if feeding is not None:
         return No(f"{waiter.who} reads a pipe that {feeding.name} may still write to")
@@ -81,12 +83,15 @@ def _healthy(view: View, waiter: Waiter, pipe: Resource) -> Optional[No]:
 
 
 def _may_write(view: View, reader: Process, pipe: Resource, other: Holder) -> bool:
-    """Is it one whose part it is: the process that feeds the reader, one that the reader started, its neighbour in a
-    pipeline? A daemon that has lost its parent, or a sister that is another program, got the descriptor by accident."""
+    """Return whether a holder has the write end on purpose.
+
+    It is an ancestor or descendant of the reader, or its neighbour in a pipeline. An orphaned daemon, or a sibling that
+    runs another program, inherited the descriptor by accident.
+    """
     if other.pid in ancestors(view, reader):
         return True
     process = view.by_pid.get(other.pid)
-    if process is None:  # one that was not captured has what it inherited, unless it gave the pipe to the reader
+    if process is None:  # a process that was not captured has inherited it, unless it gave the pipe to the reader
         return any(end.pid == reader.pid and end.fd == 0 for end in pipe.ends)
     if process.ppid == reader.ppid and process.ppid in view.by_pid:
         return other.standard or process.argv == view.by_pid[process.ppid].argv
@@ -95,7 +100,9 @@ def _may_write(view: View, reader: Process, pipe: Resource, other: Holder) -> bo
 
 def _match(view: View, waiter: Waiter, ends: List[Resource]) -> Match:
     process, stuck = waiter.process, view.graph.stuck(waiter.agent)
-    told = waiter if own_frame(waiter.frames) else behind(view, process) or waiter  # another program has no lines
+    told = (
+        waiter if own_frame(waiter.frames) else behind(view, process) or waiter
+    )  # other programs than Python have no lines
     frame = own_frame(told.frames)
     at = f" at {short(frame)}" if frame and told is waiter else ""
     others = tuple(other for pipe in ends for other in _others(view, waiter, pipe))
@@ -128,12 +135,13 @@ def _match(view: View, waiter: Waiter, ends: List[Resource]) -> Match:
 
 
 def _orphans(view: View, others: Sequence[Holder]) -> List[Process]:
+    """Return the holders whose parents are not among the captured processes."""
     found = [view.by_pid[pid] for pid in dict.fromkeys(other.pid for other in others) if pid in view.by_pid]
     return [process for process in found if process.ppid not in view.by_pid]
 
 
 def _doubt(process: Process, others: Sequence[Holder], stuck: bool) -> Optional[str]:
-    """Another reading of a write end that only the reader's own process has: it wakes itself through the pipe."""
+    """Return the innocent explanation of a write end held only by the reader's own process: a wake-up pipe; else None."""
     if others:
         return None
     if process.signal_handlers:

@@ -1,4 +1,4 @@
-"""Pipes and sockets between processes as patterns look at them: who waits at which end, and who holds the other one."""
+"""Pipes and sockets between processes: the waiters at one end and the holders of the other, for several patterns."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ...facts.view import View, label
 
 WRITES = frozenset(("write", "writev", "pwrite64", "sendto", "sendmsg", "sendmmsg", "sendfile", "splice"))
 _READS = frozenset(("read", "readv", "recvfrom", "recvmsg"))
-#: A task that is in one of these waits for a process that its loop started.
+#: Files whose frames show that a task waits for a process started by its loop.
 _ASYNC_CHILD = ("asyncio/subprocess.py", "asyncio/base_subprocess.py")
 _DEEPEST = 10
 _STDERR = 2
 
 
 class Waiter(NamedTuple):
-    """A thread, or a task of its loop, that waits without end for a descriptor or a process."""
+    """A thread, or a task of its loop, that waits without a timeout for a descriptor or a process."""
 
     process: Process
     thread: Thread
@@ -29,24 +29,29 @@ class Waiter(NamedTuple):
 
     @property
     def frames(self) -> Tuple[PythonFrame, ...]:
+        """Return the Python frames of the task or thread."""
         return self.task.stack if self.task is not None else self.thread.python
 
     @property
     def call(self) -> str:
+        """Return the name of the system call."""
         return (self.thread.wait.syscall if self.thread.wait is not None else None) or "write"
 
     @property
     def agent(self) -> Agent:
+        """Return the task or thread as an agent of the wait-for graph."""
         if self.task is not None:
             return Agent(self.process.pid, task=self.task.id)
         return Agent(self.process.pid, self.thread.tid)
 
     @property
     def who(self) -> str:
+        """Return the name of the task or thread and of its program, for the reader."""
         name = f"task {self.task.name}" if self.task is not None else label(self.thread)
         return f"{name} of {program(self.process)}"
 
     def culprits(self, view: View) -> Tuple[Culprit, ...]:
+        """Return the program's line that waits, as a culprit; () if there is none."""
         frame = own_frame(self.frames)
         if frame is None:
             return ()
@@ -54,21 +59,21 @@ class Waiter(NamedTuple):
 
 
 def program(process: Process) -> str:
-    """``export.py (PID 123)``"""
+    """Return the process's name for the reader: ``export.py (PID 123)``."""
     return f"{program_name(process) or 'process'} (PID {process.pid})"
 
 
 class Holder(NamedTuple):
-    """A process that has the other side of what somebody waits to read."""
+    """A process that holds the other end of a pipe or socket."""
 
     pid: int
-    name: str  # to people: "export.py (PID 123)"
+    name: str  # for the reader: "export.py (PID 123)"
     how: str  # "descriptor 6"
-    standard: bool  # as its stdin, stdout or stderr: given on purpose
+    standard: bool  # True: as its stdin, stdout or stderr, and so on purpose
 
 
 def holders(view: View, resource: Resource) -> Tuple[Holder, ...]:
-    """Those who could end a wait for a pipe or socket by writing, or by closing it."""
+    """Return the processes that could end a wait for a pipe or socket by writing to it or closing it."""
     found = []
     for waker in resource.wakers:
         if waker.pid is None:
@@ -84,8 +89,11 @@ def holders(view: View, resource: Resource) -> Tuple[Holder, ...]:
 
 
 def waiters(view: View, process: Process) -> Tuple[Waiter, ...]:
-    """Of one process: threads in a system call without a known time limit that rest there; the program's tasks that wait for a
-    child or a descriptor. Several patterns ask, and there may be thousands of tasks."""
+    """Return the idle waiters of a process: threads in a system call without a known timeout, and tasks.
+
+    Tasks count if they wait for a child or a descriptor. Several patterns ask, and there may be thousands of tasks, so the
+    result is cached.
+    """
     key = ("waiters", process.pid)
     if key not in view.remembered:
         view.remembered[key] = tuple(_waiters(view, process))
@@ -93,6 +101,7 @@ def waiters(view: View, process: Process) -> Tuple[Waiter, ...]:
 
 
 def _waiters(view: View, process: Process) -> Iterator[Waiter]:
+    """Yield the waiters of a process."""
     resources = {r.id: r for r in process.resources}
     for thread in process.threads:
         wait = thread.wait
@@ -112,7 +121,7 @@ def _waiters(view: View, process: Process) -> Iterator[Waiter]:
 
 
 def waiters_of_unknown(view: View, process: Process, placeholder: Resource) -> Iterator[Waiter]:
-    """Threads that rest in a call on a descriptor of which nothing was noted, as in a core alone."""
+    """Yield threads that wait on a descriptor without recorded details, as in a lone core, with a placeholder resource."""
     for thread in process.threads:
         wait = thread.wait
         unknown = wait is not None and wait.resource is None and wait.fd is not None and wait.kind in ("pipe", "other")
@@ -121,8 +130,10 @@ def waiters_of_unknown(view: View, process: Process, placeholder: Resource) -> I
 
 
 def _awaited(process: Process, task: Task, resources: Dict[str, Resource]) -> Optional[Resource]:
-    """A descriptor that a task waits for without end, or the child whose end it waits for; when it is not known which
-    descriptor, all that its loop watches."""
+    """Return the descriptor, or the end of a child, that a task awaits without a timeout; None for other waits.
+
+    If the descriptor is unknown, the result stands for all descriptors watched by the loop.
+    """
     wait = task.wait
     if wait is not None and wait.kind == "descriptor" and wait.endless is True:
         loop = next((one for one in process.loops if one.id == task.loop), None)
@@ -137,7 +148,7 @@ def _awaited(process: Process, task: Task, resources: Dict[str, Resource]) -> Op
 
 
 def writes(waiter: Waiter) -> bool:
-    """Is it kept from writing, because nobody reads?"""
+    """Return whether a waiter is blocked in a write because the pipe, socket or terminal is not read."""
     wait = waiter.thread.wait
     return (
         waiter.task is None
@@ -151,7 +162,7 @@ def writes(waiter: Waiter) -> bool:
 
 
 def read_ends(waiter: Waiter) -> List[Resource]:
-    """The pipes, and pairs of sockets, that it waits to read: one, or those of the several that it polls."""
+    """Return the pipes and socket pairs that a waiter reads: one, or several that it polls."""
     wait, process = waiter.thread.wait, waiter.process
     if waiter.task is not None and waiter.resource.kind == "process":  # its loop reads for it
         watched = {ident for loop in process.loops if loop.id == waiter.task.loop for ident in loop.descriptors}
@@ -161,30 +172,29 @@ def read_ends(waiter: Waiter) -> List[Resource]:
     parts = [waiter.resource]
     if waiter.resource.kind == "descriptors":
         parts = [r for r in process.resources if r.part_of == waiter.resource.id]
-    polls = (
-        waiter.task is None and wait.syscall not in _READS
-    )  # a pair of sockets that a loop polls is there to wake it
+    polls = waiter.task is None and wait.syscall not in _READS  # a socket pair that a loop polls is its wake-up channel
     return [r for r in parts if _reads(process, r) and not (polls and r.kind == "socket")]
 
 
 def _reads(process: Process, resource: Resource) -> bool:
-    if resource.kind == "socket":  # without a name on either side: a pair, which socketpair(2) made
+    """Return whether a process can read a resource that is a pipe or a socket pair."""
+    if resource.kind == "socket":  # without an address on either side: made by socketpair(2)
         return resource.local is None and resource.remote is None and bool(resource.wakers)
     return resource.kind == "pipe" and any(e.pid == process.pid and e.mode in ("r", "rw") for e in resource.ends)
 
 
 def drained(reader: Process, several: List[Waiter], pipe: Resource) -> bool:
-    """Does a thread or a loop of the reader wait for something to read from it? Then it is not full for long."""
+    """Return whether a thread or loop of the reader waits to read from the pipe, which then does not stay full."""
     if any(part.key == pipe.key for waiter in several for part in read_ends(waiter)):
         return True
     if any(f.function == "put" and f.file.endswith("/queue.py") for t in reader.threads for f in t.python[:3]):
-        return True  # whoever passes on what it reads waits for room
+        return True  # a thread that passes on what it reads waits for room in a queue
     keys = {r.id: r.key for r in reader.resources}
     return any(keys.get(ident) == pipe.key for loop in reader.loops for ident in loop.descriptors)
 
 
 def awaits_orders(view: View, process: Process, thread: Thread, resource: Optional[Resource]) -> Optional[str]:
-    """Why a wait for this peer may be a rest."""
+    """Return a sentence on why a wait for this peer may be idle by design; None if nothing shows that."""
     if resource is not None and any(waker.pid in ancestors(view, process) for waker in resource.wakers):
         return "the other end is its parent's, or of somebody above: a worker that waits for orders rests like this"
     if any(frame.file.endswith(multiprocessing("managers")) for frame in thread.python[:6]):
@@ -193,14 +203,14 @@ def awaits_orders(view: View, process: Process, thread: Thread, resource: Option
 
 
 def behind(view: View, process: Process) -> Optional[Waiter]:
-    """Who waits for a process or for its other end, with a line of the program: its parent first."""
+    """Return a waiter for a process, or for its end of a pipe, that has a line of the program; its parent first."""
     found = [w for p in view.processes if p is not process for w in waiters(view, p) if own_frame(w.frames)]
     needing = [w for w in found if any(waker.pid == process.pid for waker in w.resource.wakers)]
     return min(needing, key=lambda w: w.process.pid != process.ppid, default=None)
 
 
 def ancestors(view: View, process: Process) -> Tuple[int, ...]:
-    """Its parent, grandparent, …, as far as they were captured, and the first that was not."""
+    """Return the pids of the parent, grandparent, …, up to and including the first that was not captured."""
     found: List[int] = []
     current: Optional[Process] = process
     while current is not None and current.ppid is not None and current.ppid not in found and len(found) < _DEEPEST:
@@ -210,7 +220,10 @@ def ancestors(view: View, process: Process) -> Tuple[int, ...]:
 
 
 def culprits_of(view: View, waiter: Waiter) -> Tuple[Culprit, ...]:
-    """Its line; before it, where it is a library's thread that reads for the program, the program's lines that wait for it."""
+    """Return the waiter's line as a culprit.
+
+    If it is a library's thread that reads for the program, the program's lines that wait for it come first.
+    """
     found: List[Culprit] = []
     for thread in view.waits_on(waiter.process, waiter.thread.tid) if all(map(is_library, waiter.frames)) else ():
         frame = own_frame(thread.python)
@@ -220,8 +233,10 @@ def culprits_of(view: View, waiter: Waiter) -> Tuple[Culprit, ...]:
 
 
 def left_behind(view: View, end: Holder) -> bool:
-    """Is it a server that has lost its parent, and has this as its own output? It serves on, and looks at its socket now
-    and then, but nobody is to read what it has to say."""
+    """Return whether a holder is an orphaned server that still owns the write end; it will not write.
+
+    It has lost its parent, has the write end as stdin, stdout or stderr, and only waits for connections.
+    """
     process = view.by_pid.get(end.pid)
     if process is None or process.ppid in view.by_pid or not end.standard:
         return False
@@ -232,7 +247,7 @@ def left_behind(view: View, end: Holder) -> bool:
 
 
 def only_reads(view: View, end: Holder) -> bool:
-    """Does every thread of that process wait to read some pipe?"""
+    """Return whether every thread of the holder waits to read some pipe."""
     process = view.by_pid.get(end.pid)
     if process is None or not process.threads:
         return False
@@ -241,7 +256,7 @@ def only_reads(view: View, end: Holder) -> bool:
 
 
 def waits_too(view: View, end: Holder, pipe: Resource) -> bool:
-    """Does every thread of that process read the same pipe?"""
+    """Return whether every thread of the holder reads the same pipe."""
     process = view.by_pid.get(end.pid)
     if process is None or not process.threads:
         return False

@@ -1,4 +1,4 @@
-"""Peers that talk over pipes or sockets and all read first: a circle in which nobody writes."""
+"""Peers that communicate over pipes or sockets and all read first: a cycle without a writer."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ REMEDY = (
     "Agree who sends first, and write that down beside the protocol: when every side reads before it writes, nobody begins. "
     "Give each receive a time limit (Connection.poll(timeout), socket.settimeout), so that a peer that waits, too, is noticed."
 )
-#: Processes that talk to each other: a circle of more is not looked for.
+#: Most processes of a cycle; larger ones are not searched for.
 _MOST = 64
 
 
 class Side(NamedTuple):
-    """One who waits to read what only the ``others`` could write."""
+    """A waiter that reads what only the processes ``others`` could write."""
 
     waiter: Waiter
-    others: Tuple[int, ...]  # processes
+    others: Tuple[int, ...]  # pids
 
 
 def circles(view: View) -> List[Tuple[Side, ...]]:
-    """Groups of processes of which each waits for a message that only another one of the group could send."""
+    """Return groups of processes each of which waits for a message that only another one of the group could send."""
     sides: Dict[int, List[Side]] = {}
     for process in view.processes:
         found = [side for side in map(_side, waiters(view, process)) if side is not None]
@@ -50,15 +50,17 @@ def circles(view: View) -> List[Tuple[Side, ...]]:
 
 
 def caught(view: View) -> FrozenSet[Agent]:
-    """Those in such circles, and those who wait for one of them: none of them waits for an end of file, or for a peer that
-    is only slow."""
+    """Return the agents in such cycles, and those that wait for one of them.
+
+    None of these waits for an end of file, or for a peer that is merely slow.
+    """
     inside = frozenset(side.waiter.agent for circle in circles(view) for side in circle)
     whole = frozenset(Agent(agent.pid) for agent in inside)
     return inside | frozenset(view.graph.behind(inside | whole)) if inside else inside
 
 
 def told(view: View, circle: Sequence[Side]) -> Match:
-    """One finding for all of them."""
+    """Return one match for a whole cycle."""
     first = circle[0].waiter
     sure = all(view.graph.stuck(side.waiter.agent) == "proven" for side in circle)
     handled = any(side.waiter.process.signal_handlers or side.waiter.process.catches for side in circle)
@@ -89,6 +91,7 @@ def _at(waiter: Waiter) -> str:
 
 
 def _side(waiter: Waiter) -> Optional[Side]:
+    """Return the waiter with its peers; None unless it reads from a pipe or connection of another process."""
     resource, wait = waiter.resource, waiter.thread.wait
     if resource.kind not in ("pipe", "socket") or waiter.task is not None or wait is None or wait.syscall in WRITES:
         return None
@@ -100,7 +103,7 @@ def _side(waiter: Waiter) -> Optional[Side]:
 
 
 def _reached(start: int, needs: Mapping[int, FrozenSet[int]]) -> Optional[FrozenSet[int]]:
-    """Everybody for whom a process waits, through others, too; None when there are too many."""
+    """Return all processes that a process waits for, directly or through others; None if there are too many."""
     found: Set[int] = set()
     wanted = list(needs[start])
     while wanted:
@@ -114,8 +117,10 @@ def _reached(start: int, needs: Mapping[int, FrozenSet[int]]) -> Optional[Frozen
 
 
 def _wants_the_end(view: View, side: Side) -> bool:
-    """Is it perhaps no message, but the end of what it reads, that does not come? So it is with filters, with standard input,
-    and with a loop over a pipe of which the others have both ends, as who inherited them has."""
+    """Return whether the waiter may wait for the end of the file rather than for a message.
+
+    So do filters, readers of standard input, and loops over a pipe of which the others have both ends by inheritance.
+    """
     waiter = side.waiter
     frame = own_frame(waiter.frames)
     if frame is None or any(end.pid == waiter.process.pid and end.fd == 0 for end in waiter.resource.ends):

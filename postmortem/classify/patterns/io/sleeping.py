@@ -1,11 +1,11 @@
-"""A plain sleep is all there is.
+"""A plain sleep, and nothing else happens.
 
 **What it looks like.** The main thread (or the thread that it waits for) is in `time.sleep`; every other thread rests.
 
-**Easily mistaken for** a program between two runs of a timer: how long the sleep is, compared with the time allowed, tells
-them apart.
+**Easily mistaken for** a program between two runs of a timer: they differ in the length of the sleep, compared with the time
+allowed.
 
-**Why it hangs.** The sleep is longer than anybody meant to wait: a retry delay that grew, a back-off, a placeholder.
+**Why it hangs.** The sleep is longer than intended: a retry delay that grew, a back-off, a placeholder.
 
 **Remedy.** Shorten it, or wait for the event with a timeout (`Event.wait(timeout)`), which can be interrupted.
 """
@@ -27,13 +27,14 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/time.html#time.sleep",),
 )
 
-#: A sleep counts as the reason when it is at least so many times the allowed time, and at least so many seconds.
+#: A sleep is the cause if it lasts at least this multiple of the allowed time, and at least this number of seconds.
 TIMES, AT_LEAST = 3, 10
-#: Without a deadline to compare with (a core, --pid).
+#: Seconds, if there is no deadline to compare with (a core, --pid).
 ALONE = 60
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each process whose main thread, a thread that it waits for, or its tasks sleep."""
     for process in view.processes:
         main = view.main(process)
         if main is None:
@@ -50,6 +51,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _sleeper(view: View, process: Process, main: Thread) -> Optional[Thread]:
+    """Return the main thread if it sleeps, or a sleeping thread that it waits for; else None."""
     if _sleeps(main):
         return main
     behind = [t for t in process.threads if _sleeps(t) and any(w.is_main for w in view.waits_on(process, t.tid))]
@@ -61,7 +63,7 @@ def _sleeps(thread: Thread) -> bool:
 
 
 def _has_work(view: View, thread: Thread, sleeper: Thread) -> bool:
-    """Did it use CPU during the window, or was it running when the core was taken?"""
+    """Return whether a thread used CPU during the window, or was running when the core was taken."""
     if thread is sleeper:
         return False
     share = view.cpu_share(thread)
@@ -98,7 +100,7 @@ def _match(view: View, process: Process, thread: Thread) -> Match:
 
 
 def _sleeping_tasks(view: View, process: Process, main: Thread) -> Iterator[Answer]:
-    """The same with asyncio.sleep: the main thread's loop has a timer, and no task waits for anything else."""
+    """Yield a match if the main thread's loop waits for a timer, and no task waits for anything but asyncio.sleep."""
     loops = {loop.id for loop in process.loops if loop.tid == main.tid}
     tasks = [t for t in process.tasks if t.loop in loops and t.state == "pending"]
     asleep = [
@@ -134,13 +136,14 @@ def _sleeping_tasks(view: View, process: Process, main: Thread) -> Iterator[Answ
 
 
 def _collects(task: Task) -> bool:
-    """Does it only wait for other tasks?"""
+    """Return whether a task only waits for other tasks."""
     if (task.awaiting or "").startswith(("Task:", "_GatheringFuture")):
         return True
     return any(f.file.endswith(("asyncio/taskgroups.py", "asyncio/tasks.py")) for f in task.stack[:2])
 
 
 def _too_long(view: View, length: Optional[float]) -> bool:
+    """Return whether a sleep is long enough to be the cause."""
     if length is None:
         return False
     allowed = view.evidence.trigger.seconds if view.evidence.trigger.kind == "timeout" else None

@@ -1,7 +1,7 @@
 """Waits for input that nobody types.
 
-**What it looks like.** The main thread reads descriptor 0, without a timeout: a terminal, or a pipe whose writer waits for a
-person itself. Often it is a question (`input()`, `getpass`, a debugger's prompt) that was not expected there.
+**What it looks like.** The main thread reads descriptor 0, without a timeout: a terminal, or a pipe whose writer itself waits
+for a person. Often it is a question (`input()`, `getpass`, a debugger's prompt) that was not expected there.
 
 **Easily mistaken for** `pipe-never-closed`, where an end of file is withheld; a worker or a language server, which reads its
 orders from a parent that lives.
@@ -36,9 +36,9 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/functions.html#input",),
 )
 
-#: Standard input of which no capture has noted anything.
+#: Standard input without recorded details.
 _UNKNOWN = Resource("stdin", "file", "stdin; what that was, only a capture of the running process knows")
-#: The state of a pipe whose only writers read a terminal themselves.
+#: The state of a pipe whose only writers themselves read a terminal.
 _WRITER_ASKS = "writer reads a terminal"
 _QUESTION = re.compile(r"\b(input|getpass|raw_input|prompt|confirm|breakpoint)\s*\(")
 _ASKS = (
@@ -53,6 +53,7 @@ _TALKS = (("/code.py", "interact"), ("/cmd.py", "cmdloop"))
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each thread or task that reads standard input or a terminal."""
     for process in view.processes:
         unrecorded = [w for w in waiters_of_unknown(view, process, _UNKNOWN) if _reads_stdin(w)]
         for waiter in (*waiters(view, process), *unrecorded):
@@ -60,7 +61,9 @@ def match(view: View) -> Iterator[Answer]:
             if stdin is None:
                 continue
             senders = {other.pid for other in holders(view, stdin) if other.pid in view.by_pid}
-            waits = stdin.kind == "terminal" and behind(view, process)  # who waits for it types nothing
+            waits = stdin.kind == "terminal" and behind(
+                view, process
+            )  # a process that waits for this one does not answer it
             sends = bool(senders & {process.pid, *ancestors(view, process)}) and not waits
             asked = sends and _asks(view, waiter, own_frame(waiter.frames))
             if sends and not (
@@ -74,22 +77,22 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _only_reads(view: View, pid: int) -> bool:
-    """Does all of a process rest in a read without a time limit? Then it waits for an answer itself, and types none."""
+    """Return whether every Python thread of a process is blocked in a read, so that it answers nothing."""
     threads = [(thread, thread.wait) for thread in view.by_pid[pid].threads if thread.python]
     return bool(threads) and all(w and w.syscall == "read" and w.endless and not view.moves(t) for t, w in threads)
 
 
 def _reads_stdin(waiter: Waiter) -> bool:
-    """Of a core alone: descriptor 0 is the standard input, whatever that was."""
+    """Return whether a waiter of a lone core reads descriptor 0 from a line of the program."""
     wait, frame = waiter.thread.wait, own_frame(waiter.frames)
     return wait is not None and wait.fd == 0 and wait.syscall == "read" and frame is not None
 
 
 def _stdin(waiter: Waiter) -> Optional[Resource]:
-    """The terminal or the standard input that it reads, if it does."""
+    """Return the terminal or standard input that the waiter reads; None for other waits."""
     wait, resource = waiter.thread.wait, waiter.resource
     if resource.kind == "terminal" and (waiter.task is not None or (wait is not None and wait.syscall not in WRITES)):
-        return resource  # be it /dev/tty, where getpass asks
+        return resource  # includes /dev/tty, where getpass asks
     own = any(end.pid == waiter.process.pid and end.fd == 0 for end in resource.ends)
     return next(iter(read_ends(waiter)), None) if own else None
 
@@ -120,20 +123,20 @@ def _match(view: View, waiter: Waiter, stdin: Resource) -> Match:
 
 
 def _attended(view: View, waiter: Waiter, stdin: Resource) -> Optional[str]:
-    """Why somebody may be there who answers: nobody has said that the program took too long."""
+    """Return why a person may be there to answer, if the capture was not triggered by a deadline; else None."""
     if view.evidence.trigger.kind != "pid":
         return None
     if stdin.kind == "terminal" and stdin.state == "foreground":
         return "a person may sit at that terminal"
     frames = waiter.frames[:6]
     talks = any(f.file.endswith(file) and f.function == function for f in frames for file, function in _TALKS)
-    if talks and not any(f.file.endswith("/pdb.py") for f in frames):  # that was left behind
+    if talks and not any(f.file.endswith("/pdb.py") for f in frames):  # pdb is an exception: it was left behind
         return "it is an interactive console, to which somebody may type"
     return None
 
 
 def _writers_ask(view: View, stdin: Resource) -> bool:
-    """Do those who could write wait for a person themselves? (``cat | program``)"""
+    """Return whether the possible writers themselves wait for a person (``cat | program``)."""
     mains = [view.main(view.by_pid[other.pid]) for other in holders(view, stdin) if other.pid in view.by_pid]
     waits = [main.wait if main is not None else None for main in mains]
     asking = (w is not None and w.fd == 0 and w.syscall == "read" and w.kind == "file" for w in waits)
@@ -141,7 +144,7 @@ def _writers_ask(view: View, stdin: Resource) -> bool:
 
 
 def _asks(view: View, waiter: Waiter, frame: Optional[PythonFrame]) -> Optional[str]:
-    """The call that asks: in the line itself, or a function of the library that is there for it."""
+    """Return the call that asks a person: in the line itself, or a library function for that purpose; else None."""
     calling = waiter.thread.calling if waiter.task is None else None
     if calling is not None and calling.function.rpartition(".")[2] == "input":
         return "input()"

@@ -1,17 +1,17 @@
 """Every worker of a thread pool waits for work that is queued in the same pool, or in pools that wait for it in turn.
 
 **What it looks like.** All workers are in `Future.result` (or `wait`, `as_completed`, `map`), at 0 % CPU. The futures are
-pending; their jobs lie in the queue of this very pool, behind the jobs that wait for them. Or there are two pools, each full of
-jobs that wait for the other one's queue; or a coroutine is in between, which has handed its work to the pool.
+pending; their jobs are in the queue of this very pool, behind the jobs that wait for them. Or two pools are each full of
+jobs that wait for the other's queue; or a worker waits for a coroutine that has submitted its work to the pool.
 
-**Easily mistaken for** `pool-exhausted`, where the things that ran out are connections or permits; a pool that is merely
-busy, whose workers do something.
+**Easily mistaken for** `pool-exhausted`, where connections or permits ran out; a pool that is merely busy, whose workers
+make progress.
 
-**Why it hangs.** A job submits other jobs to the pool that runs it and waits for them. As soon as as many such jobs run as
-there are workers, nobody is left to take the inner ones.
+**Why it hangs.** A job submits other jobs to the pool that runs it and waits for them. Once every worker runs such a job,
+none is left to take the inner ones.
 
 **Remedy.** Do the inner work in the worker itself, give each level a pool of its own, or let the job end and continue it from
-a callback. A larger pool only moves the day.
+a callback. A larger pool only postpones the hang.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ _SHOWN = 8
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each group of pools whose workers all wait for jobs queued in the group."""
     for process in view.pythons:
         groups = stuck_pools(view, process)
         for pools, links in groups:
@@ -78,6 +79,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _match(view: View, process: Process, pools: List[Pool], links: List[Link]) -> Match:
+    """Return the match of one group of pools."""
     agents = [agent for pool in pools for agent in workers(process, pool)]
     facts = [
         f"{pool.description} has {plural(pool.queued or 0, 'job')} in its queue, and no idle worker" for pool in pools
@@ -119,6 +121,7 @@ def _summary(pools: List[Pool], agents: List[Agent], links: List[Link], places: 
 
 
 def _facts(view: View, link: Link) -> Iterator[str]:
+    """Yield the waits that lead from a worker to a queued job."""
     graph = view.graph
     frame = own_frame(graph.places.stack(link.worker))
     at = f" at {short(frame)}" if frame else ""

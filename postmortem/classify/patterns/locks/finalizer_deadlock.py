@@ -1,12 +1,12 @@
 """A finalizer (`__del__`, a weakref callback) takes a lock that the interrupted code below it holds.
 
 **What it looks like.** One thread waits for a lock; further down its own stack the same lock is held, and between the two
-stands a `__del__` or a weakref callback that nobody called by name.
+is a `__del__` or a weakref callback that no code called explicitly.
 
 **Easily mistaken for** `self-deadlock`, where the program itself makes the second call.
 
-**Why it hangs.** Dropping the last reference to an object runs its `__del__` at once, in whatever thread and under whatever
-locks it happens; the collector does the same at any allocation.
+**Why it hangs.** Dropping the last reference to an object runs its `__del__` at once, in the current thread and with whatever
+locks it holds; the garbage collector can do the same at any allocation.
 
 **Remedy.** Take no lock in `__del__`, or drop references outside the `with` block.
 """
@@ -37,6 +37,7 @@ PATTERN = Pattern(
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each thread that waits, in a finalizer, for a lock that it holds."""
     for found in reentries(view):
         if found.via == "finalizer" and found.entered is not None:
             yield _match(view, found, found.entered)

@@ -5,9 +5,10 @@
 
 **Easily mistaken for** `slow-import`, which moves; `lock-order-deadlock`, whose locks are the program's own.
 
-**Why it hangs.** Each module has a lock that the importing thread holds until the module's last line has run. A thread that
-is started at import time, and waited for there, cannot import the module, or anything that is still being imported, before
-that. (Two imports that wait for each other alone do not hang: the interpreter notices, and goes on with a half-made module.)
+**Why it hangs.** Each module has a lock that the importing thread holds until the module's last line has run. Until then, a
+thread started during the import cannot import the module, or anything else that is still being imported; if the module
+waits for that thread, neither can go on. (Two imports that only wait for each other do not hang: the interpreter detects
+the cycle and goes on with a partially initialised module.)
 
 **Remedy.** Start and wait for threads in a function that is called after the import, or import what the thread needs before
 it starts.
@@ -45,6 +46,7 @@ PATTERN = Pattern(
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each import whose thread cannot go on before a thread that waits for it."""
     for process in view.pythons:
         imports = [r for r in process.resources if r.kind == "import-lock" and r.waiters and r.owner_tid is not None]
         found = False
@@ -61,7 +63,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _depends(view: View, process: Process, owner: Thread, waiters: List[Thread]) -> bool:
-    """Can the importing thread not go on before one of those who wait for the import?"""
+    """Return whether the importing thread cannot go on before one of the threads that wait for the import."""
     agent = Agent(process.pid, owner.tid)
     edge = view.graph.blocking(agent)
     if edge is None or view.graph.stuck(agent) is None:
@@ -98,6 +100,6 @@ def _match(view: View, process: Process, resource: Resource, owner: Thread, wait
 def _places(
     owner: Thread, held: Optional[PythonFrame], inside: Optional[PythonFrame], waiters: List[Thread]
 ) -> List[Tuple[Thread, PythonFrame]]:
-    """The line that waits during the import, those that import in the other threads, the line that began it."""
+    """Return the lines involved: where the import waits, where the other threads import, where the import began."""
     found = [(owner, inside)] + [(t, own_frame(t.python)) for t in waiters] + [(owner, held)]
     return [(thread, frame) for thread, frame in found if frame is not None]

@@ -3,11 +3,11 @@
 **What it looks like.** Several threads, or tasks, want the same lock at any moment; they get it after a while, one after the
 other, so their stacks and their wake-ups change over the window.
 
-**Easily mistaken for** `lock-order-deadlock`, where nothing moves; a holder that waits for something else without end:
-then that is the cause.
+**Easily mistaken for** `lock-order-deadlock`, where nothing moves; a holder that itself waits without end, which is then the
+cause.
 
-**Why it is slow.** Only one thread at a time is inside the `with` block. Whatever takes long in there (a request, a query, a
-sleep, a log record that is written) is waited for by everybody, however many threads there are.
+**Why it is slow.** Only one thread at a time is inside the `with` block. If something in it takes long (a request, a query, a
+sleep, a log record that is written), all the others wait for it, however many threads there are.
 
 **Remedy.** Hold the lock for as short as possible: prepare and wait outside, only change the shared data inside; or give
 each part of the data, or each thread, a lock of its own.
@@ -42,16 +42,17 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/threading.html#lock-objects",),
 )  # fmt: skip
 
-#: Who waits on a condition waits to be told, as idle workers do; the lock inside of it is one of these.
+#: A waiter on a condition waits for a notification, as idle workers do; only the lock inside the condition is listed.
 _LOCKS: FrozenSet[ResourceKind] = frozenset(("lock", "rlock", "mutex", "shared-semaphore", "rwlock", "file-lock"))
-#: Waiters at the moment of capture, and on average over the window. Workers that hold a lock for a thousandth of their time
-#: measure 0-0.1; where each holds it for most of its turn nearly all but one of them.
+#: Least number of waiters at the moment of capture, and on average over the window. Workers that hold a lock for a thousandth
+#: of their time measure 0-0.1; if each holds it for most of its turn, nearly all but one of them.
 MIN_WAITERS, MIN_AVERAGE = 2, 1.5
-#: Of the waiters: so many got the lock, or were elsewhere, at some time of the window.
+#: Least share of the waiters that got the lock, or were elsewhere, at some time of the window.
 MIN_MOVED = 0.3
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each lock with several waiters: whether it changes hands."""
     for process in view.pythons:
         for lock in process.resources:
             if lock.kind == "async-lock" and len(lock.waiting_tasks) >= MIN_WAITERS:
@@ -66,6 +67,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _answer(view: View, process: Process, queue: LockQueue) -> Answer:
+    """Return a match if the lock changes hands and is in demand throughout the window."""
     stuck = [t for t in queue.waiters if view.graph.stuck(Agent(process.pid, t.tid)) is not None]
     what = f"{queue.lock.description}, which {plural(len(queue.waiters), 'thread')} want"
     if len(stuck) > len(queue.waiters) // 2 and not queue.moved:
@@ -111,7 +113,7 @@ def _match(view: View, process: Process, queue: LockQueue) -> Match:
 
 
 def _of_tasks(view: View, process: Process, lock: Resource) -> Answer:
-    """An asyncio.Lock: which tasks wait for it, and did when the window began, is known; their stacks between are not."""
+    """Return the answer for an asyncio.Lock, judged by which tasks waited for it at the start of the window and at its end."""
     waiting = [task for task in process.tasks if task.id in lock.waiting_tasks]
     what = f"{lock.description}, which {plural(len(waiting), 'task')} want"
     if all(task.moved is None for task in waiting):

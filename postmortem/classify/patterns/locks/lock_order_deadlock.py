@@ -46,7 +46,7 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/threading.html#lock-objects",),
 )
 
-#: What may be wanted in such a circle; one over the GIL and native locks alone has a name of its own.
+#: Kinds of resources in such a cycle; a cycle of only the GIL and native locks is `native-lock-gil-inversion`.
 _LOCKS: FrozenSet[ResourceKind] = frozenset(
     ("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock", "mutex", "rwlock", "thread")
 )
@@ -61,6 +61,7 @@ _LOOP_REMEDY = (
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each wait-for cycle of threads through locks."""
     cycles = [cycle for cycle in view.graph.cycles if _is_of_locks(cycle)]
     for cycle in cycles:
         yield _match(view, cycle)
@@ -71,6 +72,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _is_of_locks(cycle: Cycle) -> bool:
+    """Return whether a cycle leads only through threads and through at least one lock of this pattern."""
     kinds = {edge.kind for edge in cycle.edges}
     threads = all(agent.tid is not None for agent in cycle.agents)
     return (
@@ -105,7 +107,7 @@ def _match(view: View, cycle: Cycle) -> Match:
 
 
 def _link(view: View, edge: Edge, after: Edge) -> Tuple[str, List[Culprit]]:
-    """The fact of one edge, and the lines that it is about: where the lock is wanted, and where its holder took it."""
+    """Return the sentence for one edge, and its lines: where the lock is wanted, and where its holder acquired it."""
     graph = view.graph
     waiter, owner = graph.places.thread(edge.waiter), graph.places.thread(after.waiter)
     frame = own_frame(waiter.python) if waiter is not None else None
@@ -126,7 +128,7 @@ def _link(view: View, edge: Edge, after: Edge) -> Tuple[str, List[Culprit]]:
 
 
 def _remedy(view: View, cycle: Cycle) -> Optional[str]:
-    """Another one where an event loop's thread is in it, and somebody waits for what that loop is to do."""
+    """Return another remedy if the cycle includes an event loop's thread and a wait for work of that loop."""
     following = [*cycle.edges[1:], cycle.edges[0]]
     looping = (
         edge.kind == "future" and after.waiter.tid in view.graph.places.by_pid[after.waiter.pid].loop_of

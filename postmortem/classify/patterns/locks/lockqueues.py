@@ -1,4 +1,4 @@
-"""Threads that want one lock: how many do over the window, how many of them got it, and where the program takes it."""
+"""Queues for a lock: the number of waiters over the window, how many got it, and where the program acquires it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,27 @@ from ...facts.view import View
 
 
 class LockQueue(NamedTuple):
+    """The waiters and the holder of one lock."""
+
     lock: Resource
     waiters: List[Thread]
     holder: Optional[Thread]
     held: Optional[HeldLock]
-    average: float  # threads that wait for it, over the window
-    moved: int  # of the waiters
+    average: float  # average number of waiters over the window
+    moved: int  # number of waiters that moved
 
     @property
     def under(self) -> Optional[PythonFrame]:
-        """The program's line that the block of the holder's `with` has called, nearest to it."""
+        """Return the program's outermost line called by the `with` block of the holder; None if unknown."""
         if self.holder is None or self.held is None:
             return None
         return next((f for f in reversed(self.holder.python[: self.held.depth]) if not knowledge.is_library(f)), None)
 
     def inside(self, view: View) -> List[PythonFrame]:
-        """Where those were seen who had come through: the callers of the line that takes the lock are the same."""
+        """Return up to two lines at which waiters were sampled while they held the lock.
+
+        They are other lines of the function that acquires it.
+        """
         seen = []
         for thread in self.waiters:
             taking = own_frame(thread.python)
@@ -38,7 +43,7 @@ class LockQueue(NamedTuple):
 
 
 def wanted(view: View, kinds: Collection[str]) -> Iterator[Tuple[Process, Resource, List[Thread], List[Process]]]:
-    """Locks that somebody wants: (a process that has it, the lock, who wants it, all processes that have it)."""
+    """Yield contended locks: (a process that has it, the lock, its waiters, all processes that share it)."""
     shared: Dict[str, List[Tuple[Process, Resource]]] = {}
     for process in view.pythons:
         for lock in process.resources:
@@ -48,7 +53,7 @@ def wanted(view: View, kinds: Collection[str]) -> Iterator[Tuple[Process, Resour
                 yield process, lock, view.threads(process, lock.waiters), [process]
     for several in shared.values():
         if all(lock.owner_pid is None and lock.owner_tid is None for _process, lock in several):
-            continue  # nobody holds it: a semaphore that a Condition or a Barrier is made of
+            continue  # no process holds it: a semaphore internal to a Condition or Barrier
         waiters = [t for process, lock in several for t in view.threads(process, lock.waiters)]
         yield (*several[0], waiters, [process for process, _lock in several])
 
@@ -56,7 +61,7 @@ def wanted(view: View, kinds: Collection[str]) -> Iterator[Tuple[Process, Resour
 def queue_of(
     view: View, process: Process, lock: Resource, waiters: List[Thread], crowd: Sequence[Process] = ()
 ) -> LockQueue:
-    """``crowd``: the processes that share it."""
+    """Return the queue of a lock; ``crowd``: the processes that share it."""
     places = {_key(frame) for t in waiters for frame in [own_frame(t.python)] if frame is not None}
     average, moved = 0.0, 0
     for thread in (t for one in crowd or (process,) for t in one.threads):

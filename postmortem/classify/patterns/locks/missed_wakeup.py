@@ -1,17 +1,17 @@
-"""Threads wait to be notified, and nobody is left to do it.
+"""Threads wait to be notified, and nothing is left that could do it.
 
 **What it looks like.** One or more threads wait on a condition, an event, a queue or a barrier, without a time limit and at
-0 % CPU. No other thread runs, no timer is set, nothing from outside can come; or other threads do run, but nothing that
-they could reach leads to the object.
+0 % CPU. No other thread runs, no timer is set, nothing from outside can arrive; or other threads do run, but have no
+reference through which they could reach the object.
 
 **Easily mistaken for** an idle worker pool, whose next job comes from outside; `shutdown-join`, where the program has ended
-already; `orphaned-lock`, where a lock was never given back.
+already; `orphaned-lock`, where a lock was never released.
 
-**Why it hangs.** A wait like this ends only when other code calls notify, set, put, task_done or release. Whoever should
-have done so has done it too early, for too few, not on every way out, or has ended.
+**Why it hangs.** Such a wait ends only when other code calls notify, set, put, task_done or release. The code that should
+have done so did it too early, for too few waiters, not on every way out, or has ended.
 
-**Remedy.** Signal on every way out (`try`/`finally`), for every change that waiters may look for (`notify_all`), and once
-more when the last producer ends (a sentinel, `Event.set`); wait with a time limit where that cannot be promised.
+**Remedy.** Signal on every way out (`try`/`finally`), after every change that waiters may check for (`notify_all`), and once
+more when the last producer ends (a sentinel, `Event.set`); where that cannot be guaranteed, wait with a time limit.
 """
 
 from __future__ import annotations
@@ -58,13 +58,14 @@ _PARKED = (
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each process with threads that wait for a signal that no code can give."""
     graph = view.graph
     roots = graph.roots()
     for process in view.pythons:
         edges = [e for a in roots if a.pid == process.pid and a.tid is not None for e in [graph.blocking(a)] if e]
         waits = [e for e in edges if e.kind in SIGNALLED and not signals_itself(graph, e)]
         if other_cause(graph, process, roots):
-            waits = [e for e in waits if not e.everyone]  # the signal may be what somebody else is kept from
+            waits = [e for e in waits if not e.everyone]  # the signal may depend on an agent blocked by that fault
         busy = [e for e in waits if not _idle(view, e)]
         if busy:
             yield _match(view, process, busy, waits)
@@ -83,7 +84,7 @@ def _idle(view: View, edge: Edge) -> bool:
 def _match(view: View, process: Process, busy: List[Edge], waits: List[Edge]) -> Match:
     graph = view.graph
     proven = all(graph.stuck(e.waiter) == "proven" for e in busy)
-    # who is waited for by nobody, while others go on, may be parked on purpose
+    # a thread that nothing waits for, in a process that goes on, may be parked on purpose
     parked = graph.goes_on(process.pid) and not any(graph.is_awaited(e.waiter) or e.wakers for e in busy)
     handled = process.signal_handlers is None and any(e.everyone for e in busy)
     places: List[Tuple[Edge, PythonFrame]] = [

@@ -2,15 +2,16 @@
 
 **What it looks like.** Every Python thread waits for the GIL, at 0 % CPU, and the thread that holds the GIL sleeps in
 native code: in `pthread_mutex_lock`, in `__cxa_guard_acquire` (a C++ static that is being initialised), in
-`pthread_join`. The holder of that lock is one of those that wait for the GIL.
+`pthread_join`. The holder of that lock is one of the threads that wait for the GIL.
 
 **Easily mistaken for** `gil-held-by-native`, where native code computes, or waits for something outside; a crowd in
 `take_gil`, which is `gil-contention`.
 
-**Why it hangs.** Two locks in two orders, and one of them is the GIL. Native code that calls back into Python gives the GIL
-up now and then, and takes it again, while it still holds its own lock.
+**Why it hangs.** Two locks are taken in two orders, and one of them is the GIL. Native code that calls back into Python
+may release the GIL and acquire it again, all the while holding its own lock.
 
-**Remedy.** Never wait for a native lock while holding the GIL: release it first, and take it back inside.
+**Remedy.** Never wait for a native lock while holding the GIL: release the GIL first, and acquire it again once the native
+lock is held.
 """
 
 from __future__ import annotations
@@ -50,13 +51,14 @@ PATTERN = Pattern(
     ),
 )  # fmt: skip
 
-#: A circle in which one of these is wanted too is one over locks of Python.
+#: Kinds that make a cycle one of Python locks.
 _PYTHON_LOCKS: FrozenSet[ResourceKind] = frozenset(
     ("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock", "import-lock")
 )
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each wait-for cycle of the GIL and native locks."""
     cycles = [cycle for cycle in view.graph.cycles if _is_inversion(cycle)]
     for cycle in cycles:
         process = view.by_pid[cycle.edges[0].waiter.pid]
@@ -67,6 +69,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _is_inversion(cycle: Cycle) -> bool:
+    """Return whether a cycle leads through the GIL and, apart from it, native locks or joins alone."""
     kinds = {edge.kind for edge in cycle.edges}
     others = kinds - {"gil"}
     only_native = bool(others) and not others & _PYTHON_LOCKS
@@ -86,7 +89,7 @@ def _match(view: View, process: Process, cycle: Cycle) -> Match:
         at, found = _place(view, process, thread, module) if thread is not None else ("", [])
         how = f" ({known_from(edge.basis)})" if edge.kind != "thread" else ""
         facts.append(f"{graph.label(edge.waiter)}{at} {_wants(edge, graph.label(after.waiter))}{how}")
-        # whoever holds the GIL first: that is where it can be released
+        # the holder of the GIL first: that is where it can be released
         culprits = [*found, *culprits] if edge.kind != "gil" else [*culprits, *found]
         facts += edge.because
     behind = [t for t in process.threads if t.gil == "waits" and t not in threads]
@@ -109,7 +112,7 @@ def _wants(edge: Edge, holder: str) -> str:
 
 
 def _place(view: View, process: Process, thread: Thread, module: Optional[str]) -> Tuple[str, List[Culprit]]:
-    """Where a thread called into the native code that has the lock: in Python, and there."""
+    """Return where a thread called into the native code with the lock: a phrase, and the lines in Python and C or C++."""
     innermost = own_frame(thread.python)
     entered = native.entered_at(thread, module)
     inside: List[NativeFrame] = list(native.frames_of(thread, module)[:1])

@@ -1,10 +1,10 @@
-"""Whoever took a lock is gone, and has never given it back.
+"""A lock whose holder is gone without having released it.
 
-**What it looks like.** One or more threads wait for a lock at 0 % CPU. The lock is locked, and no thread that is there holds
-it: an RLock or an import records a thread that has ended; a plain lock is in no `with` and in no function that still runs.
+**What it looks like.** One or more threads wait for a lock at 0 % CPU. The lock is locked, and no existing thread holds it:
+an RLock or an import records a thread that has ended; a plain lock is in no `with` and in no function that still runs.
 
-**Easily mistaken for** `missed-wakeup`, where nothing is held; `fork-inherited-lock`, where the holder lives on in the parent;
-`lock-order-deadlock`, whose holders are all there.
+**Easily mistaken for** `missed-wakeup`, where nothing is held; `fork-inherited-lock`, whose holder lives on in the parent;
+`lock-order-deadlock`, whose holders all exist.
 
 **Why it hangs.** Between `acquire()` and `release()` an exception, a `return` or the end of the thread left the function. The
 lock stays locked for ever: nothing releases it on behalf of a thread that ends.
@@ -48,9 +48,10 @@ _LOCKS: FrozenSet[ResourceKind] = frozenset(("lock", "rlock", "import-lock", "mu
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each lock that is held by no existing thread or task."""
     for process in view.pythons:
         if process.forked:
-            continue  # who held it may live on in the parent
+            continue  # the holder may live on in the parent
         wanted = [r for r in process.resources if r.kind in _LOCKS and r.waiters]
         lost = [r for r in wanted if r.owner_gone or (r.owner_tid is None and r.locked and r.because)]
         for resource in lost:
@@ -65,7 +66,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _tasks(view: View, process: Process) -> Iterator[Answer]:
-    """The same of asyncio's locks."""
+    """Yield matches for asyncio's locks."""
     for resource in process.resources:
         lost = resource.owner_gone or (resource.because and resource.taken_at and not resource.owner_task)
         if resource.kind != "async-lock" or not lost:
@@ -79,7 +80,7 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
         taken = resource.taken_at
         places = taken or tuple(f for t in waiting for f in [own_frame(t.stack)] if f is not None)
         at = f", taken at {short(taken[0])} and never given back" if taken else ""
-        certain = all(view.graph.stuck(agent) == "proven" for agent in agents)  # nobody can release it
+        certain = all(view.graph.stuck(agent) == "proven" for agent in agents)  # no code can release it
         yield Match(
             confidence="proven" if certain else "likely",
             summary=f"{plural(len(waiting), 'task')} {do(len(waiting), 'wait')} for {resource.description}{at}: "
@@ -96,7 +97,7 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
 
 
 def _waiters(view: View, process: Process, resource: Resource) -> List[Thread]:
-    """Those who wait without a time limit, and have not moved."""
+    """Return the threads that wait for it without a time limit and have not moved."""
     found = [view.thread(process, tid) for tid in resource.waiters]
     return [t for t in found if t is not None and t.wait is not None and t.wait.endless and not view.moves(t)]
 
@@ -135,8 +136,10 @@ def _match(view: View, process: Process, resource: Resource, waiters: List[Threa
 
 
 def _callers(thread: Thread, taken: Tuple[PythonFrame, ...]) -> Iterator[PythonFrame]:
-    """Who takes the lock through one of these functions that do nothing else, as this thread wants to just now: up to the
-    program's own line. Who left it locked came the same way."""
+    """Yield the callers of a function that only acquires the lock, up to the program's own line.
+
+    The waiting thread is calling such a function; the code that left the lock held called it the same way.
+    """
     frames = thread.python
     places = {(f.file, f.function) for f in taken if f.function in _TAKES}
     at = next((i for i, f in enumerate(frames) if (f.file, f.function) in places), len(frames))

@@ -1,7 +1,8 @@
-"""Waits that only somebody could end who sleeps for long: a signal was missed, or its sender rests on purpose.
+"""Waits that only an agent in a long sleep could end: a signal was missed, or its sender rests on purpose.
 
-Memory shows who refers to the object. When these are its waiters, and others who wait for them or sleep for ten minutes and
-more, nothing will happen before; whether something should have, nobody can read. So this is at most *possible*.
+Memory shows which agents refer to the object. If these are only its waiters, agents that wait for them, and agents that
+sleep for ten minutes or more, nothing will happen before. Whether something should have cannot be determined, so the
+confidence is at most *possible*.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ LONG_S = 600.0
 
 
 def overslept(view: View) -> Iterator[Match]:
-    """One match for each object that is waited for."""
+    """Yield one match for each awaited object."""
     waits: List[Tuple[Agent, Edge]] = [
         (agent, edge)
         for agent, edge in view.graph.late(LONG_S).items()
@@ -51,6 +52,7 @@ def _match(view: View, several: List[Tuple[Agent, Edge]]) -> Match:
 
 
 def _waker(view: View, waker: Agent) -> str:
+    """Return a sentence on what a waker does instead of signalling."""
     task, thread = view.graph.places.task(waker), view.graph.places.thread(waker)
     wait = task.wait if task is not None else thread.wait if thread is not None else None
     doing = "waits itself"

@@ -1,16 +1,16 @@
-"""All connections, tokens or permits are out, and whoever has one waits for another.
+"""All connections, tokens or permits are taken, and each holder of one waits for another.
 
 **What it looks like.** Threads wait for a semaphore with no permit left, or for an item in an empty queue that is used as a
-pool. Those who have one each wait for a second one, or for something that cannot come.
+pool. The threads that hold an item each wait for a second one, or for something that cannot come.
 
 **Easily mistaken for** an idle consumer, whose queue is empty because there is nothing to do; `network-wait`, where the holders
 wait for a server; `executor-self-deadlock`, where the workers themselves ran out.
 
-**Why it hangs.** A request takes one thing from the pool and, while it has it, asks for a second one. As many requests at once
-as the pool has things take them all, and none gets its second.
+**Why it hangs.** A request takes one item from the pool and, while it holds it, asks for a second one. As many simultaneous
+requests as the pool has items take them all, and none gets its second.
 
 **Remedy.** Pass on what was taken instead of taking another; take all that is needed at once; give back before asking again.
-A larger pool only moves the day; a time limit on the second one turns the hang into an error.
+A larger pool only postpones the hang; a time limit on the second one turns it into an error.
 """
 
 from __future__ import annotations
@@ -55,11 +55,12 @@ PATTERN = Pattern(
 )
 
 Holder = Tuple[Agent, Waker]
-_NAMED = 40  # holders
+_NAMED = 40  # most holders listed in a finding
 _POOLS: FrozenSet[ResourceKind] = frozenset(("semaphore", "queue", "condition", "async-semaphore"))
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each empty pool: whether one of its holders can go on."""
     for process in view.pythons:
         for resource in process.resources:
             if resource.kind not in _POOLS or resource.value or not (resource.waiters or resource.waiting_tasks):
@@ -75,14 +76,12 @@ def match(view: View) -> Iterator[Answer]:
                 (view.graph.needs(a, resource.id) or _wants(view, a, resource)) for a, _w in holders
             ) or _in_other_circle(view, resource, holders):
                 yield No(f"those who have some of {resource.description} cannot go on for another reason")
-            elif (
-                not resource.limit or len(holders) >= resource.limit
-            ):  # where nobody knows how many there are, those found do
+            elif not resource.limit or len(holders) >= resource.limit:  # an unknown capacity counts as reached
                 yield _match(view, process, resource, holders)
 
 
 def _starves(view: View, process: Process, resource: Resource, agent: Agent) -> bool:
-    """Does it wait, without a time limit, for a part more, or for what cannot come?"""
+    """Return whether a holder waits without a time limit for another part, or can never move again."""
     thread = view.graph.places.thread(agent)
     wait = thread.wait if thread is not None else None
     more = wait is not None and wait.resource == resource.id and wait.endless is True
@@ -90,7 +89,7 @@ def _starves(view: View, process: Process, resource: Resource, agent: Agent) -> 
 
 
 def _in_other_circle(view: View, resource: Resource, holders: List[Holder]) -> bool:
-    """Is one of them kept by a circle of other things? Then the pool suffers from that one."""
+    """Return whether a holder is in a wait-for cycle of other resources, which is then the cause."""
     agents = {agent for agent, _waker in holders}
     return any(
         not agents.isdisjoint(cycle.agents) and resource.id not in {edge.resource for edge in cycle.edges}
@@ -130,7 +129,7 @@ def _match(view: View, process: Process, resource: Resource, holders: List[Holde
 
 
 def _culprits(view: View, holders: List[Holder]) -> Iterator[Culprit]:
-    """Where they ask for more, and who asks through that; then where they took what they have; each line once."""
+    """Return the lines where holders ask for more, with a caller each, then where they took their part; each line once."""
     own = [[f for f in view.graph.places.stack(agent) if not is_library(f)][:2] for agent, _waker in holders]
     wanted = [(frame, agent) for frames, (agent, _waker) in zip(own, holders) for frame in frames]
     places: Dict[PythonFrame, Agent] = {}
@@ -141,6 +140,7 @@ def _culprits(view: View, holders: List[Holder]) -> Iterator[Culprit]:
 
 
 def _wants(view: View, agent: Agent, resource: Resource) -> bool:
+    """Return whether an agent waits for the resource itself."""
     places = view.graph.places
     thread, task = places.thread(agent), places.task(agent)
     wait = thread.wait if thread is not None else task.wait if task is not None else None

@@ -1,4 +1,4 @@
-"""Workers of thread pools that wait for jobs which still lie in a queue: their own pool's, or that of another one."""
+"""Workers of thread pools that wait for jobs still queued in their own pool or in another one."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from ....evidence import Pool, Process, Resource
 from ....waitgraph import Agent, Edge
 from ...facts.view import View
 
-#: Agents that are followed from one worker to the job that it needs.
+#: Most agents visited on the way from a worker to the job that it needs.
 _FOLLOWED = 300
 
 
 class Link(NamedTuple):
-    """One worker, and the job in a queue without which it cannot go on."""
+    """A worker, and the queued job without which it cannot go on."""
 
     worker: Agent
-    wait: Edge  # its own wait
-    via: Tuple[Agent, ...]  # tasks and threads between it and whoever waits for the job itself, nearest first
+    wait: Edge  # the worker's own wait
+    via: Tuple[Agent, ...]  # tasks and threads between it and the agent that waits for the job itself, nearest first
     job: Resource  # the future of the job
-    pool: Pool  # whose workers alone could do it
+    pool: Pool  # the pool whose workers alone could run it
 
 
 Links = Dict[str, List[Link]]
 
 
 def stuck_pools(view: View, process: Process) -> List[Tuple[List[Pool], List[Link]]]:
-    """Groups of pools no worker of which can go on, because each needs jobs that only workers of the group could do.
+    """Return groups of pools in which every worker is stuck, each on jobs that only workers of the group could run.
 
-    Mostly a group is one pool, whose workers wait for its own queue.
+    Most groups are a single pool, whose workers wait for its own queue.
     """
     stuck = [pool for pool in process.pools if pool.threads and all(map(view.graph.stuck, workers(process, pool)))]
     links = {pool.id: _links(view, process, pool, stuck) for pool in stuck}
@@ -46,11 +46,12 @@ def stuck_pools(view: View, process: Process) -> List[Tuple[List[Pool], List[Lin
 
 
 def workers(process: Process, pool: Pool) -> List[Agent]:
+    """Return a pool's worker threads as agents."""
     return [Agent(process.pid, tid) for tid in pool.threads]
 
 
 def _reached(start: str, links: Links) -> Set[str]:
-    """The pools on whose queues a pool depends, directly or through others."""
+    """Return the pools on whose queues a pool depends, directly or through others."""
     found: Set[str] = set()
     wave = [start]
     while wave:
@@ -60,12 +61,13 @@ def _reached(start: str, links: Links) -> Set[str]:
 
 
 def _links(view: View, process: Process, pool: Pool, pools: Sequence[Pool]) -> List[Link]:
+    """Return the links of a pool's workers to queued jobs."""
     found = (_link(view, agent, pools) for agent in workers(process, pool))
     return [link for link in found if link is not None]
 
 
 def _link(view: View, worker: Agent, pools: Sequence[Pool]) -> Optional[Link]:
-    """Along those who owe it something, the nearest job in a queue."""
+    """Return the nearest queued job that a worker depends on, found breadth-first through agents that owe it something."""
     first = view.graph.blocking(worker)
     ways: List[Tuple[Agent, ...]] = [()]
     seen = {worker}
@@ -83,7 +85,7 @@ def _link(view: View, worker: Agent, pools: Sequence[Pool]) -> Optional[Link]:
 
 
 def _queued_in(resource: Resource, pools: Sequence[Pool]) -> Optional[Pool]:
-    """The pool whose workers, any of them, are all that could finish a future."""
+    """Return the pool that a future's job is queued in, if any of its workers could run it and nothing else can; else None."""
     if resource.kind not in ("future", "async-future") or resource.closed is not True or resource.state == "running":
         return None
     runners = {waker.tid for waker in resource.wakers}

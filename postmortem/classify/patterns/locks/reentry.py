@@ -1,9 +1,9 @@
-"""A thread that wants a lock which it holds further down its own stack, and what led it there.
+"""Re-entry: a thread waits for a lock that it holds further down its own stack.
 
-Three causes look alike: the program calls itself back (self-deadlock), a finalizer or weakref callback runs in the
-middle of the block (finalizer-deadlock), a Python signal handler does (signal-handler-deadlock). The frames between
-the two ends tell them apart: by name or role in Python, by CPython's own functions in the native stack where there are
-symbols.
+Three causes look alike: the program calls itself (self-deadlock), or a finalizer or weakref callback
+(finalizer-deadlock) or a Python signal handler (signal-handler-deadlock) runs in the middle of the block. The frames
+between acquisition and wait distinguish them: by name or role in Python, or by CPython's own functions in the native
+stack if symbols are available.
 """
 
 from __future__ import annotations
@@ -17,22 +17,25 @@ from ...facts.view import View
 
 
 class Reentry(NamedTuple):
+    """A thread, the lock that it holds and waits for, and the cause of the re-entry."""
+
     process: Process
     thread: Thread
     resource: Resource
     held: HeldLock
     via: str  # "call" | "finalizer" | "signal"
-    entered: Optional[PythonFrame]  # the finalizer or handler: the frame that nobody called by name
-    stuck: bool  # nothing else can end its wait
+    entered: Optional[PythonFrame]  # the finalizer or handler, which no code called explicitly
+    stuck: bool  # True: nothing else can end its wait
 
     @property
     def sure(self) -> bool:
-        """Read, not guessed, and without an end of its own."""
+        """Return whether every fact was read rather than inferred, and the wait has no timeout."""
         wait = self.thread.wait
         return self.stuck and self.held.basis != "inferred" and wait is not None and wait.endless is not False
 
 
 def reentries(view: View) -> Iterator[Reentry]:
+    """Yield each thread that waits for a lock that it holds."""
     for process in view.pythons:
         resources = {r.id: r for r in process.resources}
         for thread in process.threads:
@@ -47,7 +50,7 @@ def reentries(view: View) -> Iterator[Reentry]:
 
 
 def _is_stuck(view: View, process: Process, thread: Thread, handler: Optional[PythonFrame]) -> bool:
-    """A signal handler might come in between and let the lock go: not the one that waits for it, were it to come again."""
+    """Return whether nothing can end the wait; another run of the signal handler that waits cannot."""
     told = view.graph.stuck(Agent(process.pid, thread.tid))
     if told == "proven" or told is None or handler is None or process.signal_handlers is None:
         return told == "proven"
@@ -56,12 +59,12 @@ def _is_stuck(view: View, process: Process, thread: Thread, handler: Optional[Py
 
 
 def _via(thread: Thread, depth: int) -> Tuple[str, Optional[PythonFrame]]:
-    """What led from the frame that holds (at ``depth``) to the one that waits."""
+    """Return the cause of the call from the holding frame (at ``depth``) to the waiting one, and its first frame."""
     seen = -1
     above: Optional[PythonFrame] = None
     for frame in thread.stack:
         if isinstance(frame, NativeFrame):
-            name = (frame.function or "").partition(".")[0]  # without what compilers add: .lto_priv.0, .part.1
+            name = (frame.function or "").partition(".")[0]  # without suffixes added by compilers: .lto_priv.0, .part.1
             if name in knowledge.NATIVE_SIGNAL and above is not None:
                 return "signal", above
             if name in knowledge.NATIVE_FINALIZER and above is not None:

@@ -1,15 +1,15 @@
 """A thread waits for a plain lock that it already holds.
 
-**What it looks like.** One thread waits for a lock at 0 % CPU, and further down its own stack stands the `with` of the same
+**What it looks like.** One thread waits for a lock at 0 % CPU, and further down its own stack is the `with` of the same
 lock. Others queue behind it.
 
 **Easily mistaken for** `lock-order-deadlock` (two threads); `finalizer-deadlock` and `signal-handler-deadlock`, where code
-that nobody called re-enters the lock.
+that was not called explicitly re-enters the lock.
 
 **Why it hangs.** A `threading.Lock` does not know its owner: taking it twice waits for a release that only the waiting
 thread itself could do.
 
-**Remedy.** Do the inner call after leaving the `with` block, split off a function that expects the lock to be held, or use
+**Remedy.** Make the inner call after leaving the `with` block, split off a function that expects the lock to be held, or use
 an `RLock`.
 """
 
@@ -50,6 +50,7 @@ PATTERN = Pattern(
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each thread that waits for a lock that it holds, through its own calls."""
     for found in reentries(view):
         if found.via == "call":
             yield _match(view, found)
@@ -68,7 +69,7 @@ def _match(view: View, found: Reentry) -> Match:
     ]
     if queue:
         facts.append(f"{plural(len(queue), 'other thread')} {do(len(queue), 'queue')} for the lock")
-    # the call that leads from the one to the other is often the line to move
+    # the call between the two lines is often the line to move
     places = (again, held.frame, *thread.python[held.depth : held.depth + 1])
     return Match(
         confidence="proven" if found.sure else "likely",

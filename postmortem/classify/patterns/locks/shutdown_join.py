@@ -6,7 +6,7 @@ is over, and the interpreter waits for a thread that is not a daemon.
 **Easily mistaken for** `child-wait`; for a program that is still at work.
 
 **Why it hangs.** Python joins every non-daemon thread before it exits, and every worker of an executor. This one waits for
-something that will not come any more, because whoever would have sent it has ended.
+something that will not come any more, because the code that would have sent it has ended.
 
 **Remedy.** Tell the thread to end (a sentinel, an Event) before the program does, or make it a daemon.
 """
@@ -39,7 +39,7 @@ PATTERN = Pattern(
 )
 
 
-#: What keeps the joined thread, when it is found as well.
+#: Patterns that explain why the joined thread does not end.
 _CAUSES = (
     "lock-order-deadlock", "self-deadlock", "finalizer-deadlock", "python-busy-loop", "sleeping", "network-wait", "missed-wakeup",
     "orphaned-lock", "executor-self-deadlock", "pipe-deadlock", "pipe-never-closed", "native-lock-gil-inversion",
@@ -47,6 +47,7 @@ _CAUSES = (
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each process whose main thread joins another thread at interpreter shutdown."""
     for process in view.pythons:
         main = view.main(process)
         if main is None or not _at_exit(main):
@@ -57,7 +58,10 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _at_exit(main: Thread) -> bool:
-    """In the interpreter's own end; or joining below a function that no module calls, as atexit callbacks are."""
+    """Return whether the main thread is in interpreter shutdown, or joins a thread in an atexit callback.
+
+    The outermost frame of an atexit callback is not a module.
+    """
     if any(knowledge.in_table(f, knowledge.EXIT) for f in main.python):
         return True
     if main.joins is None or not main.python:
@@ -66,8 +70,10 @@ def _at_exit(main: Thread) -> bool:
 
 
 def _joined(view: View, process: Process, main: Thread) -> List[Thread]:
-    """The thread that is waited for; when it is not known which, all that the exit waits for. Not the one that empties a
-    queue of multiprocessing into its pipe: whoever does not read that is to blame."""
+    """Return the joined thread; if unknown, every non-daemon thread.
+
+    The feeder thread of a multiprocessing queue is left out: the reader of its pipe is to blame.
+    """
     known = view.thread(process, main.joins)
     if known is not None:
         return [] if any(knowledge.in_table(f, knowledge.FEEDS) for f in known.python) else [known]
@@ -79,7 +85,7 @@ def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> 
     frame = _place(thread)
     at = f" at {short(frame)}" if frame else ""
     doing = _doing(thread)
-    woken = view.moves(thread) and not _ends(thread)  # somebody gives it work
+    woken = view.moves(thread) and not _ends(thread)  # other code gives it work
     working = not view.rests(thread) or woken or (_ends(thread) and not _in_loop(view, frame))
     working = working or _opens(view, Agent(process.pid, thread.tid)) or _serves(process)
     agents = [Agent(process.pid, t.tid) for t in joined]
@@ -108,7 +114,7 @@ def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> 
 
 
 def _serves(process: Process) -> bool:
-    """Does a thread wait for connections? Programs whose main function only starts the server end like this."""
+    """Return whether a thread waits for connections: the main function of many servers only starts them."""
     return any(
         t.wait is not None
         and (t.wait.syscall in ("accept", "accept4") or (t.wait.kind == "event-loop" and bool(process.listening)))
@@ -117,17 +123,17 @@ def _serves(process: Process) -> bool:
 
 
 def _ends(thread: Thread) -> bool:
-    """Does its wait end by itself?"""
+    """Return whether a thread's wait has a timeout."""
     return thread.wait is not None and thread.wait.endless is False
 
 
 def _opens(view: View, agent: Agent) -> bool:
-    """Does it wait for somebody who gives up when a time limit is over?"""
+    """Return whether an agent waits, through others, for a wait with a timeout."""
     return any(edge.endless is False for edge in view.graph.chain(agent).edges[1:])
 
 
 def _in_loop(view: View, frame: Optional[PythonFrame]) -> bool:
-    """Will it do the same again? A heartbeat that sleeps a second at a time never ends either."""
+    """Return whether a line is inside a loop: a heartbeat that sleeps a second at a time never ends either."""
     return frame is not None and len(view.loops_around([frame])) > 1
 
 

@@ -1,7 +1,7 @@
 """A Python signal handler wants a lock that the code it interrupted holds.
 
 **What it looks like.** The main thread waits for a lock; further down its own stack the same lock is held, and between the
-two stands a signal handler, which nobody called.
+two is a signal handler, which no code called explicitly.
 
 **Easily mistaken for** `self-deadlock`, where the program itself makes the second call.
 
@@ -37,6 +37,7 @@ PATTERN = Pattern(
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each thread that waits, in a signal handler, for a lock that it holds."""
     for found in reentries(view):
         if found.via == "signal" and found.entered is not None:
             yield _match(view, found, found.entered)

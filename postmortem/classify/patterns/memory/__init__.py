@@ -1,1 +1,1 @@
-"""Memory that fills up: the collector, growing queues, kept exceptions, too little of it."""
+"""Memory that fills up: the garbage collector, growing queues, kept exceptions, memory shortage."""

@@ -1,11 +1,11 @@
 """The garbage collector runs again and again, and hardly anything else does.
 
-**What it looks like.** A process uses a core, and in most looks at the interpreter the cyclic garbage collector is at work; its
-own counters rise by full collections.
+**What it looks like.** A process uses a core, and most observations of the interpreter show the cyclic garbage collector at
+work; its own counters rise by full collections.
 
 **Easily mistaken for** `python-busy-loop`: the samples show one line of Python, the one that happens to set it off.
 
-**Why it is slow.** A full collection looks at every container that there is. `gc.collect()` after each item, a threshold
+**Why it is slow.** A full collection visits every container that there is. `gc.collect()` after each item, a threshold
 that was set low, or a callback that collects make the cost of each step grow with all that the program keeps.
 
 **Remedy.** Collect once after the whole batch, or leave it to the interpreter; raise the threshold
@@ -40,17 +40,18 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/gc.html",),
 )  # fmt: skip
 
-#: Of the looks during the window. Programs that allocate much, with the usual thresholds, measure 0-0.1; one collection
-#: each second over a large heap 0.04-0.07; a threshold of 1 0.33-0.44; gc.collect() for each item 0.79-0.98; a batch that
-#: builds graphs of millions of objects, which nobody would change, 0.53, with one full collection among a hundred.
+#: Shares of the observations during the window. Programs that allocate much, with the usual thresholds, measure 0-0.1; one
+#: collection each second over a large heap 0.04-0.07; a threshold of 1 0.33-0.44; gc.collect() for each item 0.79-0.98; a batch
+#: that builds graphs of millions of objects, which needs no change, 0.53, with one full collection among a hundred.
 MIN_SHARE, SURE_SHARE, ALL = 0.3, 0.5, 0.75
-#: Of all collections: full ones. By the thresholds of the interpreter it is one in a hundred.
+#: Least share of full collections; with the interpreter's thresholds it is one in a hundred.
 FULL_SHARE = 0.1
-#: Fewer looks say nothing.
+#: Least number of observations; fewer are not representative.
 MIN_LOOKS = 10
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each process whose collector was observed at work."""
     for process in view.pythons:
         main = process.interpreters[0] if process.interpreters else None
         if main is None:
@@ -89,19 +90,19 @@ def _match(view: View, process: Process, seen: Collections, share: float) -> Mat
 
 
 def _asked_for(seen: Collections) -> bool:
-    """Are there more full collections than the interpreter makes by itself?"""
+    """Return whether there are more full collections than the interpreter starts by itself."""
     return seen.counts is not None and seen.counts[-1] >= FULL_SHARE * max(1, sum(seen.counts))
 
 
 def _collector(view: View, process: Process) -> Optional[Thread]:
-    """The thread that collects; else the one that used most of the CPU."""
+    """Return the thread that collects; if unknown, the Python thread that used most CPU."""
     running = [t for t in process.threads if t.gc and t.python]
     busy = sorted((t for t in process.threads if t.python), key=lambda t: -(view.cpu_share(t) or 0.0))
     return next(iter(running or busy), None)
 
 
 def _frames(view: View, thread: Thread) -> List[PythonFrame]:
-    """The program's lines that it was at, most frequent first."""
+    """Return the program's lines in the samples, most frequent first; without samples, the current line."""
     seen: Counter[PythonFrame] = Counter()
     for count, frames in view.samples(thread):
         frame = own_frame(frames)

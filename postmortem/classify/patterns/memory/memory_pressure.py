@@ -1,13 +1,13 @@
-"""There is too little memory: pages are pushed out, and read again from the disk, all the time.
+"""There is too little memory: pages are evicted, and read again from the disk, all the time.
 
 **What it looks like.** Threads stand still in the middle of plain code (a page fault, not a system call), in state D; the same
-pages that were pushed out a moment ago are read again (refaults), or come back from swap; the control group is at its limit, or
+pages that were evicted a moment ago are read again (refaults), or come back from swap; the control group is at its limit, or
 the machine has nothing left.
 
 **Easily mistaken for** `disk-wait` and `python-busy-loop`; a program that reads a large file for the first time, which has page
 faults too, but no refaults; a cache that fills its group to the limit, which costs nothing.
 
-**Why it hangs.** What the program touches is larger than what it may have. The kernel pushes out what it needs next, its own
+**Why it hangs.** The program uses more memory than it may have. The kernel evicts pages that the program needs next, its own
 code included, so that each step waits for the disk, a thousand times slower than memory.
 
 **Remedy.** A higher limit, or touch less at a time: fewer workers, smaller batches, no copies, parts of a file in order.
@@ -47,21 +47,23 @@ PATTERN = Pattern(
     ),
 )  # fmt: skip
 
-#: Of the looks at a thread, in a page fault. Measured: random reads of a mapped file of 200 MB under a limit of 64 MB, 0.44 to
-#: 0.69; of one that fits, 0.
+#: Least share of a thread's observations in a page fault. Measured: 0.44 to 0.69 for random reads of a mapped file of 200 MB
+#: under a limit of 64 MB; 0 for one that fits.
 STALLED = 0.3
-#: Of the limit (or the memory) that is read again in the window: that example did so 16 times over, on a fast disk; and so many
-#: page faults a second that waited for it (there 141): who only reads large files again with read(2) has none.
+#: Least share of the limit (or of the memory) that is read again in the window: 16 in that example, on a fast disk. And least
+#: number of major page faults a second: 141 there; reading large files again with read(2) causes none.
 TURNOVER, FAULTS = 0.5, 30
-#: Of what is allowed, in use: a group at less has room.
+#: Least share of the memory limit in use: below it the group has room.
 FULL = 0.9
-#: Of the window, in which tasks stood still for want of memory (PSI). The example had 0.10 to 0.15.
+#: Least share of the window in which tasks were stalled on memory (PSI). The example had 0.10 to 0.15.
 PSI = 0.05
-#: Bytes a second: what an idle machine refaults now and then (measured 0.1 MB/s) is no pressure.
+#: Bytes over the window: fewer, such as an idle machine's occasional refaults (0.1 MB/s measured), are no pressure.
 LEAST = 1 << 20
 
 
 class Pressure(NamedTuple):
+    """A memory limit that was reached, of a control group or of the machine."""
+
     refaulted: int  # bytes over the window
     limit: int
     where: str
@@ -69,6 +71,7 @@ class Pressure(NamedTuple):
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each process under memory pressure, or in page faults."""
     machine = view.evidence.machine
     for process in view.processes if view.window is not None else ():
         stalled, group = _stalls(process), process.cgroup
@@ -86,13 +89,14 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _stalls(process: Process) -> Looks:
-    """Of the thread that stands still most: looks in state D outside of any system call."""
+    """Return the observations in state D outside any system call, of the thread with the largest share of them."""
     counts = [t.counters for t in process.threads if t.counters is not None]
     looks = (Looks(min(c.states.get("D", 0), c.syscalls.get("none", 0)), sum(c.states.values())) for c in counts)
     return max(looks, key=lambda one: one.share, default=Looks(0, 0))
 
 
 def _group(process: Process) -> Optional[Pressure]:
+    """Return the pressure of the process's control group; None if it has room or is unknown."""
     group = process.cgroup
     if group is None or not group.memory_limit or group.memory_used is None:
         return None
@@ -110,6 +114,7 @@ def _group(process: Process) -> Optional[Pressure]:
 
 
 def _machine(machine: Optional[Machine]) -> Optional[Pressure]:
+    """Return the pressure of the machine; None if it has room or is unknown."""
     if machine is None or not machine.memory or machine.available is None:
         return None
     back = (machine.refaulted or 0) + (machine.swapped_in or 0)

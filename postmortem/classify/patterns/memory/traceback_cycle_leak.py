@@ -1,13 +1,13 @@
 """Exceptions are kept alive, with their frames and all that these hold.
 
-**What it looks like.** Memory holds dozens of exceptions, or a few that are large, beyond those that anybody handles. Each
+**What it looks like.** Memory holds dozens of exceptions, or a few that are large, beyond those that are being handled. Each
 has a traceback, the traceback has frames, and the frames have variables with megabytes in them.
 
 **Easily mistaken for** a cache; a leak of the large objects themselves, which no variable of a living function refers to.
 
 **Why it hurts.** `exception.__traceback__` refers to every frame that the exception came through, and each frame to all its
 variables, for as long as the exception is kept: in a list of errors, an attribute, a Future. Where one of these variables
-refers to the exception again (`error = exc`), the circle stays until the cyclic collector comes by, and forever where that
+refers to the exception again (`error = exc`), the reference cycle stays until the cyclic collector runs, and forever if that
 is switched off.
 
 **Remedy.** Keep what is needed of it, as text (`traceback.format_exception`), or `exc.with_traceback(None)`; delete the
@@ -44,13 +44,14 @@ PATTERN = Pattern(
     ),
 )  # fmt: skip
 
-#: Bytes that the variables of one kind of exception keep, and exceptions of that kind. A program that has handled its errors
-#: keeps none, one with retries and logs a handful of some kilobytes.
+#: Bytes kept by the variables of one kind of exception, and number of exceptions of that kind. A program that has handled its
+#: errors keeps none, one with retries and logs a handful of some kilobytes.
 MUCH, SOME = 4 << 20, 1 << 20
 FEW = 3
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each process with kept exceptions."""
     for process in view.pythons:
         heavy = [kept for kept in process.kept_exceptions if _is_much(kept)]
         if not heavy:
@@ -62,6 +63,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _is_much(kept: KeptException) -> bool:
+    """Return whether exceptions of one kind keep enough memory to report."""
     return (kept.bytes or 0) >= SOME and kept.count >= FEW
 
 
@@ -92,7 +94,7 @@ def _match(view: View, process: Process, kept: KeptException, several: List[Kept
 
 
 def _places(kept: KeptException) -> List[PythonFrame]:
-    """Where they are kept; else where they were caught, and raised."""
+    """Return the lines that store the exceptions; if unknown, the lines that caught and raised them."""
     stored = [f for f in kept.stored_at if not is_library(f)] or list(kept.stored_at)
     found = stored or [f for f in (kept.caught, kept.place) if f is not None]
     return list(dict.fromkeys(found))[:4]

@@ -1,13 +1,13 @@
 """A queue without a bound grows ahead of its consumer.
 
-**What it looks like.** A queue that may become as long as it likes holds hundreds or thousands of items, and has more at the
-end of the window than at its beginning. Whoever fills it never has to wait.
+**What it looks like.** A queue without a maximum size holds hundreds or thousands of items, and more at the end of the window
+than at its beginning. Its producer never has to wait.
 
 **Easily mistaken for** a healthy backlog, which shrinks; a bounded queue that is full, whose producer waits as it should.
 
 **Why it hangs.** What is put in last comes out after everything before it, so the delay grows with the queue, and so does
 memory. `put` of an unbounded `asyncio.Queue` never yields, so that a producer may not even let the consumer run; a
-`sleep(0)` there only hides it, until the consumer yields twice for an item.
+`sleep(0)` there only hides that, and no longer helps once the consumer yields twice for each item.
 
 **Remedy.** Give the queue a size: then `put` waits, and the producer goes at the consumer's pace.
 """
@@ -42,13 +42,14 @@ PATTERN = Pattern(
     ),
 )  # fmt: skip
 
-#: Items, and how many more a second, compared with what is there: a queue that holds thousands and gains a few is steady.
+#: Number of items; and growth in items per second, and as a share of the items: a queue of thousands that gains a few is steady.
 MANY, HUGE = 200, 5000
 MIN_GROWTH, GROWTH_SHARE = 20, 0.01
 _BARE = ("collections.deque", "list")
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each long queue: a match for the one that grows most, if any."""
     for process in view.pythons:
         found = []
         for backlog in process.backlogs:
@@ -67,13 +68,16 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _is_queue(backlog: Backlog) -> bool:
-    """Is something taken out again? What is only added to is a history."""
+    """Return whether items are taken out again; a container that is only added to is a history."""
     return bool(backlog.emptied_at) if backlog.kind in _BARE else True
 
 
 def _alone(backlog: Backlog) -> bool:
-    """Does one function, or of a bare deque or list one thread, both fill and empty it? So a search keeps what it has still
-    to visit, or somebody the newest of something: nobody is ahead of anybody, and with a bound they may block each other."""
+    """Return whether one function, or for a bare deque or list one thread, both fills and empties it.
+
+    Such is a search's list of nodes to visit, or a buffer of the newest items: no producer is ahead of a consumer, and with
+    a bound the two might block each other.
+    """
     filling, emptying = ({(f.file, f.function) for f in frames} for frames in (backlog.filled_at, backlog.emptied_at))
     if filling and filling == emptying:
         return True
@@ -114,7 +118,7 @@ def _match(view: View, process: Process, backlog: Backlog, several: List[Backlog
 
 
 def _consumer(process: Process, backlog: Backlog) -> Optional[PythonFrame]:
-    """Of a queue that a library keeps: the program's line that a thread of that library has called."""
+    """Return the program's line called by a thread of the library that keeps the queue; None if there is none."""
     for user in backlog.users:
         thread = next((t for t in process.threads if t.tid == user.tid and not t.is_main), None)
         frames = thread.python if thread is not None else ()
@@ -125,12 +129,12 @@ def _consumer(process: Process, backlog: Backlog) -> Optional[PythonFrame]:
 
 
 def _near(frames: Tuple[PythonFrame, ...]) -> List[PythonFrame]:
-    """The program's own places; a library's when it has none."""
+    """Return the program's own places; a library's if there are none."""
     return [f for f in frames if not is_library(f)] or list(frames)
 
 
 def _frames(backlog: Backlog) -> List[PythonFrame]:
-    """Without its sources: where those are who use it."""
+    """Return the current lines of the queue's users, for a queue whose sources are unknown."""
     found = [own_frame([user.frame]) for user in backlog.users if user.frame is not None]
     return [frame for frame in dict.fromkeys(found) if frame is not None][:3]
 

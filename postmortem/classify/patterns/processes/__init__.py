@@ -1,1 +1,1 @@
-"""Processes that wait for processes, and processes that something outside holds."""
+"""Processes that wait for processes, and processes held from outside."""

@@ -5,9 +5,9 @@ lives.
 
 **Easily mistaken for** `pipe-deadlock`, where the child cannot end because its parent does not read what it writes.
 
-**Why it hangs.** The child has not ended; what it does is told beside this finding.
+**Why it hangs.** The child has not ended; its own finding, beside this one, says why.
 
-**Remedy.** Mend the child, or give the wait a timeout (`subprocess.run(..., timeout=...)`).
+**Remedy.** Fix the child, or give the wait a timeout (`subprocess.run(..., timeout=...)`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ PATTERN = Pattern(
 
 _ASYNC = ("asyncio/subprocess.py", "asyncio/base_subprocess.py")
 _COMMUNICATE = ("_communicate", "communicate")
-_ANY_CHILD = ("wait4", "waitid")  # when they name none; a parent in vfork waits for its youngest
+_ANY_CHILD = ("wait4", "waitid")  # used to wait for any child; a parent in vfork waits for its youngest
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each thread and task that waits for a child process."""
     for process in view.processes:
         for thread in process.threads:
             if not _waits(thread):
@@ -46,7 +47,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _tasks(view: View, process: Process) -> Iterator[Answer]:
-    """The same in a coroutine: `await process.wait()` of asyncio, on a loop that rests."""
+    """Yield matches for coroutines: `await process.wait()` of asyncio, on an idle loop."""
     loops = {loop.id: view.thread(process, loop.tid) for loop in process.loops}
     for task in process.tasks:
         thread = loops.get(task.loop or "")
@@ -58,6 +59,7 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
 
 
 def _waits(thread: Thread) -> bool:
+    """Return whether a thread waits for a child's end, or for its output in `communicate`."""
     wait = thread.wait
     if wait is None:
         return False
@@ -80,7 +82,7 @@ def _match(
     at = f" at {short(frame)}" if frame else ""
     name = _name(child, thread)
     facts = [f"{label(thread)} waits{at} for {name}, without a timeout"]
-    working = child is None and view.evidence.trigger.kind != "core"  # it began or ended during the window
+    working = child is None and view.evidence.trigger.kind != "core"  # the child began or ended during the window
     if child is not None:
         cpu = view.cpu(child)
         working = _at_work(view, child)
@@ -96,17 +98,17 @@ def _match(
         evidence=tuple(facts),
         culprits=(view.culprit(process, frame, thread, task),) if frame else (),
         pid=process.pid,
-        because_of=ANYTHING,  # that the child has
+        because_of=ANYTHING,  # any that the child has
         cause_pid=child.pid if child else -1,
     )
 
 
-#: Seconds. A child that began just before the window is one of many, and a Python that sleeps for less than that paces itself.
+#: Seconds. A child that began just before the window is one of many; a Python child with a shorter sleep paces itself.
 YOUNG_S, SHORT_S = 0.5, 10.0
 
 
 def _at_work(view: View, child: Process) -> bool:
-    """Has it only just begun, does it use its time, or does it rest where servers do?"""
+    """Return whether a child has only just begun, makes progress, or waits as servers do."""
     if child.age_s is not None and child.age_s < YOUNG_S:
         return True
     if any(view.moves(t) or not view.rests(t) for t in child.threads):
@@ -120,6 +122,7 @@ def _at_work(view: View, child: Process) -> bool:
 
 
 def _child(view: View, process: Process, thread: Thread) -> Optional[Process]:
+    """Return the child that the thread waits for, if it was captured or there is only one."""
     pid = thread.wait.pid if thread.wait else None
     if pid is not None:
         return view.by_pid.get(pid)

@@ -42,6 +42,7 @@ PATTERN = Pattern(
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each job with several ranks in collective operations."""
     for job in jobs_of(view):
         ranks = [rank_of(process) for process in job]
         waiting = [rank for rank in ranks if rank.operation is not None]
@@ -99,7 +100,7 @@ def _match(view: View, ranks: List[Rank], of: int, moving: bool, differ: bool) -
 
 
 def _decided(view: View, ranks: List[Rank]) -> List[PythonFrame]:
-    """Conditions of the program before the places where the stacks of the ranks part, the nearest first."""
+    """Return the conditions of the program before the point where the ranks' stacks diverge, the nearest first."""
     stacks = [[f for f in rank.thread.python[::-1] if not is_library(f)] for rank in ranks]
     shared = min((len(stack) for stack in stacks), default=0)
     parting = next((i for i in range(shared) if len({(s[i].file, s[i].line) for s in stacks}) > 1), shared)

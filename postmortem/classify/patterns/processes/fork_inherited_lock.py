@@ -5,11 +5,11 @@ held by a thread that the child does not have.
 
 **Easily mistaken for** `lock-order-deadlock`, `orphaned-lock`, `self-deadlock`; `child-wait`, which the parent shows.
 
-**Why it hangs.** fork copies the memory, locked locks included, but only the thread that calls it. Nobody in the child can
-release what another thread held at that moment; the release in the parent does not reach the copy.
+**Why it hangs.** fork copies the memory, held locks included, but only the thread that calls it. No thread of the child can
+release a lock that another thread held at that moment; releasing it in the parent does not affect the copy.
 
-**Remedy.** Start processes by spawn or forkserver (the default since 3.14), or before any thread; where fork must be, make the
-locks anew in the child (`os.register_at_fork`), or fork and exec at once.
+**Remedy.** Start processes by spawn or forkserver (the default since 3.14), or before any thread; where fork is unavoidable,
+create the locks anew in the child (`os.register_at_fork`), or fork and exec at once.
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ PATTERN = Pattern(
     ),
 )  # fmt: skip
 
-#: Where a forked child of multiprocessing goes on; the frames below are its parent's.
+#: The function in which a forked child of multiprocessing continues; the frames below are its parent's.
 _FORKED_AT = (multiprocessing("popen_fork"), "_launch")
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each thread of a forked process that waits for a lock held by a thread of the parent."""
     found = False
     for process in view.pythons:
         resources = {r.id: r for r in process.resources}
@@ -70,7 +71,10 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _below_fork(view: View, process: Process, thread: Thread, resource: Optional[Resource]) -> Optional[PythonFrame]:
-    """The parent's line that took the lock and then forked: the child has that frame, but never returns to it."""
+    """Return the parent's line that acquired the lock and then forked; None if there is none.
+
+    The child has a copy of that frame but never returns to it.
+    """
     owner = view.thread(process, resource.owner_tid) if resource is not None and resource.owner_pid is None else None
     depth = _depth(owner.python) if owner is not None else None
     waits = owner is thread or view.graph.stuck(Agent(process.pid, thread.tid)) is not None
@@ -80,7 +84,7 @@ def _below_fork(view: View, process: Process, thread: Thread, resource: Optional
 
 
 def _own(view: View, process: Process, thread: Thread, resource: Resource, held: PythonFrame) -> Match:
-    """The thread that forked held it itself."""
+    """Return the match of a lock held by the thread that forked."""
     owner = view.thread(process, resource.owner_tid) or thread
     wants, started = own_frame(thread.python), _started_at(owner.python)
     at, since = f" at {short(wants)}" if wants else "", f" at {short(held)}"
@@ -102,7 +106,7 @@ def _own(view: View, process: Process, thread: Thread, resource: Resource, held:
 
 
 def _before_fork(resource: Optional[Resource]) -> Optional[Waker]:
-    """The thread of the parent that held it then."""
+    """Return the parent's thread that held the lock at the fork; None if unknown."""
     return next((w for w in resource.wakers if w.role == "before-fork"), None) if resource is not None else None
 
 
@@ -131,6 +135,7 @@ def _match(view: View, process: Process, thread: Thread, resource: Resource, wak
 def _culprits(
     view: View, process: Process, thread: Thread, wants: Optional[PythonFrame], waker: Waker
 ) -> Iterator[Culprit]:
+    """Yield the waiting line, the line that started the process, and the current line of the holder in the parent."""
     yield from (view.culprit(process, f, thread) for f in (wants, _started_at(thread.python)) if f is not None)
     parent = view.by_pid.get(waker.pid or 0)
     holder = view.thread(parent, waker.tid) if parent is not None else None
@@ -140,11 +145,12 @@ def _culprits(
 
 
 def _started_at(frames: Tuple[PythonFrame, ...]) -> Optional[PythonFrame]:
-    """The program's line that started the process, among what the child has of its parent's stack."""
+    """Return the program's line that started the process, from the child's copy of its parent's stack."""
     depth = _depth(frames)
     return own_frame(frames[depth:]) if depth is not None else None
 
 
 def _depth(frames: Tuple[PythonFrame, ...]) -> Optional[int]:
+    """Return the index of the frame that forked; None if the process was not forked by multiprocessing."""
     file, function = _FORKED_AT
     return next((i for i, f in enumerate(frames) if f.function == function and f.file.endswith(file)), None)

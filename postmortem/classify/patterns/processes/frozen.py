@@ -1,11 +1,11 @@
 """The control group of a process is frozen.
 
-**What it looks like.** No thread of it runs, wakes or answers, not even a debugger; the kernel's file of the group says that
+**What it looks like.** No thread of it runs, wakes or answers, not even to a debugger; the kernel's file of the group says that
 it is frozen (`cgroup.freeze`, or of version 1 `freezer.state`).
 
 **Easily mistaken for** whatever its threads were doing; `disk-wait`, because version 1 shows frozen tasks in state D; `stopped`.
 
-**Why it hangs.** Somebody paused the whole group: `docker pause`, `systemctl freeze`, a checkpoint or a snapshot that did not
+**Why it hangs.** The whole group was paused: by `docker pause`, `systemctl freeze`, a checkpoint or a snapshot that did not
 end, a container runtime that died half-way.
 
 **Remedy.** Thaw it: `docker unpause`, `systemctl thaw`, or write 0 to `cgroup.freeze` (THAWED to `freezer.state`).
@@ -35,11 +35,12 @@ PATTERN = Pattern(
     ),
 )
 
-#: A process that ran after all was thawed meanwhile. Of a core: a frozen one uses nothing at all.
+#: CPU in cores above which a process was thawed for a while; a frozen process uses none at all.
 _RAN = 0.001
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each frozen process whose parent is not frozen."""
     frozen = {p.pid: p for p in view.processes if p.cgroup is not None and p.cgroup.frozen}
     if not frozen and any(p.cgroup is not None and p.cgroup.frozen is False for p in view.processes):
         yield No("nobody has frozen their control group (a container, a systemd unit)")

@@ -1,12 +1,12 @@
-"""A process is joined before the queue into which it has put things is emptied.
+"""A process is joined before the queue that it has filled is emptied.
 
 **What it looks like.** The parent waits in `Process.join`; the child has come to its end, where it joins the feeder thread of a
 `multiprocessing.Queue`; that thread writes into the queue's full pipe.
 
 **Easily mistaken for** `child-wait`; `shutdown-join`, which is what the child alone shows.
 
-**Why it hangs.** Items put into a Queue lie in the child until its feeder thread has written them into a pipe of 64 KB, and the
-child does not end before. The one who would read them waits for the child to end.
+**Why it hangs.** Items put into a Queue stay in the child until its feeder thread has written them to a pipe of 64 KB, and the
+child does not end before. The process that would read them waits for the child to end.
 
 **Remedy.** Get all items first, then join.
 """
@@ -44,14 +44,15 @@ _QUEUES, _PROCESS = multiprocessing("queues"), multiprocessing("process")
 
 
 class _Feeder(NamedTuple):
-    """The thread that empties a queue's buffer into its pipe, and the one whose turn it is to write: maybe another's."""
+    """The feeder thread of a queue, and the thread that writes to its pipe now, perhaps in another process."""
 
     thread: Thread
-    process: Process  # of the writer
+    process: Process  # the writer's process
     writer: Thread
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each thread that joins a child whose feeder thread cannot write."""
     for process in view.pythons:
         for thread in process.threads:
             child = _joined(view, thread)
@@ -61,7 +62,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _joined(view: View, thread: Thread) -> Optional[Process]:
-    """The child that a thread joins."""
+    """Return the child that a thread joins without a timeout; None if it joins none."""
     wait = thread.wait
     if wait is None or wait.pid is None or wait.endless is False:
         return None
@@ -70,6 +71,7 @@ def _joined(view: View, thread: Thread) -> Optional[Process]:
 
 
 def _feeder(view: View, child: Process) -> Optional[_Feeder]:
+    """Return the child's blocked feeder thread with the thread that blocks the pipe; None if there is none."""
     for thread in child.threads:
         if not _feeds(thread) or thread.wait is None:
             continue
@@ -94,7 +96,7 @@ def _writes(thread: Thread) -> bool:
 
 
 def _ends(child: Process) -> bool:
-    """Does the process wait for its feeder thread, as it does when it ends?"""
+    """Return whether the process waits for its feeder thread, as it does when it ends."""
     main = next((t for t in child.threads if t.is_main), None)
     return main is not None and any(
         f.function in ("_finalize_join", "join_thread") and f.file.endswith(_QUEUES) for f in main.python[:8]

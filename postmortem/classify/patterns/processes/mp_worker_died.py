@@ -1,12 +1,12 @@
 """A pool, or a queue, waits for work whose worker was killed.
 
 **What it looks like.** A thread waits for `AsyncResult.get()`, `Pool.map` or the like; every worker of the pool rests; one of
-them is younger than the others. Or it waits in `JoinableQueue.join`, and nobody else has that queue any more.
+them is younger than the others. Or it waits in `JoinableQueue.join`, and no other process has that queue any more.
 
-**Easily mistaken for** a long task, where a worker is at work; `semaphore-orphan`, where the worker took a lock along.
+**Easily mistaken for** a long task, where a worker is at work; `semaphore-orphan`, where the dead worker also held a lock.
 
-**Why it hangs.** When a worker of `multiprocessing.Pool` dies, the pool starts another one in its place, but forgets the job
-that the dead one had: nobody will ever bring its result.
+**Why it hangs.** When a worker of `multiprocessing.Pool` dies, the pool starts another one in its place, but does not restart
+the job of the dead one: its result never arrives.
 
 **Remedy.** Use `concurrent.futures.ProcessPoolExecutor`, which raises BrokenProcessPool; give `get` a timeout; look for what
 killed the worker: the OOM killer, a fault in native code, `os._exit`.
@@ -49,6 +49,7 @@ _FILE, _QUEUES = multiprocessing("pool"), multiprocessing("queues")
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield answers for pools with missing results, and for threads in JoinableQueue.join."""
     for process in view.pythons:
         for pool in process.pools:
             if pool.kind == _POOL and pool.pending:
@@ -59,12 +60,12 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _queue(view: View, process: Process, thread: Thread) -> Iterator[Match]:
-    """JoinableQueue.join waits for a task_done for each item: whoever took one and died says none."""
+    """Yield a match if no process is left that could call task_done for the remaining items."""
     agent = Agent(process.pid, thread.tid)
     stuck, frame = view.graph.stuck(agent), own_frame(thread.python)
     wanted = view.graph.places.resource(process.pid, thread.wait.resource) if thread.wait is not None else None
     if stuck is None or frame is None or wanted is None or any(w.pid != process.pid for w in wanted.wakers):
-        return  # others have the queue, and are told of elsewhere
+        return  # other processes have the queue, and have findings of their own
     ended = [p.pid for p in view.children(process) if p.state in ("Z", "X")]
     told = f"process {' and '.join(map(str, ended[:3]))} has ended" if ended else "no other process has it any more"
     yield Match(
@@ -96,13 +97,13 @@ def _pool(view: View, process: Process, pool: Pool) -> Iterator[Answer]:
 
 
 def _awaits(process: Process, pool: Pool, thread: Thread) -> Optional[Resource]:
-    """The result of this pool that a thread waits for."""
+    """Return the result of this pool that a thread waits for; None if it waits for none."""
     wanted = thread.wait.resource if thread.wait is not None else None
     return next((r for r in process.resources if r.id == wanted and r.part_of == pool.id), None) if wanted else None
 
 
 def _polls(view: View, process: Process, pool: Pool) -> Iterator[Tuple[Thread, Optional[Resource]]]:
-    """Who sleeps again and again while a result is still to come that never will: it looks whether that is there."""
+    """Yield threads that repeatedly sleep while a result will never arrive: they poll for it."""
     lost = next((r for r in process.resources if r.part_of == pool.id and r.closed and not r.wakers), None)
     for thread in process.threads if lost is not None else ():
         if (
@@ -115,7 +116,7 @@ def _polls(view: View, process: Process, pool: Pool) -> Iterator[Tuple[Thread, O
 
 
 def _joins(pool: Pool, thread: Thread) -> bool:
-    """Is it in Pool.join, which waits for every result?"""
+    """Return whether a thread is in Pool.join, which waits for every result."""
     return thread.tid not in pool.threads and any(
         f.function == "join" and f.file.endswith(_FILE) for f in thread.python[:6]
     )

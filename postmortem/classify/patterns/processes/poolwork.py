@@ -1,4 +1,4 @@
-"""What is seen of the workers of a pool of processes, beside what they do."""
+"""Facts about the workers of a process pool, beyond what they do at the moment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...facts.view import View, do, plural
 
 
 def lost_lock(view: View, pid: int) -> bool:
-    """Does this worker wait for a lock whose holder is no more?"""
+    """Return whether a worker waits for a lock whose holder has ended."""
     worker = view.by_pid.get(pid)
     if worker is None:
         return False
@@ -18,7 +18,7 @@ def lost_lock(view: View, pid: int) -> bool:
 
 
 def replaced(view: View, pool: Pool) -> Iterator[str]:
-    """What says that workers have ended, and that others stand in for them."""
+    """Yield sentences on workers that have ended, and on those started to replace them."""
     ages = sorted(
         (p.age_s, p.pid) for pid in pool.processes for p in [view.by_pid.get(pid)] if p and p.age_s is not None
     )

@@ -1,4 +1,4 @@
-"""Ranks: processes that run the same program and meet in collective operations, by whichever library."""
+"""Ranks: processes that run the same program and meet in collective operations, of any library."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from ....waitgraph.edges import EdgeKind
 from ...facts.knowledge import in_table, is_library, is_stdlib, multiprocessing
 from ...facts.view import View
 
-#: Names under which MPI, NCCL, Gloo, Horovod, JAX and those who build their own call them, without underscores.
+#: Names of collective operations in MPI, NCCL, Gloo, Horovod, JAX and home-made libraries, without underscores.
 _NAMES = frozenset((
     "allreduce", "allgather", "reducescatter", "broadcast", "bcast", "barrier", "alltoall", "scatter", "gather", "reduce",
     "allgatherobject", "broadcastobjectlist", "allgatherintotensor", "reducescattertensor", "alltoallsingle",
     "monitoredbarrier", "scatterobjectlist", "gatherobject", "allreducecoalesced", "allgatherv", "gatherv", "scatterv",
     "scan", "exscan", "syncall", "syncglobaldevices",
 ))  # fmt: skip
-#: Of these what programs and libraries call other things by: they count where a library for ranks calls something so, else
-#: only while a peer is waited for, and are never sure.
+#: Names among these that have other meanings as well. They count in a library for ranks; elsewhere only while the thread waits
+#: for a peer, and never as certain.
 _COMMON = frozenset(("broadcast", "scatter", "gather", "gatherv", "scatterv", "reduce", "scan"))
-#: Libraries for ranks: in the path of a Python file, and in the name of a function in C.
+#: Libraries for ranks: by the path of a Python file, and by the name of a C function.
 _LIBRARIES = re.compile(r"/(torch/distributed|mpi4py|horovod|jax|deepspeed|megatron|accelerate|oneccl)\w*/")
 _NATIVE = re.compile(r"mpi|nccl|gloo|c10d|hvd|horovod", re.I)
-#: What whoever waits for another process waits for.
+#: Kinds of waits for another process.
 _PEERS: FrozenSet[EdgeKind] = frozenset(
     ("socket", "pipe", "semaphore", "condition", "event", "barrier", "queue", "futex")
 )
-#: Of a process that multiprocessing has made: calls the function that it was made for.
+#: The frame of a multiprocessing child that calls the function given to it.
 _RUNS = tuple((file, "run") for file in multiprocessing("process"))
 _MOST_DEPTH = 12
 
@@ -36,15 +36,20 @@ _PARTS = re.compile(r"[\W\d_]+")
 
 
 class Rank(NamedTuple):
+    """A process of a job, with the collective operation that it waits in."""
+
     process: Process
     thread: Thread
-    operation: Optional[str]  # None: it is in none
+    operation: Optional[str]  # None: in no operation
     site: Optional[PythonFrame]  # the program's line that called it
-    sure: bool = False  # its name means nothing else, or it is one of a library for ranks
+    sure: bool = False  # True: the name has no other meaning, or the function is one of a library for ranks
 
 
 def jobs_of(view: View) -> Iterator[List[Process]]:
-    """Processes that do the same: of one program, or made by it for one function, which its own process may run as well."""
+    """Yield groups of processes that do the same work.
+
+    They run the same program, or were made by multiprocessing for one function, which its parent may run as well.
+    """
     groups: Dict[Tuple[object, ...], List[Process]] = {}
     for process in view.pythons:
         main = view.main(process)
@@ -62,12 +67,13 @@ def jobs_of(view: View) -> Iterator[List[Process]]:
 
 
 def _runs(view: View, process: Process, function: Tuple[object, ...]) -> bool:
+    """Return whether the main thread of a process runs a function."""
     main = view.main(process)
     return main is not None and any((process.exe, f.file, f.function) == function for f in main.python)
 
 
 def rank_of(process: Process) -> Rank:
-    """The first thread that is in a collective operation, the main one before others."""
+    """Return the rank of a process, from its first thread in a collective operation, the main thread first."""
     threads = sorted(process.threads, key=lambda t: not t.is_main)
     for thread in threads:
         frames = thread.python[:_MOST_DEPTH]
@@ -82,18 +88,23 @@ def rank_of(process: Process) -> Rank:
 
 
 def _is_sure(frame: PythonFrame) -> bool:
+    """Return whether a frame is certainly a collective operation."""
     return _plain(frame.function) not in _COMMON or _LIBRARIES.search(frame.file) is not None
 
 
 def _is_operation(thread: Thread, frame: PythonFrame) -> bool:
+    """Return whether a frame is, or may be, a collective operation."""
     if is_stdlib(frame) or not _is_collective(frame.function):
         return False
     return _is_sure(frame) or (thread.wait is not None and thread.wait.kind in _PEERS)
 
 
 def _in_c(thread: Thread) -> Optional[str]:
-    """The operation that the innermost Python frame has called in C: as its native frames are called, the nearest to
-    Python first (mpi4py's wrappers before ``PMPI_Bcast``), else as its value stack says."""
+    """Return the operation that the innermost Python frame has called in C; None if there is none.
+
+    It is named by the native frames, the nearest to Python first (mpi4py's wrappers before ``PMPI_Bcast``), or else by the
+    frame's value stack.
+    """
     above: List[str] = []
     for frame in thread.stack:
         if not isinstance(frame, NativeFrame):
@@ -110,6 +121,7 @@ def _in_c(thread: Thread) -> Optional[str]:
 
 
 def _is_meant(name: str, function: str) -> bool:
+    """Return whether a name in a C function means the collective operation."""
     return _plain(name) not in _COMMON or _NATIVE.search(function) is not None
 
 
@@ -122,12 +134,12 @@ def _is_collective(function: str) -> bool:
 
 
 def stays(view: View, thread: Thread) -> bool:
-    """Was it in the operation all the time? Whoever polls there computes, or sleeps for moments."""
+    """Return whether a thread was in the operation all the time, including polling inside it."""
     samples = list(view.samples(thread))
     if not samples:
         return not view.moves(thread)
     here = [f.function for f in thread.python[:_MOST_DEPTH] if _is_collective(f.function)]
     inside = sum(n for n, frames in samples if any(f.function in here for f in frames[:_MOST_DEPTH]))
-    if not here:  # in C
+    if not here:  # called in C
         inside = sum(n for n, frames in samples if frames[:1] and frames[0].line == thread.python[0].line)
     return inside >= 0.95 * sum(n for n, _frames in samples)

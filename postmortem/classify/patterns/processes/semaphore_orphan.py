@@ -1,14 +1,14 @@
-"""A lock that processes share is taken, and the process that took it is no more.
+"""A lock shared by processes is held by a process that has ended.
 
 **What it looks like.** Processes wait in `SemLock.__enter__`, `acquire` or a multiprocessing queue at 0 % CPU, all for the same
-semaphore. Its value is 0, and none of the processes that have it has it by its own count. A Semaphore, which anybody may
-release, counts when all who wait would give it back themselves, and all who could release it wait.
+semaphore. Its value is 0, and no existing process holds it by its own count. A Semaphore, which any process may release,
+counts if every waiter would release it itself, and every process that could release it waits.
 
 **Easily mistaken for** an idle worker pool, where one worker holds the lock of the queue and reads; `mp-worker-died`, where the
 result is lost but no lock is.
 
-**Why it hangs.** A semaphore in shared memory belongs to nobody: when the process that took it is killed (by the OOM killer,
-`terminate()`, a fault), the kernel does not give it back, and nobody else will.
+**Why it hangs.** A semaphore in shared memory has no owner: when the process that took it is killed (by the OOM killer,
+`terminate()`, a fault), the kernel does not release it, and neither does any other process.
 
 **Remedy.** Do not kill processes that may hold a lock: ask them to end. Where they may be killed, guard the data with a file
 lock (`fcntl.lockf`), which the kernel releases, or let one process own the data and send it messages.
@@ -51,12 +51,15 @@ _PROCESS = multiprocessing("process")
 
 
 class _Waiter(NamedTuple):
+    """A thread that waits for a shared semaphore."""
+
     process: Process
     thread: Thread
     resource: Resource
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each shared semaphore whose holder has ended."""
     lost: Dict[str, List[_Waiter]] = {}
     held = 0
     for process in view.pythons:
@@ -76,13 +79,16 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _lost_permit(thread: Thread, resource: Resource) -> bool:
-    """Is it a semaphore that is always given back, though nobody who lives has taken it?"""
+    """Return whether a semaphore that its users always release has no permit and no existing holder."""
     given_back = resource.value == 0 and resource.closed and resource.taken_at and resource.owner_tid is None
     return bool(given_back) and thread.wait is not None and thread.wait.endless is True
 
 
 def _confidence(view: View, waiter: _Waiter) -> Confidence:
-    """Somebody who moves may yet release a semaphore, and without a bound it does not tell whether it ever had a permit."""
+    """Return the confidence: a process that moves may still release a semaphore.
+
+    Without a bound, a semaphore may never have had a permit.
+    """
     resource = waiter.resource
     if resource.owner_gone:
         return "proven" if waiter.thread.wait is not None and waiter.thread.wait.endless else "possible"
@@ -93,7 +99,7 @@ def _confidence(view: View, waiter: _Waiter) -> Confidence:
 
 
 def _frame(waiter: _Waiter) -> Optional[PythonFrame]:
-    """The program's line, without what the process has of its parent's stack, or of how it was started."""
+    """Return the program's line, without the parent's frames and the code that started the process."""
     frames = waiter.thread.python
     begins = next((i for i, f in enumerate(frames) if f.function == "_bootstrap" and f.file.endswith(_PROCESS)), None)
     found = own_frame(frames[:begins])
@@ -101,7 +107,7 @@ def _frame(waiter: _Waiter) -> Optional[PythonFrame]:
 
 
 def _customers(view: View, waiters: List[_Waiter]) -> Iterator[Tuple[Process, Thread, PythonFrame]]:
-    """Where the program waits for the results of a pool, all workers of which wait for a lock of the pool's own."""
+    """Yield where the program waits for results of a pool whose workers wait for the pool's own lock."""
     pids = {w.process.pid for w in waiters}
     for process in view.pythons:
         results = {

@@ -1,14 +1,15 @@
 """A process is stopped: by a signal, by its terminal, or by a tracer.
 
-**What it looks like.** The kernel shows state T (stopped by a signal) or t (held by a debugger), in every look or in many of
-them: a supervisor that stops and continues a process by turns, to slow it down, leaves it little time.
+**What it looks like.** The kernel shows state T (stopped by a signal) or t (held by a debugger), in all or many observations: a
+supervisor that alternately stops and continues a process, to slow it down, leaves it little time.
 
 **Easily mistaken for** whatever the process was doing when it was stopped (a sleep, a select); `child-wait` of a parent that
 waits for it; `frozen` and `throttled`, where a control group holds it.
 
-**Why it hangs.** A stopped process gets no CPU until somebody sends SIGCONT or the tracer lets it go. It has no part in that.
+**Why it hangs.** A stopped process gets no CPU until it receives SIGCONT or the tracer continues it. Its own code has no
+influence on that.
 
-**Remedy.** `kill -CONT PID`; mend whoever stops it. A background job that reads its terminal is stopped by the kernel (SIGTTIN):
+**Remedy.** `kill -CONT PID`; fix what stops it. A background job that reads its terminal is stopped by the kernel (SIGTTIN):
 give it `< /dev/null`.
 """
 
@@ -56,12 +57,13 @@ PATTERN = Pattern(
     ),
 )
 
-#: Of the looks. In the corpus no process that nobody stopped was seen in state T; supervisors that stop a process for 95 % and
-#: 50 % of the time were seen at 0.88 and 0.41 with 17 looks. Below it the time lost is not what hangs.
+#: Least share of the observations. In the corpus no other process was seen in state T; supervisors that stop a process for 95 %
+#: and 50 % of the time were seen at 0.88 and 0.41 with 17 observations. Below this, the lost time is not the cause.
 OFTEN = 0.3
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each stopped process whose parent is not stopped."""
     seen = {process.pid: looks for process in view.processes for looks in [_looks(process)] if looks.found}
     if view.window is None and not seen and any(sends(t) for p in view.processes if not p.crash for t in p.threads):
         yield CannotTell(("the state of the process: a core does not say that it was stopped",))
@@ -79,7 +81,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _looks(process: Process) -> Looks:
-    """Over the window; without one, the state in which /proc showed it."""
+    """Return the observations of a stop over the window; without a window, the state shown by /proc."""
     looks = states(process.threads, "Tt")
     if not looks.all and process.state is not None:
         return Looks(int(process.state in "Tt"), 1)

@@ -1,5 +1,7 @@
-"""Who stops a process: what the kernel tells (a tracer, the number of the signal), and what the sources of the tree's programs
-say, which the kernel does not vouch for."""
+"""The origin of a stop: a tracer or signal number reported by the kernel, or lines of the tree's programs that send signals.
+
+The kernel does not confirm the latter.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ _SELF = (
 )
 _CALLS = ("kill", "tkill", "tgkill")
 TERMINAL = (21, 22)
-#: Numbers of Linux on every machine that Python runs on but MIPS.
+#: Signal numbers of Linux on every architecture that Python supports except MIPS.
 _SIGNALS = {
     19: ("SIGSTOP", "which no process can refuse"),
     20: ("SIGTSTP", "which Ctrl-Z sends"),
@@ -32,13 +34,14 @@ _SIGNALS = {
 
 
 def sends(thread: Thread) -> bool:
-    """Was it sending a signal?"""
+    """Return whether a thread was sending a signal."""
     if thread.wait is not None:
         return thread.wait.syscall in _CALLS
     return thread.calling is not None and thread.calling.function in _SELF
 
 
 def signal_told(process: Process) -> List[str]:
+    """Return a sentence on the signal that stopped the process, if known."""
     if process.stopped_by is None:
         return []
     name, why = _SIGNALS.get(process.stopped_by, (f"signal {process.stopped_by}", "of which nothing is known"))
@@ -46,7 +49,7 @@ def signal_told(process: Process) -> List[str]:
 
 
 def stoppers(view: View, process: Process) -> Tuple[Tuple[Culprit, ...], List[str]]:
-    """Lines that stop it, as far as that is known, and what they are known by."""
+    """Return the lines that stop a process, as far as known, and sentences on the source of that knowledge."""
     if process.tracer:
         return _tracer(view, process)
     for thread in process.threads:
@@ -72,7 +75,7 @@ def stoppers(view: View, process: Process) -> Tuple[Tuple[Culprit, ...], List[st
 
 
 def _tracer(view: View, process: Process) -> Tuple[Tuple[Culprit, ...], List[str]]:
-    """The kernel tells the thread that traces."""
+    """Return the current line of the tracer, and a sentence that names it."""
     tid = process.tracer
     for other in view.processes:
         thread = view.thread(other, tid)

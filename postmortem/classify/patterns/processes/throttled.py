@@ -1,15 +1,15 @@
 """The control group has used up its CPU quota.
 
-**What it looks like.** The process wants to compute, and gets less than it wants: in most of the quota's periods (of 0.1 s, as a
-rule) it was used up early, and then all threads of the group stand still until the next one.
+**What it looks like.** The process gets less CPU than it could use: in most of the quota's periods (usually of 0.1 s) the
+quota was used up early, and then all threads of the group stand still until the next period.
 
 **Easily mistaken for** `python-busy-loop` and `gil-contention`: a healthy computation that would be over by now at full speed; a
 machine whose CPUs are taken by others.
 
 **Why it is slow.** A container with `cpus: 0.1` has a tenth of a CPU. With many threads the quota is used up in the first
-milliseconds of each period, and everybody waits for the rest of it, heartbeats and health checks included.
+milliseconds of each period, and every thread waits for the rest of it, heartbeats and health checks included.
 
-**Remedy.** A larger quota, fewer threads and workers (count the quota, not `os.cpu_count()`), or less work.
+**Remedy.** A larger quota, fewer threads and workers (derived from the quota, not from `os.cpu_count()`), or less work.
 """
 
 from __future__ import annotations
@@ -46,19 +46,20 @@ PATTERN = Pattern(
     ),
 )  # fmt: skip
 
-#: Of the quota's periods. One loop under a quota of 0.1 CPUs used it up in every one, at a load of 6 on two CPUs too; under 0.5
-#: and 0.9 in none to half as long as that load left it less than the quota.
+#: Least share of the quota's periods. One loop under a quota of 0.1 CPUs used it up in every period, also at a load of 6 on two
+#: CPUs; under 0.5 and 0.9 in none to half of them, as long as that load left it less than the quota.
 OFTEN = 0.5
-#: Of the quota, that the processes used: 1.0 where it is the limit (at load 8 too), 0.78 where the machine is; or of periods.
+#: Share of the quota that was used: 1.0 if it is the limit (at load 8 too), 0.78 if the machine is; or share of the periods.
 USED, ALWAYS = 0.9, 0.9
-#: Of what it wanted, it got at most so much: a loop under 0.1 gets 0.10. Above, the quota costs less than half of the time.
+#: Largest share of the CPU wanted that it got: a loop under 0.1 gets 0.10. Above it, the quota costs less than half of the time.
 GOT = 0.6
-#: Of a core, wanted by all in the group: whoever wants less has nothing to be held up in.
+#: Cores wanted by the whole group: below that the quota delays nothing.
 WANTS = 0.2
-STABLE, _CALLERS = 0.9, 3  # of a thread's samples
+STABLE, _CALLERS = 0.9, 3  # share of a thread's samples; number of lines
 
 
 def match(view: View) -> Iterator[Answer]:
+    """Yield an answer for each control group with a CPU quota."""
     found: List[Tuple[Process, ControlGroup, float, float]] = []
     for process in view.processes:
         group = process.cgroup
@@ -79,7 +80,7 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _match(view: View, several: List[Tuple[Process, ControlGroup, float, float]]) -> Match:
-    """All that run in one group share its quota, and its fate."""
+    """Return one match for all processes of a group, which share its quota."""
     process, group, _got, _wanted = several[0]
     got, wanted = sum(one[2] for one in several), sum(one[3] for one in several)
     throttled = group.throttled or 0.0
@@ -116,14 +117,14 @@ def _match(view: View, several: List[Tuple[Process, ControlGroup, float, float]]
 
 
 def _hot(view: View, process: Process) -> List[Tuple[Thread, PythonFrame]]:
-    """Of the threads that want most, the lines that were on the stack all the time; without any the innermost one."""
+    """Return the lines that were on the stack all the time, for the threads that want most CPU; else the innermost line."""
     threads = sorted(process.threads, key=lambda t: -(view.wanted_share(t) or 0.0))
     wanting = [t for t in threads if (view.wanted_share(t) or 0.0) >= WANTS / 2][:4]
     return [(t, f) for t in wanting for f in _kept(view, t) or (view.hot_frame(t),) if f is not None]
 
 
 def _kept(view: View, thread: Thread) -> Tuple[PythonFrame, ...]:
-    """Its own functions that were seen in nearly every sample, innermost first, each at the line where it was most often."""
+    """Return the program's functions in nearly every sample, innermost first, each at its most frequent line."""
     seen: Dict[Tuple[str, str], Counter[PythonFrame]] = {}
     total = 0
     for count, frames in view.samples(thread):
@@ -136,6 +137,7 @@ def _kept(view: View, thread: Thread) -> Tuple[PythonFrame, ...]:
 
 
 def _busiest(view: View, process: Process) -> List[str]:
+    """Return a sentence on the threads that wanted to run, if there are several."""
     wanting = [t for t in process.threads if (view.wanted_share(t) or 0.0) >= WANTS / 2]
     if len(wanting) < 2:
         return []
