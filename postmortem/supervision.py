@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Callable, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Tuple
 
 from . import signalling
+from .signalnames import signal_name
 
 _PR_SET_PDEATHSIG = 1
 #: Seconds that the child has to end after an ending signal was forwarded, or after it was killed.
@@ -50,7 +51,7 @@ class Ended(NamedTuple):
             return "did not come to an end in time"
         if self.signal is None:
             return None
-        name = signal.Signals(self.signal).name if self.signal in set(signal.Signals) else f"signal {self.signal}"
+        name = signal_name(self.signal)
         hint = ", perhaps for want of memory" if self.signal == signal.SIGKILL else ""
         return f"was ended by {name}{hint}"
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 from .. import __version__
 from ..bundle import Bundle, Step
 from ..redaction.commands import masked_argv
+from ..signalnames import signal_name
 from ..workspace import checkout
 from . import fallbacks, roots
 from .freeze import cores, memorybudget, programs
@@ -169,8 +170,7 @@ class Session:
         self.command.reap()
         with self.bundle.step("processes", f"process {pid}") as step:
             number = self.command.killed_by
-            name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-            how = f", killed by {name}" if number else ""
+            how = f", killed by {signal_name(number)}" if number else ""
             step.fail(f"process {pid} ended while it was being captured{how}", self._remedy_for_an_end())
 
     def _let_it_go_on(self) -> None:
@@ -284,7 +284,7 @@ class Session:
         """
         command = self.command
         if command.interrupted is not None and command.hurry_until is None and not isinstance(command, Watch):
-            name = signal.Signals(command.interrupted).name
+            name = signal_name(command.interrupted)
             step.leave_out(f"{name} ended the window early", "let the capture finish: it takes a few seconds")
             command.hurry()
 
@@ -326,7 +326,7 @@ class Session:
     def _goes_on(self, step_name: str) -> bool:
         if self.command.interrupted is None:
             return True
-        name = signal.Signals(self.command.interrupted).name
+        name = signal_name(self.command.interrupted)
         with self.bundle.step(step_name, "the tree") as step:
             step.fail(f"{name} came before the processes were copied", "let the capture finish: it takes a few seconds")
         return False

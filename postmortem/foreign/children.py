@@ -32,6 +32,7 @@ import time
 import weakref
 from typing import Any, Callable, Iterable, List, MutableMapping, NamedTuple, Optional, Set, Tuple
 
+from ..signalnames import signal_name
 from .serving import LENGTH, PIECE, Serve, be_the_child
 from .strictjson import loads
 
@@ -201,7 +202,7 @@ class Child:
             return Lost("its reader's answer made no sense")
         if number is None:
             return Lost("its reader ended without an answer")
-        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+        name = signal_name(number)
         return Lost(f"its reader was ended by {name}", number)
 
     def _end(self, gone: bool) -> Optional[int]:

@@ -17,13 +17,13 @@ import errno
 import functools
 import os
 import posixpath
-import re
 import tokenize
 from collections import OrderedDict
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, MutableMapping, Optional, Tuple
 
+from ..sourcepaths import is_stdlib
 from . import rights as users
 from .children import Lost
 from .held import Folder
@@ -32,7 +32,6 @@ from .rights import Rights
 from .root import Root
 
 SUFFIXES = (".py", ".pyw", ".pyi", ".pyx")
-_STDLIB = re.compile(r"/lib(64)?/python3\.\d+t?/(?!site-packages/|dist-packages/)")
 _MAX_FILE = 8 << 20
 #: Limits of the cache: files, their bytes, their syntax trees (some hundred times as large).
 _MOST_FILES, _MOST_BYTES, _MOST_TREES = 4096, 64 << 20, 64
@@ -108,7 +107,7 @@ class Files:
         The source may have changed, or be for another version of Python. None for the
         standard library too, whose files are not parsed.
         """
-        if _STDLIB.search(name):
+        if is_stdlib(name):
             return None
         if name not in self._trees:
             self._trees[name] = _tree(self.lines(name))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
@@ -11,6 +10,7 @@ from ..cores.executable import check_executable, main_program_of
 from ..errors import ToolFailed
 from ..evidence import Gap, NativeFrame
 from ..memory import ElfCore
+from ..signalnames import signal_name
 from .corefile import CoreFile, opened
 from .locate import REMEDY
 from .stacks import Cause, NativeStacks, Transcript, to_frames
@@ -44,7 +44,7 @@ class Ending:
         if self.late:
             return f"gdb was stopped after {self.seconds:.1f} s"
         if self.status < 0:
-            return f"gdb was ended by {_signal_name(-self.status)}"
+            return f"gdb was ended by {signal_name(-self.status)}"
         return f"gdb ended early with status {self.status}{_quoted(self.said)}"
 
     @property
@@ -222,13 +222,6 @@ def _threads(tids: Sequence[int]) -> str:
     shown = ", ".join(str(tid) for tid in tids[:_NAMED])
     more = f" and {len(tids) - _NAMED} more" if len(tids) > _NAMED else ""
     return f"thread {shown}" if len(tids) == 1 else f"threads {shown}{more}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _quoted(said: str) -> str:

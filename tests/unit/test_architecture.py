@@ -18,22 +18,24 @@ MAY_IMPORT: Dict[str, Set[str]] = {
     "evidence": set(),
     "findings": set(),
     "waitgraph": {"evidence"},
-    "classify": {"evidence", "findings", "waitgraph"},
-    "report": {"evidence", "findings", "runners", "waitgraph"},
+    "classify": {"evidence", "findings", "signalnames", "sourcepaths", "waitgraph"},
+    "report": {"evidence", "findings", "runners", "signalnames", "sourcepaths", "waitgraph"},
     # readers of memory: the standard library alone
     "arch": set(),
     "memory": {"arch", "foreign"},
     "libc": {"memory"},
-    "cpython": {"libc", "memory", "redaction.secrets"},
-    "frameworks": {"cpython", "foreign", "memory"},
+    "cpython": {"libc", "memory", "redaction.secrets", "sourcepaths"},
+    "frameworks": {"cpython", "foreign", "memory", "sourcepaths"},
     # what is foreign: files, names, processes, programs
-    "foreign": set(),
+    "foreign": {"signalnames", "sourcepaths"},
     "signalling": set(),
     "runners": set(),
+    "signalnames": set(),
+    "sourcepaths": set(),
     "workspace": set(),
     "errors": set(),
     "programs": {"workspace"},
-    "supervision": {"signalling"},
+    "supervision": {"signalling", "signalnames"},
     "quiet": {"foreign"},
     "places": {"foreign"},
     "sizes": {"errors"},
@@ -44,14 +46,16 @@ MAY_IMPORT: Dict[str, Set[str]] = {
     "bundle": {"archive", "errors", "foreign"},
     # from a command, a process or a core to evidence
     "capture": {
-        "arch", "bundle", "cores", "cpython", "errors", "foreign", "frameworks", "memory", "narration", "programs", "quiet",
-        "redaction.commands", "signalling", "supervision", "workspace",
+        "arch", "bundle", "cores", "cpython", "errors", "foreign", "frameworks", "memory", "narration", "programs",
+        "quiet", "redaction.commands", "signalling", "signalnames", "supervision", "workspace",
     },
     "cores": {"errors", "evidence", "foreign", "memory", "programs", "redaction.commands", "sizes"},
-    "native": {"cores", "errors", "evidence", "libc", "memory", "places", "programs", "quiet", "signalling"},
+    "native": {
+        "cores", "errors", "evidence", "libc", "memory", "places", "programs", "quiet", "signalling", "signalnames",
+    },
     "extract": {
-        "arch", "bundle", "cores", "cpython", "errors", "evidence", "foreign", "frameworks", "libc", "memory", "native",
-        "redaction",
+        "arch", "bundle", "cores", "cpython", "errors", "evidence", "foreign", "frameworks", "libc", "memory",
+        "native", "redaction", "signalnames", "sourcepaths",
     },
     # what joins them, and what people and programs start
     "publish": {"errors", "foreign", "report"},
@@ -76,7 +80,17 @@ MAY_IMPORT: Dict[str, Set[str]] = {
     },
     "pytest_plugin": {"pytesting"},
 }  # fmt: skip
-STDLIB_ALONE = {"arch", "foreign", "memory", "cpython", "frameworks", "libc", "redaction.secrets"}
+STDLIB_ALONE = {
+    "signalnames",
+    "sourcepaths",
+    "arch",
+    "foreign",
+    "memory",
+    "cpython",
+    "frameworks",
+    "libc",
+    "redaction.secrets",
+}
 #: Single modules of other parts that gdb's scripts import as well.
 GDB_USES = {"runners", "native.merge", "extract.waits.aarch64_calls", "extract.waits.joins", "redaction.secrets"}
 # Whose `subprocess` is for its constants and errors: what starts is `programs`.

@@ -14,10 +14,10 @@ waited for), the lower sum becomes the new reference, and new processes that hav
 from __future__ import annotations
 
 import os
-import signal
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Set
 
+from ...signalnames import signal_name
 from ..options import Options
 from ..procfs import parsers, tree
 from .command import Command
@@ -40,14 +40,6 @@ Trigger = Dict[str, Any]
 def trigger(kind: str, seconds: Optional[float] = None, number: Optional[int] = None) -> Trigger:
     """Return a reason to capture, as in the manifest; ``number``: a signal."""
     return {"kind": kind, "seconds": seconds, "signal": None if number is None else signal_name(number)}
-
-
-def signal_name(number: int) -> str:
-    """Return a name such as SIGUSR1, or SIGRTMIN+3 for signals without a name."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"SIGRTMIN+{number - signal.SIGRTMIN}"
 
 
 class Triggers:

@@ -6,16 +6,10 @@ Files are matched by path suffix, functions by name; both are stable over 3.8-3.
 from __future__ import annotations
 
 import itertools
-import re
-from functools import lru_cache
 from typing import Optional, Sequence, Tuple
 
+from ... import sourcepaths
 from ...evidence import NativeFrame, PythonFrame, Thread
-
-#: Paths of the standard library: .../lib/python3.12/threading.py, frozen modules, zipped libraries.
-_STDLIB = re.compile(r"(/lib(64)?/python3\.\d+t?/(?!site-packages/|dist-packages/))|^<frozen |/python3\d+\.zip/")
-_SITE = re.compile(r"/(site|dist)-packages/")
-_MOST_FILES = 8192
 
 #: Functions that yield one turn to the event loop without waiting for anything: awaiting them in a loop is polling.
 #: asyncio: Lib/asyncio/tasks.py; anyio: _backends/_asyncio.py, lowlevel.py; trio is recognised by its own hub.
@@ -145,20 +139,14 @@ NO_STORAGE = (
 )
 
 
-@lru_cache(maxsize=_MOST_FILES)
-def _of(file: str) -> str:
-    """Return the origin of a file, "stdlib" | "site" | "program"; cached, because deep stacks repeat a few files."""
-    return "stdlib" if _STDLIB.search(file) else "site" if _SITE.search(file) else "program"
-
-
 def is_stdlib(frame: PythonFrame) -> bool:
     """Return whether a frame is in the standard library."""
-    return _of(frame.file) == "stdlib"
+    return sourcepaths.is_stdlib(frame.file)
 
 
 def is_library(frame: PythonFrame) -> bool:
     """Return whether a frame is in the standard library or an installed package."""
-    return _of(frame.file) != "program"
+    return not sourcepaths.is_program(frame.file)
 
 
 def is_loop_turn(frame: PythonFrame) -> bool:

@@ -12,9 +12,9 @@ from collections import deque
 from typing import Deque, Dict, Iterable, Iterator, List, NamedTuple, Optional, Protocol, Sequence, Set, Tuple
 
 from ...memory import Fault
+from ...sourcepaths import is_program
 from ..frames.frame import Frame
 from ..frames.names import MACHINERY
-from ..frames.origins import is_program
 from ..objects.attributes import attributes
 from ..objects.builtins import NotThat
 from ..runtime import layouts as L

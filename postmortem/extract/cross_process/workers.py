@@ -9,7 +9,6 @@ from typing import Dict, Final, FrozenSet, Iterator, List, Mapping, NamedTuple, 
 
 from ...cpython.frames.frame import Frame
 from ...cpython.frames.names import Names
-from ...cpython.frames.origins import is_program
 from ...cpython.state.interpreter import Python, ThreadState
 from ...evidence import Pool, Process, PythonFrame, Resource, Thread, Wait, Waker
 from ...evidence import replace as changed
@@ -28,6 +27,7 @@ from ...frameworks.processpools import (
     process_pools,
     started_process,
 )
+from ...sourcepaths import is_program
 from ..ownership.pools import FutureFacts
 from ..waits.threadwaits import FutexFacts
 

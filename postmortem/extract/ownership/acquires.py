@@ -27,10 +27,10 @@ from typing import (
 
 from ...cpython.frames.frame import Frame, Frames
 from ...cpython.frames.names import MACHINERY
-from ...cpython.frames.origins import is_stdlib
 from ...cpython.objects.attributes import attribute, class_value
 from ...cpython.objects.builtins import NotThat
 from ...memory import Fault
+from ...sourcepaths import is_stdlib
 from ..sourcecode.callsites import (
     CallSite,
     Function,

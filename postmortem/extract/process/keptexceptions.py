@@ -7,13 +7,13 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Opt
 
 from ...cpython.frames.exceptions import exceptions
 from ...cpython.frames.frame import Frame
-from ...cpython.frames.origins import is_program
 from ...cpython.heap.keptexceptions import Kept, Reader, find
 from ...cpython.heap.variablesearch import CONTAINERS, Named, User, VariableSearch
 from ...cpython.objects.builtins import NotThat
 from ...cpython.state.interpreter import Python, ThreadState
 from ...evidence import KeptException, PythonFrame
 from ...memory import ElfCore, Fault
+from ...sourcepaths import is_program
 from ..recorded.shapes import integer
 from ..recorded.window import Window
 from ..sourcecode.usages import Usages, last_name

@@ -9,6 +9,7 @@ from ...cpython.frames.functions import Functions
 from ...cpython.state.interpreter import Python
 from ...cpython.state.signals import handlers
 from ...evidence import Gap, PythonFrame, SignalHandler, Thread
+from ...signalnames import signal_name
 
 #: asyncio's own: what cancels the main task at Ctrl-C, and what stands in for a handler that an event loop calls, of which
 #: ``Loop.signals`` tells (Lib/asyncio/runners.py, unix_events.py).
@@ -52,7 +53,7 @@ def signal_handlers(
     beside = sorted(set(catches or ()) - {handler.signal for handler in found})
     if beside:  # set by C code with sigaction(2): what that does is anybody's guess
         if all(t.wait is not None and t.wait.endless for t in threads):
-            names = ", ".join(_name(number) for number in beside[:4])
+            names = ", ".join(signal_name(number) for number in beside[:4])
             gaps.append(
                 Gap(
                     "cpython",
@@ -73,7 +74,3 @@ def signal_handlers(
                 SignalHandler(handler.signal, PythonFrame(code.filename, code.firstlineno, code.name, code.qualname))
             )
     return tuple(shown)
-
-
-def _name(number: int) -> str:
-    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"

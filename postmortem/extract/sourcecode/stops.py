@@ -7,12 +7,12 @@ from __future__ import annotations
 import ast
 from typing import Iterable, Iterator, List, Optional, Set, Tuple
 
-from ...cpython.frames.origins import is_program
 from ...cpython.objects.builtins import NotThat
 from ...cpython.runtime import layouts as L
 from ...cpython.state.interpreter import Python
 from ...evidence import PythonFrame
 from ...memory import Fault
+from ...sourcepaths import is_program
 from .scripts import import_path
 from .usages import Usages, nodes
 

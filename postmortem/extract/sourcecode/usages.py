@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
-from ...cpython.frames.origins import is_program, is_stdlib
 from ...evidence import PythonFrame
+from ...sourcepaths import is_program, is_stdlib
 from ..ownership.acquires import Lines
 
 _MOST_FILES, _MOST_PLACES = 40, 8

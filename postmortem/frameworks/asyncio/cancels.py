@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Iterable, Iterator, Optional, Set, Tuple
 
 from ...cpython.frames.frame import Frame, Frames
-from ...cpython.frames.origins import is_program
 from ...cpython.objects.builtins import NotThat
 from ...cpython.objects.code import Code, until_damaged
 from ...cpython.runtime import layouts as L
 from ...cpython.state.interpreter import Python
 from ...memory import Fault
+from ...sourcepaths import is_program
 
 #: Names whose use may end the waits of other tasks.
 _NAMES = frozenset(("cancel", "all_tasks", "TaskGroup", "create_task_group", "CancelScope", "cancel_scope"))

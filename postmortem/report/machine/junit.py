@@ -12,10 +12,11 @@ from xml.sax.saxutils import quoteattr
 
 from ...evidence import Evidence
 from ...findings import Diagnosis
+from ...signalnames import signal_name
 from .. import escape
 from ..phrases import origins
 from ..result import Result
-from ..text import crashes, stacks, textreport
+from ..text import stacks, textreport
 
 _WIDTH = 100
 _NAME = 200
@@ -105,7 +106,7 @@ def _ended(evidence: Evidence) -> Optional[Tuple[str, str]]:
         return evidence.trigger.kind, origins.why(evidence)
     for process in evidence.processes[:1]:
         if process.fatal_signal:
-            name = crashes.signal_name(process.fatal_signal)
+            name = signal_name(process.fatal_signal)
             return name, f"Process {process.pid} was ended by {name}."
     return None
 

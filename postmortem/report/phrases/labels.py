@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Dict, Iterable, List, Optional, Sequence, Set
 
+from ... import sourcepaths
 from ...evidence import Gil, Process, PythonFrame, Resource, Thread, Timings, Trigger, Wait, replace
 
 TERMS: Dict[str, str] = {
@@ -56,7 +56,6 @@ _STATES = {
 
 #: CPython's default, in seconds (sys.getswitchinterval()).
 _USUAL_INTERVAL = 0.005
-_LIBRARY = re.compile(r"^.*/(?:site-packages|dist-packages|lib/python3\.\d+t?)/")
 
 
 class Glossary:
@@ -99,13 +98,13 @@ def trigger(found: Trigger) -> str:
 
 def short_path(file: str) -> str:
     """Return a path without the directories that are common to all libraries."""
-    return _LIBRARY.sub("", file)
+    return sourcepaths.short(file)
 
 
 def own_place(frames: Sequence[PythonFrame]) -> Optional[PythonFrame]:
     """Return the innermost frame outside libraries; without one, the innermost of all."""
     return next(
-        (f for f in frames if not _LIBRARY.match(f.file) and not f.file.startswith("<frozen ")),
+        (f for f in frames if sourcepaths.is_program(f.file)),
         next(iter(frames), None),
     )
 

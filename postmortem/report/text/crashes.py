@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 from typing import Iterator, List, Optional
 
 from ...evidence import Crash, Process
+from ...signalnames import signal_name
 from .. import escape
 from ..phrases import labels
 from .page import Page
@@ -65,14 +65,6 @@ def _sentences(crash: Crash, process: Process) -> Iterator[str]:
         function = f"{crash.python_error_function}: " if crash.python_error_function else ""
         basis = "" if crash.python_error_basis == "recorded" else " (found by the texts that its stack points to)"
         yield f'Python said: "Fatal Python error: {function}{escape.cut(crash.python_error, _CUT)}"{basis}.'
-
-
-def signal_name(number: int) -> str:
-    """Return a signal's name, ``SIGSEGV``, or ``signal 60`` if it has none."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _what(crash: Crash, process: Process) -> str:

@@ -6,6 +6,7 @@ from typing import List, Optional, Sequence
 
 from ...evidence import Evidence, Frame, NativeFrame, Process, PythonFrame, Thread
 from ...findings import Diagnosis
+from ...signalnames import signal_name
 from ...waitgraph import Agent, graph_of
 from .. import escape, grouping
 from ..phrases import labels, tasks
@@ -76,7 +77,7 @@ def _header(page: Page, group: grouping.ProcessGroup, evidence: Evidence, first:
     if process.own_pid is not None and not alike:
         parts.append(f"{process.own_pid} in its own pid namespace")
     if process.fatal_signal:
-        parts.append(f"ended by {crashes.signal_name(process.fatal_signal)}")
+        parts.append(f"ended by {signal_name(process.fatal_signal)}")
     page.text(", ".join(parts), 2)
     page.text(details.held_up(process), 2)
     crashes.show(page, process, 2)

@@ -12,6 +12,7 @@ from typing import Iterator, List, NamedTuple, Optional, Tuple
 
 from ....evidence import Crash, NativeFrame, Process, PythonFrame, Thread
 from ....findings import Culprit
+from ....signalnames import signal_name
 from ...facts import native
 from ...facts.knowledge import is_library, own_frame
 from ...facts.view import View, label
@@ -93,14 +94,6 @@ def crashes(view: View) -> Iterator[Crashed]:
     for process in view.processes:
         if process.crash is not None:
             yield Crashed(process, process.crash, view.thread(process, process.crash.tid))
-
-
-def signal_name(number: int) -> str:
-    """Return a signal's name; "signal N" if it has none."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 # ---------------------------------------------------------------------- the cause

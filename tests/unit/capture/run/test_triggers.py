@@ -209,9 +209,3 @@ def test_looks_are_few(tree: FakeTree, monkeypatch: pytest.MonkeyPatch) -> None:
     moments = iter((0.0, 0.5))
     monkeypatch.setattr(triggers.time, "monotonic", lambda: next(moments))
     assert triggers.Stall(tree, 5.0).step_s == 100.0
-
-
-def test_signals_have_names() -> None:
-    """Real-time signals too, which signal.Signals does not number."""
-    assert triggers.signal_name(10) == "SIGUSR1"
-    assert triggers.signal_name(int(triggers.signal.SIGRTMIN) + 3) == "SIGRTMIN+3"

@@ -59,7 +59,7 @@ def test_a_fault_says_what_was_done_to_which_address_and_where() -> None:
         (ev.Crash(11, 128, "SI_KERNEL", tid=7), ": an address that no program can have, or data that are not aligned."),
         (ev.Crash(11, 1, "SEGV_MAPERR", 8, access="execute", tid=7, pc=8), "it jumped to address 0x8"),
         (ev.Crash(11), "Crash: SIGSEGV in a thread that is not known."),
-        (ev.Crash(60, tid=7), "Crash: signal 60 in"),
+        (ev.Crash(60, tid=7), "Crash: SIGRTMIN+26 in"),
     ],
 )
 def test_other_signals(crash: ev.Crash, words: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from postmortem.cpython.frames.origins import is_program, is_stdlib
+from postmortem.sourcepaths import is_program, is_stdlib
 
 
 @pytest.mark.parametrize(
