@@ -77,12 +77,16 @@ class _FrameLine(msgspec.Struct):
     line: Optional[int] = None
 
 
-#: Why a stack ends early: time, the number of frames, memory that is not there. None: another reason.
+#: Why a stack ends early: out of time, too many frames, unreadable memory.
 Cause = Literal["late", "many", "memory"]
 
 
 class EndsEarly(NamedTuple):
-    """``text``: gdb's own words, or its script's."""
+    """The reason why a stack ends early.
+
+    - ``text``: the message of gdb, or of its script
+    - ``cause``: None for any other cause
+    """
 
     text: str
     cause: Optional[Cause] = None

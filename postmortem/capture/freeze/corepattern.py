@@ -57,7 +57,8 @@ def place(pid: int) -> Place:
     """Return where the kernel would write the core of a process.
 
     Raises:
-    - CaptureFailed: the kernel would write no file, would overwrite one, or one that could not be distinguished from others
+    - CaptureFailed: the kernel would write no file, would overwrite one, or one that could not be distinguished from
+      others
     - OSError
     """
     pattern = parsers.text(parsers.read(f"{_KERNEL}/core_pattern")).rstrip("\n")
