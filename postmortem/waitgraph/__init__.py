@@ -5,7 +5,8 @@ go on, with every agent that could provide it. Derived from these:
 
 - ``cycles``: wait-for cycles, in which each agent needs the next;
 - ``stuck``: the greatest set of agents that can never move again, because each waits without a deadline and every
-  agent that could end its wait is in the set, too; "proven" if every fact used was read, "likely" if one was inferred;
+  agent that could end its wait is in the set, too; "proven" if every fact used was read and no other event, such as a
+  signal, could intervene, else "likely";
 - ``roots``: members of that set that no agent can wake, or whose holder is gone;
 - ``chain``: the path from a waiter to the end of its wait;
 - ``reasons``: the derivation in sentences.

@@ -60,7 +60,8 @@ class WaitGraph:
     def stuck(self, agent: Agent) -> Optional[Stuck]:
         """Return how certain it is that no agent, timer, descriptor or outside process can ever wake an agent.
 
-        "likely" depends on an inferred fact; None: the agent can move, or nothing shows that it cannot.
+        "likely": a doubt remains, such as an inferred fact or a signal handler; None: the agent can move, or nothing shows
+        that it cannot.
         """
         if agent in self._moving or agent not in self.edges:
             return None

@@ -26,7 +26,7 @@ class View:
         self.by_pid: Dict[int, Process] = {p.pid: p for p in evidence.processes}
         self.window = evidence.window_s
         self._tables: Dict[int, Dict[int, int]] = {}  # by id of the process, which the evidence keeps alive
-        #: Cache shared by patterns, keyed by the function that computes the value.
+        #: Cache of results that several patterns need, keyed by the query.
         self.remembered: Dict[object, object] = {}
 
     @property
