@@ -11,12 +11,11 @@ from operator import attrgetter
 
 import pytest
 
-from .pytesting import MARKER
-
 TYPE_CHECKING = False  # typing itself takes milliseconds to import
 if TYPE_CHECKING:
     from typing import Any
 
+MARKER = "postmortem_timeout"  # as in pytesting, which nobody imports who wants nothing of it
 _MARKERS, _PARENT = attrgetter("own_markers"), attrgetter("parent")
 _MARKER_HELP = (
     f"{MARKER}(seconds, scope='phase'): how long each of setup, call and teardown may take before postmortem says what it "

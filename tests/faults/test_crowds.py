@@ -246,5 +246,5 @@ def test_deadlines_do_not_follow_the_clock() -> None:
         for path in package.rglob("*.py")
         if "time.time()" in path.read_text()
     }
-    told = {"capture/command.py": 1, "pytesting/junit.py": 1}
+    told = {"capture/run/command.py": 1, "pytesting/junit.py": 1}
     assert uses == told, "only the moments at which the command and the tests began are told by the clock"

@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
+from postmortem import pytest_plugin, pytesting
 from postmortem.pytesting import limits
 from postmortem.pytesting.limits import Limit, Limits
 
@@ -80,3 +81,8 @@ def test_a_wrong_marker_is_named(wrong: pytest.MarkDecorator) -> None:
     """With the test that has it."""
     with pytest.raises(pytest.UsageError, match=r"test_a\.py::test_b"):
         Limits(Limit(1.0, "phase")).of(Node(None, wrong))
+
+
+def test_the_marker_has_one_name() -> None:
+    """It stands twice, so that the plugin alone imports nothing of the rest."""
+    assert pytest_plugin.MARKER == pytesting.MARKER
