@@ -15,10 +15,9 @@ import pytest
 from postmortem.capture.procfs.tree import Tree
 
 from ..support.capturing import DRIVER, capture, environment, finished, start, state, wait_until
+from ..support.targets import SLEEPER
 
 pytestmark = pytest.mark.live
-
-SLEEPER = "import time; time.sleep(600)"
 
 
 def pids_in(folder: Path) -> Dict[str, int]:

@@ -19,8 +19,8 @@ from postmortem.memory.elf import Segment, parse_header, parse_segments
 from postmortem.native import find_gdb
 
 from ..support.capturing import HANG_S, finished, start
-from ..support.interpreters import Program, kernel_core
-from .test_cores_memory import gcore, sparse_core
+from ..support.interpreters import Program
+from ..support.takingcores import gcore, kernel_core, sparse_core
 
 pytestmark = pytest.mark.live
 

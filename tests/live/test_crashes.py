@@ -15,7 +15,8 @@ from postmortem.extract.assemble.cores import from_core
 from postmortem.native import find_gdb
 
 from ..interpreters.wanted import Interpreter
-from ..support.interpreters import kinds, matrix, needs_cores
+from ..support.interpreters import kinds, matrix
+from ..support.takingcores import needs_cores
 
 pytestmark = pytest.mark.live
 

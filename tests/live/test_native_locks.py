@@ -14,7 +14,8 @@ from postmortem.classify.engine import classify
 from postmortem.evidence import Process, Resource, Thread
 from postmortem.extract.assemble.cores import from_core
 
-from ..support.interpreters import Program, kernel_core, matrix
+from ..support.interpreters import Program, matrix
+from ..support.takingcores import kernel_core
 
 pytestmark = [pytest.mark.live]
 

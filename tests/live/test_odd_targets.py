@@ -16,7 +16,7 @@ from postmortem.extract.assemble.cores import How, from_core
 from tests.support.bundles import evidence_of
 
 from ..support.interpreters import Program, find, matrix
-from .test_cores_memory import kernel_core, sparse_core
+from ..support.takingcores import kernel_core, sparse_core
 
 pytestmark = pytest.mark.live
 

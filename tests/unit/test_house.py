@@ -16,7 +16,7 @@ import pytest
 from postmortem.classify.engine import all_patterns
 from postmortem.cli.commands import commands as group
 
-ROOT = Path(__file__).resolve().parents[2]
+from ..support.sources import ROOT, imports_of_test
 
 
 def run(*command: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -47,6 +47,27 @@ def test_digits_are_asked_for_in_one_place() -> None:
     package = ROOT / "postmortem"
     sources = {path.relative_to(package).as_posix(): path.read_text("utf-8") for path in package.rglob("*.py")}
     assert {name for name, source in sources.items() if asking.search(source)} - allowed == set()
+
+
+def test_tests_share_through_support() -> None:
+    """Nothing imports a test module: what several tests use lies in tests/support."""
+    tests = ROOT / "tests"
+    borrowed = {
+        f"{path.relative_to(tests)}: {name}"
+        for path in tests.rglob("*.py")
+        for name in imports_of_test(path)
+        if name.startswith("tests.") and any(part.startswith("test_") for part in name.split("."))
+    }
+    assert borrowed == set()
+
+
+def test_an_import_of_a_test_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From whichever folder, of a module or of a name in it."""
+    monkeypatch.setattr("tests.support.sources.ROOT", tmp_path)
+    path = tmp_path / "tests" / "live" / "test_a.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("from .test_b import x\nfrom ..unit import test_c\ndef f():\n    import tests.unit.test_d\n")
+    assert imports_of_test(path) == {"tests.live.test_b.x", "tests.unit.test_c", "tests.unit.test_d"}
 
 
 @pytest.fixture(scope="module")

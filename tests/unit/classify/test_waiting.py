@@ -27,9 +27,9 @@ from ...support.make import (
     samples,
     stack,
     thread,
+    two_locks,
     verdict,
 )
-from .test_locks import two_locks
 
 
 def resting(wait: Wait, *functions: str, **known: object) -> Process:
