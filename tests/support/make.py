@@ -145,3 +145,27 @@ def polling(count: int, handoffs: float, switches: int, cpu: float, delay: float
         loops=tuple(loop(f"loop-{n}", n + 2) for n in range(count)),
         tasks=tuple(poller(f"task-{n}", f"loop-{n}") for n in range(count)),
     )
+
+
+def resting(wait: Wait, *functions: str, **known: object) -> Process:
+    """Return a process whose only thread waits, at these functions."""
+    return process([thread(1, stack(*functions), wait=wait, counters=counters())], **known)
+
+
+IDLE_LOOP = Wait("event-loop", "epoll_wait", endless=True)
+RESTING = stack("selectors.select", "asyncio.base_events._run_once", "asyncio.base_events.run_forever")
+
+
+def counted(
+    states: Dict[str, int],
+    calls: Optional[Dict[str, int]] = None,
+    wchan: Optional[Dict[str, int]] = None,
+    cpu: float = 0.0,
+    delay: float = 0.0,
+    switches: int = 0,
+    faults: int = 0,
+) -> Counters:
+    """Return counters of one second, with how often a thread was seen in which state, call and kernel function."""
+    return Counters(
+        1.0, cpu, switches, 0, delay, major_faults=faults, states=states, syscalls=calls or {}, wchan=wchan or {}
+    )

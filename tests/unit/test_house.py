@@ -16,7 +16,7 @@ import pytest
 from postmortem.classify.engine import all_patterns
 from postmortem.cli.commands import commands as group
 
-from ..support.sources import ROOT, imports_of_test
+from ..support.sources import PACKAGE, ROOT, imports_of_test
 
 
 def run(*command: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -59,6 +59,25 @@ def test_tests_share_through_support() -> None:
         if name.startswith("tests.") and any(part.startswith("test_") for part in name.split("."))
     }
     assert borrowed == set()
+
+
+def test_unit_tests_mirror_the_package() -> None:
+    """A unit test lies in the folder of the package that it tests; at the top, beside tests of modules that lie at the
+    package's top, only tests of the whole house."""
+    unit = ROOT / "tests" / "unit"
+    of_the_house = {
+        "architecture", "contributing", "environment", "house", "man", "new_pattern", "opening", "starting",
+    }  # fmt: skip
+    lost = [
+        str(path.relative_to(unit))
+        for path in sorted(unit.rglob("test_*.py"))
+        if not (PACKAGE / path.relative_to(unit).parent / "__init__.py").is_file()
+        or (
+            path.parent == unit
+            and path.stem[len("test_") :] not in of_the_house | {p.stem for p in PACKAGE.glob("*.py")}
+        )
+    ]
+    assert lost == []
 
 
 def test_an_import_of_a_test_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence, Gil, Interpreter, Process, PythonInfo, Resource, Wait, Waker
 from postmortem.evidence import replace as changed
 
-from ....support.make import (
+from .....support.make import (
     APP,
     counters,
     evidence,

@@ -10,7 +10,7 @@ from postmortem.classify.engine import classify
 from postmortem.evidence import NativeFrame, Process, PythonFrame, SignalHandler, Wait
 from postmortem.evidence import replace as changed
 
-from ...support.make import evidence, found, frame, held, lines, lock, locked, process, stack, thread, two_locks
+from .....support.make import evidence, found, frame, held, lines, lock, locked, process, stack, thread, two_locks
 
 
 def test_a_cycle_of_recorded_owners_is_proven() -> None:

@@ -18,8 +18,8 @@ from postmortem.report.phrases import labels
 from postmortem.report.text.underline import Span
 from postmortem.waitgraph import WaitGraph
 
-from ...support.crowds import crowd, thrashing
-from ...support.samples import BAD_IN_HTML, TESTCLIENT, detailed, hostile, sleeper, thrash
+from ....support.crowds import crowd, thrashing
+from ....support.samples import BAD_IN_HTML, TESTCLIENT, detailed, hostile, sleeper, thrash
 
 OURS = len(assets.VENDOR) + len(assets.SCRIPTS)
 
