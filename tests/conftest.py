@@ -39,7 +39,9 @@ def _reach_children() -> None:
 
 
 def _hear_signals() -> None:
-    """Whoever started the tests may have ignored signals (nohup, `&` in a script), which programs under test would inherit."""
+    """Whoever started the tests may have ignored or blocked signals (nohup, `&` in a script), which programs under test would
+    inherit."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
         if signal.getsignal(number) == signal.SIG_IGN:

@@ -123,7 +123,6 @@ time.sleep(600)
     base = int(done.stdout)
     assert ElfCore(str(done.core())).read(base + (1 << 40), 6) == b"needle"
     assert done.core().stat().st_size < 1 << 30
-    assert done.manifest["timings"]["pause_s"] < 5
 
 
 def test_a_large_heap_goes_to_the_file_during_the_stop(tmp_path: Path) -> None:
