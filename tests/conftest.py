@@ -15,6 +15,7 @@ import pytest
 
 from . import opening, opening_hook
 from .allowed import ALLOWED
+from .support import required
 
 _HERE = Path(__file__).resolve().parent
 _PACKAGE = _HERE.parent / "postmortem"
@@ -64,6 +65,12 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[opening_hook.VARIABLE] = f"{notes}:{_PACKAGE}:{_HERE}"
     _reach_children()
     opening_hook.install(str(notes), str(_PACKAGE), str(_HERE))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test, or in CI fail it, for which something is missing."""
+    for marker in item.iter_markers("needs"):
+        required.check(marker)
 
 
 @pytest.hookimpl(hookwrapper=True)

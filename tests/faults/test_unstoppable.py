@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +14,8 @@ import pytest
 
 from postmortem.memory.elfcore import ElfCore
 from tests.support.capturing import Captured, finished, start, state, wait_until
+
+from ..support import required
 
 pytestmark = pytest.mark.live
 
@@ -186,11 +187,10 @@ def test_a_stopped_job_stays_stopped(tmp_path: Path) -> None:
         wait_until(lambda: set(states(target.pid)) == {"S"}, "the job to go on")
 
 
-@pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not installed")
 def test_another_debugger_is_named(tmp_path: Path) -> None:
     """One who traces the target already keeps it; who that is stands in the manifest."""
     with running(WAITS_FOR_A_LOCK) as target:
-        words = ["gdb", "-nx", "-q", "-p", str(target.pid)]
+        words = [required.program("gdb"), "-nx", "-q", "-p", str(target.pid)]
         with subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True
         ) as gdb:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from postmortem.native import find_gdb
 
 from ..support.capturing import DRIVER, capture
 from ..support.interpreters import kinds
+from ..support.required import needs_gdb
 
 pytestmark = pytest.mark.live
 
@@ -47,7 +47,7 @@ def gdb(program: str, core: Path, *commands: str) -> str:
     return done.stdout
 
 
-@pytest.mark.skipif(find_gdb() is None and not os.environ.get("CI"), reason="gdb is not installed")
+@needs_gdb
 @pytest.mark.parametrize("python", kinds())
 def test_gdb_unwinds_every_thread_to_its_start(tmp_path: Path, python: str) -> None:
     """All threads are there, the main one first, and no stack breaks off: registers and stack pages are right."""

@@ -12,9 +12,9 @@ import pytest
 
 from postmortem.evidence import Crash, Gap, NativeFrame, Process, PythonFrame, Thread
 from postmortem.extract.assemble.cores import from_core
-from postmortem.native import find_gdb
 
 from ..interpreters.wanted import Interpreter
+from ..support import required
 from ..support.interpreters import kinds, matrix
 from ..support.takingcores import needs_cores
 
@@ -99,8 +99,7 @@ class Crashed(NamedTuple):
 
 def crash(python: Interpreter, function: str, folder: Path) -> Crashed:
     needs_cores()
-    if find_gdb() is None:
-        pytest.skip("gdb is not installed: apt install gdb")
+    required.gdb()
     (folder / "program.py").write_text(PROGRAM)
     with subprocess.Popen(
         [os.fspath(python), "-S", "program.py", function],

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import signal
 import subprocess
 from pathlib import Path
 
-import pytest
-
-from postmortem.native import find_gdb
-
+from . import required
 from .capturing import finished, start
 from .interpreters import Program
 
@@ -20,8 +16,7 @@ def needs_cores() -> None:
     """Skip, in CI fail, unless a crash leaves its core in the working directory."""
     pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
     if pattern != "core":
-        complaint = f"the kernel's core_pattern is {pattern!r}: cores do not land in the working directory"
-        pytest.fail(complaint) if os.environ.get("CI") else pytest.skip(complaint)
+        required.lacking(f"the kernel's core_pattern is {pattern!r}: cores do not land in the working directory")
 
 
 def kernel_core(program: Program, folder: Path) -> Path:
@@ -42,9 +37,14 @@ def sparse_core(program: Program, folder: Path) -> Path:
 
 def gcore(program: Program, folder: Path) -> Path:
     """Return the core that gdb's generate-core-file writes of the running program."""
-    gdb = find_gdb()
-    if gdb is None:
-        pytest.skip("gdb is not installed: apt install gdb")
-    words = [str(gdb), "-nx", "-batch", "-p", str(program.pid), "-ex", f"generate-core-file {folder / 'gcore'}"]
+    words = [
+        str(required.gdb()),
+        "-nx",
+        "-batch",
+        "-p",
+        str(program.pid),
+        "-ex",
+        f"generate-core-file {folder / 'gcore'}",
+    ]
     subprocess.run(words, check=True, capture_output=True, timeout=120)
     return folder / "gcore"

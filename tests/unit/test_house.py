@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
 import re
@@ -16,6 +17,7 @@ import pytest
 from postmortem.classify.engine import all_patterns
 from postmortem.cli.commands import commands as group
 
+from ..support import required
 from ..support.sources import PACKAGE, ROOT, imports_of_test
 
 
@@ -78,6 +80,43 @@ def test_unit_tests_mirror_the_package() -> None:
         )
     ]
     assert lost == []
+
+
+def test_what_ci_must_have_is_asked_for_in_one_place() -> None:
+    """No test skips by itself for want of a program: tests.support.required does, and fails it in CI."""
+    tests = ROOT / "tests"
+    alone = re.compile(r"find_gdb\(\) is None|which\([^)]*\) is None|is not installed|environ\.get\(.CI.\)")
+    skips = re.compile(r"skipif?\(")
+    found = [
+        str(path.relative_to(tests))
+        for path in sorted(tests.rglob("*.py"))
+        if path.name not in ("required.py", "test_house.py")
+        and any(alone.search(line) and skips.search(line) for line in _statements(path))
+    ]
+    assert found == []
+
+
+def _statements(path: Path) -> List[str]:
+    """Lines of each `if` and call."""
+    source = path.read_text("utf-8")
+    if "skip" not in source:
+        return []
+    lines = source.splitlines()
+    nodes = (node for node in ast.walk(ast.parse(source)) if isinstance(node, (ast.If, ast.Call, ast.IfExp)))
+    return ["\n".join(lines[node.lineno - 1 : node.end_lineno]) for node in nodes]
+
+
+@pytest.mark.parametrize(("in_ci", "outcome"), [(True, "Failed"), (False, "Skipped")])
+def test_what_is_missing_fails_in_ci_alone(in_ci: bool, outcome: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason is the same."""
+    monkeypatch.setattr(required, "IN_CI", in_ci)
+    with pytest.raises(BaseException, match="no-such-program is not installed: apt-get install") as raised:
+        required.program("no-such-program")
+    assert type(raised.value).__name__ == outcome
+    with pytest.raises(BaseException, match="what is missing") as raised:
+        required.check(required.needs(False, "what is missing").mark)
+    assert type(raised.value).__name__ == outcome
+    required.check(required.needs(True, "nothing").mark)
 
 
 def test_an_import_of_a_test_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
