@@ -15,6 +15,7 @@ import pytest
 
 from . import opening, opening_hook
 from .allowed import ALLOWED
+from .support import required
 
 _HERE = Path(__file__).resolve().parent
 _PACKAGE = _HERE.parent / "postmortem"
@@ -39,7 +40,9 @@ def _reach_children() -> None:
 
 
 def _hear_signals() -> None:
-    """Whoever started the tests may have ignored signals (nohup, `&` in a script), which programs under test would inherit."""
+    """Whoever started the tests may have ignored or blocked signals (nohup, `&` in a script), which programs under test would
+    inherit."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
         if signal.getsignal(number) == signal.SIG_IGN:
@@ -62,6 +65,12 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[opening_hook.VARIABLE] = f"{notes}:{_PACKAGE}:{_HERE}"
     _reach_children()
     opening_hook.install(str(notes), str(_PACKAGE), str(_HERE))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test, or in CI fail it, for which something is missing."""
+    for marker in item.iter_markers("needs"):
+        required.check(marker)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -4,7 +4,7 @@
     python -m tools.vendor --check    # writes nothing; says what differs from npm
 
 The report works offline, so it brings them along. ``manifest.json`` beside them has version, licence and sha256 of each file;
-a test compares the files with it (tests/unit/report/test_html_assets.py). Needs npm.
+a test compares the files with it (tests/unit/report/html/test_assets.py). Needs npm.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any, Tuple
 
-import pytest
+from ..support.required import lacking
 
 ROOT = Path(__file__).resolve().parents[2]
 _UNSHARE = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc")
@@ -40,7 +40,7 @@ def needed() -> None:
         missing = str(exc)
     if missing:
         message = f"no pid namespaces here (sysctl kernel.unprivileged_userns_clone=1, and util-linux): {missing}"
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(message)
+        lacking(message)
 
 
 def run(program: str, *words: str, timeout: float = 120.0, **settings: Any) -> Tuple[int, str, str]:

@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.capturing import environment
 
+from ..support.required import needs
 from . import further
 from .further import BOUND_S, PYTHON, Place, give, harmless, kept, running
 
@@ -21,7 +22,7 @@ needed = [name for name in ("gdb", "gcc", "objcopy") if shutil.which(name) is No
 pytestmark = [
     pytest.mark.live,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root, and another user beside it"),
-    pytest.mark.skipif(bool(needed) and not os.environ.get("CI"), reason=f"missing: {needed}"),
+    needs(not needed, f"missing: {needed}"),
 ]
 
 

@@ -16,6 +16,7 @@ from typing import Dict, List
 
 import pytest
 
+from ..support import required
 from ..support.capturing import HANG_S, ROOT
 
 pytestmark = pytest.mark.live
@@ -113,9 +114,7 @@ class Hostile:
         return [*home, str(self.program), "-I", "app.py"]
 
     def library(self, name: str) -> Path:
-        compiler = shutil.which("gcc") or shutil.which("cc")
-        if compiler is None:
-            pytest.skip("needs a C compiler")
+        compiler = required.compiler()
         source = self.folder.parent / "library.c"
         source.write_text(f'#define MARKS "{self.marks}"\n{LIBRARY}')
         subprocess.run([compiler, "-shared", "-fPIC", "-o", name, str(source)], cwd=self.folder, check=True)

@@ -13,8 +13,8 @@ from typing import Any, Dict, Iterator
 
 import pytest
 
-from tests.live.test_other_roots import Root, capture, root, running  # noqa: F401 - a fixture
-
+from ..support.otherroots import Root, capture, other_root, running  # noqa: F401 - a fixture
+from ..support.silentfiles import needs_fuse, silent_file_system
 from .bundles import SECRET, analyzed, lines, secret
 from .bundles import running as program_running
 
@@ -37,7 +37,7 @@ def place() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def confined(root: Root, *words: str, user: int = OTHER) -> Iterator[int]:  # noqa: F811
+def confined(root: Root, *words: str, user: int = OTHER) -> Iterator[int]:
     """A process in a chroot, as another user: NAMED, at a line of the file that it calls ``words[0]``."""
     program = Path(f"{root.path}{root.program.parent}/named.py")
     program.write_text(NAMED)
@@ -50,7 +50,7 @@ def confined(root: Root, *words: str, user: int = OTHER) -> Iterator[int]:  # no
         yield pid
 
 
-def below(root: Root, name: Path, text: str, mode: int = 0o644) -> Path:  # noqa: F811
+def below(root: Root, name: Path, text: str, mode: int = 0o644) -> Path:
     path = Path(f"{root.path}{name}")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -66,7 +66,7 @@ def captured(pid: int, bundle: Path) -> Dict[str, Any]:
     return found
 
 
-def test_a_name_that_leads_out_of_the_bundle(root: Root, place: Path) -> None:  # noqa: F811
+def test_a_name_that_leads_out_of_the_bundle(root: Root, place: Path) -> None:
     """A stack names /tmp/../../…/x.py, which its root has: nothing is written but below the bundle; what is kept lies under the
     plain name, and is shown."""
     victim = place / "victim"
@@ -84,7 +84,7 @@ def test_a_name_that_leads_out_of_the_bundle(root: Root, place: Path) -> None:  
 @pytest.mark.parametrize(
     "name", ["relative/../../x.py", "", "..", "/..", "/x\n.py", "/" + "d/" * 400 + "x.py", "/%s.py" % ("n" * 250)]
 )
-def test_names_of_all_kinds(root: Root, place: Path, name: str) -> None:  # noqa: F811
+def test_names_of_all_kinds(root: Root, place: Path, name: str) -> None:
     """They cost nothing but their own lines."""
     with confined(root, name) as pid:
         captured(pid, place / "bundle")
@@ -93,7 +93,7 @@ def test_names_of_all_kinds(root: Root, place: Path, name: str) -> None:  # noqa
     assert [step["error"] for step in steps if not step["ok"] and "inside postmortem" in str(step["error"])] == []
 
 
-def test_two_names_of_one_plain_form(root: Root, place: Path) -> None:  # noqa: F811
+def test_two_names_of_one_plain_form(root: Root, place: Path) -> None:
     """/srv/now/../x.py is not /srv/x.py where `now` is a link: the lines of neither are shown for the other."""
     below(root, Path("/srv/x.py"), "one\nwrong_line = 2\nwrong_line = 3\n")
     below(root, Path("/releases/x.py"), "one\nright_line = 2\nright_line = 3\n")
@@ -106,7 +106,7 @@ def test_two_names_of_one_plain_form(root: Root, place: Path) -> None:  # noqa: 
     assert "wrong_line" not in lines(evidence)
 
 
-def test_a_source_inside_that_the_user_may_not_read(root: Root, place: Path) -> None:  # noqa: F811
+def test_a_source_inside_that_the_user_may_not_read(root: Root, place: Path) -> None:
     """It is root's there as well; the link to it is the user's own. What the user may read is kept."""
     hidden = Path(f"{root.path}/root-only.py")
     secret(hidden)
@@ -121,7 +121,7 @@ def test_a_source_inside_that_the_user_may_not_read(root: Root, place: Path) -> 
     assert list((place / "bundle" / "raw" / "roots").rglob("named.py"))
 
 
-def test_links_inside_that_lead_to_this_machine(root: Root, place: Path) -> None:  # noqa: F811
+def test_links_inside_that_lead_to_this_machine(root: Root, place: Path) -> None:
     """The absolute name of a file of ours, and a way up: both end below their root."""
     hidden = secret(place / "ours.py", 0o644)
     for number, target in enumerate((str(hidden), "../" * 40 + str(hidden).lstrip("/"))):
@@ -144,7 +144,7 @@ def small_disk(point: Path, size: str) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", str(point)], check=True)
 
 
-def test_little_room_on_the_disk(root: Root, place: Path) -> None:  # noqa: F811
+def test_little_room_on_the_disk(root: Root, place: Path) -> None:
     """Nothing is copied; what this machine has under the names of the container's program and sources is not shown instead,
     now and later on, and the report says what is missing."""
     with small_disk(place / "disk", "200m"):
@@ -158,12 +158,9 @@ def test_little_room_on_the_disk(root: Root, place: Path) -> None:  # noqa: F811
         assert "not what runs there" not in lines(analyzed(bundle))
 
 
-def test_a_root_that_never_answers(root: Root, place: Path) -> None:  # noqa: F811
+@needs_fuse
+def test_a_root_that_never_answers(root: Root, place: Path) -> None:
     """A mount namespace with a silent file system over the sources: the capture comes to its end, and says so."""
-    from .test_sources import silent_file_system  # noqa: PLC0415
-
-    if not os.path.exists("/dev/fuse"):
-        pytest.skip("needs /dev/fuse")
     folder = Path(f"{root.path}/silent")
     folder.mkdir(exist_ok=True)
     with confined(root, "/silent/x.py") as pid, silent_file_system(folder):

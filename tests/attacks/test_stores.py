@@ -20,6 +20,7 @@ from postmortem.cores.journal import Where
 from postmortem.errors import CoreGone, NotACore, PostmortemError
 
 from ..support.journals import FakeJournal, crashed, forged
+from ..support.work import ends
 
 CORE = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x04\x00" + bytes(5000) + b"core" * 1000
 NOBODY = 65534
@@ -249,9 +250,8 @@ def test_a_root_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file system in user space may keep whoever looks at it: the look is given up."""
     monkeypatch.setattr(containers, "_serve", lambda request: time.sleep(10 * PATIENCE_S))
     monkeypatch.setattr(containers, "_DEADLINE_S", 0.1)
-    began = time.monotonic()
-    assert containers.root(None, None, "/tmp") is None
-    assert time.monotonic() - began < PATIENCE_S
+    with ends(PATIENCE_S):
+        assert containers.root(None, None, "/tmp") is None
 
 
 def test_a_journalctl_that_never_ends(journal: FakeJournal, monkeypatch: pytest.MonkeyPatch) -> None:

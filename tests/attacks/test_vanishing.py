@@ -19,9 +19,10 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple
 import pytest
 
 from postmortem.memory import ElfCore
-from postmortem.native import find_gdb
 from tests.faults.fuzz.bases import NotTaken, base
 from tests.support.capturing import ROOT, environment
+
+from ..support.required import lacking, needs_gdb
 
 pytestmark = pytest.mark.live
 
@@ -93,9 +94,7 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
         return base(PYTHON, "own", tmp_path_factory.mktemp("base")).core
     except NotTaken as exc:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(str(exc))
+        lacking(str(exc))
 
 
 @pytest.fixture
@@ -194,7 +193,7 @@ def test_a_core_that_is_replaced_is_read_on(case: Case, moment: str) -> None:
     assert changed(report) == []
 
 
-@pytest.mark.skipif(find_gdb() is None, reason="needs gdb")
+@needs_gdb
 def test_gdb_reads_the_core_that_was_opened(case: Case) -> None:
     """Replaced before gdb is started, the core still has its native stacks."""
     report = report_of(case, case.core, replace, "opened", gdb=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from pathlib import Path
@@ -17,6 +16,8 @@ from postmortem.report.html import page as html
 from tests.corpora.cases import ROOT
 from tests.support.crowds import crowd, thrashing
 from tests.support.samples import BAD_IN_HTML, hostile
+
+from ..support.required import lacking
 
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -40,10 +41,7 @@ Sample = Tuple[ev.Evidence, fi.Diagnosis]
 
 def missing(what: str, remedy: str) -> None:
     """CI must have it; elsewhere its absence is named."""
-    said = f"{what} is not here: {remedy}"
-    if os.environ.get("CI"):
-        pytest.fail(said)
-    pytest.skip(said)
+    lacking(f"{what} is not here: {remedy}")
 
 
 @pytest.fixture(scope="session")

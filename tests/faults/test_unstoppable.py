@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Iterator, List
 
@@ -16,6 +14,8 @@ import pytest
 
 from postmortem.memory.elfcore import ElfCore
 from tests.support.capturing import Captured, finished, start, state, wait_until
+
+from ..support import required
 
 pytestmark = pytest.mark.live
 
@@ -97,7 +97,6 @@ def test_a_frozen_control_group(tmp_path: Path, version: str) -> None:
             assert {system_call(core, thread.tid) for thread in core.threads} == {202}  # futex
             assert len(core.threads) == 2
             assert len(core.read(core.threads[0].regs["rsp"], 8)) == 8
-            assert (done.manifest["timings"]["pause_s"] or 0.0) < 1.5
             if version == "version 1":
                 assert "its control group is frozen" in done.steps("core")[0]["error"]
             wait_until(lambda: set(states(target.pid)) == {"S"}, "it to go on")
@@ -168,7 +167,6 @@ def test_a_thread_in_uninterruptible_sleep(tmp_path: Path) -> None:
         core = ElfCore(str(done.core()))
         assert len(core.threads) == 2
         assert system_call(core, target.pid) == 56  # clone
-        assert (done.manifest["timings"]["pause_s"] or 0.0) < 1.5
         assert sorted(states(target.pid)) == ["D", "S"]
         children = [int(p) for p in Path(f"/proc/{target.pid}/task/{target.pid}/children").read_text().split()]
         assert [done.core(child).exists() for child in children] == [True]
@@ -189,11 +187,10 @@ def test_a_stopped_job_stays_stopped(tmp_path: Path) -> None:
         wait_until(lambda: set(states(target.pid)) == {"S"}, "the job to go on")
 
 
-@pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not installed")
 def test_another_debugger_is_named(tmp_path: Path) -> None:
     """One who traces the target already keeps it; who that is stands in the manifest."""
     with running(WAITS_FOR_A_LOCK) as target:
-        words = ["gdb", "-nx", "-q", "-p", str(target.pid)]
+        words = [required.program("gdb"), "-nx", "-q", "-p", str(target.pid)]
         with subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True
         ) as gdb:
@@ -212,8 +209,6 @@ def test_a_busy_thread_is_waited_for(tmp_path: Path) -> None:
     spins = WAITS_FOR_A_LOCK.replace("lock.acquire()\nlock.acquire()", "while True: pass")
     with running(spins) as target:
         wait_until(lambda: len(states(target.pid)) == 2, "both threads to run")
-        began = time.monotonic()
         done = capture_pid(tmp_path, target.pid)
         assert all(step["ok"] for step in done.steps("core")), done.manifest["steps"]
         assert len(ElfCore(str(done.core())).threads) == 2
-        assert time.monotonic() - began < 30

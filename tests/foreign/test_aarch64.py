@@ -16,6 +16,8 @@ from postmortem.arch.registersets import THREAD_POINTER
 from postmortem.memory import ElfCore
 from postmortem.native import find_gdb
 
+from ..support.required import lacking
+
 HERE = Path(__file__).resolve().parent
 PACKED = HERE / "aarch64.core.xz"
 LIBC = "/lib/aarch64-linux-gnu/libc.so.6"
@@ -131,7 +133,7 @@ def test_thread_pointers_are_of_their_own_note(core: Path) -> None:
 def test_a_gdb_that_knows_the_machine_unwinds_it(core: Path, sysroot: Path) -> None:
     """gdb-multiarch gives the innermost frame at least, in the file that the core maps there."""
     if find_gdb("aarch64") is None:
-        pytest.fail("gdb-multiarch is missing") if os.environ.get("CI") else pytest.skip("gdb-multiarch is missing")
+        lacking("gdb-multiarch is missing")
     found = threads(analyzed(core, "--sysroot", sysroot))
     assert {thread["native"][0]["module"] for thread in found.values()} == {LIBC}
 

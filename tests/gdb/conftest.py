@@ -10,7 +10,7 @@ from typing import Dict, List, NamedTuple
 
 import pytest
 
-from postmortem.native import find_gdb
+from ..support import required
 
 #: Threads of small stacks and one malloc arena: a core of 15 MB instead of 300.
 _PROLOGUE = """
@@ -59,13 +59,7 @@ def interpreters() -> List[str]:
 @pytest.fixture(scope="session")
 def gdb() -> Path:
     """The gdb that postmortem would use. CI must have one; elsewhere its absence skips."""
-    program = find_gdb()
-    if program is None:
-        complaint = "gdb is not installed: apt install gdb, or pip install gdb-for-pwndbg"
-        if os.environ.get("CI"):
-            pytest.fail(complaint)
-        pytest.skip(complaint)
-    return program
+    return required.gdb()
 
 
 @pytest.fixture(scope="session")

@@ -11,12 +11,13 @@ import pytest
 
 from postmortem import places
 
+from ..support import memorycontract
 from ..support.interpreters import Program
 from ..support.memorycontract import CHECKS, PROGRAM
 
 pytestmark = pytest.mark.live
 
-CONTRACT = Path(__file__).resolve().parents[1] / "memory_contract.py"
+CONTRACT = Path(memorycontract.__file__).resolve()
 INSIDE = """
 import importlib.util, json, sys, traceback
 import gdb

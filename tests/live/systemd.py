@@ -18,11 +18,10 @@ import time
 from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Optional
 
-import pytest
-
 from postmortem.native import find_gdb
 
 from ..support.mounts import Mounts, mounted
+from ..support.required import lacking
 
 _PACKAGES = ("systemd-coredump", "libdw1")  # with libdw it notes stacks too
 _FOLDERS = ("usr/bin", "bin", "usr/lib/systemd", "lib/systemd")
@@ -251,7 +250,7 @@ def require(folder: Path) -> Iterator[Systemd]:
         context = running(folder)
         systemd = context.__enter__()
     except Unavailable as exc:
-        pytest.fail(str(exc)) if os.environ.get("CI") else pytest.skip(str(exc))
+        lacking(str(exc))
     with contextlib.ExitStack() as stack:
         stack.push(context)
         yield systemd

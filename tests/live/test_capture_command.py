@@ -14,24 +14,9 @@ from typing import Set
 import pytest
 
 from ..support.capturing import DRIVER, HANG_S, capture, environment, finished, start, state, wait_until
+from ..support.targets import COUNTS_SIGNALS
 
 pytestmark = pytest.mark.live
-
-COUNTS_SIGNALS = """
-import os, signal, sys, time
-got = []
-def note(number, frame):
-    got.append(signal.Signals(number).name)
-    os.write(1, (" ".join(got) + "\\n").encode())  # print may be under way, and enters nobody twice
-for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP):
-    signal.signal(number, note)
-print("ready", flush=True)
-for line in sys.stdin:
-    if line.strip() == "end":
-        break
-print("all:", *got, flush=True)
-sys.exit(7)
-"""
 
 
 @pytest.mark.parametrize(

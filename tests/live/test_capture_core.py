@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from postmortem.native import find_gdb
 
 from ..support.capturing import DRIVER, capture
 from ..support.interpreters import kinds
+from ..support.required import needs_gdb
 
 pytestmark = pytest.mark.live
 
@@ -47,7 +47,7 @@ def gdb(program: str, core: Path, *commands: str) -> str:
     return done.stdout
 
 
-@pytest.mark.skipif(find_gdb() is None and not os.environ.get("CI"), reason="gdb is not installed")
+@needs_gdb
 @pytest.mark.parametrize("python", kinds())
 def test_gdb_unwinds_every_thread_to_its_start(tmp_path: Path, python: str) -> None:
     """All threads are there, the main one first, and no stack breaks off: registers and stack pages are right."""
@@ -123,7 +123,6 @@ time.sleep(600)
     base = int(done.stdout)
     assert ElfCore(str(done.core())).read(base + (1 << 40), 6) == b"needle"
     assert done.core().stat().st_size < 1 << 30
-    assert done.manifest["timings"]["pause_s"] < 5
 
 
 def test_a_large_heap_goes_to_the_file_during_the_stop(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Tuple
 import pytest
 
 from ..support.capturing import DRIVER, HANG_S, environment
-from .test_capture_command import COUNTS_SIGNALS
+from ..support.targets import COUNTS_SIGNALS
 
 pytestmark = pytest.mark.live
 

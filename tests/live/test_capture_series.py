@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ..support.capturing import capture, finished, start, state
-from .test_capture_triggers import Lines
+from ..support.capturing import Lines, capture, finished, start, state
 
 pytestmark = pytest.mark.live
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import IO, Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
 
-from ..support.capturing import DRIVER, HANG_S, capture, finished, start, state, wait_until
+from ..support.capturing import DRIVER, HANG_S, Lines, capture, finished, start, state, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -81,32 +80,6 @@ def test_a_deadline_holds_beside_a_stall(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------------- demands
-
-
-class Lines:
-    """Lines of a stream as they come; none within HANG_S is a failure, not a wait for ever."""
-
-    def __init__(self, stream: Optional[IO[str]]) -> None:
-        assert stream is not None
-        self._descriptor = stream.fileno()
-        self._read = b""
-
-    def next(self) -> str:
-        while b"\n" not in self._read:
-            ready, _, _ = select.select([self._descriptor], [], [], HANG_S)
-            assert ready, "nothing is said any more"
-            data = os.read(self._descriptor, 65536)
-            assert data, f"ended after {self._read!r}"
-            self._read += data
-        line, _newline, self._read = self._read.partition(b"\n")
-        return line.decode()
-
-    def until(self, part: str) -> str:
-        """The next line with this in it."""
-        heard = [self.next()]
-        while part not in heard[-1]:
-            heard.append(self.next())
-        return heard[-1]
 
 
 class Demanded:

@@ -14,7 +14,7 @@ from typing import Iterator, Sequence
 import pytest
 
 from ..support.capturing import DRIVER, ROOT, Captured, finished
-from .test_capture_tree import SLEEPER
+from ..support.targets import SLEEPER
 
 pytestmark = pytest.mark.live
 

@@ -6,7 +6,6 @@ import os
 import pty
 import re
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Dict, List
 
 import pytest
+
+from ..support import required
 
 pytestmark = pytest.mark.live
 
@@ -102,8 +103,7 @@ CASES = {
 
 
 def needed(shell: str, folder: Path) -> None:
-    if shutil.which(shell) is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{shell} is not installed: apt-get install {shell}")
+    required.program(shell)
     for name in ("core.4711", "input.txt"):
         (folder / name).write_text("")
 

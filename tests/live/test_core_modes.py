@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +18,7 @@ from postmortem.extract.assemble.cores import How
 from postmortem.memory.elfcore import ElfCore
 from tests.support.bundles import evidence_of
 
+from ..support import required
 from ..support.capturing import DRIVER, Captured, capture, finished, start
 from ..support.interpreters import Program, kinds
 
@@ -338,9 +338,7 @@ def _shared(pid: int) -> str:
 @pytest.mark.parametrize("mode", ["sparse", "python"])
 def test_pages_that_a_thread_of_the_target_would_have_to_fill(tmp_path: Path, mode: str) -> None:
     """userfaultfd(2): whoever reads such a page waits for a thread that stands still. They are not asked for."""
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler is installed: apt install gcc")
+    compiler = required.compiler()
     program = tmp_path / "faults"
     source = Path(__file__).with_name("userfaults.c")
     subprocess.run([compiler, "-o", str(program), str(source), "-lpthread"], check=True)

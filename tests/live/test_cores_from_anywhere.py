@@ -16,11 +16,11 @@ import pytest
 from postmortem.cpython.state.interpreter import Python
 from postmortem.memory import ElfCore, Memory
 from postmortem.memory.elf import Segment, parse_header, parse_segments
-from postmortem.native import find_gdb
 
+from ..support import required
 from ..support.capturing import HANG_S, finished, start
-from ..support.interpreters import Program, kernel_core
-from .test_cores_memory import gcore, sparse_core
+from ..support.interpreters import Program
+from ..support.takingcores import gcore, kernel_core, sparse_core
 
 pytestmark = pytest.mark.live
 
@@ -95,11 +95,9 @@ def test_a_compressed_core_gives_the_same_report(taken: Taken, suffix: str, tmp_
     tool = {"zst": "zstd", "lz4": "lz4", "xz": "xz"}.get(suffix)
     if tool is None:
         path.write_bytes(gzip.compress(data, 1))
-    elif shutil.which(tool) is None:
-        pytest.skip(f"{tool} is not installed")
     else:
         with path.open("wb") as stream:
-            subprocess.run([tool, "-1", "-q", "-c", str(taken.path)], stdout=stream, check=True)
+            subprocess.run([required.program(tool), "-1", "-q", "-c", str(taken.path)], stdout=stream, check=True)
     scratch = tmp_path / "tmp"
     scratch.mkdir()
     report = analyze(path, TMPDIR=str(scratch))
@@ -225,8 +223,7 @@ def test_a_huge_sparse_core_takes_little_memory(taken: Taken, tmp_path: Path) ->
 
 def test_another_root_serves(tmp_path: Path) -> None:
     """--sysroot with copies of the files gives the same stacks; an empty one is gaps that say what to pass."""
-    if find_gdb() is None:
-        pytest.skip("gdb is not installed: apt install gdb")
+    required.gdb()
     with Program(sys.executable, PROGRAM, tmp_path) as program:
         done = finished(start("--observe", "0", "-o", str(tmp_path / "b"), "--pid", str(program.pid)), tmp_path / "b")
         core = done.core(program.pid)

@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any, Callable, Iterator, Tuple
 
 import pytest
 
 from postmortem.memory import ElfCore, Image, ProcMem
-from postmortem.native import find_gdb
 
-from ..support.capturing import finished, start
-from ..support.interpreters import Program, kernel_core
+from ..support.interpreters import Program
 from ..support.memorycontract import CHECKS, PROGRAM, Facts, image_checks
+from ..support.takingcores import gcore, kernel_core, sparse_core
 
 pytestmark = pytest.mark.live
 
 Target = Tuple[Image, Facts]
-
-
-def sparse_core(program: Program, folder: Path) -> Path:
-    done = finished(start("--observe", "0", "-o", str(folder / "b"), "--pid", str(program.pid)), folder / "b")
-    assert done.status == 0, done.stderr
-    return done.core(program.pid)
-
-
-def gcore(program: Program, folder: Path) -> Path:
-    gdb = find_gdb()
-    if gdb is None:
-        pytest.skip("gdb is not installed: apt install gdb")
-    words = [str(gdb), "-nx", "-batch", "-p", str(program.pid), "-ex", f"generate-core-file {folder / 'gcore'}"]
-    subprocess.run(words, check=True, capture_output=True, timeout=120)
-    return folder / "gcore"
 
 
 @pytest.fixture(

@@ -12,10 +12,11 @@ import pytest
 
 from postmortem.evidence import Crash, Gap, NativeFrame, Process, PythonFrame, Thread
 from postmortem.extract.assemble.cores import from_core
-from postmortem.native import find_gdb
 
 from ..interpreters.wanted import Interpreter
-from ..support.interpreters import kinds, matrix, needs_cores
+from ..support import required
+from ..support.interpreters import kinds, matrix
+from ..support.takingcores import needs_cores
 
 pytestmark = pytest.mark.live
 
@@ -98,8 +99,7 @@ class Crashed(NamedTuple):
 
 def crash(python: Interpreter, function: str, folder: Path) -> Crashed:
     needs_cores()
-    if find_gdb() is None:
-        pytest.skip("gdb is not installed: apt install gdb")
+    required.gdb()
     (folder / "program.py").write_text(PROGRAM)
     with subprocess.Popen(
         [os.fspath(python), "-S", "program.py", function],

@@ -10,27 +10,12 @@ import pytest
 
 from postmortem.extract.assemble.cores import from_core
 
-from ..support.interpreters import Program, kernel_core, matrix
+from ..support.interpreters import Program, matrix
+from ..support.takingcores import kernel_core
+from ..support.targets import WAITERS
 
 pytestmark = [pytest.mark.live]
 
-#: Four threads that want the GIL, and one that waits for something else; what comes then is to hold it.
-WAITERS = """
-import threading, time
-def wanting():
-    while True:
-        time.sleep(0.01)
-def resting():
-    lock.acquire()
-lock = threading.Lock()
-lock.acquire()
-threads = [threading.Thread(target=wanting, daemon=True) for _ in range(4)]
-threads.append(threading.Thread(target=resting, daemon=True))
-for thread in threads:
-    thread.start()
-time.sleep(0.2)
-print("ready", flush=True)
-"""
 PROGRAM = f"""
 import ctypes
 holding = ctypes.PyDLL(None)  # does not give the GIL up around a call

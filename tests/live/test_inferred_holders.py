@@ -9,7 +9,7 @@ import pytest
 from postmortem.memory import ProcMem
 
 from ..support.interpreters import Program, kinds
-from .test_primitives import read
+from ..support.lockbooks import read
 
 pytestmark = pytest.mark.live
 

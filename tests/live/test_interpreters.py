@@ -15,6 +15,7 @@ from postmortem.native import find_gdb
 from ..interpreters.wanted import Interpreter
 from ..support.capturing import finished, start
 from ..support.interpreters import Program, matrix
+from ..support.required import needs_gdb
 
 pytestmark = [pytest.mark.live, pytest.mark.parametrize("python", matrix(every=True, ctypes=True))]
 
@@ -75,7 +76,7 @@ def test_its_processes_are_ordinary(python: Interpreter, tmp_path: Path) -> None
         assert Path(libc).parent == Path(loader).parent
 
 
-@pytest.mark.skipif(find_gdb() is None and not os.environ.get("CI"), reason="gdb is not installed")
+@needs_gdb
 def test_gdb_opens_its_cores(python: Interpreter, tmp_path: Path) -> None:
     """A core of two threads that wait for each other: gdb finds all three threads, and unwinds both to their start."""
     found = find_gdb()

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ..support.capturing import HANG_S, start
+from ..support.diagnosing import LEDGER, capture, postmortem
 from ..support.interpreters import Program
-from .test_diagnosis import LEDGER, capture, postmortem
 
 pytestmark = pytest.mark.live
 

@@ -15,8 +15,9 @@ from postmortem.libc.stackbounds import bounds
 from postmortem.memory import ElfCore
 
 from ..interpreters.wanted import BY_ID
-from ..support.interpreters import Program, kernel_core, one
-from .test_gil_waiters import WAITERS
+from ..support.interpreters import Program, one
+from ..support.takingcores import kernel_core
+from ..support.targets import WAITERS
 
 pytestmark = [pytest.mark.live, pytest.mark.parametrize("python", [one(BY_ID["3.11-musl"])])]
 

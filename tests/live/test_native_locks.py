@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -14,7 +13,9 @@ from postmortem.classify.engine import classify
 from postmortem.evidence import Process, Resource, Thread
 from postmortem.extract.assemble.cores import from_core
 
-from ..support.interpreters import Program, kernel_core, matrix
+from ..support import required
+from ..support.interpreters import Program, matrix
+from ..support.takingcores import kernel_core
 
 pytestmark = [pytest.mark.live]
 
@@ -84,9 +85,7 @@ sys.stdin.read()
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler is installed: apt install gcc")
+    compiler = required.compiler()
     target = tmp_path_factory.mktemp("library") / "libshelves.so"
     source = Path(__file__).with_name("native_locks.c")
     subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-pthread", "-o", str(target), str(source)], check=True)

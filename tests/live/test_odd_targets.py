@@ -15,8 +15,9 @@ from postmortem.evidence import Process, PythonFrame
 from postmortem.extract.assemble.cores import How, from_core
 from tests.support.bundles import evidence_of
 
+from ..support import required
 from ..support.interpreters import Program, find, matrix
-from .test_cores_memory import kernel_core, sparse_core
+from ..support.takingcores import kernel_core, sparse_core
 
 pytestmark = pytest.mark.live
 
@@ -74,9 +75,7 @@ held()
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A program in C, not called python, that loads libpythons."""
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler is installed: apt install gcc")
+    compiler = required.compiler()
     program = tmp_path_factory.mktemp("host") / "server"
     source = Path(__file__).with_name("embedding.c")
     subprocess.run([compiler, "-g", "-o", str(program), str(source), "-ldl", "-lpthread"], check=True)
@@ -89,7 +88,7 @@ def _library(version: str) -> str:
     prefix = Path(os.path.realpath(python)).parents[1] if python else Path("/nowhere")
     library = prefix / "lib" / f"libpython{version}.so.1.0"
     if not library.exists():
-        pytest.skip(f"no shared libpython{version}: install it with pyenv and --enable-shared")
+        required.lacking(f"no shared libpython{version}: install it with pyenv and --enable-shared")
     return str(library)
 
 

@@ -14,7 +14,8 @@ from postmortem.extract.process.summary import process_of
 from postmortem.foreign.processfiles import NO_FILES
 from postmortem.memory import ElfCore
 
-from ..support.interpreters import Program, kernel_core, matrix
+from ..support.interpreters import Program, matrix
+from ..support.takingcores import kernel_core
 
 pytestmark = [pytest.mark.live]
 PROGRAM = (Path(__file__).parent / "reach_program.py").read_text()

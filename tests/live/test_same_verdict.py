@@ -15,8 +15,9 @@ import pytest
 from postmortem.native import find_gdb
 
 from ..corpora.cases import Case, all_cases
-from ..support.interpreters import Program, kernel_core
-from .test_diagnosis import postmortem
+from ..support.diagnosing import postmortem
+from ..support.interpreters import Program
+from ..support.takingcores import kernel_core
 
 pytestmark = pytest.mark.live
 

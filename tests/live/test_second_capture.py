@@ -7,8 +7,8 @@ from typing import Any, Dict, Tuple
 
 import pytest
 
+from ..support.diagnosing import postmortem, report
 from ..support.interpreters import Program, kinds
-from .test_diagnosis import postmortem, report
 
 pytestmark = pytest.mark.live
 

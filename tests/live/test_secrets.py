@@ -13,7 +13,7 @@ import pytest
 import postmortem as api
 from postmortem.report import FORMATS
 
-from .test_diagnosis import postmortem
+from ..support.diagnosing import postmortem
 
 pytestmark = pytest.mark.live
 

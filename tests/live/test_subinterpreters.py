@@ -9,7 +9,8 @@ import pytest
 
 from postmortem.extract.assemble.cores import from_core
 
-from ..support.interpreters import Program, kernel_core, matrix
+from ..support.interpreters import Program, matrix
+from ..support.takingcores import kernel_core
 
 pytestmark = [pytest.mark.live, pytest.mark.parametrize("python", matrix())]
 

@@ -12,7 +12,6 @@ import pty
 import re
 import select
 import shlex
-import shutil
 import signal
 import struct
 import sys
@@ -23,21 +22,12 @@ from typing import Callable, List, Tuple
 
 import pytest
 
+from ..support import required
 from ..support.capturing import DRIVER, HANG_S, environment, wait_until
 
 pytestmark = pytest.mark.live
 
 PROMPT = "sh>"
-#: Where a package is missing, CI must have it; elsewhere its absence is named.
-PACKAGES = {"less": "less", "vi": "vim-tiny", "top": "procps", "bash": "bash", "stty": "coreutils"}
-
-
-def needs(program: str) -> None:
-    if shutil.which(program) is None:
-        said = f"{program} is not here: apt-get install {PACKAGES[program]}"
-        if os.environ.get("CI"):
-            pytest.fail(said)
-        pytest.skip(said)
 
 
 class Shell:
@@ -144,7 +134,7 @@ def _scrubbed(text: str) -> str:
 
 def test_job_control(tmp_path: Path) -> None:
     """Ctrl-Z gives the prompt back and a stopped job; fg goes on with it; its end and its status are as ever."""
-    needs("bash")
+    required.program("bash")
 
     def story(shell: Shell) -> List[str]:
         shell.type("run cat\n")
@@ -179,7 +169,7 @@ SLEEPS = 'import sys, time; print("up", flush=True); time.sleep(1); sys.exit(5)'
 
 def test_a_stopped_job_goes_on_in_the_background(tmp_path: Path) -> None:
     """bg: the shell stays in the foreground, the job ends by itself, and the shell tells of it."""
-    needs("bash")
+    required.program("bash")
 
     def story(shell: Shell) -> List[str]:
         shell.type(f"run {PYTHON} -c '{SLEEPS}'\n")
@@ -196,7 +186,7 @@ def test_a_stopped_job_goes_on_in_the_background(tmp_path: Path) -> None:
 
 def test_a_background_job_that_reads_is_stopped_and_reads_once_it_is_in_front(tmp_path: Path) -> None:
     """The shell learns that it waits for the terminal, and fg gives it that."""
-    needs("bash")
+    required.program("bash")
 
     def story(shell: Shell) -> List[str]:
         started = shell.command("run sh -c 'read x; echo got $x; exit 3' &")
@@ -217,7 +207,7 @@ def test_a_background_job_that_reads_is_stopped_and_reads_once_it_is_in_front(tm
 
 def test_kill_of_a_job(tmp_path: Path) -> None:
     """By its number, in the background."""
-    needs("bash")
+    required.program("bash")
 
     def story(shell: Shell) -> List[str]:
         shell.command("run sh -c 'echo > up; exec sleep 600' &")
@@ -231,7 +221,7 @@ def test_kill_of_a_job(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["\x03", "\x1c"], ids=["ctrl-c", "ctrl-backslash"])
 def test_keys_that_end_a_program(tmp_path: Path, key: str) -> None:
     """The command dies of it, the shell says 128+N, and a script that ran it goes no further after Ctrl-C."""
-    needs("bash")
+    required.program("bash")
 
     def story(shell: Shell) -> List[str]:
         shell.command("ulimit -c 0")
@@ -269,7 +259,7 @@ sys.exit(4)
 
 def test_ctrl_c_that_is_caught(tmp_path: Path) -> None:
     """Once, and the program goes on."""
-    needs("bash")
+    required.program("bash")
 
     def story(shell: Shell) -> List[str]:
         shell.type(f"run {PYTHON} -c '{CATCHES.strip()}'\n")
@@ -296,8 +286,8 @@ sys.stdin.readline()
 
 def test_window_size(tmp_path: Path) -> None:
     """stty tells it right, and a change reaches the command."""
-    needs("bash")
-    needs("stty")
+    required.program("bash")
+    required.program("stty")
 
     def story(shell: Shell) -> List[str]:
         seen = [shell.command("run stty size"), shell.command("run stty -a")]
@@ -317,8 +307,8 @@ def test_window_size(tmp_path: Path) -> None:
 
 def test_a_pager(tmp_path: Path) -> None:
     """less: pages, stops with its screen put away, comes back, follows the window, ends, byte for byte."""
-    needs("bash")
-    needs("less")
+    required.program("bash")
+    required.program("less")
 
     def story(shell: Shell) -> List[str]:
         shell.command("seq -f 'line %g.' 1000 > lines")
@@ -344,8 +334,8 @@ def test_a_pager(tmp_path: Path) -> None:
 
 def test_an_editor(tmp_path: Path) -> None:
     """vi: typed text is saved, also after it was stopped and brought back."""
-    needs("bash")
-    needs("vi")
+    required.program("bash")
+    required.program("vi")
 
     def story(shell: Shell) -> List[str]:
         shell.type("run vi -u NONE -i NONE -n text\n")
@@ -369,8 +359,8 @@ def test_an_editor(tmp_path: Path) -> None:
 
 def test_top(tmp_path: Path) -> None:
     """It draws, and leaves the terminal as it found it."""
-    needs("bash")
-    needs("top")
+    required.program("bash")
+    required.program("top")
 
     def story(shell: Shell) -> List[str]:
         shell.type("run top\n")

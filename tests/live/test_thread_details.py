@@ -12,8 +12,8 @@ from typing import Any, Dict, List, Tuple, Union
 import pytest
 
 from ..interpreters.wanted import Interpreter
+from ..support.diagnosing import postmortem, report
 from ..support.interpreters import kinds, matrix
-from .test_diagnosis import postmortem, report
 
 pytestmark = pytest.mark.live
 

@@ -7,8 +7,8 @@ from typing import Any, Dict, List
 
 import pytest
 
+from ..support.diagnosing import postmortem, report
 from ..support.interpreters import Program, matrix
-from .test_diagnosis import postmortem, report
 
 pytestmark = pytest.mark.live
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import IO, Any, Callable, Dict, List, NamedTuple, Optional
 
 ROOT = Path(__file__).resolve().parents[2]
 #: The entry point with a diagnosis that says only that it was called.
@@ -89,3 +90,30 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
     while not holds():
         assert time.monotonic() < until, f"in vain: {what}"
         time.sleep(0.01)
+
+
+class Lines:
+    """Lines of a stream as they come; none within HANG_S is a failure, not a wait for ever."""
+
+    def __init__(self, stream: Optional[IO[str]]) -> None:
+        assert stream is not None
+        self._descriptor = stream.fileno()
+        self._read = b""
+
+    def next(self) -> str:
+        """Return the next line."""
+        while b"\n" not in self._read:
+            ready, _, _ = select.select([self._descriptor], [], [], HANG_S)
+            assert ready, "nothing is said any more"
+            data = os.read(self._descriptor, 65536)
+            assert data, f"ended after {self._read!r}"
+            self._read += data
+        line, _newline, self._read = self._read.partition(b"\n")
+        return line.decode()
+
+    def until(self, part: str) -> str:
+        """The next line with this in it."""
+        heard = [self.next()]
+        while part not in heard[-1]:
+            heard.append(self.next())
+        return heard[-1]

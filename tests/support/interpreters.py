@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -157,20 +156,3 @@ class Program:
             if text.rstrip().endswith(f"# {marker}"):
                 return number
         raise AssertionError(f"no line is marked {marker}")
-
-
-def needs_cores() -> None:
-    """Skips, and fails in CI, where a crash leaves no core in the working directory."""
-    pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
-    if pattern != "core":
-        complaint = f"the kernel's core_pattern is {pattern!r}: cores do not land in the working directory"
-        pytest.fail(complaint) if os.environ.get("CI") else pytest.skip(complaint)
-
-
-def kernel_core(program: Program, folder: Path) -> Path:
-    """Aborts a program whose working directory is ``folder``; the core that the kernel writes there."""
-    needs_cores()
-    resource.prlimit(program.pid, resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    program.process.send_signal(signal.SIGABRT)
-    program.process.wait(60)
-    return next(folder.glob("core*"))

@@ -112,3 +112,60 @@ def verdict(known: Evidence) -> object:
 
 def lines(known: Evidence) -> List[object]:
     return [c.line for c in classify(known).findings[0].culprits]
+
+
+def two_locks(basis: str = "with-slot", endless: bool = True) -> Process:
+    """Return a process in which two threads want each other's lock, and a third queues for one of them."""
+    one = thread(2, [frame("one", 11)], wait=locked("lock-1", endless), holds=(held("lock-2", line=10),))
+    two = thread(3, [frame("two", 21)], wait=locked("lock-2", endless), holds=(held("lock-1", line=20),))
+    late = thread(4, [frame("late", 31)], wait=locked("lock-1"))
+    return process(
+        [thread(1, [frame("main")]), one, two, late],
+        resources=(lock("lock-1", 3, (2, 4), basis), lock("lock-2", 2, (3,), basis)),
+    )
+
+
+def polling(count: int, handoffs: float, switches: int, cpu: float, delay: float = 0.0, waiting: int = 3) -> Process:
+    """Return a process with ``count`` event loops in threads that poll; figures per second over all of them."""
+    loops = stack("selectors.select", "asyncio.base_events._run_once", "asyncio.base_events.run_forever")
+    threads = [
+        thread(
+            n + 2,
+            loops,
+            counters=counters(cpu / count, switches // count, delay / count),
+            gil="waits" if n < waiting else "detached",
+            samples=samples((50, loops)),
+        )
+        for n in range(count)
+    ]
+    main = thread(1, [frame("call", 5), frame("main", 6)], gil="waits", counters=counters(0.01, 100))
+    return process(
+        [main, *threads],
+        gil=Gil(True, 2, 0.005, int(handoffs), handoffs),
+        loops=tuple(loop(f"loop-{n}", n + 2) for n in range(count)),
+        tasks=tuple(poller(f"task-{n}", f"loop-{n}") for n in range(count)),
+    )
+
+
+def resting(wait: Wait, *functions: str, **known: object) -> Process:
+    """Return a process whose only thread waits, at these functions."""
+    return process([thread(1, stack(*functions), wait=wait, counters=counters())], **known)
+
+
+IDLE_LOOP = Wait("event-loop", "epoll_wait", endless=True)
+RESTING = stack("selectors.select", "asyncio.base_events._run_once", "asyncio.base_events.run_forever")
+
+
+def counted(
+    states: Dict[str, int],
+    calls: Optional[Dict[str, int]] = None,
+    wchan: Optional[Dict[str, int]] = None,
+    cpu: float = 0.0,
+    delay: float = 0.0,
+    switches: int = 0,
+    faults: int = 0,
+) -> Counters:
+    """Return counters of one second, with how often a thread was seen in which state, call and kernel function."""
+    return Counters(
+        1.0, cpu, switches, 0, delay, major_faults=faults, states=states, syscalls=calls or {}, wchan=wchan or {}
+    )

@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 import sys
 from pathlib import Path
-from typing import Collection, Dict, Iterator, List, Mapping, Set
+from typing import Dict, List, Mapping, Set
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "postmortem"
+from ..support.sources import ROOT, Module, imports_of, modules
 
 #: What each part may import of ours, beside itself; what is not named here is refused. ``part.module``: that module alone.
 MAY_IMPORT: Dict[str, Set[str]] = {
@@ -116,74 +115,6 @@ MAY_SIGNAL_POPEN = {
 
 # PyPI names of the dependencies as they are imported: Pythons before 3.10 do not list their own modules.
 THIRD_PARTY = {"click", "lz4", "zstandard", "msgspec", "pygments", "tomli", "pytest", "jsonschema"}
-
-
-class Module:
-    """One source file: its dotted name below the package and what it imports, wherever in the file that stands."""
-
-    def __init__(self, name: str, source: str, is_package: bool = False) -> None:
-        self.name = name
-        self.tree = ast.parse(source, feature_version=(3, 8))
-        package = name.split(".") if is_package else name.split(".")[:-1]
-        if name == "":
-            package = []
-        self.package = package
-        self.imports = set(_imports(self.tree, package))
-
-    def depends_on(self, known: Collection[str]) -> Set[str]:
-        """The modules among ``known`` that it imports. ``from . import x`` means x where that is a module, not its package."""
-        found = set()
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.ImportFrom):
-                base = _base(node, self.package)
-                if base.split(".")[0] == "postmortem":
-                    below = base[len("postmortem.") :]
-                    found |= {n if n in known else below for n in (f"{below}.{a.name}".lstrip(".") for a in node.names)}
-        return {name for name in found & set(known) if name not in ("", self.name)}
-
-    @property
-    def part(self) -> str:
-        return self.name.split(".")[0]
-
-    @property
-    def ours(self) -> Set[str]:
-        """Modules of the package that it imports, below the package: `memory.elf`."""
-        return {name[len("postmortem") :].lstrip(".") for name in self.imports if name.split(".")[0] == "postmortem"}
-
-    @property
-    def others(self) -> Set[str]:
-        return {name.split(".")[0] for name in self.imports} - {"postmortem", "__future__"}
-
-
-def _imports(tree: ast.AST, package: List[str]) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = _base(node, package)
-            if node.level:
-                # `from . import report` names a module, `from .report import x` may name either: both are given.
-                yield from (f"{base}.{alias.name}" for alias in node.names)
-            yield base
-
-
-def _base(node: ast.ImportFrom, package: List[str]) -> str:
-    """What stands behind ``from``, in full."""
-    if not node.level:
-        return node.module or ""
-    return ".".join(filter(None, [*["postmortem", *package][: len(package) + 2 - node.level], node.module]))
-
-
-def modules() -> Dict[str, Module]:
-    found = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        if "_shipped" in path.parts:
-            continue
-        parts = list(path.relative_to(PACKAGE).with_suffix("").parts)
-        is_package = parts[-1] == "__init__"
-        name = ".".join(parts[:-1] if is_package else parts)
-        found[name] = Module(name, path.read_text("utf-8"), is_package)
-    return found
 
 
 def violations(found: Mapping[str, Module]) -> List[str]:
@@ -343,7 +274,7 @@ def test_what_gdb_uses_of_other_parts_needs_the_standard_library_alone(name: str
     for node in ast.walk(module.tree):
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             node.body = []
-    module.imports = set(_imports(module.tree, name.split(".")[:-1]))
+    module.imports = set(imports_of(module.tree, name.split(".")[:-1]))
     assert [found for found in sorted(module.ours) if not _runs_in_gdb(found)] == []
     assert all(_standard(found) for found in module.others)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
 import re
@@ -16,7 +17,8 @@ import pytest
 from postmortem.classify.engine import all_patterns
 from postmortem.cli.commands import commands as group
 
-ROOT = Path(__file__).resolve().parents[2]
+from ..support import required
+from ..support.sources import PACKAGE, ROOT, imports_of_test
 
 
 def run(*command: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -47,6 +49,83 @@ def test_digits_are_asked_for_in_one_place() -> None:
     package = ROOT / "postmortem"
     sources = {path.relative_to(package).as_posix(): path.read_text("utf-8") for path in package.rglob("*.py")}
     assert {name for name, source in sources.items() if asking.search(source)} - allowed == set()
+
+
+def test_tests_share_through_support() -> None:
+    """Nothing imports a test module: what several tests use lies in tests/support."""
+    tests = ROOT / "tests"
+    borrowed = {
+        f"{path.relative_to(tests)}: {name}"
+        for path in tests.rglob("*.py")
+        for name in imports_of_test(path)
+        if name.startswith("tests.") and any(part.startswith("test_") for part in name.split("."))
+    }
+    assert borrowed == set()
+
+
+def test_unit_tests_mirror_the_package() -> None:
+    """A unit test lies in the folder of the package that it tests; at the top, beside tests of modules that lie at the
+    package's top, only tests of the whole house."""
+    unit = ROOT / "tests" / "unit"
+    of_the_house = {
+        "architecture", "contributing", "environment", "house", "man", "new_pattern", "opening", "starting",
+    }  # fmt: skip
+    lost = [
+        str(path.relative_to(unit))
+        for path in sorted(unit.rglob("test_*.py"))
+        if not (PACKAGE / path.relative_to(unit).parent / "__init__.py").is_file()
+        or (
+            path.parent == unit
+            and path.stem[len("test_") :] not in of_the_house | {p.stem for p in PACKAGE.glob("*.py")}
+        )
+    ]
+    assert lost == []
+
+
+def test_what_ci_must_have_is_asked_for_in_one_place() -> None:
+    """No test skips by itself for want of a program: tests.support.required does, and fails it in CI."""
+    tests = ROOT / "tests"
+    alone = re.compile(r"find_gdb\(\) is None|which\([^)]*\) is None|is not installed|environ\.get\(.CI.\)")
+    skips = re.compile(r"skipif?\(")
+    found = [
+        str(path.relative_to(tests))
+        for path in sorted(tests.rglob("*.py"))
+        if path.name not in ("required.py", "test_house.py")
+        and any(alone.search(line) and skips.search(line) for line in _statements(path))
+    ]
+    assert found == []
+
+
+def _statements(path: Path) -> List[str]:
+    """Lines of each `if` and call."""
+    source = path.read_text("utf-8")
+    if "skip" not in source:
+        return []
+    lines = source.splitlines()
+    nodes = (node for node in ast.walk(ast.parse(source)) if isinstance(node, (ast.If, ast.Call, ast.IfExp)))
+    return ["\n".join(lines[node.lineno - 1 : node.end_lineno]) for node in nodes]
+
+
+@pytest.mark.parametrize(("in_ci", "outcome"), [(True, "Failed"), (False, "Skipped")])
+def test_what_is_missing_fails_in_ci_alone(in_ci: bool, outcome: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason is the same."""
+    monkeypatch.setattr(required, "IN_CI", in_ci)
+    with pytest.raises(BaseException, match="no-such-program is not installed: apt-get install") as raised:
+        required.program("no-such-program")
+    assert type(raised.value).__name__ == outcome
+    with pytest.raises(BaseException, match="what is missing") as raised:
+        required.check(required.needs(False, "what is missing").mark)
+    assert type(raised.value).__name__ == outcome
+    required.check(required.needs(True, "nothing").mark)
+
+
+def test_an_import_of_a_test_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From whichever folder, of a module or of a name in it."""
+    monkeypatch.setattr("tests.support.sources.ROOT", tmp_path)
+    path = tmp_path / "tests" / "live" / "test_a.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("from .test_b import x\nfrom ..unit import test_c\ndef f():\n    import tests.unit.test_d\n")
+    assert imports_of_test(path) == {"tests.live.test_b.x", "tests.unit.test_c", "tests.unit.test_d"}
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Dict
@@ -14,6 +13,8 @@ import pytest
 from postmortem.cli import commands
 from postmortem.cli.table import table
 from tools import man
+
+from ..support import required
 
 
 def test_the_pages_are_up_to_date() -> None:
@@ -33,10 +34,7 @@ def test_it_writes_what_is_missing_and_removes_what_is_old(tmp_path: Path) -> No
 
 def rendered(*command: str, page: Path) -> str:
     """The page as it is read; fails when there is a warning."""
-    if shutil.which(command[0]) is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(
-            f"{command[0]} is not installed: apt-get install {command[0]}"
-        )
+    required.program(command[0])
     done = subprocess.run(
         [*command, str(page)],
         env={**os.environ, "LC_ALL": "C.UTF-8", "GROFF_NO_SGR": "1"},

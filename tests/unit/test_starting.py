@@ -9,7 +9,7 @@ import pytest
 
 from postmortem import programs
 
-from .test_architecture import Module, modules
+from ..support.sources import Module, modules
 
 #: All that is started. A program that reads what a repository configures (git and its like) is never to be among them.
 STARTED = {

@@ -6,9 +6,7 @@ from postmortem.classify.engine import all_patterns, classify
 from postmortem.classify.pattern import ANYTHING
 from postmortem.evidence import Pool, decode, encode, replace
 
-from ...support.make import APP, evidence, found, frame, process, thread
-from .facts.test_gil import polling
-from .test_locks import two_locks
+from ...support.make import APP, evidence, found, frame, polling, process, thread, two_locks
 
 
 def test_every_pattern_is_documented() -> None:

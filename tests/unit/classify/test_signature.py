@@ -11,8 +11,7 @@ from postmortem.classify.signature import VERSION, signature, stable_file
 from postmortem.evidence import Evidence, PythonFrame, Task, replace
 from postmortem.findings import Culprit, Finding, Victim
 
-from ...support.make import APP, LIB, evidence, frame, process, samples, stack, thread
-from .test_locks import two_locks
+from ...support.make import APP, LIB, evidence, frame, process, samples, stack, thread, two_locks
 
 
 def culprit(file: str = APP, function: str = "f", line: int = 1, **known: Any) -> Culprit:

@@ -7,7 +7,6 @@ import gzip
 import lzma
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +19,8 @@ from postmortem.cores import codecs, sparse, unpacked
 from postmortem.cores.codecs import CODECS, Codec
 from postmortem.errors import NotACore, PostmortemError, ToolMissing, UsageError
 from postmortem.foreign.unnamed import unnamed
+
+from ...support import required
 
 #: 24 MB of which one in eight is not zero, in runs that begin and end within pages.
 HOLE = 3 << 20
@@ -73,8 +74,8 @@ def way(request, monkeypatch):
 
 @pytest.fixture(params=CODECS, ids=lambda codec: codec.name)
 def codec(request, way) -> Codec:
-    if way == "tool" and shutil.which(request.param.tool) is None:
-        pytest.skip(f"{request.param.tool} is not installed")
+    if way == "tool":
+        required.program(request.param.tool)
     return request.param
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from postmortem.memory import ElfCore, Memory, Segments
 
+from ...support.corefiles import core, note, prstatus
 from ...support.memorycontract import CHECKS, PAGE, Facts
-from .test_elfcore import core, note, prstatus
 
 START = 0x7F0000000000
 HEAD = bytearray((7 * i + i // 256) % 251 + 1 for i in range(2 * PAGE))

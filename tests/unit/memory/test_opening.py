@@ -15,7 +15,7 @@ from postmortem.memory import Elf, ElfCore, Fault, NotElf
 from postmortem.memory.elf import MAX_TABLE, Section
 from postmortem.memory.linkmap import _pieces
 
-from .test_elfcore import core, files, note, prstatus
+from ...support.corefiles import core, files, note, prstatus
 
 PROGRAM = Path(sys.executable).resolve()
 #: The C library of this process.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from postmortem.redaction.secrets import is_secret, masked
+
+from ...support.work import ends
+
+#: Characters of a long text.
+MANY = 1 << 18
 
 
 @pytest.mark.parametrize(
@@ -97,12 +100,9 @@ def test_what_is_masked_already_stays() -> None:
     assert masked("<Session password=<redacted>>") == "<Session password=<redacted>>"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [":" * 4096, "://" + ":" * 4096, "=" * 4096, "a=" * 2048, "key='" * 800, "a_" * 2048, "pass" * 1024, "-" * 4096],
-)
-def test_no_text_makes_it_slow(text: str) -> None:
-    """Texts come from the target: time grows with their length, not with its square."""
-    began = time.perf_counter()
-    masked(text)
-    assert time.perf_counter() - began < 2
+@pytest.mark.parametrize("start", ["", "://"])
+@pytest.mark.parametrize("part", [":", "=", "a=", "key='", "a_", "pass", "-"])
+def test_no_text_makes_it_slow(start: str, part: str) -> None:
+    """Texts come from the target: time grows with their length (a tenth of a second here), not with its square (minutes)."""
+    with ends():
+        masked(start + part * (MANY // len(part)))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from postmortem.redaction.sources import masked_lines, masked_sources
+
+from ...support.work import ends
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,5 @@ def test_a_name_may_stand_on_the_line_before() -> None:
 @pytest.mark.parametrize("line", ['"' * 400, "'" * 399, "a=" * 200, "\\" * 400, "key" * 130 + '="', '{"key": ' * 50])
 def test_no_line_makes_it_slow(line: str) -> None:
     """Lines come from the target, 400 characters at the most."""
-    began = time.perf_counter()
-    masked_lines([line] * 100)
-    assert time.perf_counter() - began < 5
+    with ends():
+        masked_lines([line] * 100)

@@ -17,8 +17,8 @@ from typing import Callable, Dict, List, Optional, Tuple
 
 from ....corpora.cases import ROOT as CORPORA
 from ....support.capturing import HANG_S
+from ....support.corefiles import core, note, prstatus
 from ....support.journals import crashed, export
-from ....unit.memory.test_elfcore import core, note, prstatus
 from .. import bases
 from .inputs import Input
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import itertools
-import time
 from typing import Dict, List, Optional
 
 import pytest
@@ -16,6 +15,21 @@ from postmortem.capture.procfs import cgroups, parsers
 MACHINE = "x86_64"
 #: futex, as /proc/PID/task/TID/syscall has it.
 WAITS = b"202 0x10 0x80 0x0 0x0 0x0 0x0 0x7ffe00 0x4000\n"
+
+
+class Clock:
+    """A clock that stands still but for sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        """Return the time."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
 
 
 class Kernel:
@@ -38,6 +52,7 @@ class Kernel:
         monkeypatch.setattr(parsers, "stat", self.stat)
         monkeypatch.setattr(parsers, "status", lambda path: {"TracerPid": str(self.tracer)})
         monkeypatch.setattr(parsers, "read", lambda path: self.syscalls.get(int(path.split("/")[4]), b"running\n"))
+        monkeypatch.setattr(stop, "time", Clock())
         monkeypatch.setattr(cgroups, "own_mounts", dict)
         monkeypatch.setattr(cgroups, "is_frozen", lambda pid, mounts: pid in self.frozen)
         monkeypatch.setattr(stop, "_children", lambda pid: self.children.get(pid, []))
@@ -71,10 +86,10 @@ class Kernel:
 
 
 def stopped(freezer: stop.Freezer, *pids: int, also_children: bool = True) -> float:
-    """Stops the processes; seconds that it took."""
-    began = time.monotonic()
+    """Stop the processes; return the seconds that it slept."""
+    began = stop.time.monotonic()
     freezer.stop(dict.fromkeys(pids), also_children)
-    return time.monotonic() - began
+    return stop.time.monotonic() - began
 
 
 def test_a_sleeper_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from postmortem.extract.cross_process.forks import (
 )
 from postmortem.memory import ElfCore, Segments
 
-from ...memory.test_elfcore import core, note, prstatus
+from ....support.corefiles import core, note, prstatus
 
 BLOCKS = 0x7F00_0000
 FORKER, OTHER = BLOCKS, BLOCKS + 0x100

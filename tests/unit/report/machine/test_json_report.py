@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import jsonschema
 import pytest
@@ -14,7 +13,7 @@ from postmortem.report.machine import json_report
 
 from ....support.samples import detailed, hostile, sleeper, thrash
 
-SCHEMA = json.loads((Path(json_report.__file__).parent / "report.schema.json").read_text("utf-8"))
+SCHEMA = json.loads(json_report.schema())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 # The keys that the public interface names; they may grow, none may go.

@@ -14,7 +14,7 @@ from postmortem.report.machine import json_report
 from postmortem.report.text import crashes, textreport
 from postmortem.report.text.page import Page
 
-from ..machine.test_json_report import SCHEMA
+SCHEMA = json.loads(json_report.schema())
 
 
 def process(crash: Optional[ev.Crash], ended: int = 11) -> ev.Process:

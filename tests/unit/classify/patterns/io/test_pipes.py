@@ -19,48 +19,8 @@ from postmortem.evidence import (
 )
 from postmortem.evidence import replace as changed
 
-from .....support.make import counters, evidence, found, frame, process, stack, thread
-
-PARENT, CHILD, OTHER = 1, 20, 30
-FULL, OUTPUT = "pipe:[7]", "pipe:[8]"
-
-
-def pipe(
-    key: str, pid: int, ends: Tuple[Tuple[int, int, str], ...], closed: Optional[bool] = True, **more: Any
-) -> Resource:
-    """As ``pid`` sees it, which has the first of ``ends``."""
-    mine = ends[0][2]
-    wakers = [Waker("end", "kernel", pid=p, name=f"descriptor {fd}") for p, fd, mode in ends if mode != mine]
-    return Resource(
-        f"{key}-{mine}",
-        "pipe",
-        f"pipe {key}",
-        wakers=tuple(dict.fromkeys(wakers)),
-        closed=closed,
-        key=key,
-        value=65536,
-        limit=65536,
-        ends=tuple(End(p, fd, mode, p < 900) for p, fd, mode in ends),
-        waiters=(pid,),
-        **more,
-    )
-
-
-def child(pid: int) -> Resource:
-    return Resource(
-        f"child-{pid}", "process", f"child {pid}", wakers=(Waker("runner", "kernel", pid=pid),), closed=True
-    )
-
-
-def waits(resource: Resource, syscall: str, tid: int, *functions: str, **more: Any) -> Thread:
-    kind = {"process": "process", "file-lock": "file", "terminal": "file"}.get(resource.kind, resource.kind)
-    fd = more.pop("fd", 5)
-    wait = Wait(kind, syscall, resource=resource.id, endless=True, fd=fd)
-    return thread(tid, stack(*functions), wait=wait, counters=counters(), is_main=more.pop("is_main", True), **more)
-
-
-def of(pid: int, threads: Tuple[Thread, ...], resources: Tuple[Resource, ...], **more: Any) -> Process:
-    return process(threads, pid=pid, resources=resources, ppid=more.pop("ppid", PARENT if pid != PARENT else 0), **more)
+from .....support.make import counters, evidence, found, frame, stack, thread
+from .....support.pipes import CHILD, FULL, OTHER, OUTPUT, PARENT, child, daemon, of, pipe, waits
 
 
 def writer(pid: int = CHILD, closed: Optional[bool] = True, **more: Any) -> Process:
@@ -269,17 +229,6 @@ def test_an_idle_worker_is_fed_by_its_parent() -> None:
     listens = reader(PARENT, ((CHILD, 1, "w"),))
     rests = of(CHILD, (thread(CHILD, stack("watch"), wait=Wait("other", "poll", endless=True), is_main=True),), ())
     assert "pipe-never-closed" not in found(evidence(listens, rests))
-
-
-def daemon(ppid: int, switches: int = 0) -> Process:
-    asleep = thread(
-        OTHER,
-        stack("nap"),
-        wait=Wait("sleep", "clock_nanosleep", 600.0, endless=False),
-        counters=counters(switches=switches),
-        is_main=True,
-    )
-    return of(OTHER, (asleep,), (), ppid=ppid)
 
 
 def test_a_daemon_that_has_the_output_of_who_started_it() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
-import time
 from html.parser import HTMLParser
 from typing import Any, Dict, List, Tuple
 
@@ -18,8 +18,9 @@ from postmortem.report.phrases import labels
 from postmortem.report.text.underline import Span
 from postmortem.waitgraph import WaitGraph
 
-from ...support.crowds import crowd, thrashing
-from ...support.samples import BAD_IN_HTML, TESTCLIENT, detailed, hostile, sleeper, thrash
+from ....support.crowds import crowd, thrashing
+from ....support.samples import BAD_IN_HTML, TESTCLIENT, detailed, hostile, sleeper, thrash
+from ....support.work import lines_run
 
 OURS = len(assets.VENDOR) + len(assets.SCRIPTS)
 
@@ -234,18 +235,20 @@ def test_source_lines_of_stacks_come_in_coloured_pieces() -> None:
 
 
 def test_a_crowd_fits_into_three_megabytes() -> None:
-    """2,000 threads and 20,000 tasks; each row is some dozen characters, and rendering takes a small part of the time in which
-    the graph is made and classified."""
-    evidence, diagnosis = crowd()
-    began = time.process_time()
-    WaitGraph(evidence)
-    graph = time.process_time() - began
-    began = time.process_time()
-    document = page.render(evidence, diagnosis)
-    rendering = time.process_time() - began
+    """2,000 threads and 20,000 tasks; each row is some dozen characters."""
+    document = page.render(*crowd())
     assert len(document.encode()) < 3_000_000
-    assert rendering < 8 * graph  # the graph is made here, too
     assert len(document) < 5 * len(page.render(*crowd(200, 2000)))
+
+
+def test_rendering_takes_linear_work() -> None:
+    """Ten times the crowd is no more than ten times the work; a part of it is the graph's, which is made here, too."""
+
+    def work(threads: int) -> int:
+        return lines_run(functools.partial(page.render, *crowd(threads, 10 * threads)))
+
+    assert work(500) < 12 * work(50)
+    assert work(500) < 8 * lines_run(functools.partial(WaitGraph, crowd(500, 5000)[0]))
 
 
 def test_a_page_has_a_bound_of_its_own() -> None:

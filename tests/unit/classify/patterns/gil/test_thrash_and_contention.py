@@ -10,42 +10,20 @@ from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence, Gil, Interpreter, Process, PythonInfo, Resource, Wait, Waker
 from postmortem.evidence import replace as changed
 
-from ....support.make import (
+from .....support.make import (
     APP,
     counters,
     evidence,
     found,
     frame,
     lines,
-    loop,
-    poller,
+    polling,
     process,
     samples,
     stack,
     thread,
     verdict,
 )
-
-
-def polling(count: int, handoffs: float, switches: int, cpu: float, delay: float = 0.0, waiting: int = 3) -> Process:
-    loops = stack("selectors.select", "asyncio.base_events._run_once", "asyncio.base_events.run_forever")
-    threads = [
-        thread(
-            n + 2,
-            loops,
-            counters=counters(cpu / count, switches // count, delay / count),
-            gil="waits" if n < waiting else "detached",
-            samples=samples((50, loops)),
-        )
-        for n in range(count)
-    ]
-    main = thread(1, [frame("call", 5), frame("main", 6)], gil="waits", counters=counters(0.01, 100))
-    return process(
-        [main, *threads],
-        gil=Gil(True, 2, 0.005, int(handoffs), handoffs),
-        loops=tuple(loop(f"loop-{n}", n + 2) for n in range(count)),
-        tasks=tuple(poller(f"task-{n}", f"loop-{n}") for n in range(count)),
-    )
 
 
 def test_thrash_is_rooted_in_the_polling_line() -> None:

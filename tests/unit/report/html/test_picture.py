@@ -11,8 +11,8 @@ from postmortem.report.html.picture import Shown, choose
 from postmortem.report.html.tables import Tables
 from postmortem.waitgraph import Agent, graph_of
 
-from ...support.crowds import crowd
-from ...support.samples import py, sleeper, thrash
+from ....support.crowds import crowd
+from ....support.samples import py, sleeper, thrash
 
 
 def shown(sample: Tuple[ev.Evidence, fi.Diagnosis], cited: Iterable[Agent] = ()) -> Shown:

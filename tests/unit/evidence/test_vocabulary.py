@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from functools import lru_cache
-from pathlib import Path
 from typing import Dict, FrozenSet, Iterator, Set, get_args
 
 import pytest
 
 from postmortem.evidence import vocabulary
 
-PACKAGE = Path(__file__).resolve().parents[2] / "postmortem"
+from ...support.sources import PACKAGE
+
 #: Attributes whose values are words of a vocabulary wherever they stand.
 FIELDS = {"kind", "role", "basis", "owner_basis", "trust", "doing", "confidence"}
 #: Fields of these names that hold something else: the class of a backlog, of a loop, of a lock on a file; rows of a JUnit file.

@@ -12,7 +12,7 @@ from postmortem.report.html import windows
 from postmortem.report.html.tables import Tables
 from postmortem.waitgraph import Agent
 
-from ...support.samples import py
+from ....support.samples import py
 
 
 def lanes(*threads: Sequence[Tuple[float, float, str]]) -> Sequence[str]:

@@ -7,8 +7,8 @@ from typing import Any, Optional
 from postmortem.classify.engine import classify
 from postmortem.evidence import Calling, End, Evidence, Loop, Process, Resource, Task, TaskWait, Trigger, Wait, Waker
 
-from ...support.make import counters, evidence, found, frame, stack, thread, verdict
-from .patterns.io.test_pipes import CHILD, OTHER, PARENT, child, daemon, of, pipe, waits
+from .....support.make import counters, evidence, found, frame, stack, thread, verdict
+from .....support.pipes import CHILD, OTHER, PARENT, child, daemon, of, pipe, waits
 
 
 def lock_wait(owner: Optional[int], holder: Optional[Process] = None, **more: Any) -> Evidence:

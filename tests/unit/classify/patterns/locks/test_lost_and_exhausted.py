@@ -8,7 +8,7 @@ import pytest
 
 from postmortem.evidence import Loop, Pool, Resource, Task, TaskWait, Thread, Wait, Waker, replace
 
-from ...support.make import counters, evidence, found, frame, held, lines, lock, process, stack, thread, verdict
+from .....support.make import counters, evidence, found, frame, held, lines, lock, process, stack, thread, verdict
 
 
 def waits(tid: int, resource: str, line: int, kind: str = "condition", **known: Any) -> Thread:

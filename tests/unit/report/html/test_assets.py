@@ -10,7 +10,7 @@ from typing import Any, Dict, List
 from postmortem.report.html import assets, page
 from tools import vendor
 
-from ...support.samples import sleeper
+from ....support.samples import sleeper
 
 
 def manifest() -> List[Dict[str, Any]]:

@@ -10,17 +10,7 @@ from postmortem.classify.engine import classify
 from postmortem.evidence import NativeFrame, Process, PythonFrame, SignalHandler, Wait
 from postmortem.evidence import replace as changed
 
-from ...support.make import evidence, found, frame, held, lines, lock, locked, process, stack, thread
-
-
-def two_locks(basis: str = "with-slot", endless: bool = True) -> Process:
-    one = thread(2, [frame("one", 11)], wait=locked("lock-1", endless), holds=(held("lock-2", line=10),))
-    two = thread(3, [frame("two", 21)], wait=locked("lock-2", endless), holds=(held("lock-1", line=20),))
-    late = thread(4, [frame("late", 31)], wait=locked("lock-1"))
-    return process(
-        [thread(1, [frame("main")]), one, two, late],
-        resources=(lock("lock-1", 3, (2, 4), basis), lock("lock-2", 2, (3,), basis)),
-    )
+from .....support.make import evidence, found, frame, held, lines, lock, locked, process, stack, thread, two_locks
 
 
 def test_a_cycle_of_recorded_owners_is_proven() -> None:

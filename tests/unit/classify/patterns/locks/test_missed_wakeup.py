@@ -7,7 +7,7 @@ from typing import Any, Sequence
 from postmortem.classify.engine import classify
 from postmortem.evidence import Loop, Resource, Thread, Wait, Waker
 
-from ...support.make import counters, evidence, found, frame, lines, lock, locked, process, stack, thread, verdict
+from .....support.make import counters, evidence, found, frame, lines, lock, locked, process, stack, thread, verdict
 
 
 def waits(tid: int, resource: str, line: int, *library: str, **known: Any) -> Thread:

@@ -27,8 +27,7 @@ from postmortem.evidence import (
 from postmortem.evidence import replace as changed
 from postmortem.findings import Finding
 
-from ...support.make import evidence, frame, process, thread, verdict
-from .test_locks import two_locks
+from .....support.make import evidence, frame, process, thread, two_locks, verdict
 
 LIBC, PYTHON, UNITS = "/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/python3.12", "/app/_units.so"
 HANDLER = NativeFrame("<signal handler called>", LIBC, 9)

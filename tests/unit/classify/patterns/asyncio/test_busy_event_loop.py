@@ -10,7 +10,7 @@ from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence, Loop, Process, PythonFrame, Task
 from postmortem.evidence import replace as changed
 
-from ...support.make import (
+from .....support.make import (
     counters,
     evidence,
     found,

@@ -22,7 +22,7 @@ from postmortem.evidence import (
     replace,
 )
 
-from ...support.make import counters, evidence, found, frame, lines, process, stack, thread
+from .....support.make import counters, evidence, found, frame, lines, process, stack, thread
 
 RESTS = Wait("event-loop", "epoll_wait", endless=True)
 TICKS = Wait("event-loop", "epoll_wait", timeout_s=0.2, endless=False)

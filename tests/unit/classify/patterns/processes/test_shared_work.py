@@ -12,7 +12,7 @@ from postmortem.evidence import End, Evidence, Pool, Process, Resource, Thread, 
 from postmortem.evidence import replace as changed
 from postmortem.findings import Finding
 
-from ...support.make import counters, evidence, found, frame, held, process, stack, thread
+from .....support.make import counters, evidence, found, frame, held, process, stack, thread
 
 
 def leading(known: Evidence) -> Finding:

@@ -1,0 +1,64 @@
+"""Run the whole command, from a program that hangs to its report, as a user does."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+LEDGER = """
+import threading
+class Account:
+    def __init__(self, name): self.name, self.lock = name, threading.Lock()
+first, second = Account("first"), Account("second")
+both = threading.Barrier(2)
+def deposit():
+    with first.lock:                 # holds-first
+        both.wait()
+        with second.lock:            # wants-second
+            pass
+def withdraw():
+    with second.lock:                # holds-second
+        both.wait()
+        with first.lock:             # wants-first
+            pass
+tellers = [threading.Thread(target=f, name=f.__name__) for f in (deposit, withdraw)]
+for t in tellers: t.start()
+while not (first.lock.locked() and second.lock.locked()): pass
+import time; time.sleep(0.2)
+print("ready", flush=True)
+for t in tellers: t.join()
+"""
+
+
+def postmortem(*words: str, cwd: Path, env: Optional[Dict[str, str]] = None) -> subprocess.CompletedProcess[str]:
+    """Run the command in ``cwd`` to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "postmortem", *words],
+        cwd=str(cwd),
+        env={**os.environ, **(env or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def capture(
+    folder: Path, source: str, python: str = sys.executable, seconds: str = "1.5", **env: str
+) -> Dict[str, Any]:
+    """Return the report.json of a program that a capture ended."""
+    (folder / "program.py").write_text(source)
+    done = postmortem("capture", "-t", seconds, "-o", "bundle", "--", python, "program.py", cwd=folder, env=env)
+    assert done.returncode == 124, done.stderr
+    return report(folder / "bundle")
+
+
+def report(bundle: Path) -> Dict[str, Any]:
+    """Return the report.json of a bundle."""
+    loaded: Dict[str, Any] = json.loads((bundle / "report.json").read_text())
+    return loaded

@@ -1,0 +1,55 @@
+"""Loops that never end, told from batches that move on."""
+
+from __future__ import annotations
+
+from typing import List, Tuple
+
+from postmortem.evidence import Process, PythonFrame, Resource, Wait
+from postmortem.evidence import replace as changed
+
+from .....support.make import (
+    counters,
+    evidence,
+    found,
+    frame,
+    held,
+    lines,
+    lock,
+    locked,
+    process,
+    samples,
+    stack,
+    thread,
+)
+
+
+def spinning(*stacks: Tuple[int, List[PythonFrame]]) -> Process:
+    return process([thread(1, stacks[0][1], counters=counters(0.99), gil="holds", samples=samples(*stacks))])
+
+
+def test_a_busy_loop_names_the_function_it_never_leaves() -> None:
+    """What is on every sample is named; with nobody waiting it is possible, behind a lock that it holds likely."""
+    base = [frame("main", 1)]
+    known = spinning((30, [frame("next_day", 9), frame("search", 21), *base]), (20, [frame("search", 22), *base]))
+    assert found(evidence(known)) == {"python-busy-loop": "possible"}
+    assert set(lines(evidence(known))) == {21, 22}
+    waiter = thread(2, [frame("runner")], wait=locked("lock-1"), counters=counters())
+    holder = changed(known.threads[0], holds=(held("lock-1", 2),))
+    both = changed(known, threads=(holder, waiter), resources=(lock("lock-1", 1, (2,)),))
+    assert found(evidence(both)) == {"python-busy-loop": "likely"}
+
+
+def test_who_joins_a_busy_thread_is_not_held_up_by_its_lock() -> None:
+    """The main thread joins it: whether that takes too long nobody knows, however the join is written down."""
+    busy = thread(2, stack("work"), counters=counters(1.0), samples=samples((50, stack("work"))))
+    main = thread(1, stack("threading.join", "main"), joins=2, wait=Wait("lock", "futex", "thread-1", endless=True))
+    ends = Resource("thread-1", "thread", "thread T-2", 2, "recorded", (1,))
+    assert found(evidence(process([main, busy], resources=(ends,))))["python-busy-loop"] == "possible"
+
+
+def test_a_batch_that_moves_on_is_no_busy_loop() -> None:
+    """Nothing of the program but its outermost frames stays: that is progress as far as one can see."""
+    known = spinning(
+        (20, [frame("load"), frame("main")]), (20, [frame("clean"), frame("main")]), (10, [frame("fit"), frame("main")])
+    )
+    assert set(found(evidence(known)).values()) <= {"possible"}

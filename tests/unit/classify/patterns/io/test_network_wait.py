@@ -1,0 +1,93 @@
+"""Clients that wait for a peer, told from servers that wait by design."""
+
+from __future__ import annotations
+
+from typing import Dict
+
+import pytest
+
+from postmortem.classify.engine import classify
+from postmortem.evidence import Process, Resource, Task, Thread, Wait
+from postmortem.evidence import replace as changed
+
+from .....support.make import (
+    IDLE_LOOP,
+    RESTING,
+    counters,
+    evidence,
+    found,
+    frame,
+    lines,
+    loop,
+    process,
+    resting,
+    stack,
+    thread,
+)
+
+SOCKET = Wait("socket", "recvfrom", resource="socket-1", fd=3, endless=True)
+
+
+def socket(**known: object) -> Resource:
+    return Resource("socket-1", "socket", "socket a → b", local="a:1", remote="b:80", **known)  # type: ignore[arg-type]
+
+
+def test_a_client_without_a_timeout() -> None:
+    """The main thread in recv on a connection that it made."""
+    known = resting(SOCKET, "socket.readinto", "fetch", "main", resources=(socket(accepted=False),))
+    assert (found(evidence(known)), lines(evidence(known))) == ({"network-wait": "likely"}, [2])
+
+
+@pytest.mark.parametrize("what", [{"accepted": True}, {"listening": True}])
+def test_a_server_waits_by_design(what: Dict[str, bool]) -> None:
+    """A listening socket and an accepted connection are how an idle server looks."""
+    assert found(evidence(resting(SOCKET, "socket.readinto", "serve", resources=(socket(**what),)))) == {}
+
+
+def test_a_socket_with_a_timeout_ends_by_itself() -> None:
+    """poll with an end is no endless wait."""
+    wait = Wait("socket", "poll", resource="socket-1", timeout_s=5.0, endless=False)
+    assert found(evidence(resting(wait, "fetch", resources=(socket(accepted=False),)))) == {}
+
+
+def test_a_worker_that_nobody_waits_for_is_only_possible() -> None:
+    """A background reader may be idle by design."""
+    worker = thread(2, stack("socket.readinto", "listen"), wait=SOCKET)
+    known = process([thread(1, [frame("main")]), worker], resources=(socket(accepted=False),))
+    assert found(evidence(known)) == {"network-wait": "possible"}
+
+
+def test_a_worker_whose_work_is_collected_matters() -> None:
+    """The main thread waits in Queue.join for whatever the workers do: their wait is its wait."""
+    worker = thread(2, stack("socket.readinto", "fetch"), wait=SOCKET)
+    main = thread(1, stack("threading.wait", "queue.join", "run"), wait=Wait("condition", "futex", endless=True))
+    assert found(evidence(process([main, worker], resources=(socket(accepted=False),)))) == {"network-wait": "likely"}
+
+
+def test_many_who_wait_for_the_same_peer_are_one_finding() -> None:
+    """At the same line: counted, the one that matters most first; another line is another finding."""
+    client = [thread(n, stack("socket.readinto", "fetch"), wait=SOCKET, is_main=n == 3) for n in (2, 3, 4)]
+    elsewhere = thread(5, (*stack("socket.readinto"), frame("poll", 77)), wait=SOCKET)
+    answers = classify(evidence(process([*client, elsewhere], resources=(socket(accepted=False),)))).findings
+    assert [(f.confidence, len(f.culprits)) for f in answers] == [("likely", 1), ("possible", 1)]
+    assert "2 other threads wait likewise" in answers[0].summary and "T-3" in answers[0].summary
+
+
+def client_loop(*others: Thread, **peer: object) -> Process:
+    main = thread(1, RESTING, wait=IDLE_LOOP, counters=counters())
+    ask = Task("task-1", "ask", "pending", "loop-1", (frame("ask", 9),), "Future")
+    watching = changed(loop("loop-1", 1, 0), sockets=("socket-1",))
+    return process([main, *others], loops=(watching,), tasks=(ask,), resources=(socket(**peer),))
+
+
+def test_a_future_that_only_a_peer_can_resolve() -> None:
+    """No timer, no other thread, one connection that it made: the task waits for that peer."""
+    known = changed(client_loop(accepted=False), listening=())
+    assert (found(evidence(known)), lines(evidence(known))) == ({"network-wait": "likely"}, [9])
+
+
+def test_a_future_that_somebody_else_may_resolve() -> None:
+    """With an accepted connection, or a thread that still works, the future is no peer's alone: silence."""
+    worker = thread(2, [frame("work")], gil="holds", counters=counters(0.1))
+    assert found(evidence(changed(client_loop(accepted=True), listening=()))) == {}
+    assert found(evidence(changed(client_loop(worker, accepted=False), listening=()))) == {}

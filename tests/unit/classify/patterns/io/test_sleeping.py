@@ -1,0 +1,87 @@
+"""Sleeps: judged by their length, and by what others get done meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from postmortem.classify.engine import classify
+from postmortem.evidence import Task, Wait
+from postmortem.evidence import replace as changed
+
+from .....support.make import (
+    RESTING,
+    counters,
+    evidence,
+    found,
+    frame,
+    lines,
+    loop,
+    process,
+    resting,
+    stack,
+    thread,
+)
+
+
+@pytest.mark.parametrize(("length", "expected"), [(3600.0, "likely"), (1.5, "possible"), (None, "possible")])
+def test_sleeping_is_judged_by_its_length(length: float, expected: str) -> None:
+    """An hour against two seconds allowed is the reason; a second between two rounds is a rhythm."""
+    known = resting(Wait("sleep", "clock_nanosleep", timeout_s=length), "pause", "main")
+    assert found(evidence(known)) == {"sleeping": expected}
+
+
+def test_a_program_without_python_sleeps() -> None:
+    """Its command and the system call are named, no line is."""
+    known = process(
+        [thread(1, wait=Wait("sleep", "clock_nanosleep", timeout_s=60.0))], python=None, argv=("sleep", "60")
+    )
+    report = classify(evidence(known, seconds=1.0)).findings[0]
+    assert report.pattern == "sleeping" and not report.culprits
+    assert "not a Python program" in report.summary and "clock_nanosleep" in report.summary
+
+
+def test_sleeping_is_not_all_when_others_work() -> None:
+    """The main thread sleeps while a worker computes: no finding about sleep."""
+    worker = thread(2, [frame("work")], counters=counters(0.9), gil="holds")
+    main = thread(1, [frame("main")], wait=Wait("sleep", timeout_s=3600.0), counters=counters())
+    assert "sleeping" not in found(evidence(process([main, worker])))
+
+
+@pytest.mark.parametrize("same_process", [True, False])
+@pytest.mark.parametrize(
+    ("cpu", "wakes", "expected"), [(0.03, 0, "possible"), (0.001, 900, "possible"), (0.001, 3, "likely")]
+)
+def test_a_sleep_while_others_get_something_done_is_no_hang(
+    same_process: bool, cpu: float, wakes: int, expected: str
+) -> None:
+    """Threads, or processes of the tree, that wake all the time were only not seen at work at the moment of capture."""
+    other = thread(2, stack("queue.get", "consume"), wait=Wait("condition", "futex"), counters=counters(cpu, wakes))
+    main = thread(1, [frame("main")], wait=Wait("sleep", timeout_s=3600.0), counters=counters())
+    if same_process:
+        known = evidence(process([main, other]))
+    else:
+        known = evidence(process([main]), changed(process([changed(other, is_main=True)]), pid=2, ppid=1))
+    finding = next(f for f in classify(known).findings if f.pattern == "sleeping")
+    assert finding.confidence == expected
+    assert ("nothing else computes" in finding.summary) == (expected == "likely")
+
+
+def test_sleeping_tasks_while_others_get_something_done() -> None:
+    """The same where the sleep is a coroutine's."""
+    nap = Task("task-1", "nap", "pending", "loop-1", (*stack("asyncio.tasks.sleep"), frame("retry", 20)), "Future")
+    main = thread(1, RESTING, wait=Wait("event-loop", "epoll_wait", timeout_s=36.0, endless=False), counters=counters())
+    other = thread(2, stack("queue.get", "consume"), wait=Wait("condition", "futex"), counters=counters(0.0, 400))
+    known = process([main, other], loops=(loop("loop-1", 1, 0),), tasks=(nap,))
+    assert found(evidence(known)) == {"sleeping": "possible"}
+
+
+@pytest.mark.parametrize(("left", "expected"), [(36.0, "likely"), (1.0, "possible")])
+def test_asyncio_sleep_is_a_sleep(left: float, expected: str) -> None:
+    """Every task sleeps, or waits for one that does; the loop's own timer tells how long."""
+    nap = Task("task-1", "nap", "pending", "loop-1", (*stack("asyncio.tasks.sleep"), frame("retry", 20)), "Future")
+    outer = Task("task-2", "main", "pending", "loop-1", (frame("main", 30),), "_GatheringFuture")
+    main = thread(1, RESTING, wait=Wait("event-loop", "epoll_wait", timeout_s=left, endless=False), counters=counters())
+    known = process([main], loops=(loop("loop-1", 1, 0),), tasks=(nap, outer))
+    assert (found(evidence(known)), lines(evidence(known))) == ({"sleeping": expected}, [20])
+    busy = changed(outer, awaiting="Future", stack=(frame("main", 30),))
+    assert found(evidence(changed(known, tasks=(nap, busy)))) == {}

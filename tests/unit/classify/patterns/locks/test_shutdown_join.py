@@ -1,0 +1,50 @@
+"""An interpreter that waits at its exit for a thread."""
+
+from __future__ import annotations
+
+from postmortem.evidence import Process, Wait
+from postmortem.evidence import replace as changed
+
+from .....support.make import (
+    APP,
+    counters,
+    evidence,
+    found,
+    lines,
+    process,
+    stack,
+    thread,
+    verdict,
+)
+
+
+def shutting_down(worker_wait: Wait, **known: object) -> Process:
+    main = thread(1, stack("threading._shutdown"), wait=Wait("lock", "futex", endless=True), joins=2)
+    worker = thread(2, stack("threading.wait", "queue.get", "run_worker"), wait=worker_wait, daemon=False, **known)
+    return process([main, worker])
+
+
+def test_a_server_whose_main_function_returned_is_at_work() -> None:
+    """Its acceptor keeps the process alive, and waits for clients."""
+    serving = shutting_down(Wait("socket", "accept4", endless=True))
+    assert found(evidence(serving))["shutdown-join"] == "possible"
+
+
+def test_the_thread_that_keeps_the_interpreter_is_the_culprit() -> None:
+    """The main thread is at its end; the joined thread's own line is named."""
+    known = evidence(shutting_down(Wait("condition", "futex", endless=True)))
+    assert (verdict(known), found(known)["shutdown-join"], lines(known)) == ("shutdown-join", "likely", [3])
+
+
+def test_a_last_worker_at_work_is_only_possible() -> None:
+    """Waiting for a thread that computes is what exit is for."""
+    known = evidence(shutting_down(Wait("condition", "futex", endless=True), counters=counters(0.9)))
+    assert found(known)["shutdown-join"] == "possible"
+
+
+def test_a_heartbeat_never_ends() -> None:
+    """A sleep that ends by itself is harmless, unless the thread does the same again for ever."""
+    known = shutting_down(Wait("sleep", "clock_nanosleep", timeout_s=1.0, endless=False))
+    assert found(evidence(known))["shutdown-join"] == "possible"
+    looping = changed(evidence(known), loops={APP: {3: (2,)}})
+    assert found(looping)["shutdown-join"] == "likely"

@@ -1,0 +1,85 @@
+"""A parent that waits for a child: who of them leads, and when it is no such wait."""
+
+from __future__ import annotations
+
+from postmortem.classify.engine import classify
+from postmortem.evidence import Evidence, Process, Task, Wait
+from postmortem.evidence import replace as changed
+
+from .....support.make import (
+    IDLE_LOOP,
+    RESTING,
+    counters,
+    evidence,
+    found,
+    frame,
+    loop,
+    process,
+    resting,
+    stack,
+    thread,
+    two_locks,
+)
+
+
+def parent_and_child(child: Process) -> Evidence:
+    parent = process(
+        [thread(1, stack("subprocess._wait", "build", "main"), wait=Wait("process", "wait4", pid=2, endless=True))]
+    )
+    return evidence(parent, changed(child, pid=2, ppid=1))
+
+
+def test_a_child_that_is_no_python_leaves_the_lead_to_its_parent() -> None:
+    """The only line to change is the parent's."""
+    child = process(
+        [thread(2, wait=Wait("sleep", "clock_nanosleep", timeout_s=900.0), is_main=True)],
+        python=None,
+        argv=("sleep", "900"),
+    )
+    report = classify(parent_and_child(child)).findings
+    assert [f.pattern for f in report] == ["child-wait", "sleeping"]
+    assert report[0].because_of == ("sleeping",) and report[0].culprits[0].line == 2
+
+
+def test_the_childs_own_diagnosis_leads() -> None:
+    """A Python child with a proven cause: its line is the answer, the parent's wait stands behind."""
+    child = two_locks()
+    child = changed(child, threads=tuple(changed(t, is_main=t.tid == 1) for t in child.threads))
+    report = classify(parent_and_child(child)).findings
+    assert [f.pattern for f in report] == ["lock-order-deadlock", "child-wait"]
+    assert report[1].because_of == ("lock-order-deadlock",)
+
+
+def test_a_parent_whose_child_has_not_started_its_program() -> None:
+    """It names no child, and waits for that one alone: no supervisor."""
+    parent = resting(Wait("process", "clone3", endless=True), "spawn", "main")
+    child = process([thread(2, [frame("spawn", 3)], is_main=True, wait=Wait("other", "openat"))], pid=2, ppid=1)
+    assert found(evidence(parent, child)) == {"child-wait": "likely"}
+    waits = resting(Wait("process", "wait4", endless=True), "supervise", "main")
+    assert found(evidence(waits, child)) == {"child-wait": "possible"}
+
+
+def test_a_child_that_cannot_write_is_no_child_wait() -> None:
+    """A full pipe is another cause than a child that takes long."""
+    child = process([thread(2, [frame("emit")], wait=Wait("pipe", "write", endless=True), is_main=True)])
+    assert "child-wait" not in found(parent_and_child(child))
+
+
+def test_a_child_that_has_ended_is_not_waited_for() -> None:
+    """A zombie writes nothing any more: somebody else keeps its output open."""
+    assert "child-wait" not in found(parent_and_child(process([], state="Z", python=None)))
+
+
+def test_a_child_of_asyncio() -> None:
+    """await process.wait() on a loop that rests is a wait for a child like any other."""
+    task = Task(
+        "task-1", "main", "pending", "loop-1", (*stack("asyncio.subprocess.wait"), frame("encode", 14)), "Future"
+    )
+    parent = process(
+        [thread(1, RESTING, wait=IDLE_LOOP, counters=counters())], loops=(loop("loop-1", 1, 0),), tasks=(task,)
+    )
+    child = process(
+        [thread(2, wait=Wait("sleep", "nanosleep", timeout_s=900.0), is_main=True)], python=None, pid=2, ppid=1
+    )
+    report = classify(evidence(parent, child)).findings
+    assert [f.pattern for f in report] == ["child-wait", "sleeping"] and report[0].culprits[0].line == 14

@@ -1,1 +1,0 @@
-"""The parts of setting interpreters up that need none."""
