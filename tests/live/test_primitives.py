@@ -9,6 +9,7 @@ import pytest
 
 from postmortem.cpython.state.interpreter import Python, ThreadState
 from postmortem.evidence import Resource
+from postmortem.extract.process.threadtable import ThreadTable
 from postmortem.extract.waits.locks import LockBook
 from postmortem.memory import ProcMem
 from tests.support.bundles import lines_of
@@ -188,7 +189,7 @@ def read(program: Program, memory: ProcMem) -> Tuple[LockBook, Dict[int, ThreadS
     """The book of a program at rest, with what each thread waits for, by its name."""
     reader = Python(memory)
     threads = {int(t.native_id or 0): t for t in reader.interpreters[0].threads}
-    book = LockBook(reader, threads, lines_of)
+    book = LockBook(reader, ThreadTable.of_states(threads), lines_of)
     waits = {}
     for tid, thread in threads.items():
         call = Path(f"/proc/{program.pid}/task/{tid}/syscall").read_text().split()

@@ -15,6 +15,7 @@ from postmortem.cpython.frames.frame import Frame
 from postmortem.cpython.state.interpreter import Python
 from postmortem.evidence import PythonFrame, Resource, Task
 from postmortem.extract.ownership.pools import FutureFacts, Pools
+from postmortem.extract.process.threadtable import ThreadTable
 from postmortem.extract.waits.tasks import TaskBook
 from postmortem.frameworks.asyncio.cancels import cancels
 from postmortem.memory import ProcMem
@@ -153,7 +154,7 @@ class _Process:
     def __init__(self, python: Python) -> None:
         self._python = python
         self._threads = {t.native_id: t for i in python.interpreters for t in i.threads if t.native_id is not None}
-        self.pools = Pools(python, self._threads)
+        self.pools = Pools(python, ThreadTable.of_states(self._threads))
         self.descriptors: List[int] = []
 
     def frame(self, frame: Frame) -> PythonFrame:

@@ -10,13 +10,14 @@ from typing import Any, Dict, Final, Iterator, List, NamedTuple, Optional, Seque
 
 from ...cpython.frames.frame import Frame
 from ...cpython.frames.names import Names
-from ...cpython.state.interpreter import Python, ThreadState
+from ...cpython.state.interpreter import Python
 from ...cpython.sync.semaphores import NO_BOUND, Paths, SemLock, find_semlocks, read_count, role_of, wrapped
 from ...evidence import Gap, HeldLock, PythonFrame, Resource
 from ...evidence.vocabulary import OwnerBasis
 from ...frameworks.processpools import multiprocessing
 from ...memory import Image, MappedFile
 from ..ownership.acquires import Acquires, Lines
+from ..process.threadtable import ThreadTable
 from ..waits.threadwaits import FutexFacts
 
 KIND: Final = "shared-semaphore"
@@ -53,7 +54,7 @@ class SemaphoreBook:
     ``settle`` finds holders; ``resources`` and ``held_by`` tell it."""
 
     def __init__(
-        self, python: Python, image: Image, maps: Any, threads: Dict[int, ThreadState], lines: Lines, gaps: List[Gap]
+        self, python: Python, image: Image, maps: Any, threads: ThreadTable, lines: Lines, gaps: List[Gap]
     ) -> None:
         self._python = python
         self._image = image
@@ -119,16 +120,15 @@ class SemaphoreBook:
         """Finds where the locks that this process holds were taken."""
         if not self._by_handle:
             return
-        tid_of = {state.ident: tid for tid, state in self._threads.items()}
         self._owners = {
-            handle: tid_of.get(lock.ident)
+            handle: self._threads.tid_of_ident(lock.ident)
             for handle, locks in self._by_handle.items()
             for lock in locks
             if lock.is_lock and lock.taken > 0
         }
         for handle, tid in self._owners.items():
             self._ident(handle)
-            self._users.setdefault(handle, []).extend(self._threads[tid].frames[:8] if tid is not None else ())
+            self._users.setdefault(handle, []).extend(self._frames(tid)[:8])
         for tid in {tid for tid in self._owners.values() if tid is not None}:
             for handle, depth, frame, line, basis in self._places(tid):
                 if self._owners.get(handle) == tid:
@@ -167,8 +167,7 @@ class SemaphoreBook:
 
     def _places(self, tid: int) -> Iterator[Tuple[int, int, Frame, Optional[int], OwnerBasis]]:
         """(handle, depth, frame, line, basis) of the `with` statements, and of the calls of acquire, that took one."""
-        state = self._threads.get(tid)
-        for depth, frame in enumerate(state.frames[:_MOST_FRAMES] if state else ()):
+        for depth, frame in enumerate(self._frames(tid)[:_MOST_FRAMES]):
             if frame.code.filename.endswith(_SYNCHRONIZE):
                 continue
             taken: List[Tuple[int, Optional[int], OwnerBasis]]
@@ -179,6 +178,10 @@ class SemaphoreBook:
                 handle = self._handle_of.get(wrapped(self._python.objects, value) or 0)
                 if handle is not None:
                     yield handle, depth, frame, line, basis
+
+    def _frames(self, tid: Optional[int]) -> Sequence[Frame]:
+        state = self._threads.states.get(tid) if tid is not None else None
+        return state.frames if state is not None else ()
 
     def _frame(self, frame: Frame, line: Optional[int]) -> PythonFrame:
         code = frame.code

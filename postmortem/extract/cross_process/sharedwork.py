@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
-from ...cpython.state.interpreter import Python, ThreadState
+from ...cpython.state.interpreter import Python
 from ...evidence import Gap, HeldLock, Pool, Resource, Wait
 from ...memory import ElfCore
 from ..ownership.acquires import Lines
 from ..ownership.pools import FutureFacts
+from ..process.threadtable import ThreadTable
 from ..waits.threadwaits import FutexFacts
 from .forks import LockPlace, Trace, origin_of
 from .semaphores import SemaphoreBook
@@ -24,7 +25,7 @@ class SharedWork:
         python: Optional[Python],
         core: ElfCore,
         maps: Any,
-        threads: Dict[int, ThreadState],
+        threads: ThreadTable,
         lines: Lines,
         gaps: List[Gap],
     ) -> None:

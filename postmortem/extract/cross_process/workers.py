@@ -10,7 +10,7 @@ from typing import Dict, Final, FrozenSet, Iterator, List, Mapping, NamedTuple, 
 from ...cpython.frames.frame import Frame
 from ...cpython.frames.names import Names
 from ...cpython.frames.origins import is_program
-from ...cpython.state.interpreter import Python, ThreadState
+from ...cpython.state.interpreter import Python
 from ...evidence import Pool, Process, PythonFrame, Resource, Thread, Wait, Waker
 from ...evidence import replace as changed
 from ...evidence.vocabulary import WaitKind
@@ -29,6 +29,7 @@ from ...frameworks.processpools import (
     started_process,
 )
 from ..ownership.pools import FutureFacts
+from ..process.threadtable import ThreadTable
 from ..waits.threadwaits import FutexFacts
 
 KIND: Final = "pool-result"
@@ -52,9 +53,9 @@ class _Draft(NamedTuple):
 class WorkerBook:
     """Collects waits while threads are read; ``resources`` and ``pools`` tell it all."""
 
-    def __init__(self, python: Python, threads: Mapping[int, ThreadState]) -> None:
+    def __init__(self, python: Python, threads: ThreadTable) -> None:
         self._python = python
-        self._threads = threads
+        self._threads = threads.states
         self._names = Names(python.frames)
         self._drafts: Dict[int, _Draft] = {}
         self._found: Optional[List[ProcessPool]] = None

@@ -6,11 +6,12 @@ import itertools
 from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...cpython.frames.frame import Frame
-from ...cpython.state.interpreter import Python, ThreadState
+from ...cpython.state.interpreter import Python
 from ...cpython.sync.locks import Locks, LockState
 from ...evidence import HeldLock, PythonFrame, Waker
 from ...evidence.vocabulary import OwnerBasis
 from ...frameworks.leases import Leases
+from ..process.threadtable import ThreadTable
 from .acquires import LOCKS, QUEUES, Acquires
 
 _THREADING = "threading.py"
@@ -39,15 +40,13 @@ class Holders:
     def __init__(
         self,
         python: Python,
-        threads: Dict[int, ThreadState],
-        idents: Mapping[int, int],
+        threads: ThreadTable,
         locks: Locks,
         acquires: Acquires,
         found: Callable[[LockState, Frame], object],
     ) -> None:
         self._python = python
-        self._threads = threads
-        self._idents = idents
+        self._table, self._threads = threads, threads.states
         self._locks = locks
         self._acquires = acquires
         self._leases = Leases(python.objects)
@@ -97,7 +96,7 @@ class Holders:
         for address, lock in states.items():
             claims = self._claims.get(address, [])
             if lock.owner_ident is not None:
-                owner = self._idents.get(lock.owner_ident)
+                owner = self._table.tid_of_ident(lock.owner_ident)
                 if owner is not None:
                     self._record(address, owner, [c for c in claims if c.tid == owner])
                 elif certain and lock.locked:

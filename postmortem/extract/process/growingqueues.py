@@ -9,13 +9,14 @@ from ...cpython.frames.frame import Frame
 from ...cpython.heap.queues import Backlogs, Queue, length
 from ...cpython.heap.variablesearch import User, users_of
 from ...cpython.objects.builtins import NotThat
-from ...cpython.state.interpreter import Python, ThreadState
+from ...cpython.state.interpreter import Python
 from ...evidence import Backlog, PythonFrame, Waker, replace
 from ...frameworks.asyncio.tasks import TaskState
 from ...memory import Fault
 from ..recorded.shapes import number
 from ..recorded.window import Window
 from ..sourcecode.usages import Usages, last_name
+from .threadtable import ThreadTable
 
 #: Shorter ones are told only when they grew.
 _LEAST, _GREW = 64, 16
@@ -24,7 +25,7 @@ _SECONDS = 0.5
 
 
 class BacklogBook:
-    """Of one process. ``threads``: tid → state; ``tasks``: id → state."""
+    """Of one process. ``tasks``: id → state."""
 
     def __init__(
         self,
@@ -32,12 +33,11 @@ class BacklogBook:
         window: Window,
         usages: Usages,
         shown: Callable[[Frame], PythonFrame],
-        threads: Mapping[int, ThreadState],
+        threads: ThreadTable,
         tasks: Mapping[str, TaskState],
     ) -> None:
         self._python = python
         self._threads, self._tasks = threads, tasks
-        self._tid_of = {state.address: tid for tid, state in threads.items()}
         self._task_of = {state.address: ident for ident, state in tasks.items()}
         self._usages = usages
         self._shown = shown
@@ -49,7 +49,7 @@ class BacklogBook:
 
     def backlogs(self) -> Tuple[Backlog, ...]:
         """The longest first."""
-        users = users_of(self._threads.values(), self._tasks.values())
+        users = users_of(self._threads.states.values(), self._tasks.values())
         queues = Backlogs(self._python, time.monotonic() + _SECONDS).found(users)
         drafts: List[Tuple[Queue, Backlog]] = []
         for queue in queues:
@@ -89,6 +89,7 @@ class BacklogBook:
         )
 
     def _user(self, user: User) -> Waker:
-        tid = self._tid_of.get(user.thread) if user.thread is not None else None
         task = self._task_of.get(user.task) if user.task is not None else None
-        return Waker("reach", "memory", tid=tid, task=task, frame=self._shown(user.frame))
+        return Waker(
+            "reach", "memory", tid=self._threads.tid_of_state(user.thread), task=task, frame=self._shown(user.frame)
+        )

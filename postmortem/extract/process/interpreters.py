@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, Iterable, Mapping, Optional, Tuple
+from typing import Callable, Dict, Iterable, Optional, Tuple
 
 from ...cpython.state.interpreter import InterpreterState
 from ...evidence import Collections, Gil, Interpreter, StopTheWorld
 from ..recorded.shapes import integer, number
 from ..recorded.window import Window
+from .threadtable import ThreadTable
 
 
 def told(
     interpreters: Iterable[InterpreterState],
     window: Window,
-    threads: Mapping[int, int],
+    threads: ThreadTable,
     world: Callable[[InterpreterState], Optional[StopTheWorld]],
 ) -> Tuple[Interpreter, ...]:
-    """``threads``: address of a thread state → tid; ``world``: whether an interpreter has stopped its threads."""
+    """``world``: whether an interpreter has stopped its threads."""
     return tuple(_told(i, window, threads, world(i)) for i in interpreters)
 
 
 def _told(
-    interpreter: InterpreterState, window: Window, threads: Mapping[int, int], world: Optional[StopTheWorld]
+    interpreter: InterpreterState, window: Window, threads: ThreadTable, world: Optional[StopTheWorld]
 ) -> Interpreter:
     main = interpreter.id == 0
     gil = None
     if interpreter.gil is not None:
         handoffs, rate = _handoffs(window) if main else (None, None)
-        holder = threads.get(interpreter.gil.holder) if interpreter.gil.holder is not None else None
+        holder = threads.tid_of_state(interpreter.gil.holder)
         gil = Gil(interpreter.gil.locked, holder, interpreter.gil.interval_s, handoffs, rate)
     return Interpreter(interpreter.id, gil, interpreter.collecting, world, _collections(window) if main else None)
 

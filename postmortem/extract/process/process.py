@@ -31,7 +31,7 @@ from ..waits.tasks import TaskBook
 from .collector import collectors
 from .gil import gil_id
 from .stacks import Stacks
-from .states import idents, match_states
+from .threadtable import ThreadTable
 from .variables import Variables, thread_exceptions
 
 
@@ -53,12 +53,11 @@ class Reader:
         self.pid = pid
         self.gaps: List[Gap] = []
         self.usages = Usages(lines)
-        self.by_tid = match_states(python, core) if python else {}
-        self.tid_of_ident = idents(core, self.by_tid)
-        self.locks = LockBook(python, self.by_tid, lines, self.tid_of_ident) if python else None
-        self.shared = SharedWork(python, core, raw.process.get("maps"), self.by_tid, lines, self.gaps)
-        self.native_locks = NativeLocks(core)
-        self.buffers = BufferBook(python, core, self.tid_of_ident)
+        self.table = ThreadTable.of_core(core, python)
+        self.locks = LockBook(python, self.table, lines) if python else None
+        self.shared = SharedWork(python, core, raw.process.get("maps"), self.table, lines, self.gaps)
+        self.native_locks = NativeLocks(core, self.table)
+        self.buffers = BufferBook(python, core, self.table)
         self.variables = Variables(python, self.gaps) if python and with_locals else None
         self.stacks = Stacks(python, self.variables, self.gaps)
         self.drafts: List[Tuple[Thread, Sequence[PyFrame]]] = []
@@ -91,14 +90,14 @@ class Reader:
 
     def threads(self, native: Mapping[int, Tuple[NativeFrame, ...]]) -> Tuple[Thread, ...]:
         self.native_locks.settle(native)
-        running = collectors(self.python, self.by_tid, native) if self.python else {}
+        running = collectors(self.python, self.table.states, native) if self.python else {}
         found = [self._finished(draft, native.get(draft.tid, ())) for draft, _frames in self.drafts]
         return tuple(
             changed(t, holds=(*self._holds(t.tid), *self.native_locks.held_by(t)), gc=running.get(t.tid)) for t in found
         )
 
     def _finished(self, draft: Thread, native: Tuple[NativeFrame, ...]) -> Thread:
-        state = self.by_tid.get(draft.tid)
+        state = self.table.states.get(draft.tid)
         stack = self.stacks.of(state.chain if state else None, native, draft.tid)
         return changed(
             draft,
@@ -116,7 +115,7 @@ class Reader:
         return tuple(changed(lock, depth=self.stacks.depth(tid, lock.depth)) for lock in held)
 
     def _draft(self, thread: CoreThread) -> Tuple[Thread, Sequence[PyFrame]]:
-        state = self.by_tid.get(thread.tid)
+        state = self.table.states.get(thread.tid)
         call = self._call(thread)
         if not threadwaits.is_known(call):
             reason = "it was stopped before, and which call the kernel restarts is not in the code that made it"
@@ -152,7 +151,7 @@ class Reader:
             daemon=state.daemon if state else None,
             ident=state.ident if state else None,
             interpreter=state.interpreter if state else None,
-            joins=self.tid_of_ident.get(joins) if joins is not None else self._joined(thread.tid),
+            joins=self.table.tid_of_ident(joins) if joins is not None else self._joined(thread.tid),
             exceptions=thread_exceptions(self.python, state, self.variables) if self.python and state else (),
             calling=self._calling(state, frames),
         )
@@ -246,7 +245,7 @@ class Reader:
 
     def tid(self, ident: Optional[int]) -> Optional[int]:
         """The kernel's id of a thread that the interpreter knows by its ident."""
-        return self.tid_of_ident.get(ident) if ident is not None else None
+        return self.table.tid_of_ident(ident)
 
     def probe(self, name: str) -> Dict[str, object]:
         """What was read of the running interpreter over the window."""
@@ -265,7 +264,7 @@ class Reader:
         return self.locks.futures.future(future) if self.locks else None
 
     def tid_of_thread(self, thread: int) -> Optional[int]:
-        return next((tid for tid, state in self.by_tid.items() if state.object == thread), None)
+        return self.table.tid_of_object(thread)
 
     def suspended(self, tid: int, frames: Sequence[PyFrame]) -> None:
         """A coroutine that waits on a thread's event loop."""
@@ -279,4 +278,5 @@ class Reader:
         states = self.locks.states() if self.locks else {}
         places = {ident: LockPlace(state.address, state.owner_ident) for ident, state in states.items()}
         places.update({ident: LockPlace(at, None, tid) for ident, (at, tid) in self.native_locks.places().items()})
-        return self.shared.trace(self.tid_of_ident, {**places, **self.buffers.places()})
+        idents = {ident: row.tid for ident, row in self.table.by_ident.items()}
+        return self.shared.trace(idents, {**places, **self.buffers.places()})

@@ -40,10 +40,9 @@ def process_of(reader: Reader, native: Mapping[int, Tuple[NativeFrame, ...]]) ->
     """What was read, with the native stacks by tid."""
     raw, python = reader.raw.process, reader.python
     threads = reader.threads(native)
-    holders = {state.address: tid for tid, state in reader.by_tid.items()}
     worlds = reader.locks.stop_the_world if reader.locks else lambda _interpreter: None
-    interpreters = told(python.interpreters, reader.raw.window, holders, worlds) if python else ()
-    _note_problems(reader, len(threads) - len(reader.by_tid))
+    interpreters = told(python.interpreters, reader.raw.window, reader.table, worlds) if python else ()
+    _note_problems(reader, len(threads) - len(reader.table.states))
     resources = _resources(reader, interpreters, threads)
     catches = caught(raw.get("signals_caught"))
     return Process(
@@ -101,7 +100,7 @@ def _resources(
     )
     if python and reader.locks is not None and reader.tasks is not None:
         awaits = reader.tasks.awaits
-        books = Books({**reader.locks.addresses(), **awaits.addresses()}, awaits.tasks, reader.by_tid)
+        books = Books({**reader.locks.addresses(), **awaits.addresses()}, awaits.tasks, reader.table)
         reaches = Reaches(python, reader.core, books, reader.frame, reader.gaps)
         resources = reaches.settle(resources, threads, reader.tasks.tasks, reader.tasks.loops)
     frames = {thread.tid: found for thread, found in reader.drafts}
@@ -120,17 +119,15 @@ def _loops(reader: Reader) -> Tuple[Loop, ...]:
 def _backlogs(reader: Reader) -> Tuple[Backlog, ...]:
     if reader.python is None or reader.tasks is None:
         return ()
-    book = BacklogBook(
-        reader.python, reader.raw.window, reader.usages, reader.frame, reader.by_tid, reader.tasks.states
-    )
+    book = BacklogBook(reader.python, reader.raw.window, reader.usages, reader.frame, reader.table, reader.tasks.states)
     return book.backlogs()
 
 
 def _kept(reader: Reader) -> Tuple[KeptException, ...]:
     if reader.python is None or reader.tasks is None:
         return ()
-    book = KeptBook(reader.python, reader.core, reader.raw.window, reader.usages, reader.frame, reader.by_tid)
-    return book.groups(users_of(reader.by_tid.values(), reader.tasks.states.values()))
+    book = KeptBook(reader.python, reader.core, reader.raw.window, reader.usages, reader.frame, reader.table.states)
+    return book.groups(users_of(reader.table.states.values(), reader.tasks.states.values()))
 
 
 def _cancels(reader: Reader, resources: Sequence[Resource]) -> Optional[Tuple[str, ...]]:

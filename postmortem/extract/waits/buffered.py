@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ...cpython.state.interpreter import Python
 from ...cpython.sync.buffered import BufferedLock, awaited_buffer
 from ...evidence import Resource
 from ...memory import ElfCore
 from ..cross_process.forks import LockPlace
+from ..process.threadtable import ThreadTable
 from .threadwaits import FutexFacts
 
 _STANDARD = {"descriptor 0": "<stdin>", "descriptor 1": "<stdout>", "descriptor 2": "<stderr>"}
@@ -24,10 +25,10 @@ class _Draft(NamedTuple):
 
 
 class BufferBook:
-    """``idents``: threading.get_ident() → tid."""
+    """Collects waits while threads are read; ``resources`` tells it all."""
 
-    def __init__(self, python: Optional[Python], core: ElfCore, idents: Mapping[int, int]) -> None:
-        self._python, self._core, self._idents = python, core, idents
+    def __init__(self, python: Optional[Python], core: ElfCore, threads: ThreadTable) -> None:
+        self._python, self._core, self._threads = python, core, threads
         self._drafts: Dict[int, _Draft] = {}
         self._searched: Dict[int, Optional[BufferedLock]] = {}
         self._left = _SEARCHES_S
@@ -56,7 +57,7 @@ class BufferBook:
 
     def _resource(self, draft: _Draft) -> Resource:
         lock = draft.lock
-        owner = self._idents.get(lock.owner_ident)
+        owner = self._threads.tid_of_ident(lock.owner_ident)
         name = _STANDARD.get(lock.name or "", lock.name)
         return Resource(
             id=draft.ident,

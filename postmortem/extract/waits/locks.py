@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
 from ...cpython.frames.names import MACHINERY, Names
 from ...cpython.objects.attributes import attribute
-from ...cpython.state.interpreter import InterpreterState, Python, ThreadState
+from ...cpython.state.interpreter import InterpreterState, Python
 from ...cpython.sync.freethreading import FreeThreading
 from ...cpython.sync.locks import LockState
 from ...cpython.sync.parking import parked_on
@@ -20,6 +20,7 @@ from ..ownership.acquires import Acquires, Lines
 from ..ownership.holders import Holders
 from ..ownership.orphans import Orphans
 from ..ownership.pools import Pools
+from ..process.threadtable import ThreadTable
 from .primitives import Primitives
 from .threadwaits import FutexFacts
 
@@ -31,10 +32,7 @@ _USERS = 12
 class LockBook:
     """Collects waits while threads are read; ``settle`` then finds owners; ``resources`` tells it all."""
 
-    def __init__(
-        self, python: Python, threads: Dict[int, ThreadState], lines: Lines, idents: Optional[Mapping[int, int]] = None
-    ) -> None:
-        """``idents``: threading.get_ident() → tid of threads that have no state, too; None: of those that have one."""
+    def __init__(self, python: Python, threads: ThreadTable, lines: Lines) -> None:
         self._python = python
         self._threads = threads
         self._locks = python.locks
@@ -42,12 +40,8 @@ class LockBook:
         self._pools = Pools(python, threads)
         self._primitives = Primitives(python, threads, Names(python.frames), self._pools)
         acquires = Acquires(python.frames, lines)
-        if idents is None:
-            idents = {state.ident: tid for tid, state in threads.items()}
-        self._holders = Holders(
-            python, threads, idents, self._locks, acquires, lambda lock, user: self._know(lock, [user])
-        )
-        self._orphans = Orphans(python, threads, acquires)
+        self._holders = Holders(python, threads, self._locks, acquires, lambda lock, user: self._know(lock, [user]))
+        self._orphans = Orphans(python, threads.states, acquires)
         self._ids: Dict[int, str] = {}  # lock object → resource id
         self._states: Dict[int, LockState] = {}
         self._waiters: Dict[int, List[int]] = {}
@@ -101,7 +95,7 @@ class LockBook:
     def _ending(self, word: int, frame: Frame) -> Optional[int]:
         """The threading.Thread whose end ``threading._shutdown`` waits for."""
         objects = self._python.objects
-        known = [state.object for state in self._threads.values() if state.object]
+        known = self._threads.by_object
         lock = self._python.frames.local(frame, "lock")  # up to 3.12
         if lock is not None:
             return next((t for t in known if attribute(objects, t, "_tstate_lock") == lock), None)
@@ -114,7 +108,7 @@ class LockBook:
 
     def _world(self, word: int, tid: int) -> Optional[str]:
         """What a wait for a stopped world is to people; None when it is none."""
-        state = self._threads.get(tid)
+        state = self._threads.states.get(tid)
         what = self._free.world_wait(word, state) if state is not None else None
         if what != "stopped":
             return None if what is None else "for the other threads to pause, to stop the world"
@@ -127,8 +121,7 @@ class LockBook:
         found = self._free.stop_the_world(interpreter)
         if found is None:
             return None
-        requester = next((tid for tid, s in self._threads.items() if s.address == found.requester), None)
-        return StopTheWorld(found.requested, found.stopped, requester)
+        return StopTheWorld(found.requested, found.stopped, self._threads.tid_of_state(found.requester))
 
     def _know(self, lock: LockState, users: Sequence[Frame]) -> str:
         if lock.address not in self._ids:

@@ -17,6 +17,7 @@ from ...libc.nativewait import NativeKind
 from ...libc.waits import waiting_for
 from ...memory import ElfCore
 from ...memory.symbols import function_at
+from ..process.threadtable import ThreadTable
 
 #: NativeWait.kind → (Wait.kind, Resource.kind)
 _KINDS: Dict[NativeKind, Tuple[WaitKind, ResourceKind]] = {
@@ -46,7 +47,7 @@ class _Known(NamedTuple):
 class NativeLocks:
     """``note`` what threads sleep on while they are read; ``settle`` once their native stacks are there."""
 
-    def __init__(self, core: ElfCore) -> None:
+    def __init__(self, core: ElfCore, threads: ThreadTable) -> None:
         self._core = core
         self._calls: Dict[int, FutexCall] = {}
         self._known: Dict[Tuple[str, int], _Known] = {}
@@ -54,7 +55,7 @@ class NativeLocks:
         self._joins: Dict[int, Optional[int]] = {}
         self._holders: Dict[str, Tuple[int, OwnerBasis]] = {}
         self._functions: Dict[int, Optional[Tuple[str, int]]] = {}
-        pointers = {thread.tid: thread.regs.get("fs_base", 0) for thread in core.threads}
+        pointers = {row.tid: row.pointer for row in threads.by_tid.values()}
         self._threads = Threads.of(core, pointers, not core.truncated, core.files)
 
     def note(self, tid: int, args: Sequence[int]) -> None:
