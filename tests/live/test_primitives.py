@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import pytest
 
 from postmortem.cpython.state.interpreter import Python, ThreadState
 from postmortem.evidence import Resource
+from postmortem.extract.ownership.pools import Pools
+from postmortem.extract.ownership.threadholders import find_holders
+from postmortem.extract.process.context import PythonContext, context_of
 from postmortem.extract.process.threadtable import ThreadTable
-from postmortem.extract.waits.locks import LockBook
+from postmortem.extract.recorded.raw import NO_RAW
+from postmortem.extract.waits.locks import LockBook, LockWaits
 from postmortem.memory import ProcMem
 from tests.support.bundles import lines_of
 
@@ -185,20 +189,32 @@ EXPECTED: Dict[str, Row] = {
 }
 
 
-def read(program: Program, memory: ProcMem) -> Tuple[LockBook, Dict[int, ThreadState], Dict[str, Resource]]:
+class Found(NamedTuple):
+    book: LockBook
+    collected: LockWaits
+    pools: Pools
+    threads: Dict[int, ThreadState]
+    waits: Dict[str, Resource]
+
+
+def read(program: Program, memory: ProcMem) -> Found:
     """The book of a program at rest, with what each thread waits for, by its name."""
     reader = Python(memory)
     threads = {int(t.native_id or 0): t for t in reader.interpreters[0].threads}
-    book = LockBook(reader, ThreadTable.of_states(threads), lines_of)
+    context = context_of(memory, reader, NO_RAW, program.pid, lines_of, ThreadTable.of_states(threads))  # type: ignore[arg-type]
+    assert isinstance(context, PythonContext)
+    pools = Pools(context)
+    collected = LockWaits(context, pools)
     waits = {}
     for tid, thread in threads.items():
         call = Path(f"/proc/{program.pid}/task/{tid}/syscall").read_text().split()
-        facts = book.wait(int(call[1], 16), tid, thread.frames) if call[0] == "202" else None
+        facts = collected.wait(int(call[1], 16), tid, thread.frames) if call[0] == "202" else None
         if facts is not None and facts.resource is not None:
             waits[str(thread.name)] = facts.resource
-    book.settle()
+    book = LockBook(context, collected, find_holders(context, collected.wanted, ()))
     resources = {r.id: r for r in book.resources()}
-    return book, threads, {name: resources[ident] for name, ident in waits.items()}
+    named = {name: resources[ident] for name, ident in waits.items()}
+    return Found(book, collected, pools, threads, named)
 
 
 def row(resource: Resource, threads: Dict[int, ThreadState]) -> Row:
@@ -216,7 +232,7 @@ def row(resource: Resource, threads: Dict[int, ThreadState]) -> Row:
 def test_every_wait_names_its_object(python: str, tmp_path: Path) -> None:
     """What the program calls it, how full it is, who has it and how that is known: the same on all interpreters."""
     with Program(python, PROGRAM, tmp_path, cwd=tmp_path) as program, ProcMem(program.pid) as memory:
-        book, threads, waits = read(program, memory)
+        book, collected, pools, threads, waits = read(program, memory)
         gone = waits.pop("wants_gone")
         assert {name: row(resource, threads) for name, resource in waits.items()} == EXPECTED
         # its ident may have been given to another thread since: then nothing that it runs supports the record
@@ -226,7 +242,7 @@ def test_every_wait_names_its_object(python: str, tmp_path: Path) -> None:
         tids = {str(thread.name): tid for tid, thread in threads.items()}
         assert waits["gets"].waiters == tuple(sorted((tids["gets"], tids["timed"])))
         assert waits["wants_permit"].closed and waits["queued"].closed and not waits["wants_plain"].closed
-        (pool,) = book.pools
+        (pool,) = pools.evidence()
         assert (pool.limit, pool.queued, pool.idle, len(pool.threads)) == (2, 1, (), 2)
-        assert book.joined(tids["joins"]) == tids["has_lock"]
+        assert collected.joined(tids["joins"]) == tids["has_lock"]
         assert [held.basis for held in book.held_by(tids["imports"])] == ["recorded"]

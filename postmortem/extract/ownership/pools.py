@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Callable, Dict, Final, Iterable, List, NamedTuple, Optional, Tuple
 
 from ...cpython.objects.attributes import attribute
-from ...cpython.state.interpreter import Python
 from ...evidence import Pool, PythonFrame, Waker
 from ...frameworks.executors import ThreadPool, WorkItem, running_item, thread_pools, worker_frame
-from ..process.threadtable import ThreadTable
+from ..process.context import PythonContext
 
 KIND: Final = "ThreadPoolExecutor"
 #: Future._state of those that nobody waits for any more (Lib/concurrent/futures/_base.py).
@@ -26,11 +25,11 @@ class FutureFacts(NamedTuple):
 class Pools:
     """The thread pools of one process."""
 
-    def __init__(self, python: Python, threads: ThreadTable) -> None:
-        self._python = python
-        self._table, self._threads = threads, threads.states
-        #: Who finishes a future that no pool knows: coroutines on event loops.
-        self.beside: Callable[[int], Optional[FutureFacts]] = lambda _future: None
+    def __init__(self, context: PythonContext, *beside: Callable[[int], Optional[FutureFacts]]) -> None:
+        """``beside``: who knows who finishes a future that no thread pool knows, in the order in which they are asked."""
+        self._python = context.python
+        self._table, self._threads = context.threads, context.threads.states
+        self._beside = beside
         self._found: Optional[List[ThreadPool]] = None
         self._running: Dict[int, Tuple[int, WorkItem]] = {}  # future → who runs it
 
@@ -100,9 +99,10 @@ class Pools:
             for place, item in enumerate(pool.items or ()):
                 if item.future == address:
                     return self._queued(pool, place, item, state)
-        beside = self.beside(address)
-        if beside is not None:
-            return beside
+        for known in self._beside:
+            facts = known(address)
+            if facts is not None:
+                return facts
         what = f"Future ({state}, of no thread pool that was found)" if state else "Future"
         return FutureFacts(what, state, (), None, ())
 

@@ -15,12 +15,10 @@ from ...cpython.frames.frame import Frame as PyFrame
 from ...cpython.heap.reachability import MAX_LEVELS, Actor, Obstacle, Reach, Step, Surroundings, Walk, walk
 from ...cpython.heap.referrers import Referrers
 from ...cpython.objects.wordsearch import WordSearch, near
-from ...cpython.state.interpreter import Python
 from ...evidence import Gap, Loop, PythonFrame, Resource, Task, Thread, Waker
 from ...evidence import replace as changed
 from ...frameworks.asyncio.landmarks import Landmarks
-from ...memory import ElfCore
-from ..process.threadtable import ThreadTable
+from ..process.context import PythonContext
 from .urgency import Urgency
 
 SECONDS = 2.0
@@ -44,18 +42,16 @@ class Books(NamedTuple):
 
     addresses: Mapping[str, int]  # resource → the object
     tasks: Mapping[int, str]  # address → id of the task
-    threads: ThreadTable
 
 
 class Reaches:
-    def __init__(
-        self, python: Python, core: ElfCore, books: Books, shown: Callable[[PyFrame], PythonFrame], gaps: List[Gap]
-    ) -> None:
-        self._python = python
-        self._core = core
+    def __init__(self, context: PythonContext, books: Books, shown: Callable[[PyFrame], PythonFrame]) -> None:
+        self._python = context.python
+        self._core = context.core
+        self._threads = context.threads
         self._books = books
         self._shown = shown
-        self._gaps = gaps
+        self._gaps = context.gaps
         self._task_of = {ident: address for address, ident in books.tasks.items()}
         self._names: Mapping[int, str] = {}  # of tasks, by address
 
@@ -110,7 +106,7 @@ class Reaches:
         if sum(end - start for start, end in written) > _LARGE:
             known = [self._books.addresses[resource.id] for resource in wanted]
             known += [*self._books.tasks, *self._landmarks.modules, *self._landmarks.of_threads]
-            for state in self._books.threads.states.values():
+            for state in self._threads.states.values():
                 known += [state.address, *(frame.address for frame in state.frames)]
             yield near(written, known)
         yield written
@@ -149,7 +145,7 @@ class Reaches:
 
     def _walk(self, referrers: Referrers, resource: Resource, names: Mapping[int, str]) -> Optional[Walk]:
         """None when what its waiters sleep on is not known."""
-        known = self._books.threads.states
+        known = self._threads.states
         states = [known[tid] for tid in resource.waiters if tid in known]
         waiting = set(resource.waiting_tasks)
         tasks = {self._task_of[ident] for ident in waiting if ident in self._task_of}
@@ -200,7 +196,7 @@ class Reaches:
         if actor.task is not None:
             return f"task {self._names.get(actor.task, '?')}"
         if actor.thread is not None:
-            return actor.thread.name or f"thread {self._books.threads.tid_of_state(actor.thread.address)}"
+            return actor.thread.name or f"thread {self._threads.tid_of_state(actor.thread.address)}"
         return "anybody"
 
     def _waker(self, actor: Actor) -> Waker:
@@ -208,7 +204,7 @@ class Reaches:
             return Waker("reach", "memory", task=self._books.tasks.get(actor.task), name=_where(actor.way))
         if actor.thread is not None:
             frame = self._shown(actor.frame) if actor.frame is not None else None
-            tid = self._books.threads.tid_of_state(actor.thread.address)
+            tid = self._threads.tid_of_state(actor.thread.address)
             return Waker("reach", "memory", tid=tid, frame=frame, name=_where(actor.way))
         return Waker("reach", "memory", name=_where(actor.way))
 

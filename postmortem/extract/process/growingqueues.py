@@ -9,14 +9,12 @@ from ...cpython.frames.frame import Frame
 from ...cpython.heap.queues import Backlogs, Queue, length
 from ...cpython.heap.variablesearch import User, users_of
 from ...cpython.objects.builtins import NotThat
-from ...cpython.state.interpreter import Python
 from ...evidence import Backlog, PythonFrame, Waker, replace
 from ...frameworks.asyncio.tasks import TaskState
 from ...memory import Fault
 from ..recorded.shapes import number
-from ..recorded.window import Window
-from ..sourcecode.usages import Usages, last_name
-from .threadtable import ThreadTable
+from ..sourcecode.usages import last_name
+from .context import PythonContext
 
 #: Shorter ones are told only when they grew.
 _LEAST, _GREW = 64, 16
@@ -28,21 +26,14 @@ class BacklogBook:
     """Of one process. ``tasks``: id → state."""
 
     def __init__(
-        self,
-        python: Python,
-        window: Window,
-        usages: Usages,
-        shown: Callable[[Frame], PythonFrame],
-        threads: ThreadTable,
-        tasks: Mapping[str, TaskState],
+        self, context: PythonContext, shown: Callable[[Frame], PythonFrame], tasks: Mapping[str, TaskState]
     ) -> None:
-        self._python = python
-        self._threads, self._tasks = threads, tasks
+        self._python = context.python
+        self._threads, self._tasks = context.threads, tasks
         self._task_of = {state.address: ident for ident, state in tasks.items()}
-        self._usages = usages
+        self._usages = context.usages
         self._shown = shown
-        probe = window.probes.get("queues")
-        probe = probe if isinstance(probe, dict) else {}
+        probe = context.probe("queues")
         self._seconds = number(probe.get("seconds"))
         items = probe.get("items")
         self._before: Dict[str, Sequence[int]] = items if isinstance(items, dict) else {}

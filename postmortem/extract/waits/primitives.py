@@ -6,17 +6,16 @@ import contextlib
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
-from ...cpython.frames.names import Names
 from ...cpython.objects.attributes import attribute, attributes
 from ...cpython.objects.builtins import NotThat
-from ...cpython.state.interpreter import Python
 from ...cpython.sync.primitives import IMPORTLIB, Layer, simple_queue
-from ...evidence import HeldLock, PythonFrame, Resource, Waker
+from ...evidence import Resource, Waker
 from ...evidence import replace as changed
 from ...evidence.vocabulary import ResourceKind, WaitKind
 from ...memory import Fault
+from ..ownership.ownership import Acquired, Ownership
 from ..ownership.pools import Pools
-from ..process.threadtable import ThreadTable
+from ..process.context import PythonContext
 from .threadwaits import FutexFacts
 
 #: Kind of the layer, function that waits → what the thread waits for, in words behind "waits".
@@ -53,11 +52,11 @@ class Draft(NamedTuple):
 class Primitives:
     """Collects waits while threads are read; ``resources`` tells it all."""
 
-    def __init__(self, python: Python, threads: ThreadTable, names: Names, pools: Pools) -> None:
-        self._python = python
-        self._objects = python.objects
-        self._threads = threads
-        self._names = names
+    def __init__(self, context: PythonContext, pools: Pools) -> None:
+        self._python = context.python
+        self._objects = context.python.objects
+        self._threads = context.threads
+        self._names = context.names
         self._pools = pools
         self._drafts: Dict[int, Draft] = {}
         self._joins: Dict[int, int] = {}  # thread → threading.Thread
@@ -248,9 +247,9 @@ class Primitives:
         owner = self._threads.tid_of_ident(ident)
         return self._objects.optional_text(values["name"]) if "name" in values else None, owner, ident
 
-    def imports(self) -> Dict[int, List[HeldLock]]:
-        """The wanted imports that threads are at, by thread, each at the line that imports."""
-        found: Dict[int, List[HeldLock]] = {}
+    def imports(self) -> List[Ownership]:
+        """The wanted imports that threads are at, each at the line that imports."""
+        found: List[Ownership] = []
         for draft in self._drafts.values():
             module, owner, _ident = self._import(draft) if draft.kind == "import-lock" else (None, None, None)
             if owner is None or module is None:
@@ -265,17 +264,12 @@ class Primitives:
                 (i for i, f in enumerate(frames) if i > start and not f.code.filename.endswith(_IMPORTING)), None
             )
             if depth is not None:
-                held = HeldLock(draft.ident, self._place(frames[depth]), depth, "recorded")
-                found.setdefault(owner, []).append(held)
+                found.append(Ownership(draft.address, owner, "recorded", Acquired(frames[depth], depth, None)))
         return found
 
     def _loads(self, frame: Frame, module: str) -> bool:
         name = self._python.frames.local(frame, "name")
         return name is not None and self._objects.optional_text(name) == module
-
-    def _place(self, frame: Frame) -> PythonFrame:
-        code = frame.code
-        return PythonFrame(code.filename, frame.line, code.name, code.qualname, self._python.frames.module(frame))
 
 
 def _filled(items: Optional[int], limit: Optional[int]) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any, List
+from typing import Any
 
 import pytest
 
 from postmortem.cpython.sync.semaphores import SemLock
-from postmortem.evidence import Gap
 from postmortem.extract.cross_process import semaphores
 from postmortem.extract.cross_process.semaphores import SemaphoreBook
+from postmortem.extract.ownership.ownership import Ownership
 from postmortem.extract.process.threadtable import ThreadRow, ThreadTable
+
+from ....support.contexts import made
 
 LOCK = 0x7F00
 NATIVE = 0x7A00
@@ -27,11 +29,10 @@ def test_a_thread_of_cs_may_have_taken_it(monkeypatch: pytest.MonkeyPatch) -> No
     )
     image: Any = SimpleNamespace(files=[])
     maps = [f"{LOCK:x}-{LOCK + 0x1000:x} rw-s 00000000 00:1a 7 /dev/shm/sem.x"]
-    gaps: List[Gap] = []
     table = ThreadTable([ThreadRow(11, NATIVE)])
-    book = SemaphoreBook(python, image, maps, table, lambda _file: None, gaps)
-    book.settle()
-    (claim,) = book.claims().values()
-    assert (claim.taken, claim.owner_tid, claim.basis) == (1, 11, "recorded")
-    (resource,) = book.resources()
+    book = SemaphoreBook(made(python, table, core=image, facts={"maps": maps}))
+    found = book.holders()
+    (claim,) = book.claims(found).values()
+    assert (claim.taken, claim.holder) == (1, Ownership(LOCK, 11, "recorded"))
+    (resource,) = book.resources(found)
     assert (resource.owner_tid, resource.owner_gone) == (11, None)

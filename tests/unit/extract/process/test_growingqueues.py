@@ -15,8 +15,8 @@ from postmortem.extract.process import growingqueues
 from postmortem.extract.process.growingqueues import BacklogBook
 from postmortem.extract.process.threadtable import ThreadTable
 from postmortem.extract.recorded.window import NO_WINDOW
-from postmortem.extract.sourcecode.usages import Usages
 
+from ....support.contexts import made
 from ....support.pythonheap import Frame
 
 SOURCE = """\
@@ -63,9 +63,9 @@ def told(before: Dict[int, List[Any]], threads: Dict[int, Any], tasks: Dict[str,
     items = {str(address): lengths for address, lengths in before.items()}
     window = NO_WINDOW._replace(probes={"queues": {"seconds": 2.0, "items": items}} if before else {})
     python: Any = SimpleNamespace(objects=None)
-    usages = Usages({FILE: SOURCE.splitlines()}.get)
+    context = made(python, ThreadTable.of_states(threads), lines={FILE: SOURCE.splitlines()}.get, window=window)
     shown: Any = lambda frame: PythonFrame(frame.code.filename, 6, frame.function)  # noqa: E731
-    return BacklogBook(python, window, usages, shown, ThreadTable.of_states(threads), tasks).backlogs()
+    return BacklogBook(context, shown, tasks).backlogs()
 
 
 def backlogs_of(**before: List[Any]) -> Tuple[Backlog, ...]:

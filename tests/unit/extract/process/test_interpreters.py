@@ -12,6 +12,8 @@ from postmortem.extract.process.interpreters import told
 from postmortem.extract.process.threadtable import ThreadRow, ThreadTable
 from postmortem.extract.recorded.window import NO_WINDOW, Window
 
+from ....support.contexts import made
+
 HOLDER = 0x5000
 
 
@@ -24,7 +26,7 @@ def window(**probes: Any) -> Window:
 
 
 def first(known: InterpreterState, seen: Window = NO_WINDOW, threads: Sequence[ThreadRow] = ()) -> Interpreter:
-    (found,) = told([known], seen, ThreadTable(threads), lambda _interpreter: None)
+    (found,) = told([known], made(None, ThreadTable(threads), window=seen), lambda _interpreter: None)
     return found
 
 
@@ -87,5 +89,5 @@ def test_counts_that_are_none_are_unknown() -> None:
 def test_a_stopped_world_is_told_of_its_interpreter() -> None:
     """Of free-threaded builds, which have no GIL."""
     stopped = StopTheWorld(True, False)
-    (found,) = told([state()], NO_WINDOW, {}, lambda _interpreter: stopped)
+    (found,) = told([state()], made(None, ThreadTable([])), lambda _interpreter: stopped)
     assert (found.gil, found.stop_the_world) == (None, stopped)
