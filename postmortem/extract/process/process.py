@@ -15,8 +15,9 @@ from ..waits.polls import Polls
 from ..waits.tasks import TasksRead, read_tasks
 from .context import ProcessContext, PythonContext
 from .stacks import Stacks
-from .threads import Books, ThreadsRead, read_threads
+from .threads import ThreadsRead, read_threads
 from .variables import Variables
+from .waiting import Books
 
 
 class PythonSide(NamedTuple):
