@@ -178,7 +178,7 @@ class Begun(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """``trace``: what the evidence of other processes is completed with."""
+    """A process, and (``trace``) what completes the evidence of other processes."""
 
     process: Process
     gaps: List[Gap]

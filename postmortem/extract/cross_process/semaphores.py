@@ -48,7 +48,7 @@ class Claim(NamedTuple):
 
 
 class SemaphoreHoldings(NamedTuple):
-    """By handle."""
+    """Holders of semaphores, by handle."""
 
     owners: Mapping[int, Optional[Ownership]]  # None: who took it has ended
     held: Sequence[Ownership]  # all that a frame accounts for
@@ -56,8 +56,7 @@ class SemaphoreHoldings(NamedTuple):
 
 
 class SemaphoreBook:
-    """Waits are noted with ``wait`` while threads are read; ``holders`` then finds who has what, of which all that follows
-    is told."""
+    """The semaphores that this process shares: ``wait`` collects waits while threads are read, then ``holders`` finds holders."""
 
     def __init__(self, context: PythonContext) -> None:
         python: Python = context.python

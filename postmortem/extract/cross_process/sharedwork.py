@@ -15,7 +15,7 @@ from .workers import WorkerBook
 
 
 class SharedWork:
-    """One process's side of it: ``futex``, ``told`` and ``note`` while threads are read, then what they come to."""
+    """One process's semaphores and pools of processes; ``futex``, ``told`` and ``note`` collect while threads are read."""
 
     def __init__(self, context: PythonContext) -> None:
         self.semaphores = SemaphoreBook(context)
@@ -52,7 +52,7 @@ def trace_of(
     shared: Optional[SemaphoreBook],
     holdings: Optional[SemaphoreHoldings],
 ) -> Trace:
-    """What the evidence of other processes is completed with. ``locks``: by the id of the resource."""
+    """Return what completes the evidence of other processes; ``locks``: by the id of the resource."""
     idents = {ident: row.tid for ident, row in context.threads.by_ident.items()}
     known = Trace(origin_of(context.core), idents, locks)
     if shared is None or holdings is None:

@@ -1,4 +1,4 @@
-"""Who has what: one type for threads and tasks, for locks, permits of semaphores, and what is lent."""
+"""Ownership: an agent has a lock, a permit of a semaphore, or something that it is to give back."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ...evidence.vocabulary import OwnerBasis
 
 
 class Acquired(NamedTuple):
-    """Where something was acquired."""
+    """The place where something was acquired."""
 
     frame: Frame
     depth: int  # of the frame, 0 = most recent call
-    line: Optional[int]  # None: where the frame stands now is all that is known
+    line: Optional[int]  # None: unknown; the frame's current line stands in
 
 
 class Ownership(NamedTuple):
-    """``acquired_at`` is None where only the thing's own record tells."""
+    """A thread or task has something; ``acquired_at`` is None if only the thing's own record says so."""
 
     thing: int  # address of the lock, semaphore or queue
     agent: int  # tid of a thread, or address of a task
@@ -26,18 +26,18 @@ class Ownership(NamedTuple):
     acquired_at: Optional[Acquired] = None
 
     def place(self, shown: Callable[[Frame], PythonFrame]) -> Optional[PythonFrame]:
-        """The line where it was acquired, where that is known; else the one where the function stands."""
+        """Return the place of acquisition; None if unknown. ``shown``: converts a frame."""
         at = self.acquired_at
         return shown(at.frame).at(at.line or at.frame.line) if at is not None else None
 
     def held(self, resource: str, shown: Callable[[Frame], PythonFrame]) -> Optional[HeldLock]:
-        """As evidence; None where no frame accounts for it."""
+        """Return it as evidence; None if no frame accounts for it."""
         place, at = self.place(shown), self.acquired_at
         return HeldLock(resource, place, at.depth, self.basis) if place is not None and at is not None else None
 
 
 def plain(frames: Frames) -> Callable[[Frame], PythonFrame]:
-    """How to show a frame at a line of its own, without columns and variables."""
+    """Return a converter of frames that leaves out columns and variables."""
 
     def shown(frame: Frame) -> PythonFrame:
         code = frame.code

@@ -25,7 +25,7 @@ _MAX_SEARCHED = 200
 
 
 class TaskHolders:
-    """What tasks have of asyncio's primitives: ``read`` for each interpreter, then it answers."""
+    """Holders of asyncio's primitives: ``read`` each interpreter's tasks, then ask."""
 
     def __init__(self, context: PythonContext) -> None:
         self._python = context.python

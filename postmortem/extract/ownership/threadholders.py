@@ -20,7 +20,7 @@ _MAX_LOCALS = 50
 
 
 class Wanted(NamedTuple):
-    """Addresses of what threads wait for."""
+    """What threads wait for, by address."""
 
     states: Mapping[int, LockState]
     permits: Set[int]  # semaphores and queues
@@ -28,9 +28,14 @@ class Wanted(NamedTuple):
 
 
 class Holdings(NamedTuple):
-    """What threads have. ``owners``: by lock; ``gone``: locks whose record names a thread that is no more; ``permits``: by
-    semaphore, queue or condition, who has a permit of it, or something that is to be put back; ``held``: all that a frame
-    accounts for, the most recent call first; ``kept``: locks that `with` statements keep, and a frame each."""
+    """What threads hold.
+
+    - ``owners``: by lock
+    - ``gone``: locks whose record names a thread that has ended
+    - ``permits``: by semaphore, queue or condition: permits, and items that are to be put back
+    - ``held``: all that a frame accounts for, the most recent call first
+    - ``kept``: locks that `with` statements hold, each with its frame
+    """
 
     owners: Mapping[int, Ownership]
     gone: FrozenSet[int]
@@ -39,17 +44,17 @@ class Holdings(NamedTuple):
     kept: Sequence[Tuple[LockState, Frame]]
 
 
-#: A thread, and the frames of a coroutine that waits on its event loop: what that holds, the thread holds.
+#: (thread, frames of a coroutine that waits on its event loop): what the coroutine holds counts as the thread's.
 Suspended = Sequence[Tuple[int, Sequence[Frame]]]
 
 
 def find_holders(context: PythonContext, wanted: Wanted, suspended: Suspended) -> Holdings:
-    """Of what threads wait for, and of every lock that `with` statements keep."""
+    """Return the holders of what threads wait for, and of every lock in a `with` statement."""
     return ThreadHolders(context).find(wanted, suspended)
 
 
 class ThreadHolders:
-    """Finds what threads hold, once."""
+    """A search for what threads hold; used once."""
 
     def __init__(self, context: PythonContext) -> None:
         self._python = context.python

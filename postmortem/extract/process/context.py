@@ -1,4 +1,4 @@
-"""What every pass over a process is given. It is made once, and nothing of it changes but the list of gaps."""
+"""The input of every pass over a process: made once, immutable but for the list of gaps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from .threadtable import ThreadTable
 
 @dataclass(frozen=True)
 class ProcessContext:
-    """``raw``: what a capture noted of the process; ``gaps``: what could not be had."""
+    """A process to be read.
+
+    - ``raw``: what the capture noted
+    - ``gaps``: what could not be read; passes append to it
+    """
 
     core: ElfCore
     raw: Raw
@@ -28,15 +32,18 @@ class ProcessContext:
     python: Optional[Python]
 
     def probe(self, name: str) -> Dict[str, Any]:
-        """What was read of the running interpreter over the window."""
+        """Return what the window read of the running interpreter; empty without a window."""
         found = self.raw.window.probes.get(name)
         return found if isinstance(found, dict) else {}
 
 
 @dataclass(frozen=True)
 class PythonContext(ProcessContext):
-    """Of a process with an interpreter. ``names``: what the program calls things; ``acquires``: what its functions acquire
-    by hand, as their sources tell, those of the threads' functions."""
+    """A process with an interpreter.
+
+    - ``names``: the program's names of objects
+    - ``acquires``: what functions acquire by hand, from the sources of the threads' frames
+    """
 
     python: Python
     names: Names
@@ -46,7 +53,7 @@ class PythonContext(ProcessContext):
 def context_of(
     core: ElfCore, python: Optional[Python], raw: Raw, pid: int, lines: Lines, threads: Optional[ThreadTable] = None
 ) -> ProcessContext:
-    """``lines``: the source of a file; ``threads``: None for those of the core."""
+    """Return the context; ``lines``: reads a source file; ``threads``: None for the core's."""
     table = threads if threads is not None else ThreadTable.of_core(core, python)
     usages = Usages(lines)
     if python is None:

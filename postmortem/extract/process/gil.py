@@ -14,13 +14,14 @@ def gil_id(interpreter: int) -> str:
 
 
 def wanted_gil(python: Python, word: int) -> Optional[str]:
-    """The GIL that a thread wants which waits on this futex; None when it is another lock's."""
+    """Return the id of the GIL whose futex this is; None for other futexes."""
     wanted = next((i for i in python.interpreters if i.gil and i.gil.word_is_wait(word)), None)
     return gil_id(wanted.id) if wanted is not None else None
 
 
 def is_gil(python: Optional[Python], word: int) -> Optional[bool]:
-    """None: on musl a waiter's word lies on its own stack, and only those of the core's moment are known."""
+    """Return whether a futex is a GIL's. None, unknown: on musl a waiter's word lies on its own stack, and only those at
+    the time of the core are known."""
     if python is None:
         return False
     return wanted_gil(python, word) is not None or (None if python.on_musl else False)

@@ -1,4 +1,4 @@
-"""A process read as far as that goes without its native stacks, pass by pass: gdb unwinds meanwhile."""
+"""The passes over a process that need no native stack; gdb unwinds meanwhile."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .waiting import Books
 
 
 class PythonSide(NamedTuple):
-    """What the passes over an interpreter came to."""
+    """Results of the passes over an interpreter."""
 
     context: PythonContext
     tasks: TasksRead
@@ -34,7 +34,7 @@ class PythonSide(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """``side`` is None without an interpreter."""
+    """Results of all passes; ``side`` is None without an interpreter."""
 
     context: ProcessContext
     stacks: Stacks
@@ -44,14 +44,14 @@ class Reading(NamedTuple):
 
     @property
     def files(self) -> List[str]:
-        """The source files of every Python frame that was read."""
+        """The source files of all Python frames that were read."""
         frames = [frame for _thread, frames in self.threads.drafts for frame in frames]
         tasks = self.side.tasks.tasks if self.side is not None else ()
         return sorted({frame.code.filename for frame in frames} | {f.file for task in tasks for f in task.stack})
 
 
 def read_process(context: ProcessContext, with_locals: bool) -> Reading:
-    """``with_locals``: local variables, too."""
+    """Run all passes; ``with_locals``: read local variables."""
     variables = Variables(context.python, context.gaps) if context.python is not None and with_locals else None
     stacks = Stacks(context.python, variables, context.gaps)
     descriptors = DescriptorBook(context.raw.descriptors)

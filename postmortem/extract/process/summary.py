@@ -43,7 +43,7 @@ _CROWDED = 8
 
 
 class ProcessRead(NamedTuple):
-    """``trace``: what the evidence of other processes is completed with."""
+    """A process, and (``trace``) what completes the evidence of other processes."""
 
     process: Process
     trace: Trace

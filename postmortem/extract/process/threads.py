@@ -1,4 +1,4 @@
-"""The threads of one process: what each waits for before its native stack is there, and the evidence of it afterwards."""
+"""The threads of one process as evidence: drafts without native stacks, completed with them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,11 @@ from .waiting import Books, WaitReader
 
 
 class ThreadsRead(NamedTuple):
-    """Each thread as far as it is known without its native stack, with its Python frames; and, by thread, the futex waits
-    that nothing in the interpreter explains."""
+    """Threads without native stacks.
+
+    - ``drafts``: each with its Python frames
+    - ``calls``: by tid, futex waits that nothing in the interpreter explains
+    """
 
     drafts: Sequence[Tuple[Thread, Sequence[PyFrame]]]
     calls: Mapping[int, FutexCall]
@@ -35,7 +38,7 @@ class ThreadsRead(NamedTuple):
 def read_threads(
     context: ProcessContext, books: Optional[Books], stacks: Stacks, descriptors: DescriptorBook
 ) -> ThreadsRead:
-    """``books``: None without an interpreter."""
+    """Read all threads; ``books``: None without an interpreter."""
     reader = _ThreadReader(context, books, stacks, descriptors)
     return ThreadsRead([reader.read(thread) for thread in context.core.threads], reader.calls)
 
@@ -110,7 +113,7 @@ def complete(
     native: Mapping[int, Tuple[NativeFrame, ...]],
     locks: NativeLocks,
 ) -> List[Thread]:
-    """The threads, but for what they hold: how deep that lies only all stacks tell."""
+    """Return the threads with their native stacks, without what they hold."""
     return [_completed(context, draft, stacks, native.get(draft.tid, ()), locks) for draft, _frames in found.drafts]
 
 
@@ -131,5 +134,5 @@ def _completed(
 
 
 def with_depth(held: Sequence[HeldLock], stacks: Stacks, tid: int) -> Tuple[HeldLock, ...]:
-    """Where the frames stand in the stack that evidence keeps."""
+    """Return the locks with depths that count in the stack that evidence keeps."""
     return tuple(changed(lock, depth=stacks.depth(tid, lock.depth)) for lock in held)

@@ -1,4 +1,4 @@
-"""The threads of one process: a row for each of the kernel's, found by whatever else names it."""
+"""The threads of one process as one table: a row a thread of the kernel."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from .states import match_states
 
 
 class ThreadRow(NamedTuple):
-    """A thread of C's that runs Python only now and then has no ``state`` in between; what it has locked records its thread
-    pointer all the same."""
+    """A thread of the kernel.
+
+    ``state`` is None for a thread of C code that runs Python only now and then, while it does not; locks that it took still
+    record its thread pointer.
+    """
 
     tid: int
     pointer: int = 0  # pthread_self(), which is threading.get_ident(); 0: the core does not say
@@ -24,10 +27,10 @@ class ThreadRow(NamedTuple):
 
 
 class ThreadTable:
-    """Made once a process.
+    """An index of threads, made once a process.
 
-    - ``by_tid``: every thread, in the core's order
-    - ``by_ident``: by threading.get_ident(), of threads without a state, too
+    - ``by_tid``: all threads, in the core's order
+    - ``by_ident``: all threads, by threading.get_ident()
     - ``by_state``: by the address of the PyThreadState
     - ``by_object``: by the address of the threading.Thread
     """
@@ -39,7 +42,7 @@ class ThreadTable:
         self.by_ident: Mapping[int, ThreadRow] = {**idents, **{state.ident: row for state, row in known}}
         self.by_state: Mapping[int, ThreadRow] = {state.address: row for state, row in known}
         self.by_object: Mapping[int, ThreadRow] = {state.object: row for state, row in known if state.object}
-        #: tid → state, of those that have one.
+        #: tid → state, of threads that have one.
         self.states: Dict[int, ThreadState] = {row.tid: state for state, row in known}
 
     @classmethod
@@ -49,7 +52,7 @@ class ThreadTable:
 
     @classmethod
     def of_states(cls, states: Mapping[int, ThreadState]) -> ThreadTable:
-        """Of a process of which only the interpreter tells: its threads by tid."""
+        """Return the table of a process of which only the interpreter tells; ``states``: by tid."""
         return cls(ThreadRow(tid, state=state) for tid, state in states.items())
 
     def tid_of_ident(self, ident: Optional[int]) -> Optional[int]:
@@ -62,7 +65,7 @@ class ThreadTable:
         return _tid(self.by_object, thread)
 
     def label(self, tid: int) -> str:
-        """What people call it: its name, where it has one."""
+        """Return a thread's name, else ``thread 101``."""
         row = self.by_tid.get(tid)
         return (row.state.name if row is not None and row.state is not None else None) or f"thread {tid}"
 

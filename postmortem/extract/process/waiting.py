@@ -1,4 +1,4 @@
-"""What a thread waits for, before its native stack is there."""
+"""The wait of each thread, as far as it is known without native stacks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .gil import wanted_gil
 
 
 class Books(NamedTuple):
-    """Those who collect what threads wait for in an interpreter, in the order in which they are asked."""
+    """Collectors of waits in an interpreter, in the order in which a futex is looked up."""
 
     tasks: TasksRead
     shared: SharedWork
@@ -34,7 +34,11 @@ class Books(NamedTuple):
 
 
 class WaitReader:
-    """``books``: None without an interpreter; ``calls``: by thread, the futex waits that nothing in it explains."""
+    """Reads waits, and collects their resources.
+
+    - ``books``: None without an interpreter
+    - ``calls``: by tid, futex waits that nothing in the interpreter explains
+    """
 
     def __init__(self, context: ProcessContext, books: Optional[Books], descriptors: DescriptorBook) -> None:
         self._python = context.python

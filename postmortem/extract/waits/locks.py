@@ -30,7 +30,7 @@ _USERS = 12
 
 
 class LockWaits:
-    """Collects waits for locks and other primitives while threads are read."""
+    """A collector of waits for locks and other primitives."""
 
     def __init__(self, context: PythonContext, pools: Pools) -> None:
         self._python = context.python
@@ -134,7 +134,7 @@ class LockWaits:
 
 
 class LockBook:
-    """What threads wait for, and who has it. Locks that somebody holds and nobody waits for are in it, too."""
+    """Locks and primitives with their waiters and holders, locks that are held and not waited for included."""
 
     def __init__(self, context: PythonContext, waits: LockWaits, holdings: Holdings) -> None:
         self._python = context.python
