@@ -36,7 +36,7 @@ class Lock(NamedTuple):
     waiters: Tuple[int, ...]
 
 
-class Holders:
+class LockHolders:
     """Of all threads of a session, read once."""
 
     def __init__(self, session: Session) -> None:

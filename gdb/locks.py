@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Iterator, Sequence
 
 from .command import PmCommand, Store, problems, tids
-from .holders import Holders
+from .holders import LockHolders
 from .show import clean, styled, table
 
 
@@ -49,7 +49,7 @@ class LockTable(PmCommand):
     name = "pm-locks"
 
     def run(self, arguments: Sequence[str]) -> Iterator[str]:
-        holders = Holders(Store.get())
+        holders = LockHolders(Store.get())
         found = [*holders.python_locks(), *holders.native_locks(), *holders.gil()]
         rows = [
             (clean(lock.what, 60), lock.kind, lock.holder.text, lock.holder.basis or "-", tids(lock.waiters))

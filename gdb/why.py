@@ -10,7 +10,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set
 import gdb
 
 from .command import PmCommand, Store
-from .holders import Holder, Holders
+from .holders import Holder, LockHolders
 from .session import Row, Session
 from .show import clean, short_place, styled
 
@@ -69,7 +69,7 @@ class Chain(NamedTuple):
 
 def chains(session: Session) -> List[str]:
     """The main thread's way first, then those of circles that it is not behind; empty when nobody is held up."""
-    holders = Holders(session)
+    holders = LockHolders(session)
     rows = {row.tid: row for row in session.rows()}
     main = gdb.selected_inferior().pid
     shown: List[Chain] = []
@@ -84,7 +84,7 @@ def chains(session: Session) -> List[str]:
     return [line for chain in shown for line in _lines(chain, rows)]
 
 
-def _follow(start: Row, rows: Dict[int, Row], holders: Holders) -> Chain:
+def _follow(start: Row, rows: Dict[int, Row], holders: LockHolders) -> Chain:
     way, found = [start], []
     while len(way) <= MAX_LINKS:
         row = way[-1]

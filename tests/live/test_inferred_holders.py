@@ -145,7 +145,7 @@ def test_holders_by_source(python: str, tmp_path: Path) -> None:
     of a queue and to be put back. Not: taken and given back; by one of two; taken for good."""
     (tmp_path / "transactions.py").write_text(LIBRARY)
     with Program(python, PROGRAM, tmp_path) as program, ProcMem(program.pid) as memory:
-        _book, threads, waits = read(program, memory)
+        _book, _collected, _pools, threads, waits = read(program, memory)
         names = {tid: str(thread.name) for tid, thread in threads.items()}
         owners = {
             name: (names.get(r.owner_tid or 0), r.owner_basis) for name, r in waits.items() if r.kind.endswith("lock")

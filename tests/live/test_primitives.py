@@ -198,7 +198,7 @@ def row(resource: Resource, threads: Dict[int, ThreadState]) -> Row:
 def test_every_wait_names_its_object(python: str, tmp_path: Path) -> None:
     """What the program calls it, how full it is, who has it and how that is known: the same on all interpreters."""
     with Program(python, PROGRAM, tmp_path, cwd=tmp_path) as program, ProcMem(program.pid) as memory:
-        book, threads, waits = read(program, memory)
+        book, collected, pools, threads, waits = read(program, memory)
         gone = waits.pop("wants_gone")
         assert {name: row(resource, threads) for name, resource in waits.items()} == EXPECTED
         # its ident may have been given to another thread since: then nothing that it runs supports the record
@@ -208,7 +208,7 @@ def test_every_wait_names_its_object(python: str, tmp_path: Path) -> None:
         tids = {str(thread.name): tid for tid, thread in threads.items()}
         assert waits["gets"].waiters == tuple(sorted((tids["gets"], tids["timed"])))
         assert waits["wants_permit"].closed and waits["queued"].closed and not waits["wants_plain"].closed
-        (pool,) = book.pools
+        (pool,) = pools.evidence()
         assert (pool.limit, pool.queued, pool.idle, len(pool.threads)) == (2, 1, (), 2)
-        assert book.joined(tids["joins"]) == tids["has_lock"]
+        assert collected.joined(tids["joins"]) == tids["has_lock"]
         assert [held.basis for held in book.held_by(tids["imports"])] == ["recorded"]

@@ -23,8 +23,8 @@ PROGRAM = (Path(__file__).parent / "reach_program.py").read_text()
 
 def process_in(core: Path, pid: int) -> Tuple[Process, List[Gap]]:
     gaps: List[Gap] = []
-    reader, _directory = read(ElfCore(str(core)), pid, None, NO_FILES, gaps, False)
-    return process_of(reader, {}), [*gaps, *reader.gaps]
+    reading, _directory = read(ElfCore(str(core)), pid, None, NO_FILES, gaps, False)
+    return process_of(reading, {}).process, [*gaps, *reading.context.gaps]
 
 
 def awaited(process: Process) -> Dict[str, Resource]:

@@ -7,15 +7,19 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import pytest
 
-from postmortem.cpython.frames.frame import Frame
 from postmortem.cpython.state.interpreter import Python
-from postmortem.evidence import PythonFrame, Resource, Task
+from postmortem.evidence import Resource, Task
+from postmortem.extract.ownership.ownership import plain
 from postmortem.extract.ownership.pools import FutureFacts, Pools
-from postmortem.extract.waits.tasks import TaskBook
+from postmortem.extract.process.context import PythonContext, context_of
+from postmortem.extract.process.threadtable import ThreadTable
+from postmortem.extract.recorded.raw import NO_RAW
+from postmortem.extract.waits.endpoints import DescriptorBook
+from postmortem.extract.waits.tasks import TasksRead, read_tasks
 from postmortem.frameworks.asyncio.cancels import cancels
 from postmortem.memory import ProcMem
 
@@ -147,40 +151,15 @@ asyncio.run(main())
 """
 
 
-class _Process:
-    """The process that the tasks belong to, as far as they need it."""
+class _Descriptors(DescriptorBook):
+    """Each is a socket."""
 
-    def __init__(self, python: Python) -> None:
-        self._python = python
-        self._threads = {t.native_id: t for i in python.interpreters for t in i.threads if t.native_id is not None}
-        self.pools = Pools(python, self._threads)
-        self.descriptors: List[int] = []
-
-    def frame(self, frame: Frame) -> PythonFrame:
-        return PythonFrame(frame.code.filename, frame.line, frame.code.name, frame.code.qualname)
-
-    def tid(self, ident: Optional[int]) -> Optional[int]:
-        return next((tid for tid, thread in self._threads.items() if thread.ident == ident), None)
-
-    def note_descriptor(self, fd: int) -> Optional[str]:
-        self.descriptors.append(fd)
+    def note(self, fd: int, tid: Optional[int] = None) -> Optional[str]:
         return f"socket-{fd}"
-
-    def work(self, future: int) -> Optional[FutureFacts]:
-        return self.pools.future(future)
-
-    def tid_of_thread(self, thread: int) -> Optional[int]:
-        return None
-
-    def probe(self, name: str) -> Dict[str, object]:
-        return {}
-
-    def suspended(self, tid: int, frames: Sequence[Frame]) -> None:
-        pass
 
 
 class Found(NamedTuple):
-    book: TaskBook
+    book: TasksRead
     tasks: Dict[str, Task]
     resources: Dict[str, Resource]
     runner: Optional[FutureFacts]  # of the future that the thread "outside" waits for
@@ -201,15 +180,16 @@ def read(program: Program) -> Found:
 
     with ProcMem(program.pid) as memory:
         python = Python(memory)
-        process = _Process(python)
-        book = TaskBook(python, process, lines, [])
-        book.read()
-        process.pools.beside = book.runner
+        threads = {t.native_id: t for i in python.interpreters for t in i.threads if t.native_id is not None}
+        context = context_of(memory, python, NO_RAW, program.pid, lines, ThreadTable.of_states(threads))  # type: ignore[arg-type]
+        assert isinstance(context, PythonContext)
+        book = read_tasks(context, plain(python.frames), _Descriptors(None))
+        pools = Pools(context, book.runner)
         runner = next(filter(None, map(book.runner, _futures(python))), None)
         return Found(
             book,
             {t.name or "?": t for t in book.tasks},
-            {r.id: r for r in book.resources()},
+            {r.id: r for r in book.awaits.resources(pools.future)},
             runner,
             cancels(python, book.frames),
         )

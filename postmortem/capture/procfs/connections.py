@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 from . import fdinfo, filelocks, filestat, network, parsers
 from .buffered import Pidfds, fill, timeouts
 from .facts import MOST_DESCRIPTORS, open_descriptors
-from .peers import Holders
+from .peers import DescriptorHolders
 
 Descriptors = Mapping[int, Optional[Mapping[str, str]]]  # pid → descriptor → target of its link; None: unreadable
 Ends = Dict[str, List[List[Any]]]  # inode, or a FIFO's path → [pid, descriptor, mode]
@@ -225,6 +225,6 @@ def _beyond(
         began = parsers.stat(f"/proc/{root}").start
     except (OSError, ValueError):
         began = 0  # then no process counts as older than the tree, and all unreadable ones are counted
-    found = Holders(wanted, members, began)
+    found = DescriptorHolders(wanted, members, began)
     found.look()
     return found.as_json()

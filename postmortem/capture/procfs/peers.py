@@ -28,7 +28,7 @@ _MOST_DESCRIBED = 64
 _DEEPEST = 64
 
 
-class Holders:
+class DescriptorHolders:
     """The processes outside of a tree that have one of the ``wanted`` files open, named like links in /proc/PID/fd."""
 
     def __init__(self, wanted: Collection[str], members: Set[int], began: int, proc: str = "/proc") -> None:

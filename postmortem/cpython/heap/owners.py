@@ -88,7 +88,7 @@ class _Type(NamedTuple):
     gc: bool
 
 
-class Holders:
+class ReferenceHolders:
     """Live objects of one interpreter process."""
 
     def __init__(self, python: Python) -> None:

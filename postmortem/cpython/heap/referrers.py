@@ -22,7 +22,7 @@ from ..frames.frame import Frame
 from ..objects.builtins import NotThat
 from ..objects.wordsearch import WordSearch
 from ..state.interpreter import Python, ThreadState
-from .owners import Holder, Holders, slot_of
+from .owners import Holder, ReferenceHolders, slot_of
 from .slots import DICT, WEAK, Slot
 from .tables import Tables
 
@@ -78,7 +78,7 @@ class Referrers:
     def __init__(self, python: Python, search: WordSearch) -> None:
         self._python = python
         self._search = search
-        self.holders = Holders(python)
+        self.holders = ReferenceHolders(python)
         self._tables = Tables(python, self.holders, search)
         self._files = python.memory.files
         self._file_starts = [file.start for file in self._files]

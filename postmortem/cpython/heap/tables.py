@@ -17,7 +17,7 @@ from ..objects.wordsearch import WordSearch
 from ..runtime import layouts as L
 from ..state.interpreter import Python
 from .allocations import beginnings
-from .owners import Holder, Holders
+from .owners import Holder, ReferenceHolders
 from .slots import ITEM, KEY, Slot
 
 #: dequeobject: leftblock, rightblock, leftindex, rightindex after ob_size; a block is a link, 64 items, a link.
@@ -38,7 +38,7 @@ _Reader = Callable[[Holder, int, int], Optional[Slot]]
 class Tables:
     """Tables of live objects in one process."""
 
-    def __init__(self, python: Python, holders: Holders, search: WordSearch) -> None:
+    def __init__(self, python: Python, holders: ReferenceHolders, search: WordSearch) -> None:
         self._objects = python.objects
         self._layout = python.layout
         self._on_musl = python.on_musl

@@ -82,12 +82,11 @@ _MOST_LAYERS = 8
 _READERS: Dict[str, Callable[[Objects, int], LockState]] = {"_thread.lock": _lock, "_thread.RLock": _rlock}
 
 
-class HeldLock(NamedTuple):
+class Kept(NamedTuple):
     """A lock that a `with` statement holds."""
 
     lock: LockState
     line: Optional[int]  # of the `with` statement
-    slot: int  # of the value stack
 
 
 class Entered(NamedTuple):
@@ -95,7 +94,6 @@ class Entered(NamedTuple):
 
     manager: int  # address of the context manager
     line: Optional[int]  # of the `with` statement
-    slot: int  # of the value stack
 
 
 class Locks:
@@ -149,16 +147,16 @@ class Locks:
 
     # ------------------------------------------------------------------ holders
 
-    def held(self, frame: Frame) -> List[HeldLock]:
+    def held(self, frame: Frame) -> List[Kept]:
         """Return the locks that `with` statements of a frame hold, outermost first.
 
         Includes locks inside generator-based context managers, held by the suspended generator for the frame.
         """
-        found: List[HeldLock] = []
+        found: List[Kept] = []
         for entered in self.entered(frame):
             lock = self.at(entered.manager)
             if lock is not None:
-                found.append(HeldLock(lock, entered.line, entered.slot))
+                found.append(Kept(lock, entered.line))
         return found
 
     def entered(self, frame: Frame) -> List[Entered]:
@@ -166,9 +164,7 @@ class Locks:
         known = self._entered.get(frame.address)
         if known is None:
             known = self._entered[frame.address] = [
-                Entered(inner, line, slot)
-                for slot, manager, line in self._managers(frame)
-                for inner in self._opened(manager, 5)
+                Entered(inner, line) for manager, line in self._managers(frame) for inner in self._opened(manager, 5)
             ]
         return known
 
@@ -179,7 +175,7 @@ class Locks:
             return
         inner = self.generator_frame(manager)
         if inner is not None:
-            for _slot, other, _line in self._managers(inner):
+            for other, _line in self._managers(inner):
                 yield from self._opened(other, depth - 1)
         for other in self.stacked(manager):
             yield from self._opened(other, depth - 1)
@@ -189,7 +185,7 @@ class Locks:
 
         Includes those that an ExitStack has entered.
         """
-        found = [(m, line) for _slot, outer, line in self._managers(frame) for m in self._unpacked(outer, 5)]
+        found = [(m, line) for outer, line in self._managers(frame) for m in self._unpacked(outer, 5)]
         return [(m, line) for m, line in found if self.at(m) is None]
 
     def _unpacked(self, manager: int, depth: int) -> Iterator[int]:
@@ -263,8 +259,8 @@ class Locks:
             found = [class_value(self._objects, bound, name) for name in names] if bound else []
             return any(self._objects.field(each, _METHOD) == method for each in found if each)
 
-    def _managers(self, frame: Frame) -> Iterator[Tuple[int, int, Optional[int]]]:
-        """Yield (slot, context manager, line of its `with`) of the active `with` statements of a frame."""
+    def _managers(self, frame: Frame) -> Iterator[Tuple[int, Optional[int]]]:
+        """Yield (context manager, line of its `with`) of the active `with` statements of a frame."""
         kept = self._frames.kept_depth(frame)
         values = self._frames.value_stack(frame)[:kept] if kept else ()
         for slot, value in enumerate(values):
@@ -272,7 +268,7 @@ class Locks:
             if manager is None and slot + 1 < len(values) and values[slot + 1] and self._is_exit(value):
                 manager, last = values[slot + 1], slot + 1
             if manager:
-                yield last, manager, self._frames.with_line(frame, last)
+                yield manager, self._frames.with_line(frame, last)
 
     def _bound(self, value: int) -> Optional[int]:
         """Return the context manager of a bound ``__exit__`` or ``__aexit__``; None for other values."""

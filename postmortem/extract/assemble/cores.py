@@ -24,7 +24,8 @@ from ...native.nearest import without_guesses
 from .crashes import fatal_signal, with_crash
 
 if TYPE_CHECKING:
-    from ..process.process import Reader
+    from ..cross_process.forks import Trace
+    from ..process.process import Reading
     from ..recorded.raw import Raw
 
 _COPY = "analyze a copy that nobody writes to"
@@ -59,14 +60,12 @@ def _evidence(core: ElfCore, files: Files, how: How, tool_version: str, began: f
     pid = core.pid or (core.threads[0].tid if core.threads else 0)
     opened = with_program(core, pid, None, files, how)._replace(crashed=True)
     begun = begin(opened, how, start_gdb([opened], how))
-    process, gaps = finish(begun, how)
+    process, gaps, trace = finish(begun, how)
     from ...redaction.evidence import discreet  # noqa: PLC0415 - as in begin
     from ..cross_process.forks import with_kinship  # noqa: PLC0415
     from ..sourcecode.sources import read_sources  # noqa: PLC0415
 
-    process = with_kinship(
-        [process], {process.pid: begun.reader.trace()}, lambda _pid: open_core(Path(core.path), files)
-    )[0]
+    process = with_kinship([process], {process.pid: trace}, lambda _pid: open_core(Path(core.path), files))[0]
     sources = read_sources([process], lambda _pid: files)
     ended = process.fatal_signal
     found = Evidence(
@@ -174,8 +173,16 @@ class Begun(NamedTuple):
 
     opened: Opened
     unwinding: Optional[Unwinding]
-    reader: Reader
+    reading: Reading
     directory: Optional[str]
+
+
+class Finished(NamedTuple):
+    """A process, and (``trace``) what completes the evidence of other processes."""
+
+    process: Process
+    gaps: List[Gap]
+    trace: Trace
 
 
 def with_program(core: ElfCore, pid: int, raw: Optional[Raw], files: Files, how: How) -> Opened:
@@ -232,25 +239,24 @@ def begin(opened: Opened, how: How, unwinding: Optional[Unwinding]) -> Begun:
     """Reads the Python side."""
     from ..process import reading, summary  # noqa: PLC0415, F401 - gdb works while the reader is imported: 40 ms
 
-    reader, directory = reading.read(opened.core, opened.pid, opened.raw, opened.files, opened.gaps, how.with_locals)
-    return Begun(opened, unwinding, reader, directory)
+    read, directory = reading.read(opened.core, opened.pid, opened.raw, opened.files, opened.gaps, how.with_locals)
+    return Begun(opened, unwinding, read, directory)
 
 
-def finish(begun: Begun, how: How) -> Tuple[Process, List[Gap]]:
+def finish(begun: Begun, how: How) -> Finished:
     """Waits for gdb, and puts both sides together. What it missed it is given once more, alone, for ``how.gdb_s``."""
     how.meanwhile()
     core, gaps = begun.opened.core, begun.opened.gaps
     native = _collect(begun, how)
     from ..process import summary  # noqa: PLC0415 - as in begin
 
-    process = changed(
-        summary.process_of(begun.reader, _named(native, core) if native else {}), directory=begun.directory
-    )
+    read, trace = summary.process_of(begun.reading, _named(native, core) if native else {})
+    process = changed(read, directory=begun.directory)
     if begun.opened.crashed:
         process = with_crash(process, core, native, gaps)
     if process.exe is None and begun.opened.program is not None:
         process = changed(process, exe=str(begun.opened.program))
-    gaps.extend(begun.reader.gaps)
+    gaps.extend(begun.reading.context.gaps)
     gaps.extend(
         Gap(
             "core",
@@ -272,7 +278,7 @@ def finish(begun: Begun, how: How) -> Tuple[Process, List[Gap]]:
         )
         for file in core.altered
     )
-    return process, gaps
+    return Finished(process, gaps, trace)
 
 
 def _named(native: NativeStacks, core: ElfCore) -> Dict[int, Tuple[NativeFrame, ...]]:

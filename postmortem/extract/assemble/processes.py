@@ -179,8 +179,7 @@ class _Readings:
         if self._budget.limited and begun.unwinding is not None and begun.unwinding.too_late_for(begun.opened.path):
             begun = begun._replace(unwinding=None)
             self._without_gdb.append(pid)
-        self.processes[pid], self.gaps[pid] = finish(begun, how)
-        self.traces[pid] = begun.reader.trace()
+        self.processes[pid], self.gaps[pid], self.traces[pid] = finish(begun, how)
 
     def close(self) -> None:
         """Give up what was opened for gdb."""

@@ -8,7 +8,7 @@ from ...cpython.state.interpreter import Python
 from ...foreign.held import Folder
 from ...foreign.processfiles import Files
 from ...memory import ElfCore
-from ..process.process import Reader
+from ..process.process import Reading
 from ..process.reading import read as read_core
 from ..process.summary import process_of
 from ..sourcecode.scripts import located
@@ -18,16 +18,16 @@ from .bundles import raw_of
 class ReadProcess:
     """What ``capture.readers`` describes."""
 
-    def __init__(self, reader: Reader, directory: Optional[str]) -> None:
-        self._reader, self._directory = reader, directory
-        self.python: Optional[Python] = reader.python
+    def __init__(self, reading: Reading, directory: Optional[str]) -> None:
+        self._reading, self._directory = reading, directory
+        self.python: Optional[Python] = reading.context.python
 
     @property
     def sources(self) -> List[str]:
-        return [located(file, self._directory) for file in self._reader.files]
+        return [located(file, self._directory) for file in self._reading.files]
 
     def finish(self) -> None:
-        process_of(self._reader, {})
+        process_of(self._reading, {})
 
 
 def read(core: ElfCore, pid: int, folder: Folder, files: Files, with_locals: bool) -> ReadProcess:

@@ -6,17 +6,18 @@ Which process holds one that this process only waits for is found when all have 
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Final, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Final, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
-from ...cpython.frames.names import Names
-from ...cpython.state.interpreter import Python, ThreadState
+from ...cpython.state.interpreter import Python
 from ...cpython.sync.semaphores import NO_BOUND, Paths, SemLock, find_semlocks, read_count, role_of, wrapped
 from ...evidence import Gap, HeldLock, PythonFrame, Resource
 from ...evidence.vocabulary import OwnerBasis
 from ...frameworks.processpools import multiprocessing
 from ...memory import Image, MappedFile
-from ..ownership.acquires import Acquires, Lines
+from ..ownership.acquires import Acquires
+from ..ownership.ownership import Acquired, Ownership, plain
+from ..process.context import PythonContext
 from ..waits.threadwaits import FutexFacts
 
 KIND: Final = "shared-semaphore"
@@ -40,41 +41,43 @@ class Claim(NamedTuple):
     is_lock: bool
     value: Optional[int]
     taken: int  # how often it took it and did not give it back
-    owner_tid: Optional[int]
-    basis: Optional[OwnerBasis]  # of the owner
-    frame: Optional[PythonFrame]  # where it was taken
+    holder: Optional[Ownership] = None  # its thread that has it
     #: Of those that wait for it: the functions that take it and give it back. None: one of them does not give it back
     #: itself, so that it may be a signal.
     lent: Optional[Tuple[PythonFrame, ...]] = ()
 
 
-class SemaphoreBook:
-    """``maps``: lines of /proc/PID/maps, where a capture kept them. Locks are noted with ``wait`` while threads are read;
-    ``settle`` finds holders; ``resources`` and ``held_by`` tell it."""
+class SemaphoreHoldings(NamedTuple):
+    """Holders of semaphores, by handle."""
 
-    def __init__(
-        self, python: Python, image: Image, maps: Any, threads: Dict[int, ThreadState], lines: Lines, gaps: List[Gap]
-    ) -> None:
+    owners: Mapping[int, Optional[Ownership]]  # None: who took it has ended
+    held: Sequence[Ownership]  # all that a frame accounts for
+    lent: Mapping[int, Optional[Tuple[PythonFrame, ...]]]  # see Claim
+
+
+class SemaphoreBook:
+    """The semaphores that this process shares: ``wait`` collects waits while threads are read, then ``holders`` finds holders."""
+
+    def __init__(self, context: PythonContext) -> None:
+        python: Python = context.python
         self._python = python
-        self._image = image
-        self._threads = threads
+        self._image: Image = context.core
+        self._threads = context.threads
         self._locks = python.locks
-        self._names = Names(python.frames)
-        self._acquires = Acquires(python.frames, lines)
-        self.keys = semaphore_files(maps, image.files)
-        self._owners: Dict[int, Optional[int]] = {}
+        self._names = context.names
+        self._acquires = context.acquires
+        self._shown = plain(python.frames)
+        self.keys = semaphore_files(context.raw.process.get("maps"), context.core.files)
         #: False: there is more memory than is looked through, and some may not have been found.
         self.complete = True
         self._by_handle: Dict[int, List[SemLock]] = {}
         if self.keys:
-            self._find(gaps)
+            self._find(context.gaps)
         self._handle_of = {lock.address: handle for handle, locks in self._by_handle.items() for lock in locks}
         self._ids: Dict[int, str] = {}
         self._waiters: Dict[int, List[int]] = {}
         self._users: Dict[int, List[Frame]] = {}
-        self._held: Dict[int, List[HeldLock]] = {}
         self._stacks: Dict[int, List[Sequence[Frame]]] = {}  # of those that wait, by handle
-        self._lent: Dict[int, Optional[Tuple[PythonFrame, ...]]] = {}
         #: Some thread may have just taken one, and not have noted it yet.
         self.unsettled = False
 
@@ -115,33 +118,53 @@ class SemaphoreBook:
 
     # ------------------------------------------------------------------ holders
 
-    def settle(self) -> None:
-        """Finds where the locks that this process holds were taken."""
+    def holders(self) -> SemaphoreHoldings:
+        """Who has the locks that this process has taken, and where they were taken."""
         if not self._by_handle:
-            return
-        tid_of = {state.ident: tid for tid, state in self._threads.items()}
-        self._owners = {
-            handle: tid_of.get(lock.ident)
+            return SemaphoreHoldings({}, (), {})
+        tids = {
+            handle: self._threads.tid_of_ident(lock.ident)
             for handle, locks in self._by_handle.items()
             for lock in locks
             if lock.is_lock and lock.taken > 0
         }
-        for handle, tid in self._owners.items():
+        for handle, tid in tids.items():
             self._ident(handle)
-            self._users.setdefault(handle, []).extend(self._threads[tid].frames[:8] if tid is not None else ())
-        for tid in {tid for tid in self._owners.values() if tid is not None}:
-            for handle, depth, frame, line, basis in self._places(tid):
-                if self._owners.get(handle) == tid:
-                    self._users.setdefault(handle, []).append(frame)
-                    held = HeldLock(self._ident(handle), self._frame(frame, line), depth, basis)
-                    self._held.setdefault(tid, []).append(held)
-        self._acquires.consider(f.code.filename for several in self._stacks.values() for fs in several for f in fs)
-        for handle, stacks in self._stacks.items():
-            takers = [self._taker(handle, frames) for frames in stacks]
-            known = tuple(dict.fromkeys(self._frame(f, None) for f in takers if f is not None))
-            self._lent[handle] = None if None in takers else known
+            self._users.setdefault(handle, []).extend(self._frames(tid)[:8])
+        held: List[Ownership] = []
+        for tid in {tid for tid in tids.values() if tid is not None}:
+            for ownership in self._places(tid):
+                if tids.get(ownership.thing) == tid:
+                    held.append(ownership)
+        for ownership in held:
+            if ownership.acquired_at is not None:
+                self._users.setdefault(ownership.thing, []).append(ownership.acquired_at.frame)
+        owners = {handle: self._owner(handle, tid, held) for handle, tid in tids.items()}
+        return SemaphoreHoldings(owners, held, self._all_lent())
 
-    def _taker(self, handle: int, frames: Sequence[Frame]) -> Optional[Frame]:
+    def _owner(self, handle: int, tid: Optional[int], held: Sequence[Ownership]) -> Optional[Ownership]:
+        """Who took it last is recorded. But a lock may be used as a signal, taken twice and given back by another one: a
+        thread that waits for what it has itself taken by hand may be told so by others."""
+        if tid is None:
+            return None
+        own = [ownership for ownership in held if ownership.thing == handle]
+        by_with = any(ownership.basis == "recorded" for ownership in own)
+        inferred = tid in self._waiters.get(handle, ()) and not by_with
+        at = own[0].acquired_at if own else None
+        return Ownership(handle, tid, "inferred" if inferred else "recorded", at)
+
+    def _all_lent(self) -> Dict[int, Optional[Tuple[PythonFrame, ...]]]:
+        acquires = self._acquires.among(
+            f.code.filename for several in self._stacks.values() for fs in several for f in fs
+        )
+        lent: Dict[int, Optional[Tuple[PythonFrame, ...]]] = {}
+        for handle, stacks in self._stacks.items():
+            takers = [self._taker(handle, frames, acquires) for frames in stacks]
+            known = tuple(dict.fromkeys(self._shown(f) for f in takers if f is not None))
+            lent[handle] = None if None in takers else known
+        return lent
+
+    def _taker(self, handle: int, frames: Sequence[Frame], acquires: Acquires) -> Optional[Frame]:
         """The function that waits to take a semaphore and will give it back: by `with`, or by its own calls."""
         by_with = False
         for frame in frames:
@@ -151,71 +174,58 @@ class SemaphoreBook:
                 by_with = True
             elif by_with or any(
                 self._handle_of.get(wrapped(self._python.objects, value) or 0) == handle
-                for value in self._acquires.given_back(frame)
+                for value in acquires.given_back(frame)
             ):
                 return frame
         return None
 
-    def _basis(self, handle: int) -> Optional[OwnerBasis]:
-        """Who took it last is recorded. But a lock may be used as a signal, taken twice and given back by another one: a
-        thread that waits for what it has itself taken by hand may be told so by others."""
-        owner = self._owners.get(handle)
-        if owner is None:
-            return None
-        by_with = any(h.resource == self._ids.get(handle) and h.basis == "recorded" for h in self._held.get(owner, ()))
-        return "inferred" if owner in self._waiters.get(handle, ()) and not by_with else "recorded"
-
-    def _places(self, tid: int) -> Iterator[Tuple[int, int, Frame, Optional[int], OwnerBasis]]:
-        """(handle, depth, frame, line, basis) of the `with` statements, and of the calls of acquire, that took one."""
-        state = self._threads.get(tid)
-        for depth, frame in enumerate(state.frames[:_MOST_FRAMES] if state else ()):
+    def _places(self, tid: int) -> Iterator[Ownership]:
+        """By the `with` statements, and the calls of acquire, that took one."""
+        acquires = self._acquires.among(())
+        for depth, frame in enumerate(self._frames(tid)[:_MOST_FRAMES]):
             if frame.code.filename.endswith(_SYNCHRONIZE):
                 continue
             taken: List[Tuple[int, Optional[int], OwnerBasis]]
             taken = [(manager, line, "recorded") for manager, line in self._locks.managers(frame)]
             if "acquire" in frame.code.used_names():
-                taken += [(value, line, "inferred") for line, value in self._acquires.of(frame)]
+                taken += [(value, line, "inferred") for line, value in acquires.of(frame)]
             for value, line, basis in taken:
                 handle = self._handle_of.get(wrapped(self._python.objects, value) or 0)
                 if handle is not None:
-                    yield handle, depth, frame, line, basis
+                    yield Ownership(handle, tid, basis, Acquired(frame, depth, line))
 
-    def _frame(self, frame: Frame, line: Optional[int]) -> PythonFrame:
-        code = frame.code
-        module = self._python.frames.module(frame)
-        return PythonFrame(code.filename, line or frame.line, code.name, code.qualname, module)
+    def _frames(self, tid: Optional[int]) -> Sequence[Frame]:
+        state = self._threads.states.get(tid) if tid is not None else None
+        return state.frames if state is not None else ()
 
-    def held_by(self, tid: int) -> Tuple[HeldLock, ...]:
-        return tuple(self._held.get(tid, ()))
+    def held_by(self, tid: int, holdings: SemaphoreHoldings) -> Tuple[HeldLock, ...]:
+        held = (one.held(self._ident(one.thing), self._shown) for one in holdings.held if one.agent == tid)
+        return tuple(one for one in held if one is not None)
 
     # ------------------------------------------------------------------ what it comes to
 
-    def claims(self) -> Dict[str, Claim]:
+    def claims(self, holdings: SemaphoreHoldings) -> Dict[str, Claim]:
         """By key, for all that this process has."""
         found = {}
         for handle, locks in self._by_handle.items():
             state = read_count(self._image, handle)
-            owner = self._owners.get(handle)
-            held = next((h for h in self._held.get(owner or 0, ()) if h.resource == self._ids.get(handle)), None)
             found[self.keys[handle]] = Claim(
                 locks[0].is_lock,
                 state.value if state else None,
                 sum(lock.taken for lock in locks),
-                owner,
-                self._basis(handle),
-                held.frame if held else None,
-                self._lent.get(handle, ()),
+                holdings.owners.get(handle),
+                holdings.lent.get(handle, ()),
             )
         return found
 
-    def resources(self) -> Tuple[Resource, ...]:
-        return tuple(self._resource(handle, ident) for handle, ident in self._ids.items())
+    def resources(self, holdings: SemaphoreHoldings) -> Tuple[Resource, ...]:
+        return tuple(self._resource(handle, ident, holdings.owners) for handle, ident in self._ids.items())
 
-    def _resource(self, handle: int, ident: str) -> Resource:
+    def _resource(self, handle: int, ident: str, owners: Mapping[int, Optional[Ownership]]) -> Resource:
         lock = self._by_handle[handle][0]
         state = read_count(self._image, handle)
-        owner = self._owners.get(handle)
-        died = handle in self._owners and owner is None
+        owner = owners.get(handle)
+        died = handle in owners and owner is None
         steps = (
             (f"a thread of this process took it {lock.taken} times and ended without giving it back",) if died else ()
         )
@@ -223,8 +233,8 @@ class SemaphoreBook:
             id=ident,
             kind=KIND,
             description=self._description(handle, lock),
-            owner_tid=owner,
-            owner_basis=self._basis(handle),
+            owner_tid=owner.agent if owner is not None else None,
+            owner_basis=owner.basis if owner is not None else None,
             owner_gone=True if died and self._python.all_threads else None,
             because=steps,
             waiters=tuple(self._waiters.get(handle, ())),

@@ -104,9 +104,12 @@ def _completed(pid: int, resource: Resource, sharers: Sharers) -> Resource:
         return changed(resource, owner_tid=None, owner_basis=None)  # a copy that a plain os.fork made of a count
     if holders:
         holder, held = holders[0]
-        if held.owner_tid is not None:
+        if held.holder is not None:
             return changed(
-                resource, owner_pid=holder if holder != pid else None, owner_tid=held.owner_tid, owner_basis=held.basis
+                resource,
+                owner_pid=holder if holder != pid else None,
+                owner_tid=held.holder.agent,
+                owner_basis=held.holder.basis,
             )
         step = f"a thread of process {holder} took it, and ended without giving it back"
         return changed(resource, owner_gone=True, because=(step,))
@@ -115,7 +118,7 @@ def _completed(pid: int, resource: Resource, sharers: Sharers) -> Resource:
 
 def _is_signal(claim: Claim) -> bool:
     """Is the lock used as a signal: given back by one who had not taken it, or waited for by who took it by hand?"""
-    return claim.taken < 0 or claim.basis == "inferred"
+    return claim.taken < 0 or (claim.holder is not None and claim.holder.basis == "inferred")
 
 
 def _without_holder(resource: Resource, sharers: Sharers) -> Resource:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from typing import Dict, Final, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
-from ...cpython.frames.names import Names
-from ...cpython.state.interpreter import Python, ThreadState
 from ...evidence import Pool, Process, PythonFrame, Resource, Thread, Wait, Waker
 from ...evidence import replace as changed
 from ...evidence.vocabulary import WaitKind
@@ -29,6 +27,7 @@ from ...frameworks.processpools import (
 )
 from ...sourcepaths import is_program
 from ..ownership.pools import FutureFacts
+from ..process.context import PythonContext
 from ..waits.threadwaits import FutexFacts
 
 KIND: Final = "pool-result"
@@ -52,10 +51,10 @@ class _Draft(NamedTuple):
 class WorkerBook:
     """Collects waits while threads are read; ``resources`` and ``pools`` tell it all."""
 
-    def __init__(self, python: Python, threads: Mapping[int, ThreadState]) -> None:
-        self._python = python
-        self._threads = threads
-        self._names = Names(python.frames)
+    def __init__(self, context: PythonContext) -> None:
+        self._python = context.python
+        self._threads = context.threads.states
+        self._names = context.names
         self._drafts: Dict[int, _Draft] = {}
         self._found: Optional[List[ProcessPool]] = None
 

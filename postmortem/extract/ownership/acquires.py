@@ -112,28 +112,35 @@ class _Scope:
         return value
 
 
+class _Parsed(NamedTuple):
+    sources: Dict[str, Source]  # by file
+    sites: Dict[Tuple[int, int, Optional[Span], bool], List[CallSite]]
+
+
 class Acquires:
     """Answers for frames; every source file is parsed once, every place in it looked at once: threads are many, the
     lines where they stand are few."""
 
-    def __init__(self, frames: Frames, lines: Lines) -> None:
+    def __init__(
+        self, frames: Frames, lines: Lines, files: Iterable[str] = (), parsed: Optional[_Parsed] = None
+    ) -> None:
+        """``files``: those of the program, in which functions that acquire on behalf of their callers are looked for: not
+        those of the standard library, whose helpers guard what is theirs. ``parsed``: what another one has read already."""
         self._frames = frames
         self._lines = lines
-        self._sources: Dict[str, Source] = {}
-        self._sites: Dict[Tuple[int, int, Optional[Span], bool], List[CallSite]] = {}
+        self._parsed = parsed if parsed is not None else _Parsed({}, {})
         self._helpers: Dict[bool, Set[str]] = {}
-        self._files: Tuple[str, ...] = ()
-
-    def consider(self, files: Iterable[str]) -> None:
-        """The files of the program, in which functions that acquire on behalf of their callers are looked for: not those of the
-        standard library, whose helpers guard what is theirs."""
         self._files = tuple(f for f in dict.fromkeys(files) if not is_stdlib(f))[:_MOST_FILES]
-        self._helpers.clear()
+
+    def among(self, files: Iterable[str]) -> Acquires:
+        """The same with other files of the program."""
+        return Acquires(self._frames, self._lines, files, self._parsed)
 
     def source(self, file: str) -> Source:
-        if file not in self._sources:
-            self._sources[file] = parse(self._lines(file))
-        return self._sources[file]
+        sources = self._parsed.sources
+        if file not in sources:
+            sources[file] = parse(self._lines(file))
+        return sources[file]
 
     def function(self, frame: Frame) -> Optional[Function]:
         """The source of a frame's function; None where it is not at hand."""
@@ -252,12 +259,12 @@ class Acquires:
         if line is None:
             return []
         span = _span(frame)
-        place = (frame.code.address, line, span, before)
-        if place not in self._sites:
+        place, sites = (frame.code.address, line, span, before), self._parsed.sites
+        if place not in sites:
             function = self.function(frame)
             look = calls_before if before else calls_from
-            self._sites[place] = look(function, line, span) if function is not None else []
-        return self._sites[place]
+            sites[place] = look(function, line, span) if function is not None else []
+        return sites[place]
 
     # ------------------------------------------------------------------ objects
 

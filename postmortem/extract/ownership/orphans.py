@@ -7,7 +7,7 @@ to its end, none has it in a `with`, and the source of every function on them th
 from __future__ import annotations
 
 import ast
-from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ...cpython.frames.frame import Frame
 from ...cpython.frames.names import MACHINERY
@@ -61,7 +61,7 @@ class LockUser(NamedTuple):
 
 
 class Orphans:
-    def __init__(self, python: Python, threads: Dict[int, ThreadState], acquires: Acquires) -> None:
+    def __init__(self, python: Python, threads: Mapping[int, ThreadState], acquires: Acquires) -> None:
         self._python = python
         self._threads = threads
         self._acquires = acquires

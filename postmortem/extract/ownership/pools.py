@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Callable, Dict, Final, Iterable, List, NamedTuple, Optional, Tuple
 
 from ...cpython.objects.attributes import attribute
-from ...cpython.state.interpreter import Python, ThreadState
 from ...evidence import Pool, PythonFrame, Waker
 from ...frameworks.executors import ThreadPool, WorkItem, running_item, thread_pools, worker_frame
+from ..process.context import PythonContext
 
 KIND: Final = "ThreadPoolExecutor"
 #: Future._state of those that nobody waits for any more (Lib/concurrent/futures/_base.py).
@@ -25,12 +25,11 @@ class FutureFacts(NamedTuple):
 class Pools:
     """The thread pools of one process."""
 
-    def __init__(self, python: Python, threads: Dict[int, ThreadState]) -> None:
-        self._python = python
-        self._threads = threads
-        self._tid_of = {state.object: tid for tid, state in threads.items() if state.object}
-        #: Who finishes a future that no pool knows: coroutines on event loops.
-        self.beside: Callable[[int], Optional[FutureFacts]] = lambda _future: None
+    def __init__(self, context: PythonContext, *beside: Callable[[int], Optional[FutureFacts]]) -> None:
+        """``beside``: who knows who finishes a future that no thread pool knows, in the order in which they are asked."""
+        self._python = context.python
+        self._table, self._threads = context.threads, context.threads.states
+        self._beside = beside
         self._found: Optional[List[ThreadPool]] = None
         self._running: Dict[int, Tuple[int, WorkItem]] = {}  # future → who runs it
 
@@ -100,9 +99,10 @@ class Pools:
             for place, item in enumerate(pool.items or ()):
                 if item.future == address:
                     return self._queued(pool, place, item, state)
-        beside = self.beside(address)
-        if beside is not None:
-            return beside
+        for known in self._beside:
+            facts = known(address)
+            if facts is not None:
+                return facts
         what = f"Future ({state}, of no thread pool that was found)" if state else "Future"
         return FutureFacts(what, state, (), None, ())
 
@@ -128,7 +128,7 @@ class Pools:
 
     def _run(self, address: int, state: Optional[str]) -> FutureFacts:
         tid, item = self._running[address]
-        name = self._name(tid)
+        name = self._table.label(tid)
         waker = Waker("runner", "memory", tid=tid, frame=self._job_frame(tid), name=name)
         what = f"Future of {item.function or 'a job'}, running on {name}"
         return FutureFacts(what, state, (waker,), True, (f"{name} runs the work item whose future this is",))
@@ -152,7 +152,7 @@ class Pools:
             and pool.threads is not None
             and len(pool.threads) >= pool.limit
             and len(workers) == len(pool.threads)
-            and all(thread in self._tid_of for thread in pool.threads)
+            and all(thread in self._table.by_object for thread in pool.threads)
         )
         because: Tuple[str, ...] = (
             f"its work item is number {place + 1} of {len(pool.items or ())} in the queue of {label}",
@@ -160,7 +160,7 @@ class Pools:
         if full:
             because += (
                 f"{label} has {len(workers)} of {pool.limit} workers, so it starts no more: "
-                f"{', '.join(map(self._name, workers))}",
+                f"{', '.join(map(self._table.label, workers))}",
             )
         return FutureFacts(
             f"Future of {item.function or 'a job'}, queued in {label}",
@@ -169,6 +169,3 @@ class Pools:
             True if full else None,
             because,
         )
-
-    def _name(self, tid: int) -> str:
-        return self._threads[tid].name or f"thread {tid}"

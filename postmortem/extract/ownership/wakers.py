@@ -15,11 +15,10 @@ from ...cpython.frames.frame import Frame as PyFrame
 from ...cpython.heap.reachability import MAX_LEVELS, Actor, Obstacle, Reach, Step, Surroundings, Walk, walk
 from ...cpython.heap.referrers import Referrers
 from ...cpython.objects.wordsearch import WordSearch, near
-from ...cpython.state.interpreter import Python, ThreadState
 from ...evidence import Gap, Loop, PythonFrame, Resource, Task, Thread, Waker
 from ...evidence import replace as changed
 from ...frameworks.asyncio.landmarks import Landmarks
-from ...memory import ElfCore
+from ..process.context import PythonContext
 from .urgency import Urgency
 
 SECONDS = 2.0
@@ -43,19 +42,16 @@ class Books(NamedTuple):
 
     addresses: Mapping[str, int]  # resource → the object
     tasks: Mapping[int, str]  # address → id of the task
-    threads: Mapping[int, ThreadState]  # by tid
 
 
 class Reaches:
-    def __init__(
-        self, python: Python, core: ElfCore, books: Books, shown: Callable[[PyFrame], PythonFrame], gaps: List[Gap]
-    ) -> None:
-        self._python = python
-        self._core = core
+    def __init__(self, context: PythonContext, books: Books, shown: Callable[[PyFrame], PythonFrame]) -> None:
+        self._python = context.python
+        self._core = context.core
+        self._threads = context.threads
         self._books = books
         self._shown = shown
-        self._gaps = gaps
-        self._tid_of = {state.address: tid for tid, state in books.threads.items()}
+        self._gaps = context.gaps
         self._task_of = {ident: address for address, ident in books.tasks.items()}
         self._names: Mapping[int, str] = {}  # of tasks, by address
 
@@ -110,7 +106,7 @@ class Reaches:
         if sum(end - start for start, end in written) > _LARGE:
             known = [self._books.addresses[resource.id] for resource in wanted]
             known += [*self._books.tasks, *self._landmarks.modules, *self._landmarks.of_threads]
-            for state in self._books.threads.values():
+            for state in self._threads.states.values():
                 known += [state.address, *(frame.address for frame in state.frames)]
             yield near(written, known)
         yield written
@@ -149,14 +145,15 @@ class Reaches:
 
     def _walk(self, referrers: Referrers, resource: Resource, names: Mapping[int, str]) -> Optional[Walk]:
         """None when what its waiters sleep on is not known."""
-        states = [self._books.threads[tid] for tid in resource.waiters if tid in self._books.threads]
+        known = self._threads.states
+        states = [known[tid] for tid in resource.waiters if tid in known]
         waiting = set(resource.waiting_tasks)
         tasks = {self._task_of[ident] for ident in waiting if ident in self._task_of}
         subject = self._books.addresses[resource.id]
         starts = [self._landmarks.waits_on(state, subject) for state in states]
         starts += [self._landmarks.future_of(task) for task in tasks]
-        known = [start for start in starts if start is not None]
-        if len(known) < len(starts) or len(states) < len(resource.waiters) or len(tasks) < len(waiting):
+        begun = [start for start in starts if start is not None]
+        if len(begun) < len(starts) or len(states) < len(resource.waiters) or len(tasks) < len(waiting):
             return None
         around = Surroundings(
             threads={state.address for state in states},
@@ -169,7 +166,7 @@ class Reaches:
             coroutines=self._landmarks.coroutines,
             of_threads=self._landmarks.of_threads,
         )
-        return Walk(self._python, referrers, around, names, [*dict.fromkeys(known), subject])
+        return Walk(self._python, referrers, around, names, [*dict.fromkeys(begun), subject])
 
     def _completed(self, resource: Resource, reach: Reach) -> Resource:
         actors = sorted(reach.actors, key=lambda actor: (self._who(actor), _where(actor.way)))
@@ -199,7 +196,7 @@ class Reaches:
         if actor.task is not None:
             return f"task {self._names.get(actor.task, '?')}"
         if actor.thread is not None:
-            return actor.thread.name or f"thread {self._tid_of.get(actor.thread.address)}"
+            return actor.thread.name or f"thread {self._threads.tid_of_state(actor.thread.address)}"
         return "anybody"
 
     def _waker(self, actor: Actor) -> Waker:
@@ -207,7 +204,7 @@ class Reaches:
             return Waker("reach", "memory", task=self._books.tasks.get(actor.task), name=_where(actor.way))
         if actor.thread is not None:
             frame = self._shown(actor.frame) if actor.frame is not None else None
-            tid = self._tid_of.get(actor.thread.address)
+            tid = self._threads.tid_of_state(actor.thread.address)
             return Waker("reach", "memory", tid=tid, frame=frame, name=_where(actor.way))
         return Waker("reach", "memory", name=_where(actor.way))
 

@@ -1,1 +1,7 @@
-"""One process: ``reading`` begins it, ``process`` reads threads and waits, ``summary`` makes the evidence of it."""
+"""One process.
+
+context, threadtable  what every pass is given
+reading, process      the passes, in their order: tasks, threads and their waits, holders
+waiting, threads      what each thread waits for, and the evidence of it
+summary               what needs the native stacks, and the process as evidence
+"""

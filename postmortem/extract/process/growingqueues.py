@@ -9,13 +9,12 @@ from ...cpython.frames.frame import Frame
 from ...cpython.heap.queues import Backlogs, Queue, length
 from ...cpython.heap.variablesearch import User, users_of
 from ...cpython.objects.builtins import NotThat
-from ...cpython.state.interpreter import Python, ThreadState
 from ...evidence import Backlog, PythonFrame, Waker, replace
 from ...frameworks.asyncio.tasks import TaskState
 from ...memory import Fault
 from ..recorded.shapes import number
-from ..recorded.window import Window
-from ..sourcecode.usages import Usages, last_name
+from ..sourcecode.usages import last_name
+from .context import PythonContext
 
 #: Shorter ones are told only when they grew.
 _LEAST, _GREW = 64, 16
@@ -24,32 +23,24 @@ _SECONDS = 0.5
 
 
 class BacklogBook:
-    """Of one process. ``threads``: tid → state; ``tasks``: id → state."""
+    """Of one process. ``tasks``: id → state."""
 
     def __init__(
-        self,
-        python: Python,
-        window: Window,
-        usages: Usages,
-        shown: Callable[[Frame], PythonFrame],
-        threads: Mapping[int, ThreadState],
-        tasks: Mapping[str, TaskState],
+        self, context: PythonContext, shown: Callable[[Frame], PythonFrame], tasks: Mapping[str, TaskState]
     ) -> None:
-        self._python = python
-        self._threads, self._tasks = threads, tasks
-        self._tid_of = {state.address: tid for tid, state in threads.items()}
+        self._python = context.python
+        self._threads, self._tasks = context.threads, tasks
         self._task_of = {state.address: ident for ident, state in tasks.items()}
-        self._usages = usages
+        self._usages = context.usages
         self._shown = shown
-        probe = window.probes.get("queues")
-        probe = probe if isinstance(probe, dict) else {}
+        probe = context.probe("queues")
         self._seconds = number(probe.get("seconds"))
         items = probe.get("items")
         self._before: Dict[str, Sequence[int]] = items if isinstance(items, dict) else {}
 
     def backlogs(self) -> Tuple[Backlog, ...]:
         """The longest first."""
-        users = users_of(self._threads.values(), self._tasks.values())
+        users = users_of(self._threads.states.values(), self._tasks.values())
         queues = Backlogs(self._python, time.monotonic() + _SECONDS).found(users)
         drafts: List[Tuple[Queue, Backlog]] = []
         for queue in queues:
@@ -89,6 +80,7 @@ class BacklogBook:
         )
 
     def _user(self, user: User) -> Waker:
-        tid = self._tid_of.get(user.thread) if user.thread is not None else None
         task = self._task_of.get(user.task) if user.task is not None else None
-        return Waker("reach", "memory", tid=tid, task=task, frame=self._shown(user.frame))
+        return Waker(
+            "reach", "memory", tid=self._threads.tid_of_state(user.thread), task=task, frame=self._shown(user.frame)
+        )

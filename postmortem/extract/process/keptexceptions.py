@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from ...cpython.frames.exceptions import exceptions
 from ...cpython.frames.frame import Frame
@@ -12,11 +12,11 @@ from ...cpython.heap.variablesearch import CONTAINERS, Named, User, VariableSear
 from ...cpython.objects.builtins import NotThat
 from ...cpython.state.interpreter import Python, ThreadState
 from ...evidence import KeptException, PythonFrame
-from ...memory import ElfCore, Fault
+from ...memory import Fault
 from ...sourcepaths import is_program
 from ..recorded.shapes import integer
-from ..recorded.window import Window
-from ..sourcecode.usages import Usages, last_name
+from ..sourcecode.usages import last_name
+from .context import PythonContext
 
 _SECONDS = 1.0  # to look through a core that no probe has told the exceptions of: a gigabyte, where others work a third
 _SEARCH_S = 0.2
@@ -34,22 +34,13 @@ class _Group(NamedTuple):
 class KeptBook:
     """Of one process. ``shown``: a frame as evidence."""
 
-    def __init__(
-        self,
-        python: Python,
-        core: ElfCore,
-        window: Window,
-        usages: Usages,
-        shown: Callable[[Frame], PythonFrame],
-        threads: Mapping[int, ThreadState],
-    ) -> None:
-        self._python = python
-        self._core = core
-        self._usages = usages
+    def __init__(self, context: PythonContext, shown: Callable[[Frame], PythonFrame]) -> None:
+        self._python = context.python
+        self._core = context.core
+        self._usages = context.usages
         self._shown = shown
-        self._threads = threads
-        probe = window.probes.get("exceptions")
-        self._told: Dict[str, Any] = probe if isinstance(probe, dict) else {}
+        self._threads = context.threads.states
+        self._told = context.probe("exceptions")
 
     def groups(self, users: Iterable[User]) -> Tuple[KeptException, ...]:
         """Those that keep the most first."""

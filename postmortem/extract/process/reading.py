@@ -11,13 +11,14 @@ from ...foreign.processfiles import Files
 from ...memory import CoreThread, ElfCore
 from ..recorded.raw import NO_RAW, Raw
 from ..sourcecode.scripts import located, script_directory
-from .process import Reader
+from .context import context_of
+from .process import Reading, read_process
 
 
 def read(
     core: ElfCore, pid: int, raw: Optional[Raw], files: Files, gaps: List[Gap], with_locals: bool
-) -> Tuple[Reader, Optional[str]]:
-    """(a reader that has read and waits for the native stacks, the directory of the program's script or None).
+) -> Tuple[Reading, Optional[str]]:
+    """(all that is read without the native stacks, the directory of the program's script or None).
     ``files``: where its sources are."""
     python = _python(core, gaps)
     _replace_lost_threads(core, python, gaps)
@@ -26,11 +27,10 @@ def read(
     def lines(file: str) -> Optional[List[str]]:
         return files.lines(located(file, directory))
 
-    reader = Reader(core, python, raw or NO_RAW, pid, lines, with_locals)
-    reader.read()
-    for file in reader.files:
+    reading = read_process(context_of(core, python, raw or NO_RAW, pid, lines), with_locals)
+    for file in reading.files:
         files.parsed(located(file, directory))  # remembered for when the sources are cited
-    return reader, directory
+    return reading, directory
 
 
 def _replace_lost_threads(core: ElfCore, python: Optional[Python], gaps: List[Gap]) -> None:

@@ -30,7 +30,7 @@ class Stacks:
 
     def __init__(self, python: Optional[Python], variables: Optional[Variables], gaps: List[Gap]) -> None:
         self._python = python
-        self._variables = variables
+        self.variables = variables
         self._gaps = gaps
         self._calls: Dict[int, List[Tuple[PythonFrame, int]]] = {}  # by id of the chain
         self._made: Dict[Tuple[int, int, Optional[int]], PythonFrame] = {}
@@ -63,6 +63,11 @@ class Stacks:
         if made is None:
             made = self._made[key] = self._make(frame)
         return made
+
+    def suspended(self, frame: PyFrame) -> PythonFrame:
+        """A frame of a suspended coroutine, with its variables."""
+        shown = self.frame(frame)
+        return changed(shown, locals=self.variables.of(frame)) if self.variables else shown
 
     def _make(self, frame: PyFrame) -> PythonFrame:
         python, code, place = self._python, frame.code, frame.code.location(frame.lasti)
@@ -101,11 +106,11 @@ class Stacks:
         return shown
 
     def _with_variables(self, merged: Sequence[Frame], frames: Sequence[PyFrame]) -> Tuple[Frame, ...]:
-        if self._variables is None:
+        if self.variables is None:
             return tuple(merged)
         own = iter(frames)
         return tuple(
-            changed(frame, locals=self._variables.of(next(own))) if isinstance(frame, PythonFrame) else frame
+            changed(frame, locals=self.variables.of(next(own))) if isinstance(frame, PythonFrame) else frame
             for frame in merged
         )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from dataclasses import replace
-from typing import Dict, List, Mapping, Optional, Sequence
+from typing import Dict, List, Optional, Sequence
 
 from ...arch.registersets import stack_pointer
 from ...cpython.frames.chains import Chain, joined
@@ -42,14 +42,6 @@ def match_states(python: Python, core: ElfCore) -> Dict[int, ThreadState]:
     if len(python.interpreters) > 1:
         _give_back(core, own)
     return {tid: _nested(states) for tid, states in own.items()}
-
-
-def idents(core: ElfCore, states: Mapping[int, ThreadState]) -> Dict[int, int]:
-    """threading.get_ident() → tid, of every thread of the kernel: one of C's that runs Python only now and then has no
-    state in between, but its ident is its thread pointer all the same."""
-    found = {thread.regs["fs_base"]: thread.tid for thread in core.threads if thread.regs.get("fs_base")}
-    found.update((state.ident, tid) for tid, state in states.items())
-    return found
 
 
 def _pair_untold(core: ElfCore, own: Dict[int, List[ThreadState]], states: Sequence[ThreadState]) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional, Sequence, Tuple
+from typing import Any, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...cpython.heap.variablesearch import users_of
 from ...cpython.state.interpreter import Python
 from ...evidence import (
-    Backlog,
     Gap,
+    HeldLock,
     Interpreter,
     KeptException,
     Loop,
@@ -20,126 +20,157 @@ from ...evidence import (
     replace,
 )
 from ...frameworks.asyncio.cancels import cancels
+from ..cross_process.forks import LockPlace, Trace
 from ..cross_process.serving import with_servers
+from ..cross_process.sharedwork import trace_of
 from ..ownership.wakers import Books, Reaches
 from ..recorded.raw import own_pid
 from ..recorded.shapes import digits, integer, number
 from ..sourcecode.stops import stops
+from ..waits.nativelocks import NativeLocks
+from .collector import collectors
+from .context import ProcessContext
 from .gil import gil_resources
 from .growingqueues import BacklogBook
 from .interpreters import told
 from .keptexceptions import KeptBook
-from .process import Reader
+from .process import Reading
 from .signals import caught, signal_handlers
+from .threads import complete, with_depth
 
 #: Callbacks in a ready queue.
 _CROWDED = 8
 
 
-def process_of(reader: Reader, native: Mapping[int, Tuple[NativeFrame, ...]]) -> Process:
+class ProcessRead(NamedTuple):
+    """A process, and (``trace``) what completes the evidence of other processes."""
+
+    process: Process
+    trace: Trace
+
+
+def process_of(reading: Reading, native: Mapping[int, Tuple[NativeFrame, ...]]) -> ProcessRead:
     """What was read, with the native stacks by tid."""
-    raw, python = reader.raw.process, reader.python
-    threads = reader.threads(native)
-    holders = {state.address: tid for tid, state in reader.by_tid.items()}
-    worlds = reader.locks.stop_the_world if reader.locks else lambda _interpreter: None
-    interpreters = told(python.interpreters, reader.raw.window, holders, worlds) if python else ()
-    _note_problems(reader, len(threads) - len(reader.by_tid))
-    resources = _resources(reader, interpreters, threads)
+    context, side = reading.context, reading.side
+    raw, python = context.raw.process, context.python
+    native_locks = NativeLocks(context.core, context.threads, reading.threads.calls, native)
+    threads = _threads(reading, native, native_locks)
+    worlds = side.waits.stop_the_world if side is not None else lambda _interpreter: None
+    interpreters = told(python.interpreters, context, worlds) if python else ()
+    _note_problems(context, len(threads) - len(context.threads.states))
+    resources = _resources(reading, interpreters, threads, native_locks)
     catches = caught(raw.get("signals_caught"))
-    return Process(
-        pid=reader.pid,
-        ppid=integer(raw.get("ppid")) if raw else reader.core.ppid,
-        argv=_words(raw.get("argv")) or tuple(reader.core.argv.split()),
+    process = Process(
+        pid=context.pid,
+        ppid=integer(raw.get("ppid")) if raw else context.core.ppid,
+        argv=_words(raw.get("argv")) or tuple(context.core.argv.split()),
         exe=raw.get("exe") if isinstance(raw.get("exe"), str) else None,
         state=raw.get("state") if isinstance(raw.get("state"), str) else None,
         python=_info(python) if python else None,
         interpreters=interpreters,
         threads=threads,
         resources=resources,
-        loops=_loops(reader),
-        signal_handlers=signal_handlers(python, reader.gaps, catches, threads),
+        loops=_loops(reading),
+        signal_handlers=signal_handlers(python, context.gaps, catches, threads),
         catches=catches,
-        pools=(*(reader.locks.pools if reader.locks else ()), *reader.shared.pools),
-        tasks=reader.tasks.tasks if reader.tasks else (),
-        cancels=_cancels(reader, resources),
-        stops=stops(reader.usages, reader.files, python),
-        backlogs=_backlogs(reader),
-        kept_exceptions=_kept(reader),
+        pools=(*side.pools.evidence(), *side.shared.pools) if side is not None else (),
+        tasks=side.tasks.tasks if side is not None else (),
+        cancels=_cancels(reading, resources),
+        stops=stops(context.usages, reading.files, python),
+        backlogs=BacklogBook(side.context, reading.stacks.suspended, side.tasks.states).backlogs() if side else (),
+        kept_exceptions=_kept(reading),
         age_s=number(raw.get("age_s")),
         cpus_allowed=_cpus(raw.get("cpus_allowed")),
-        io=reader.raw.window.io,
-        rss_growth=reader.raw.window.rss_growth,
+        io=context.raw.window.io,
+        rss_growth=context.raw.window.rss_growth,
         own_pid=own_pid(raw),
-        listening=reader.raw.descriptors.listening if reader.raw.descriptors else None,
+        listening=context.raw.descriptors.listening if context.raw.descriptors else None,
     )
+    return ProcessRead(process, _trace(reading, native_locks))
 
 
-def _note_problems(reader: Reader, forgotten: int) -> None:
+def _threads(reading: Reading, native: Mapping[int, Tuple[NativeFrame, ...]], locks: NativeLocks) -> Tuple[Thread, ...]:
+    context, side, stacks = reading.context, reading.side, reading.stacks
+    running = collectors(context.python, context.threads.states, native) if context.python else {}
+    found = []
+    for thread in complete(context, reading.threads, stacks, native, locks):
+        held: Tuple[HeldLock, ...] = ()
+        if side is not None:
+            held = (*side.locks.held_by(thread.tid), *side.shared.semaphores.held_by(thread.tid, side.semaphores))
+        holds = (*with_depth(held, stacks, thread.tid), *locks.held_by(thread))
+        found.append(replace(thread, holds=holds, gc=running.get(thread.tid)))
+    return tuple(found)
+
+
+def _note_problems(context: ProcessContext, forgotten: int) -> None:
     """``forgotten``: threads of which the interpreter has no state."""
-    python = reader.python
+    python = context.python
     for problem in python.problems if python else []:
-        reader.gaps.append(Gap("cpython", f"process {reader.pid}", problem, code="interpreter-unread"))
+        context.gaps.append(Gap("cpython", f"process {context.pid}", problem, code="interpreter-unread"))
     if python and python.finalizing and forgotten:
         reason = f"the interpreter is ending and knows {forgotten} threads no longer: whether they ran Python is lost"
-        reader.gaps.append(
-            Gap("cpython", f"process {reader.pid}", reason, "capture it before it ends", code="interpreter-ending")
+        context.gaps.append(
+            Gap("cpython", f"process {context.pid}", reason, "capture it before it ends", code="interpreter-ending")
         )
 
 
 def _resources(
-    reader: Reader, interpreters: Tuple[Interpreter, ...], threads: Tuple[Thread, ...]
+    reading: Reading, interpreters: Tuple[Interpreter, ...], threads: Tuple[Thread, ...], native_locks: NativeLocks
 ) -> Tuple[Resource, ...]:
-    python = reader.python
+    context, side = reading.context, reading.side
     resources: Tuple[Resource, ...] = (
-        *(reader.locks.resources() if reader.locks else ()),
-        *reader.native_locks.resources(),
+        *(side.locks.resources() if side else ()),
+        *native_locks.resources(),
         *gil_resources(interpreters, threads),
-        *reader.shared.resources(),
-        *reader.buffers.resources(),
-        *(reader.tasks.resources() if reader.tasks else ()),
-        *reader.descriptors.resources(),
+        *(side.shared.resources(side.semaphores) if side else ()),
+        *(side.buffers.resources() if side else ()),
+        *(side.tasks.awaits.resources(side.pools.future) if side else ()),
+        *reading.descriptors.resources(),
     )
-    if python and reader.locks is not None and reader.tasks is not None:
-        awaits = reader.tasks.awaits
-        books = Books({**reader.locks.addresses(), **awaits.addresses()}, awaits.tasks, reader.by_tid)
-        reaches = Reaches(python, reader.core, books, reader.frame, reader.gaps)
-        resources = reaches.settle(resources, threads, reader.tasks.tasks, reader.tasks.loops)
-    frames = {thread.tid: found for thread, found in reader.drafts}
-    return with_servers(reader.pid, resources, threads, frames, python)
+    if side is not None:
+        awaits = side.tasks.awaits
+        books = Books({**side.locks.addresses(), **awaits.addresses()}, awaits.tasks)
+        reaches = Reaches(side.context, books, reading.stacks.suspended)
+        resources = reaches.settle(resources, threads, side.tasks.tasks, side.tasks.loops)
+    frames = {thread.tid: found for thread, found in reading.threads.drafts}
+    return with_servers(context.pid, resources, threads, frames, context.python)
 
 
-def _loops(reader: Reader) -> Tuple[Loop, ...]:
+def _loops(reading: Reading) -> Tuple[Loop, ...]:
     """With what fills the ready queues of those that have much in them."""
-    loops = reader.tasks.loops if reader.tasks else ()
+    loops = reading.side.tasks.loops if reading.side is not None else ()
     if not any(max(loop.ready or 0, loop.turn_callbacks or 0) >= _CROWDED for loop in loops):
         return loops
-    spawning = reader.usages.spawning(reader.files)
+    spawning = reading.context.usages.spawning(reading.files)
     return tuple(replace(loop, spawned_at=spawning) for loop in loops)
 
 
-def _backlogs(reader: Reader) -> Tuple[Backlog, ...]:
-    if reader.python is None or reader.tasks is None:
+def _kept(reading: Reading) -> Tuple[KeptException, ...]:
+    if reading.side is None:
         return ()
-    book = BacklogBook(
-        reader.python, reader.raw.window, reader.usages, reader.frame, reader.by_tid, reader.tasks.states
-    )
-    return book.backlogs()
+    states = reading.context.threads.states
+    book = KeptBook(reading.side.context, reading.stacks.suspended)
+    return book.groups(users_of(states.values(), reading.side.tasks.states.values()))
 
 
-def _kept(reader: Reader) -> Tuple[KeptException, ...]:
-    if reader.python is None or reader.tasks is None:
-        return ()
-    book = KeptBook(reader.python, reader.core, reader.raw.window, reader.usages, reader.frame, reader.by_tid)
-    return book.groups(users_of(reader.by_tid.values(), reader.tasks.states.values()))
-
-
-def _cancels(reader: Reader, resources: Sequence[Resource]) -> Optional[Tuple[str, ...]]:
-    if reader.python is None or reader.tasks is None:
+def _cancels(reading: Reading, resources: Sequence[Resource]) -> Optional[Tuple[str, ...]]:
+    side = reading.side
+    if side is None:
         return None
-    if not reader.tasks.tasks and not any(resource.kind == "future" for resource in resources):
+    if not side.tasks.tasks and not any(resource.kind == "future" for resource in resources):
         return None  # there is nothing to cancel
-    own = [frame for _thread, frames in reader.drafts for frame in frames]
-    return cancels(reader.python, [*own, *reader.tasks.frames])
+    own = [frame for _thread, frames in reading.threads.drafts for frame in frames]
+    return cancels(side.context.python, [*own, *side.tasks.frames])
+
+
+def _trace(reading: Reading, native_locks: NativeLocks) -> Trace:
+    side = reading.side
+    states = side.locks.states() if side is not None else {}
+    places = {ident: LockPlace(state.address, state.owner_ident) for ident, state in states.items()}
+    places.update({ident: LockPlace(at, None, tid) for ident, (at, tid) in native_locks.places().items()})
+    if side is None:
+        return trace_of(reading.context, places, None, None)
+    return trace_of(reading.context, {**places, **side.buffers.places()}, side.shared.semaphores, side.semaphores)
 
 
 def _info(python: Python) -> PythonInfo:

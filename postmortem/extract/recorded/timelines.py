@@ -19,10 +19,10 @@ _RUNNING = "running"
 
 
 #: Who held the GIL when: (seconds since the window began, address of the thread state or 0 for nobody).
-Holders = Tuple[Tuple[float, int], ...]
+GilHolders = Tuple[Tuple[float, int], ...]
 
 
-def holders(window: Window) -> Holders:
+def holders(window: Window) -> GilHolders:
     """Of the main interpreter; nobody's in a free-threaded build, and without a window."""
     probe = window.probes.get("gil")
     found = probe.get("holders") if isinstance(probe, dict) else None
@@ -34,7 +34,7 @@ def holders(window: Window) -> Holders:
 
 
 def timeline(
-    window: Window, tid: int, state: Optional[int], held: Holders, is_gil: Callable[[int], Optional[bool]]
+    window: Window, tid: int, state: Optional[int], held: GilHolders, is_gil: Callable[[int], Optional[bool]]
 ) -> Tuple[Stretch, ...]:
     """One thread's, without gaps; () where there was no window. ``state``: the address of its thread state;
     ``is_gil(address)``: does who waits on this futex want the GIL? None where nobody knows."""

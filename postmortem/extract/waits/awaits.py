@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, NamedTuple, Optional, Protocol, Sequence, Set, Tuple
+from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...cpython.frames.frame import Frame
-from ...cpython.frames.names import Names
 from ...cpython.objects.builtins import NotThat
-from ...cpython.state.interpreter import Python
 from ...evidence import HeldLock, PythonFrame, Resource, TaskWait, Waker
 from ...evidence import replace as changed
 from ...evidence.vocabulary import ResourceKind
@@ -18,9 +16,11 @@ from ...frameworks.asyncio.futures import Futures
 from ...frameworks.asyncio.primitives import Primitive, PrimitiveKind, describe
 from ...frameworks.asyncio.tasks import Asyncio, TaskState
 from ...memory import Fault
-from ..ownership.asyncholders import Holders
 from ..ownership.pools import FutureFacts
+from ..ownership.taskholders import TaskHolders
+from ..process.context import PythonContext
 from .callbacks import called_back
+from .endpoints import DescriptorBook
 
 #: What asyncio calls them.
 _CLASSES = {
@@ -36,21 +36,8 @@ _MOST_USERS = 6
 _MOST_NAMES, _MOST_NAMES_A_LINE = 2_000, 20
 
 
-class Owner(Protocol):
-    """The process that the tasks belong to, as far as they need it."""
-
-    def frame(self, frame: Frame) -> PythonFrame: ...
-
-    def note_descriptor(self, fd: int) -> Optional[str]:
-        """The resource of a descriptor, None for what is no socket or pipe."""
-
-    def work(self, future: int) -> Optional[FutureFacts]:
-        """Who could finish a concurrent.futures.Future."""
-
-    def tid_of_thread(self, thread: int) -> Optional[int]:
-        """Of a threading.Thread, by its address."""
-
-
+#: Who could finish a concurrent.futures.Future.
+Work = Callable[[int], Optional[FutureFacts]]
 _KINDS: Dict[PrimitiveKind, ResourceKind] = {
     "lock": "async-lock", "event": "async-event", "condition": "async-condition", "semaphore": "async-semaphore",
     "queue": "async-queue", "barrier": "async-barrier",
@@ -71,11 +58,18 @@ class Draft(NamedTuple):
 class Awaits:
     """Collects what the tasks of all interpreters wait for; ``resources`` tells it."""
 
-    def __init__(self, python: Python, owner: Owner, holders: Holders) -> None:
-        self._python = python
-        self._owner = owner
-        self._holders = holders
-        self._names = Names(python.frames)
+    def __init__(
+        self,
+        context: PythonContext,
+        shown: Callable[[Frame], PythonFrame],
+        descriptors: DescriptorBook,
+    ) -> None:
+        self._python = context.python
+        self._threads = context.threads
+        self._names = context.names
+        self._shown = shown
+        self._descriptors = descriptors
+        self._holders = TaskHolders(context)
         self._drafts: Dict[int, Draft] = {}
         self._waits: Dict[int, TaskWait] = {}  # by the task's address
         self._ids: Dict[int, str] = {}
@@ -139,7 +133,7 @@ class Awaits:
 
     def _resource(self, ident: str, users: Sequence[Frame], awaited: Awaited) -> Optional[str]:
         if awaited.kind == "descriptor":
-            return self._owner.note_descriptor(awaited.fd) if awaited.fd is not None else None
+            return self._descriptors.note(awaited.fd) if awaited.fd is not None else None
         if awaited.pid is not None:
             return self._process(ident, awaited.pid)
         address = awaited.primitive.address if awaited.primitive is not None else awaited.future
@@ -175,12 +169,12 @@ class Awaits:
     def holds(self, task: int) -> Tuple[HeldLock, ...]:
         """What a task holds. To be asked before ``resources``: locks that nobody waits for get their names there."""
         found = []
-        for claim in self._holders.of(task):
-            draft = self.note(claim.primitive.address, Awaited(claim.primitive.kind, primitive=claim.primitive))
-            draft.users.append(claim.frame)
-            frame = self._owner.frame(claim.frame).at(claim.line or claim.frame.line)
-            found.append(HeldLock(draft.ident, frame, claim.depth, claim.basis))
-        return tuple(found)
+        for primitive, claim in self._holders.of(task):
+            draft = self.note(primitive.address, Awaited(primitive.kind, primitive=primitive))
+            if claim.acquired_at is not None:
+                draft.users.append(claim.acquired_at.frame)
+            found.append(claim.held(draft.ident, self._shown))
+        return tuple(held for held in found if held is not None)
 
     # ------------------------------------------------------------------ what it comes to
 
@@ -193,11 +187,12 @@ class Awaits:
         """Resource → address of the object."""
         return {draft.ident: address for address, draft in self._drafts.items()}
 
-    def resources(self) -> Tuple[Resource, ...]:
+    def resources(self, work: Work) -> Tuple[Resource, ...]:
         """Two that the program calls alike get a number each."""
-        return (*numbered([self._finished(address, draft) for address, draft in self._drafts.items()]), *self._others)
+        found = [self._finished(address, draft, work) for address, draft in self._drafts.items()]
+        return (*numbered(found), *self._others)
 
-    def _finished(self, address: int, draft: Draft) -> Resource:
+    def _finished(self, address: int, draft: Draft, work: Work) -> Resource:
         primitive = draft.primitive
         name = self._name(address, draft)
         found = Resource(
@@ -209,7 +204,7 @@ class Awaits:
         )
         if primitive is None:
             found = changed(found, wakers=tuple(self._called_back.get(address, ())))
-            return self._with_runner(found, draft.awaited)
+            return self._with_runner(found, draft.awaited, work)
         part_of = self._drafts.get(primitive.inner) if primitive.inner is not None else None
         found = changed(
             found,
@@ -224,12 +219,7 @@ class Awaits:
         if draft.kind != "async-semaphore":
             return found
         wakers = tuple(
-            Waker(
-                "holder",
-                claim.basis,
-                task=self._ids.get(claim.task),
-                frame=self._owner.frame(claim.frame).at(claim.line),
-            )
+            Waker("holder", claim.basis, task=self._ids.get(claim.agent), frame=claim.place(self._shown))
             for claim in claims
         )
         return changed(found, wakers=wakers)
@@ -247,7 +237,7 @@ class Awaits:
         owner = self._holders.owner(lock)
         if owner is None:
             return found
-        return changed(found, owner_task=self._ids.get(owner.task), owner_basis=owner.basis)
+        return changed(found, owner_task=self._ids.get(owner.agent), owner_basis=owner.basis)
 
     def _has_ended(self, lock: Primitive) -> bool:
         """Is the owner that a lock records no more? A task that has not ended keeps its address, and its coroutine."""
@@ -263,10 +253,10 @@ class Awaits:
         except (Fault, NotThat):
             return False
 
-    def _with_runner(self, resource: Resource, awaited: Awaited) -> Resource:
+    def _with_runner(self, resource: Resource, awaited: Awaited, work: Work) -> Resource:
         """Of a future that follows a thread's work: whoever does that work."""
         if awaited.concurrent is not None:
-            facts = self._owner.work(awaited.concurrent)
+            facts = work(awaited.concurrent)
             if facts is not None:
                 return changed(
                     resource,
@@ -276,7 +266,7 @@ class Awaits:
                     because=facts.because,
                     state=facts.state,
                 )
-        tid = self._owner.tid_of_thread(awaited.thread) if awaited.thread is not None else None
+        tid = self._threads.tid_of_object(awaited.thread)
         if tid is None:
             return resource
         return changed(

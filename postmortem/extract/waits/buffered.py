@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from ...cpython.state.interpreter import Python
 from ...cpython.sync.buffered import BufferedLock, awaited_buffer
 from ...evidence import Resource
-from ...memory import ElfCore
 from ..cross_process.forks import LockPlace
+from ..process.context import PythonContext
 from .threadwaits import FutexFacts
 
 _STANDARD = {"descriptor 0": "<stdin>", "descriptor 1": "<stdout>", "descriptor 2": "<stderr>"}
@@ -24,10 +23,10 @@ class _Draft(NamedTuple):
 
 
 class BufferBook:
-    """``idents``: threading.get_ident() → tid."""
+    """Collects waits while threads are read; ``resources`` tells it all."""
 
-    def __init__(self, python: Optional[Python], core: ElfCore, idents: Mapping[int, int]) -> None:
-        self._python, self._core, self._idents = python, core, idents
+    def __init__(self, context: PythonContext) -> None:
+        self._python, self._core, self._threads = context.python, context.core, context.threads
         self._drafts: Dict[int, _Draft] = {}
         self._searched: Dict[int, Optional[BufferedLock]] = {}
         self._left = _SEARCHES_S
@@ -42,7 +41,7 @@ class BufferBook:
         return FutexFacts("lock", draft.ident, "until another thread is done with a buffered file", "waits")
 
     def _lock(self, word: int) -> Optional[BufferedLock]:
-        if word not in self._searched and self._python is not None and self._left > 0:
+        if word not in self._searched and self._left > 0:
             began = time.monotonic()
             self._searched[word] = awaited_buffer(self._python.objects, word, self._core.written, self._left)
             self._left -= time.monotonic() - began
@@ -56,7 +55,7 @@ class BufferBook:
 
     def _resource(self, draft: _Draft) -> Resource:
         lock = draft.lock
-        owner = self._idents.get(lock.owner_ident)
+        owner = self._threads.tid_of_ident(lock.owner_ident)
         name = _STANDARD.get(lock.name or "", lock.name)
         return Resource(
             id=draft.ident,

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
-from ...cpython.frames.names import MACHINERY, Names
+from ...cpython.frames.names import MACHINERY
 from ...cpython.objects.attributes import attribute
-from ...cpython.state.interpreter import InterpreterState, Python, ThreadState
+from ...cpython.state.interpreter import InterpreterState
 from ...cpython.sync.freethreading import FreeThreading
 from ...cpython.sync.locks import LockState
 from ...cpython.sync.parking import parked_on
 from ...cpython.sync.primitives import Layer, awaited_queue, condition_lock, ends_at, layers
-from ...evidence import HeldLock, Pool, Resource, StopTheWorld
+from ...evidence import HeldLock, Resource, StopTheWorld, Waker
 from ...evidence import replace as changed
-from ..ownership.acquires import Acquires, Lines
-from ..ownership.holders import Holders
 from ..ownership.orphans import Orphans
+from ..ownership.ownership import Ownership, plain
 from ..ownership.pools import Pools
+from ..ownership.threadholders import Holdings, Wanted
+from ..process.context import PythonContext
 from .primitives import Primitives
 from .threadwaits import FutexFacts
 
@@ -28,31 +29,24 @@ _THREADING = "threading.py"
 _USERS = 12
 
 
-class LockBook:
-    """Collects waits while threads are read; ``settle`` then finds owners; ``resources`` tells it all."""
+class LockWaits:
+    """A collector of waits for locks and other primitives."""
 
-    def __init__(
-        self, python: Python, threads: Dict[int, ThreadState], lines: Lines, idents: Optional[Mapping[int, int]] = None
-    ) -> None:
-        """``idents``: threading.get_ident() → tid of threads that have no state, too; None: of those that have one."""
-        self._python = python
-        self._threads = threads
-        self._locks = python.locks
-        self._free = FreeThreading(python)
-        self._pools = Pools(python, threads)
-        self._primitives = Primitives(python, threads, Names(python.frames), self._pools)
-        acquires = Acquires(python.frames, lines)
-        if idents is None:
-            idents = {state.ident: tid for tid, state in threads.items()}
-        self._holders = Holders(
-            python, threads, idents, self._locks, acquires, lambda lock, user: self._know(lock, [user])
-        )
-        self._orphans = Orphans(python, threads, acquires)
-        self._ids: Dict[int, str] = {}  # lock object → resource id
-        self._states: Dict[int, LockState] = {}
-        self._waiters: Dict[int, List[int]] = {}
-        self._users: Dict[int, List[Frame]] = {}
-        self._held: Dict[int, List[HeldLock]] = {}  # by the thread
+    def __init__(self, context: PythonContext, pools: Pools) -> None:
+        self._python = context.python
+        self._threads = context.threads
+        self._locks = context.python.locks
+        self._free = FreeThreading(context.python)
+        self.primitives = Primitives(context, pools)
+        self.ids: Dict[int, str] = {}  # lock object → resource id
+        self.states: Dict[int, LockState] = {}
+        self.waiters: Dict[int, List[int]] = {}
+        self.users: Dict[int, List[Frame]] = {}
+
+    @property
+    def wanted(self) -> Wanted:
+        permits, conditions = self.primitives.wanted("semaphore", "queue"), self.primitives.wanted("condition")
+        return Wanted({address: self.states[address] for address in self.waiters}, set(permits), set(conditions))
 
     # ------------------------------------------------------------------ waits
 
@@ -64,13 +58,13 @@ class LockBook:
         lock = self._locks.awaited(frames, word) or self._free.awaited(word)
         layer = self._layer(word, frames, lock)
         if layer is not None:
-            return self._primitives.wait(layer, tid, frames)._replace(over=self._locks.notified(frames[0], lock))
+            return self.primitives.wait(layer, tid, frames)._replace(over=self._locks.notified(frames[0], lock))
         if lock is None:
             # from 3.13 on a thread's end is awaited in C, on a word of its own; any other unknown word stays unknown
             joins = frames[0].is_in("_shutdown", _THREADING)
             return FutexFacts("lock", None, "for a thread to end", "waits") if joins else None
-        ident = self._know(lock, frames[:_USERS])
-        self._waiters.setdefault(lock.address, []).append(tid)
+        ident = self.know(lock, frames[:_USERS])
+        self.waiters.setdefault(lock.address, []).append(tid)
         if lock.kind == "mutex":
             return FutexFacts(lock.kind, ident, "for the lock of an object", "waits")
         return FutexFacts(lock.kind, ident, None)
@@ -101,7 +95,7 @@ class LockBook:
     def _ending(self, word: int, frame: Frame) -> Optional[int]:
         """The threading.Thread whose end ``threading._shutdown`` waits for."""
         objects = self._python.objects
-        known = [state.object for state in self._threads.values() if state.object]
+        known = self._threads.by_object
         lock = self._python.frames.local(frame, "lock")  # up to 3.12
         if lock is not None:
             return next((t for t in known if attribute(objects, t, "_tstate_lock") == lock), None)
@@ -110,11 +104,11 @@ class LockBook:
 
     def joined(self, tid: int) -> Optional[int]:
         """The thread whose end a thread waits for."""
-        return self._primitives.joined(tid)
+        return self.primitives.joined(tid)
 
     def _world(self, word: int, tid: int) -> Optional[str]:
         """What a wait for a stopped world is to people; None when it is none."""
-        state = self._threads.get(tid)
+        state = self._threads.states.get(tid)
         what = self._free.world_wait(word, state) if state is not None else None
         if what != "stopped":
             return None if what is None else "for the other threads to pause, to stop the world"
@@ -127,61 +121,54 @@ class LockBook:
         found = self._free.stop_the_world(interpreter)
         if found is None:
             return None
-        requester = next((tid for tid, s in self._threads.items() if s.address == found.requester), None)
-        return StopTheWorld(found.requested, found.stopped, requester)
+        return StopTheWorld(found.requested, found.stopped, self._threads.tid_of_state(found.requester))
 
-    def _know(self, lock: LockState, users: Sequence[Frame]) -> str:
-        if lock.address not in self._ids:
-            self._ids[lock.address] = f"{lock.kind}-{len(self._ids) + 1}"
-            self._states[lock.address] = lock
-        elif lock.through and not self._states[lock.address].through:
-            self._states[lock.address] = lock
-        self._users.setdefault(lock.address, []).extend(users)
-        return self._ids[lock.address]
+    def know(self, lock: LockState, users: Sequence[Frame]) -> str:
+        if lock.address not in self.ids:
+            self.ids[lock.address] = f"{lock.kind}-{len(self.ids) + 1}"
+            self.states[lock.address] = lock
+        elif lock.through and not self.states[lock.address].through:
+            self.states[lock.address] = lock
+        self.users.setdefault(lock.address, []).extend(users)
+        return self.ids[lock.address]
 
-    # ------------------------------------------------------------------ holders
 
-    def suspended(self, tid: int, frames: Sequence[Frame]) -> None:
-        """A coroutine that waits on a thread's event loop: what it holds, that thread holds."""
-        self._holders.suspended(tid, frames)
+class LockBook:
+    """Locks and primitives with their waiters and holders, locks that are held and not waited for included."""
 
-    def settle(self) -> None:
-        """Finds who holds what."""
-        permits = set(self._primitives.wanted("semaphore", "queue"))
-        conditions = set(self._primitives.wanted("condition"))
-        self._holders.settle(self._states, {a for a, waiters in self._waiters.items() if waiters}, permits, conditions)
-        self._held = self._primitives.imports()
-        for claim in self._holders.held:
-            ident = self._ids.get(claim.what) or self._primitives.ident(claim.what)
-            if ident is not None:
-                self._held.setdefault(claim.tid, []).append(self._holders.held_lock(claim, ident))
+    def __init__(self, context: PythonContext, waits: LockWaits, holdings: Holdings) -> None:
+        self._python = context.python
+        self._locks = context.python.locks
+        self._primitives = waits.primitives
+        self._holdings = holdings
+        self._waits = waits
+        self._shown = plain(context.python.frames)
+        self._orphans = Orphans(context.python, context.threads.states, context.acquires)
+        for lock, user in holdings.kept:
+            waits.know(lock, [user])
+        self._held: Dict[int, List[HeldLock]] = {}  # by the thread
+        for ownership in (*waits.primitives.imports(), *holdings.held):
+            ident = waits.ids.get(ownership.thing) or waits.primitives.ident(ownership.thing)
+            held = ownership.held(ident, self._shown) if ident is not None else None
+            if held is not None:
+                self._held.setdefault(ownership.agent, []).append(held)
 
     def held_by(self, tid: int) -> Tuple[HeldLock, ...]:
         return tuple(sorted(self._held.get(tid, ()), key=lambda h: (h.depth, h.resource)))
 
-    # ------------------------------------------------------------------ what it comes to
-
-    @property
-    def futures(self) -> Pools:
-        """Who could finish a concurrent.futures.Future."""
-        return self._pools
-
-    @property
-    def pools(self) -> Tuple[Pool, ...]:
-        return self._pools.evidence()
-
     def states(self) -> Dict[str, LockState]:
         """By the id of its resource: each lock as it was read."""
-        return {ident: self._states[address] for address, ident in self._ids.items()}
+        return {ident: self._waits.states[address] for address, ident in self._waits.ids.items()}
 
     def addresses(self) -> Dict[str, int]:
         """Resource → address of the object."""
-        return {**{ident: address for address, ident in self._ids.items()}, **self._primitives.addresses()}
+        return {**{ident: address for address, ident in self._waits.ids.items()}, **self._primitives.addresses()}
 
     def resources(self) -> Tuple[Resource, ...]:
         """Two things that the program calls alike get a number each."""
-        found = [self._resource(address, ident) for address, ident in self._ids.items()]
-        found += self._primitives.resources(self._holders.permits)
+        found = [self._resource(address, ident) for address, ident in self._waits.ids.items()]
+        holders = {thing: tuple(map(self._waker, several)) for thing, several in self._holdings.permits.items()}
+        found += self._primitives.resources(holders)
         alike = Counter(r.description for r in found)
         seen: Dict[str, int] = {}
         for i, resource in enumerate(found):
@@ -191,22 +178,25 @@ class LockBook:
                 found[i] = changed(resource, description=f"{name} #{seen[name]}")
         return tuple(found)
 
+    def _waker(self, ownership: Ownership) -> Waker:
+        return Waker("holder", ownership.basis, tid=ownership.agent, frame=ownership.place(self._shown))
+
     def _resource(self, address: int, ident: str) -> Resource:
-        lock, users = self._states[address], self._users.get(address, ())
+        lock, users = self._waits.states[address], self._waits.users.get(address, ())
         name = self._locks.name(address, users)
         what = lock.what or {"lock": "Lock", "rlock": "RLock"}.get(lock.kind, lock.kind)
         called = f"{what} {name}" if name else f"a {what} {self._inside(users)}"
         if lock.through:
             called = f"the lock of {lock.through} {name}" if name else called
-        owner = self._holders.owners.get(address)
+        owner = self._holdings.owners.get(address)
         made = Resource(
             id=ident,
             kind=lock.kind,
             description=called,
-            owner_tid=owner.tid if owner else None,
+            owner_tid=owner.agent if owner else None,
             owner_basis=owner.basis if owner else None,
-            owner_gone=True if address in self._holders.gone else None,
-            waiters=tuple(self._waiters.get(address, ())),
+            owner_gone=True if address in self._holdings.gone else None,
+            waiters=tuple(self._waits.waiters.get(address, ())),
             locked=lock.locked,
             part_of=self._part_of(users),
         )

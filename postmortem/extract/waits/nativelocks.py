@@ -11,12 +11,14 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tup
 from ...cpython.sync.parking import parked_on
 from ...evidence import HeldLock, NativeFrame, PythonFrame, Resource, Thread, Wait
 from ...evidence import replace as changed
-from ...evidence.vocabulary import OwnerBasis, ResourceKind, WaitKind
+from ...evidence.vocabulary import ResourceKind, WaitKind
 from ...libc import FutexCall, NativeWait, Threads, Wanted, awaited, describe, program_frame
 from ...libc.nativewait import NativeKind
 from ...libc.waits import waiting_for
 from ...memory import ElfCore
 from ...memory.symbols import function_at
+from ..ownership.ownership import Ownership
+from ..process.threadtable import ThreadTable
 
 #: NativeWait.kind → (Wait.kind, Resource.kind)
 _KINDS: Dict[NativeKind, Tuple[WaitKind, ResourceKind]] = {
@@ -44,25 +46,22 @@ class _Known(NamedTuple):
 
 
 class NativeLocks:
-    """``note`` what threads sleep on while they are read; ``settle`` once their native stacks are there."""
+    """``calls``: by thread, the futex waits that no lock of the interpreter explains; ``stacks``: the native stacks."""
 
-    def __init__(self, core: ElfCore) -> None:
+    def __init__(self, core: ElfCore, threads: ThreadTable, calls: Mapping[int, FutexCall], stacks: Stacks) -> None:
         self._core = core
-        self._calls: Dict[int, FutexCall] = {}
         self._known: Dict[Tuple[str, int], _Known] = {}
         self._of: Dict[int, _Known] = {}
         self._joins: Dict[int, Optional[int]] = {}
-        self._holders: Dict[str, Tuple[int, OwnerBasis]] = {}
+        self._owners: Dict[str, Ownership] = {}
         self._functions: Dict[int, Optional[Tuple[str, int]]] = {}
-        pointers = {thread.tid: thread.regs.get("fs_base", 0) for thread in core.threads}
+        pointers = {row.tid: row.pointer for row in threads.by_tid.values()}
         self._threads = Threads.of(core, pointers, not core.truncated, core.files)
 
-    def note(self, tid: int, args: Sequence[int]) -> None:
-        """A futex wait that no lock of the interpreter explains."""
-        self._calls[tid] = FutexCall.of(args)
+        self._find(calls, stacks)
 
-    def settle(self, stacks: Stacks) -> None:
-        for tid, call in self._calls.items():
+    def _find(self, calls: Mapping[int, FutexCall], stacks: Stacks) -> None:
+        for tid, call in calls.items():
             frames = stacks.get(tid, ())
             parked = parked_on(self._core, call.word)
             found = (
@@ -86,9 +85,9 @@ class NativeLocks:
                 known.wanted.append(place)
             self._of[tid] = known
         for known in self._known.values():
-            holder = self._holder(known, stacks)
-            if holder is not None:
-                self._holders[known.ident] = holder
+            owner = self._owner(known, stacks)
+            if owner is not None:
+                self._owners[known.ident] = owner
 
     def wait(self, tid: int, wait: Optional[Wait]) -> Optional[Wait]:
         """The wait of a thread, now that it is known for what."""
@@ -104,14 +103,15 @@ class NativeLocks:
         """Wanted locks that a thread holds, at the line of Python from which it called into the module that has them."""
         found = []
         for known in self._known.values():
-            if self._holders.get(known.ident, (None, ""))[0] != thread.tid:
+            owner = self._owners.get(known.ident)
+            if owner is None or owner.agent != thread.tid:
                 continue
             modules = {place.module for place in known.wanted}
             at = [i for i, f in enumerate(thread.stack) if isinstance(f, NativeFrame) and f.module in modules]
             below = [f for f in thread.stack[at[-1] :] if isinstance(f, PythonFrame)] if at else []
             if below:
                 depth = len(thread.python) - len(below)
-                found.append(HeldLock(known.ident, below[0], depth, self._holders[known.ident][1]))
+                found.append(HeldLock(known.ident, below[0], depth, owner.basis))
         return tuple(found)
 
     def places(self) -> Dict[str, Tuple[int, int]]:
@@ -131,11 +131,10 @@ class NativeLocks:
 
     # ------------------------------------------------------------------ holders
 
-    def _holder(self, known: _Known, stacks: Stacks) -> Optional[Tuple[int, OwnerBasis]]:
-        """(TID, basis)."""
+    def _owner(self, known: _Known, stacks: Stacks) -> Optional[Ownership]:
         found = known.found
         if found.owner is not None:
-            return (found.owner, "recorded") if found.owner in self._threads.tids else None
+            return Ownership(found.address, found.owner, "recorded") if found.owner in self._threads.tids else None
         if found.kind == "guard":
             inside = self._inside(known, stacks)
         elif found.kind == "once":
@@ -143,7 +142,7 @@ class NativeLocks:
         else:
             return None
         inside -= set(known.waiters)
-        return (inside.pop(), "inferred") if len(inside) == 1 else None
+        return Ownership(found.address, inside.pop(), "inferred") if len(inside) == 1 else None
 
     def _inside(self, known: _Known, stacks: Stacks) -> Set[int]:
         """Threads in whose stack the function stands that wants the guard: it initialises its own static only."""
@@ -183,7 +182,8 @@ class NativeLocks:
 
     def _resource(self, known: _Known) -> Resource:
         found = known.found
-        owner, basis = self._holders.get(known.ident, (None, None))
+        known_owner = self._owners.get(known.ident)
+        owner, basis = (known_owner.agent, known_owner.basis) if known_owner is not None else (None, None)
         return Resource(
             id=known.ident,
             kind=_KINDS[found.kind][1],

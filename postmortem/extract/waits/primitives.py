@@ -6,16 +6,16 @@ import contextlib
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
-from ...cpython.frames.names import Names
 from ...cpython.objects.attributes import attribute, attributes
 from ...cpython.objects.builtins import NotThat
-from ...cpython.state.interpreter import Python, ThreadState
 from ...cpython.sync.primitives import IMPORTLIB, Layer, simple_queue
-from ...evidence import HeldLock, PythonFrame, Resource, Waker
+from ...evidence import Resource, Waker
 from ...evidence import replace as changed
 from ...evidence.vocabulary import ResourceKind, WaitKind
 from ...memory import Fault
+from ..ownership.ownership import Acquired, Ownership
 from ..ownership.pools import Pools
+from ..process.context import PythonContext
 from .threadwaits import FutexFacts
 
 #: Kind of the layer, function that waits → what the thread waits for, in words behind "waits".
@@ -52,15 +52,14 @@ class Draft(NamedTuple):
 class Primitives:
     """Collects waits while threads are read; ``resources`` tells it all."""
 
-    def __init__(self, python: Python, threads: Dict[int, ThreadState], names: Names, pools: Pools) -> None:
-        self._python = python
-        self._objects = python.objects
-        self._threads = threads
-        self._names = names
+    def __init__(self, context: PythonContext, pools: Pools) -> None:
+        self._python = context.python
+        self._objects = context.python.objects
+        self._threads = context.threads
+        self._names = context.names
         self._pools = pools
         self._drafts: Dict[int, Draft] = {}
         self._joins: Dict[int, int] = {}  # thread → threading.Thread
-        self._tid_of = {state.object: tid for tid, state in threads.items() if state.object}
         self._describe: Dict[str, Callable[[Draft, Resource], Resource]] = {
             "condition": self._condition,
             "event": self._event,
@@ -104,8 +103,7 @@ class Primitives:
 
     def joined(self, tid: int) -> Optional[int]:
         """The thread whose end this one waits for."""
-        thread = self._joins.get(tid)
-        return self._tid_of.get(thread) if thread is not None else None
+        return self._threads.tid_of_object(self._joins.get(tid))
 
     # ------------------------------------------------------------------ what it comes to
 
@@ -218,7 +216,7 @@ class Primitives:
     # ------------------------------------------------------------------ threads, imports
 
     def _thread(self, draft: Draft, blank: Resource) -> Resource:
-        tid = self._tid_of.get(draft.address)
+        tid = self._threads.tid_of_object(draft.address)
         found = attribute(self._objects, draft.address, "_name")
         name = self._objects.optional_text(found) if found else None
         if tid is not None:
@@ -246,17 +244,18 @@ class Primitives:
         with contextlib.suppress(Fault, NotThat):
             values = attributes(self._objects, draft.address)
         ident = self._objects.integer_or_none(values.get("owner"))
-        owner = next((tid for tid, state in self._threads.items() if state.ident == ident), None)
+        owner = self._threads.tid_of_ident(ident)
         return self._objects.optional_text(values["name"]) if "name" in values else None, owner, ident
 
-    def imports(self) -> Dict[int, List[HeldLock]]:
-        """The wanted imports that threads are at, by thread, each at the line that imports."""
-        found: Dict[int, List[HeldLock]] = {}
+    def imports(self) -> List[Ownership]:
+        """The wanted imports that threads are at, each at the line that imports."""
+        found: List[Ownership] = []
         for draft in self._drafts.values():
             module, owner, _ident = self._import(draft) if draft.kind == "import-lock" else (None, None, None)
             if owner is None or module is None:
                 continue
-            frames = self._threads[owner].frames
+            state = self._threads.states.get(owner)
+            frames = state.frames if state is not None else ()
             loads = (
                 i for i, f in enumerate(frames) if f.is_in("_find_and_load", *IMPORTLIB) and self._loads(f, module)
             )
@@ -265,17 +264,12 @@ class Primitives:
                 (i for i, f in enumerate(frames) if i > start and not f.code.filename.endswith(_IMPORTING)), None
             )
             if depth is not None:
-                held = HeldLock(draft.ident, self._place(frames[depth]), depth, "recorded")
-                found.setdefault(owner, []).append(held)
+                found.append(Ownership(draft.address, owner, "recorded", Acquired(frames[depth], depth, None)))
         return found
 
     def _loads(self, frame: Frame, module: str) -> bool:
         name = self._python.frames.local(frame, "name")
         return name is not None and self._objects.optional_text(name) == module
-
-    def _place(self, frame: Frame) -> PythonFrame:
-        code = frame.code
-        return PythonFrame(code.filename, frame.line, code.name, code.qualname, self._python.frames.module(frame))
 
 
 def _filled(items: Optional[int], limit: Optional[int]) -> str:

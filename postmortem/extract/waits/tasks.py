@@ -2,120 +2,132 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Protocol, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
 from ...cpython.objects.builtins import NotThat
 from ...cpython.objects.code import Code
 from ...cpython.state.interpreter import Python
-from ...evidence import Gap, Loop, PythonFrame, Resource, Task, Waker
+from ...evidence import Gap, Loop, PythonFrame, Task, Waker
 from ...evidence import replace as changed
 from ...frameworks.asyncio.eventloops import LoopState
 from ...frameworks.asyncio.futures import CONCURRENT
 from ...frameworks.asyncio.tasks import Asyncio, TaskState
 from ...frameworks.otherloops import OtherLoops
 from ...memory import Fault
-from ..ownership.acquires import Lines
-from ..ownership.asyncholders import Holders
 from ..ownership.pools import FutureFacts
+from ..process.context import PythonContext
 from .awaits import Awaits
-from .awaits import Owner as AwaitsOwner
+from .endpoints import DescriptorBook
 from .loopturns import with_turn
 
 
-class Owner(AwaitsOwner, Protocol):
-    """The process that the tasks belong to, as far as they need it."""
+class TasksRead(NamedTuple):
+    """The event loops and tasks of all interpreters. Ids count from 1 in the order found and carry no address."""
 
-    def tid(self, ident: Optional[int]) -> Optional[int]: ...
+    loops: Tuple[Loop, ...]
+    tasks: Tuple[Task, ...]
+    states: Mapping[str, TaskState]  # of asyncio's, by id
+    frames: Sequence[Frame]  # of all coroutines, one for each piece of code
+    suspended: Sequence[Tuple[int, Sequence[Frame]]]  # a thread, and a coroutine that waits on its event loop
+    runners: Mapping[int, FutureFacts]  # concurrent.futures.Future → who finishes it
+    awaits: Awaits
 
-    def suspended(self, tid: int, frames: Sequence[Frame]) -> None: ...
+    def runs(self, tid: int) -> bool:
+        """Does a thread run an event loop?"""
+        return any(loop.tid == tid for loop in self.loops)
 
-    def probe(self, name: str) -> Dict[str, object]: ...
+    def runner(self, future: int) -> Optional[FutureFacts]:
+        """Who finishes a concurrent.futures.Future that ``asyncio.run_coroutine_threadsafe`` has made: the task of the
+        coroutine or, before there is one, the loop in whose ready queue it stands. None for any other."""
+        return self.runners.get(future)
 
-    def sockets(self, resources: Sequence[str]) -> Tuple[str, ...]: ...
+
+def read_tasks(context: PythonContext, shown: Callable[[Frame], PythonFrame], descriptors: DescriptorBook) -> TasksRead:
+    """``shown``: a frame of a suspended coroutine as evidence."""
+    return _TaskReader(context, shown, descriptors).read()
 
 
-class TaskBook:
-    """All interpreters' loops and tasks. Ids count from 1 in the order found and carry no address."""
-
-    def __init__(self, python: Python, owner: Owner, lines: Lines, gaps: List[Gap]) -> None:
-        self._python = python
-        self._owner = owner
-        self._gaps = gaps
-        self.awaits = Awaits(python, owner, Holders(python, lines))
-        self._runners: Dict[int, FutureFacts] = {}  # concurrent.futures.Future → who finishes it
+class _TaskReader:
+    def __init__(
+        self,
+        context: PythonContext,
+        shown: Callable[[Frame], PythonFrame],
+        descriptors: DescriptorBook,
+    ) -> None:
+        self._context = context
+        self._python = context.python
+        self._threads = context.threads
+        self._gaps = context.gaps
+        self._shown, self._descriptors = shown, descriptors
+        self._awaits = Awaits(context, shown, descriptors)
+        self._runners: Dict[int, FutureFacts] = {}
         self._code_frames: Dict[int, Frame] = {}
-        self.loops: Tuple[Loop, ...] = ()
-        self.tasks: Tuple[Task, ...] = ()
-        self.states: Dict[str, TaskState] = {}  # of asyncio's, by id
+        self._suspended: List[Tuple[int, Sequence[Frame]]] = []
+        self._loops: Tuple[Loop, ...] = ()
+        self._tasks: Tuple[Task, ...] = ()
+        self._states: Dict[str, TaskState] = {}
 
-    def read(self) -> None:
+    def read(self) -> TasksRead:
         for interpreter in self._python.interpreters:
             asyncio = Asyncio(self._python, interpreter)
             states = sorted(asyncio.tasks(), key=_by_name)
             loops = asyncio.loops(states)
-            ids = {state.address: f"task-{len(self.tasks) + n}" for n, state in enumerate(states, 1)}
-            self.states.update({ids[state.address]: state for state in states})
-            self.awaits.read(asyncio, states, loops, ids)
-            tids = {loop.address: self._owner.tid(loop.ident) for loop in loops}
+            ids = {state.address: f"task-{len(self._tasks) + n}" for n, state in enumerate(states, 1)}
+            self._states.update({ids[state.address]: state for state in states})
+            self._awaits.read(asyncio, states, loops, ids)
+            tids = {loop.address: self._threads.tid_of_ident(loop.ident) for loop in loops}
             self._find_runners(asyncio, states, loops, ids, tids)
             self._tell(loops, states, ids)
             others, their_tasks = OtherLoops(self._python, interpreter).read()
             self._tell(others, sorted(their_tasks, key=_by_name))
             self._gaps.extend(Gap("cpython", "asyncio", problem, code="tasks-unread") for problem in asyncio.problems)
+        frames = list(self._code_frames.values())
+        return TasksRead(self._loops, self._tasks, self._states, frames, self._suspended, self._runners, self._awaits)
 
     def _tell(
         self, loops: Sequence[LoopState], states: Sequence[TaskState], ids: Optional[Dict[int, str]] = None
     ) -> None:
         """As evidence. ``ids``: of the tasks, when they have been given some."""
         if ids is None:
-            ids = {state.address: f"task-{len(self.tasks) + n}" for n, state in enumerate(states, 1)}
-        names = {loop.address: f"loop-{len(self.loops) + n}" for n, loop in enumerate(loops, 1)}
-        tids = {loop.address: self._owner.tid(loop.ident) for loop in loops}
+            ids = {state.address: f"task-{len(self._tasks) + n}" for n, state in enumerate(states, 1)}
+        names = {loop.address: f"loop-{len(self._loops) + n}" for n, loop in enumerate(loops, 1)}
+        tids = {loop.address: self._threads.tid_of_ident(loop.ident) for loop in loops}
         mains = {loop.address: ids.get(loop.main_task) for loop in loops if loop.main_task is not None}
         found = (self._loop(loop, names, tids, states) for loop in loops)
-        self.loops += tuple(changed(e, main_task=mains.get(loop.address)) for e, loop in zip(found, loops))
+        self._loops += tuple(changed(e, main_task=mains.get(loop.address)) for e, loop in zip(found, loops))
         for state in states:
             self._code_frames.update({frame.code.address: frame for frame in state.frames})
             tid = tids.get(state.loop or 0)
             if state.state == "pending" and tid is not None:
-                self._owner.suspended(tid, state.frames)
-        self.tasks += tuple(self._task(state, ids, names) for state in states)
-
-    @property
-    def frames(self) -> List[Frame]:
-        """Of all coroutines, one for each piece of code."""
-        return list(self._code_frames.values())
-
-    def runs(self, tid: int) -> bool:
-        """Does a thread run an event loop?"""
-        return any(loop.tid == tid for loop in self.loops)
+                self._suspended.append((tid, state.frames))
+        self._tasks += tuple(self._task(state, ids, names) for state in states)
 
     def _task(self, state: TaskState, ids: Dict[int, str], names: Dict[int, str]) -> Task:
-        wait = self.awaits.wait(state.address)
+        wait = self._awaits.wait(state.address)
         on = wait.resource if wait is not None and wait.kind == "descriptor" else None
         return Task(
             ids[state.address],
             state.name,
             state.state,
             names.get(state.loop or 0),
-            tuple(self._owner.frame(frame) for frame in state.frames),
+            tuple(self._shown(frame) for frame in state.frames),
             state.awaiting,
             on,
             wait,
-            self.awaits.holds(state.address),
+            self._awaits.holds(state.address),
             state.ready,
             self._moved(state),
         )
 
     def _moved(self, state: TaskState) -> Optional[bool]:
-        before = self._owner.probe("waits")
+        before = self._context.probe("waits")
         return before.get(str(state.address), 0) != state.waiter if before else None
 
     def _loop(
         self, state: LoopState, names: Dict[int, str], tids: Dict[int, Optional[int]], tasks: Sequence[TaskState]
     ) -> Loop:
-        noted = [self._owner.note_descriptor(fd) for fd in state.descriptors]
+        noted = [self._descriptors.note(fd) for fd in state.descriptors]
         known = tuple(resource for resource in noted if resource is not None)
         own = tuple(f for f in _functions(self._python, state.watchers) if "/asyncio/" not in f.file)
         told = Loop(
@@ -127,21 +139,16 @@ class TaskBook:
             running_task=next((t.name for t in tasks if t.loop == state.address and t.state == "running"), None),
             ready_callbacks=_functions(self._python, state.callbacks),
             readers=state.readers,
-            sockets=self._owner.sockets(known),
+            sockets=self._descriptors.sockets(known),
             watchers=own,
             watched=state.watched,
             descriptors=known,
             signals=None if state.signals is None else tuple(state.signals),
             state=state.state,
         )
-        return with_turn(told, state, self._owner.probe("turns"))
+        return with_turn(told, state, self._context.probe("turns"))
 
     # ------------------------------------------------------------------ coroutines for other threads
-
-    def runner(self, future: int) -> Optional[FutureFacts]:
-        """Who finishes a concurrent.futures.Future that ``asyncio.run_coroutine_threadsafe`` has made: the task of the
-        coroutine or, before there is one, the loop in whose ready queue it stands. None for any other."""
-        return self._runners.get(future)
 
     def _find_runners(
         self,
@@ -183,9 +190,6 @@ class TaskBook:
         if not state.frames or not state.frames[-1].is_in("_call_func", "anyio/from_thread.py"):
             return None
         return self._python.frames.local(state.frames[-1], "future")
-
-    def resources(self) -> Tuple[Resource, ...]:
-        return self.awaits.resources()
 
 
 def _coroutine_future(state: TaskState, waker: Waker) -> FutureFacts:

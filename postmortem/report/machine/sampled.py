@@ -68,7 +68,7 @@ def _owner(process: Process) -> str:
 
 
 def _thread(thread: Thread) -> str:
-    return escape.cut(escape.clean(labels.thread_label(thread)), _LONGEST)
+    return escape.cut(escape.clean(labels.label(thread)), _LONGEST)
 
 
 def _places(sample: Sample) -> Tuple[Place, ...]:

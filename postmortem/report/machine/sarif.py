@@ -186,7 +186,7 @@ class _Results:
             {**self._culprit(members[0]), "message": _message(self._as_well(members))} for members in places[1:_PLACES]
         ]
         for victim in sufferers(finding)[: _PLACES - len(related)]:
-            label = self._label(victim.pid, victim.tid) if victim.tid is not None else labels.unnamed(None, victim.task)
+            label = labels.label(self._thread(victim.pid, victim.tid), victim.tid, victim.task)
             message = _message(f"suffers from it: {label} of process {victim.pid}")
             related.append(
                 {**self._location(victim.pid, victim.file, victim.line, victim.function), "message": message}
@@ -195,10 +195,6 @@ class _Results:
 
     def _as_well(self, members: Sequence[Culprit]) -> str:
         return f"to change as well: {who(members)}. {roles.of(self._evidence, members)}".rstrip()
-
-    def _label(self, pid: int, tid: int) -> str:
-        thread = self._thread(pid, tid)
-        return labels.thread_label(thread) if thread is not None else f"thread {tid}"
 
     def _thread(self, pid: int, tid: Optional[int]) -> Optional[Thread]:
         process = self._processes.get(pid)
@@ -268,7 +264,7 @@ class _Results:
             if thread is None or not thread.stack or thread.stack in found or len(found) >= _STACKS:
                 continue
             frames = [self._frame(pid, thread.tid, frame) for frame in thread.stack[:_FRAMES]]
-            label = f"{labels.thread_label(thread)} of process {pid}"
+            label = f"{labels.label(thread)} of process {pid}"
             found[thread.stack] = {"message": _message(label), "frames": frames}
         return list(found.values())
 

@@ -7,14 +7,10 @@ from typing import List, NamedTuple, Optional, Sequence, Set, Tuple
 from ...evidence import Evidence, HeldLock, PythonFrame
 from ...findings import Finding
 from ...waitgraph import Agent, Chain, Edge, WaitGraph, graph_of
-from . import labels
+from . import bases, labels
 
 _LINKS = 12
 _CHAINS = 2
-_BASES = {
-    "with-slot": "read from its `with`",
-    "inferred": "inferred from the code",
-}
 
 
 class Step(NamedTuple):
@@ -130,7 +126,7 @@ def _link(graph: WaitGraph, edge: Edge, following: Optional[Agent]) -> str:
         return f"{text}, for which it needs {graph.label(following)}{where}{more}"
     held = _held(graph, edge, following)
     since = f" since {_place(held.frame)}" if held is not None else ""
-    basis = f" ({_BASES[edge.basis]})" if edge.basis in _BASES else ""
+    basis = bases.in_chain(edge.basis)
     now = where.replace(", at", ", now at", 1)
     return f"{text}, held by {graph.label(following)}{since}{basis}{more}{now}"
 

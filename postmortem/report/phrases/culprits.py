@@ -39,7 +39,7 @@ def labelled(evidence: Evidence, victims: Sequence[Victim]) -> Iterator[Tuple[st
     threads = {(process.pid, thread.tid): thread for process in evidence.processes for thread in process.threads}
     for victim in victims:
         thread = threads.get((victim.pid, victim.tid)) if victim.tid is not None else None
-        yield labels.thread_label(thread) if thread else labels.unnamed(victim.tid, victim.task), victim
+        yield labels.label(thread, victim.tid, victim.task), victim
 
 
 def sufferers(finding: Finding) -> Tuple[Victim, ...]:

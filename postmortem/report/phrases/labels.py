@@ -6,6 +6,7 @@ from typing import Dict, Iterable, List, Optional, Sequence, Set
 
 from ... import sourcepaths
 from ...evidence import Gil, Process, PythonFrame, Resource, Thread, Timings, Trigger, Wait, replace
+from . import bases
 
 TERMS: Dict[str, str] = {
     "GIL": "global interpreter lock: only the thread that holds it runs Python code",
@@ -138,15 +139,11 @@ def more(number: int, noun: str = "") -> str:
     return f"{number:,} more{f' {noun}' if noun else ''}: the JSON report (`-f json`) has all."
 
 
-def thread_label(thread: Thread) -> str:
-    """Return a thread's name for the reader: ``thread 17 "worker-3"``."""
-    if thread.name:
-        return f'thread {thread.tid} "{thread.name}"'
-    return f"thread {thread.tid}"
-
-
-def unnamed(tid: Optional[int], task: Optional[str]) -> str:
-    """Return the name of an agent that is not a thread of the evidence."""
+def label(thread: Optional[Thread], tid: Optional[int] = None, task: Optional[str] = None) -> str:
+    """Return a thread's name for the reader: ``thread 17 "worker-3"``. ``tid``, ``task``: of an agent that is no thread of
+    the evidence."""
+    if thread is not None:
+        return f'thread {thread.tid} "{thread.name}"' if thread.name else f"thread {thread.tid}"
     return f"task {task}" if task is not None else "the process itself" if tid is None else f"thread {tid}"
 
 
@@ -197,13 +194,6 @@ def _addresses(resource: Resource) -> str:
     return f" ({resource.local})" if resource.local else ""
 
 
-_BASES = {
-    "recorded": "the lock's own record",
-    "with-slot": "read from the holder's `with` statement",
-    "inferred": "inferred from the code, not read",
-}
-
-
 def _holder(resource: Resource, process: Process) -> str:
     if resource.kind == "thread":
         return ""  # the description names the joined thread
@@ -214,9 +204,8 @@ def _holder(resource: Resource, process: Process) -> str:
     if resource.owner_tid is None:
         return ""
     owner = next((t for t in process.threads if t.tid == resource.owner_tid), None)
-    label = thread_label(owner) if owner else f"thread {resource.owner_tid} (not among the threads)"
-    basis = _BASES.get(resource.owner_basis or "")
-    return f", held by {label}" + (f" ({basis})" if basis else "")
+    absent = "" if owner is not None else " (not among the threads)"
+    return f", held by {label(owner, resource.owner_tid)}{absent}{bases.after_holder(resource.owner_basis)}"
 
 
 def common_wait(threads: Sequence[Thread]) -> Thread:
@@ -274,7 +263,7 @@ def gil_line(gil: Gil, process: Process, term: Glossary) -> str:
         parts.append("free at the moment of capture")
     elif gil.holder_tid is not None:
         holder = next((t for t in process.threads if t.tid == gil.holder_tid), None)
-        parts.append(f"held by {thread_label(holder) if holder else f'thread {gil.holder_tid}'}")
+        parts.append(f"held by {label(holder, gil.holder_tid)}")
     elif gil.locked:
         parts.append("held, by an unknown thread")
     if gil.handoffs_per_s is not None:

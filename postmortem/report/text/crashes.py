@@ -7,7 +7,7 @@ from typing import Iterator, List, Optional
 from ...evidence import Crash, Process
 from ...signalnames import signal_name
 from .. import escape
-from ..phrases import labels
+from ..phrases import bases, labels
 from .page import Page
 
 #: <asm-generic/siginfo.h>, in plain words; the phrases follow the address and the kind of access.
@@ -42,8 +42,7 @@ def sentences(process: Process) -> List[str]:
 
 def _sentences(crash: Crash, process: Process) -> Iterator[str]:
     thread = next((t for t in process.threads if t.tid == crash.tid), None)
-    unknown = "a thread that is not known" if crash.tid is None else f"thread {crash.tid}"
-    who = labels.thread_label(thread) if thread is not None else unknown
+    who = labels.label(thread, crash.tid) if crash.tid is not None else "a thread that is not known"
     code = f" ({crash.code_name})" if crash.code_name else ""
     yield f"Crash: {signal_name(crash.signal)}{code} in {who}{_what(crash, process)}."
     place = _place(crash)
@@ -63,7 +62,7 @@ def _sentences(crash: Crash, process: Process) -> Iterator[str]:
         yield f'The C library said: "{escape.cut(crash.message, _CUT)}".'
     if crash.python_error:
         function = f"{crash.python_error_function}: " if crash.python_error_function else ""
-        basis = "" if crash.python_error_basis == "recorded" else " (found by the texts that its stack points to)"
+        basis = bases.of_crash(crash.python_error_basis)
         yield f'Python said: "Fatal Python error: {function}{escape.cut(crash.python_error, _CUT)}"{basis}.'
 
 

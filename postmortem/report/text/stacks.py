@@ -146,7 +146,7 @@ def _who(group: grouping.ThreadGroup) -> str:
     thread = group.first
     main = " (main)" if thread.is_main and thread.name != "MainThread" else ""
     if len(group.threads) == 1:
-        return f"{labels.thread_label(thread)}{main}"
+        return f"{labels.label(thread)}{main}"
     names = list(dict.fromkeys(t.name for t in group.threads if t.name))
     label = f' "{names[0]}"' + (f' … "{names[-1]}"' if len(names) > 1 else "") if names else ""
     return f"×{len(group.threads)} threads{label}{main}, first {thread.tid}"
@@ -156,7 +156,7 @@ def _folded(page: Page, process: Process, group: grouping.ThreadGroup, term: lab
     place = _place(group.first)
     what = labels.doing(labels.common_wait(group.threads), process, term)
     number = len(group.threads)
-    many = f"×{number} threads: each " if number > 1 else f"{labels.thread_label(group.first)}: "
+    many = f"×{number} threads: each " if number > 1 else f"{labels.label(group.first)}: "
     page.text(f"{many}{what}{f'; in {place}' if place else ''}", 4, "dim", first="- ")
 
 

@@ -16,7 +16,7 @@ from typing import Any, Dict, List
 from postmortem.capture.procfs import connections, fdinfo, filelocks, unixpeers
 from postmortem.capture.procfs.buffered import Pidfds, fill
 from postmortem.capture.procfs.facts import descriptors
-from postmortem.capture.procfs.peers import Holders
+from postmortem.capture.procfs.peers import DescriptorHolders
 
 ME = os.getpid()
 
@@ -233,7 +233,7 @@ def test_holders_beyond_the_tree() -> None:
         os.read(reading, 1)
         os._exit(0)
     try:
-        found = Holders({os.readlink(f"/proc/self/fd/{writing}")}, {ME}, 0)
+        found = DescriptorHolders({os.readlink(f"/proc/self/fd/{writing}")}, {ME}, 0)
         found.look()
         told = found.as_json()
     finally:
@@ -245,7 +245,7 @@ def test_holders_beyond_the_tree() -> None:
     assert [child, writing, "w"] in ends
     assert told["processes"][str(child)]["ppid"] == ME
     assert told["not_looked_at"] == 0
-    early = Holders({"pipe:[1]"}, set(), 0)
+    early = DescriptorHolders({"pipe:[1]"}, set(), 0)
     early.look(seconds=-1)
     assert early.as_json()["not_looked_at"] > 0
 
@@ -267,7 +267,7 @@ def test_who_may_not_be_read_and_could_have_inherited(tmp_path: Path) -> None:
         204: (2, 120, 0x200000),
         205: (100, 140, 0),
     }
-    holders = Holders({"pipe:[1]"}, {100}, 100, str(tmp_path))
+    holders = DescriptorHolders({"pipe:[1]"}, {100}, 100, str(tmp_path))
     for pid, (ppid, start, flags) in table.items():
         (tmp_path / str(pid)).mkdir()
         (tmp_path / str(pid) / "stat").write_text(STAT.format(pid=pid, ppid=ppid, start=start, flags=flags))

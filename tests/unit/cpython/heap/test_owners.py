@@ -9,7 +9,7 @@ from typing import Any, Optional
 import pytest
 
 from postmortem.cpython.frames.callheights import least_height
-from postmortem.cpython.heap.owners import Holders
+from postmortem.cpython.heap.owners import ReferenceHolders
 from postmortem.cpython.objects.builtins import Objects
 from postmortem.cpython.runtime.layouts import FLAG_TUPLE, FLAG_TYPE, TP_FLAGS, TP_NAME
 from postmortem.cpython.runtime.releases import LAYOUTS
@@ -39,12 +39,12 @@ class Target:
         self.memory.put_words(at + TP_FLAGS, flags)
         self.memory.put(at + 512, name.encode())
 
-    def holders(self) -> Holders:
+    def holders(self) -> ReferenceHolders:
         layout = LAYOUTS[3, 12]
         python: Any = SimpleNamespace(
             memory=self.memory, layout=layout, objects=Objects(self.memory, layout), interpreters=[], frames=None
         )
-        found = Holders(python)
+        found = ReferenceHolders(python)
         found._heads = {HEAD}
         return found
 

@@ -10,6 +10,7 @@ from postmortem.evidence import Process, PythonFrame, Resource
 from postmortem.extract.cross_process.forks import Trace
 from postmortem.extract.cross_process.semaphores import KIND, Claim, semaphore_files
 from postmortem.extract.cross_process.sharing import with_sharers
+from postmortem.extract.ownership.ownership import Ownership
 from postmortem.memory import MappedFile
 
 KEY = "shared-semaphore:00:1b:77"
@@ -22,8 +23,11 @@ def waiting(pid: int, **known: Any) -> Process:
     return Process(pid, resources=(Resource("s-1", KIND, "Lock x", locked=True, value=0, key=KEY, **known),))
 
 
+LOCK = 0x7F00
+
+
 def claim(taken: int = 0, owner: Optional[int] = None, is_lock: bool = True) -> Claim:
-    return Claim(is_lock, 0, taken, owner, "recorded" if owner else None, None)
+    return Claim(is_lock, 0, taken, Ownership(LOCK, owner, "recorded") if owner else None)
 
 
 def joined(claims: Dict[int, Optional[Claim]], noted: Any = NOTED, **trace: Any) -> Resource:
@@ -90,7 +94,7 @@ def test_an_event_can_be_set_by_all_who_have_it() -> None:
 def test_a_semaphore_that_is_always_given_back_tells_where() -> None:
     """All who wait would give it back themselves, and nobody who lives has taken it: a permit, not a signal."""
     here = PythonFrame("/app/p.py", 7, "use")
-    waits, idle = Claim(False, 0, 0, None, None, None, (here,)), claim(is_lock=False)
+    waits, idle = Claim(False, 0, 0, None, (here,)), claim(is_lock=False)
     found = joined({1: waits, 2: waits, 3: idle})
     assert (found.taken_at, found.closed, found.owner_gone) == ((here,), True, None)
     assert any("it guards something" in step for step in found.because)
@@ -99,17 +103,17 @@ def test_a_semaphore_that_is_always_given_back_tells_where() -> None:
 @pytest.mark.parametrize(
     ("other", "noted", "trace"),
     [
-        (Claim(False, 0, 0, None, None, None, None), NOTED, {}),  # one of those who wait takes it for a signal
-        (Claim(False, 0, 1, 22, "recorded", None), NOTED, {}),  # somebody has taken it
-        (Claim(False, 0, -1, None, None, None), NOTED, {}),  # somebody has released what he had not taken
-        (Claim(False, 0, 0, None, None, None), NOTED, {"unsettled": True}),
+        (Claim(False, 0, 0, None, None), NOTED, {}),  # one of those who wait takes it for a signal
+        (Claim(False, 0, 1, Ownership(LOCK, 22, "recorded")), NOTED, {}),  # somebody has taken it
+        (Claim(False, 0, -1), NOTED, {}),  # somebody has released what he had not taken
+        (Claim(False, 0, 0), NOTED, {"unsettled": True}),
         (None, NOTED, {}),  # not read
-        (Claim(False, 0, 0, None, None, None), None, {}),  # others were not looked at
+        (Claim(False, 0, 0), None, {}),  # others were not looked at
     ],
 )
 def test_a_doubt_leaves_it_a_signal(other: Optional[Claim], noted: Any, trace: Any) -> None:
     """Then it may be posted by anybody who has it."""
-    waits = Claim(False, 0, 0, None, None, None, (PythonFrame("/app/p.py", 7, "use"),))
+    waits = Claim(False, 0, 0, None, (PythonFrame("/app/p.py", 7, "use"),))
     found = joined({1: waits, 2: other}, noted, **trace)
     assert (found.taken_at, len(found.wakers)) == ((), 2)
 
@@ -118,7 +122,9 @@ def test_a_lock_that_others_give_back_is_a_signal() -> None:
     """A count below zero: it was released by who had not taken it, so whoever took it last need not be the one to."""
     found = joined({1: claim(1, 11), 2: claim(-1)})
     assert (found.owner_tid, found.owner_gone, [w.pid for w in found.wakers]) == (None, None, [1, 2])
-    found = joined({1: Claim(True, 0, 1, 11, "inferred", None), 2: claim()})  # it waits for what it has itself taken
+    found = joined(
+        {1: Claim(True, 0, 1, Ownership(LOCK, 11, "inferred")), 2: claim()}
+    )  # it waits for what it has itself taken
     assert (found.owner_tid, [w.pid for w in found.wakers]) == (None, [1, 2])
 
 

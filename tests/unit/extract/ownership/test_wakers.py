@@ -13,6 +13,9 @@ from postmortem.cpython.runtime.releases import LAYOUTS
 from postmortem.cpython.state.interpreter import ThreadState
 from postmortem.evidence import Gap, Resource, Thread, Wait, replace
 from postmortem.extract.ownership.wakers import Books, Reaches
+from postmortem.extract.process.threadtable import ThreadTable
+
+from ....support.contexts import made
 
 QUEUE = Resource("queue-1", "queue", "Queue q", waiters=(11,))
 WAITING = Thread(11, wait=Wait("condition", resource="queue-1", endless=True), is_main=True)
@@ -35,8 +38,8 @@ class Answering(Reaches):
             on_musl=False,
         )
         core: Any = SimpleNamespace(written=[], is_whole=whole)
-        books = Books({"queue-1": 0x1000}, {}, {12: STRANGER})
-        super().__init__(python, core, books, lambda frame: frame, gaps)  # type: ignore[arg-type, return-value]
+        context = made(python, ThreadTable.of_states({12: STRANGER}), core=core, gaps=gaps)
+        super().__init__(context, Books({"queue-1": 0x1000}, {}), lambda frame: frame)  # type: ignore[arg-type, return-value]
         self.answers = answers
         self.asked: List[str] = []
 

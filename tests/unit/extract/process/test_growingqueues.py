@@ -13,9 +13,10 @@ from postmortem.cpython.objects.builtins import NotThat
 from postmortem.evidence import Backlog, PythonFrame
 from postmortem.extract.process import growingqueues
 from postmortem.extract.process.growingqueues import BacklogBook
+from postmortem.extract.process.threadtable import ThreadTable
 from postmortem.extract.recorded.window import NO_WINDOW
-from postmortem.extract.sourcecode.usages import Usages
 
+from ....support.contexts import made
 from ....support.pythonheap import Frame
 
 SOURCE = """\
@@ -62,9 +63,9 @@ def told(before: Dict[int, List[Any]], threads: Dict[int, Any], tasks: Dict[str,
     items = {str(address): lengths for address, lengths in before.items()}
     window = NO_WINDOW._replace(probes={"queues": {"seconds": 2.0, "items": items}} if before else {})
     python: Any = SimpleNamespace(objects=None)
-    usages = Usages({FILE: SOURCE.splitlines()}.get)
+    context = made(python, ThreadTable.of_states(threads), lines={FILE: SOURCE.splitlines()}.get, window=window)
     shown: Any = lambda frame: PythonFrame(frame.code.filename, 6, frame.function)  # noqa: E731
-    return BacklogBook(python, window, usages, shown, threads, tasks).backlogs()
+    return BacklogBook(context, shown, tasks).backlogs()
 
 
 def backlogs_of(**before: List[Any]) -> Tuple[Backlog, ...]:
@@ -111,7 +112,7 @@ def test_where_it_is_made_filled_and_emptied(queues: List[Tuple[Queue, int]]) ->
     """As the sources of its users' files tell, with the threads and tasks that lead to it."""
     frame: Any = Frame("accept", file=FILE)
     queues.append((queue(1, users=(User(0x10, None, frame), User(None, 0x20, frame))), 100))
-    threads = {41: SimpleNamespace(address=0x10, frames=[])}
+    threads = {41: SimpleNamespace(address=0x10, ident=1, object=None, frames=[])}
     tasks = {"task-1": SimpleNamespace(address=0x20, frames=[])}
     (found,) = told({}, threads, tasks)
     assert [[one.line for one in where] for where in (found.made_at, found.filled_at, found.emptied_at)] == [

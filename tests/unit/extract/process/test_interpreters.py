@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+from typing import Any, Optional, Sequence
 
 import pytest
 
-from postmortem.cpython.state.interpreter import GilState, InterpreterState
+from postmortem.cpython.state.interpreter import GilState, InterpreterState, ThreadState
 from postmortem.evidence import Interpreter, StopTheWorld
 from postmortem.extract.process.interpreters import told
+from postmortem.extract.process.threadtable import ThreadRow, ThreadTable
 from postmortem.extract.recorded.window import NO_WINDOW, Window
+
+from ....support.contexts import made
 
 HOLDER = 0x5000
 
@@ -22,8 +25,8 @@ def window(**probes: Any) -> Window:
     return NO_WINDOW._replace(seconds=1.0, probes=probes)
 
 
-def first(known: InterpreterState, seen: Window = NO_WINDOW, threads: Optional[Dict[int, int]] = None) -> Interpreter:
-    (found,) = told([known], seen, threads or {}, lambda _interpreter: None)
+def first(known: InterpreterState, seen: Window = NO_WINDOW, threads: Sequence[ThreadRow] = ()) -> Interpreter:
+    (found,) = told([known], made(None, ThreadTable(threads), window=seen), lambda _interpreter: None)
     return found
 
 
@@ -33,7 +36,7 @@ def gil(holder: Optional[int] = HOLDER) -> GilState:
 
 def test_the_holder_is_a_thread_of_the_kernel() -> None:
     """By the address of its state; one that is not known stays unknown."""
-    found = first(state(gil=gil()), threads={HOLDER: 42}).gil
+    found = first(state(gil=gil()), threads=[ThreadRow(42, 0, ThreadState(HOLDER, 0, 0, 42, None))]).gil
     assert found is not None
     assert (found.locked, found.holder_tid, found.handoffs, found.handoffs_per_s) == (True, 42, None, None)
     unknown = first(state(gil=gil())).gil
@@ -86,5 +89,5 @@ def test_counts_that_are_none_are_unknown() -> None:
 def test_a_stopped_world_is_told_of_its_interpreter() -> None:
     """Of free-threaded builds, which have no GIL."""
     stopped = StopTheWorld(True, False)
-    (found,) = told([state()], NO_WINDOW, {}, lambda _interpreter: stopped)
+    (found,) = told([state()], made(None, ThreadTable([])), lambda _interpreter: stopped)
     assert (found.gil, found.stop_the_world) == (None, stopped)

@@ -13,9 +13,10 @@ from postmortem.cpython.heap.variablesearch import User
 from postmortem.evidence import KeptException, PythonFrame
 from postmortem.extract.process import keptexceptions as kept_module
 from postmortem.extract.process.keptexceptions import KeptBook
+from postmortem.extract.process.threadtable import ThreadTable
 from postmortem.extract.recorded.window import NO_WINDOW
-from postmortem.extract.sourcecode.usages import Usages
 
+from ....support.contexts import made
 from ....support.pythonheap import Frame, Heap
 
 FILE = "/app/service.py"
@@ -82,10 +83,11 @@ class Target(Heap):
         core: Any = self
         shown: Any = lambda frame: PythonFrame(frame.code.filename, 1, frame.function)  # noqa: E731
         window = NO_WINDOW._replace(probes={"exceptions": probe} if probe is not None else {})
-        usages = Usages({FILE: SOURCE.splitlines()}.get)
-        threads: Any = {41: SimpleNamespace(address=0x10, frames=[Frame("main", file=FILE)])}
+        state: Any = SimpleNamespace(address=0x10, ident=1, object=None, frames=[Frame("main", file=FILE)])
+        threads = ThreadTable.of_states({41: state})
+        context = made(python, threads, core=core, lines={FILE: SOURCE.splitlines()}.get, window=window)
         frame: Any = Frame("main", variables, file=FILE)
-        return KeptBook(python, core, window, usages, shown, threads).groups([User(0x10, None, frame)])
+        return KeptBook(context, shown).groups([User(0x10, None, frame)])
 
 
 @pytest.fixture

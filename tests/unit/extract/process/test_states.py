@@ -8,7 +8,7 @@ from typing import Any, List, Optional
 from postmortem.cpython.frames.chains import Chain
 from postmortem.cpython.frames.frame import Frame
 from postmortem.cpython.state.interpreter import ThreadState
-from postmortem.extract.process.states import idents, match_states
+from postmortem.extract.process.states import match_states
 from postmortem.memory import CoreThread
 
 
@@ -58,11 +58,3 @@ def test_threads_that_could_not_be_stopped() -> None:
     assert {tid: found.ident for tid, found in match_states(python, core).items()} == {7: 0x7001, 8: 0x7000}
     alone: Any = Fake(threads=threads[:1], writable=[])
     assert match_states(Fake(interpreters=[Fake(threads=[first])]), alone)[7].ident == 0x7000  # type: ignore[arg-type]
-
-
-def test_threads_without_a_state_have_an_ident_too() -> None:
-    """A thread of C's is between two calls into Python: what it has locked records its thread pointer."""
-    core: Any = Fake(
-        threads=[CoreThread(7, 0, {"fs_base": 0x7000}), CoreThread(8, 0, {"fs_base": 0x8000}), CoreThread(9, 0, {})]
-    )
-    assert idents(core, {7: state(0, 1)}) == {0x7000: 7, 0x8000: 8}

@@ -7,7 +7,9 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 from postmortem.evidence import Gil, Interpreter, NativeFrame, PythonFrame, Resource, Thread, Wait
 from postmortem.extract.process.gil import gil_id, gil_resources
+from postmortem.extract.process.threadtable import ThreadTable
 from postmortem.extract.waits.nativelocks import NativeLocks
+from postmortem.libc import FutexCall
 from postmortem.memory import ElfCore, MappedFile, Segments
 from postmortem.memory.notes import CoreThread
 
@@ -56,11 +58,9 @@ def native(function: Optional[str], module: str = UNITS, address: int = 0x100) -
 
 def settled(core: Core, calls: Dict[int, Tuple[int, int, int]], stacks: Dict[int, List[NativeFrame]]) -> NativeLocks:
     """``calls``: TID → (word, operation, expected)."""
-    locks = NativeLocks(core)
-    for tid, (word, operation, expected) in calls.items():
-        locks.note(tid, (word, operation, expected, 0, 0, 0))
-    locks.settle({tid: tuple(frames) for tid, frames in stacks.items()})
-    return locks
+    waits = {tid: FutexCall.of((*call, 0, 0, 0)) for tid, call in calls.items()}
+    native = {tid: tuple(frames) for tid, frames in stacks.items()}
+    return NativeLocks(core, ThreadTable.of_core(core, None), waits, native)
 
 
 def only(locks: NativeLocks) -> Resource:

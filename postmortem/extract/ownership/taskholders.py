@@ -6,17 +6,17 @@ as its body runs. Who called ``await lock.acquire()`` is inferred from the sourc
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
-from ...cpython.state.interpreter import Python
 from ...evidence import PythonFrame
-from ...evidence.vocabulary import OwnerBasis
 from ...frameworks.asyncio.awaiting import Awaiting
 from ...frameworks.asyncio.primitives import Primitive
 from ...frameworks.asyncio.tasks import TaskState
-from .acquires import Acquires, Lines
+from ..process.context import PythonContext
+from .acquires import Acquires
 from .orphans import Orphans
+from .ownership import Acquired, Ownership
 
 _LOCKS = "asyncio/locks.py"
 _BACKENDS = (_LOCKS, "anyio/_backends/_asyncio.py", "anyio/_core/_synchronization.py")
@@ -24,24 +24,16 @@ _BACKENDS = (_LOCKS, "anyio/_backends/_asyncio.py", "anyio/_core/_synchronizatio
 _MAX_SEARCHED = 200
 
 
-class Claim(NamedTuple):
-    task: int
-    primitive: Primitive
-    frame: Frame
-    depth: int
-    line: Optional[int]
-    basis: OwnerBasis
+class TaskHolders:
+    """Holders of asyncio's primitives: ``read`` each interpreter's tasks, then ask."""
 
-
-class Holders:
-    """Collects claims of all tasks; then answers."""
-
-    def __init__(self, python: Python, lines: Lines) -> None:
-        self._python = python
-        self._locks = python.locks
-        self._acquires = Acquires(python.frames, lines)
-        self._claims: Dict[int, List[Claim]] = {}  # by the primitive
-        self._of: Dict[int, List[Claim]] = {}  # by the task
+    def __init__(self, context: PythonContext) -> None:
+        self._python = context.python
+        self._locks = context.python.locks
+        self._acquires = context.acquires
+        self._claims: Dict[int, List[Ownership]] = {}  # by the primitive
+        self._of: Dict[int, List[Ownership]] = {}  # by the task
+        self._primitives: Dict[int, Primitive] = {}
         self._tasks = 0
         self._unread = False  # might a function have acquired something by hand, for all that is known of it?
 
@@ -50,20 +42,22 @@ class Holders:
         stacks = [(state.address, self._stack(state)) for state in states if state.state in ("pending", "running")]
         self._tasks += len(stacks)
         for task, frames in stacks:
-            for claim in self._by_with(task, frames, awaiting):
-                self._note(claim)
+            for primitive, claim in self._by_with(task, frames, awaiting):
+                self._note(primitive, claim)
         unowned = self._unowned(states, awaiting)
         if unowned:
-            self._acquires.consider(f.code.filename for _task, frames in stacks for f in frames if not awaiting.own(f))
+            files = (f.code.filename for _task, frames in stacks for f in frames if not awaiting.own(f))
+            acquires = self._acquires.among(files)
             for task, frames in stacks:
-                self._unread = self._unread or any(self._acquires.unread(f) for f in frames if not awaiting.own(f))
-                for claim in self._by_hand(task, frames, awaiting):
-                    if claim.primitive.address in unowned:
-                        self._note(claim)
+                self._unread = self._unread or any(acquires.unread(f) for f in frames if not awaiting.own(f))
+                for primitive, claim in self._by_hand(task, frames, awaiting, acquires):
+                    if primitive.address in unowned:
+                        self._note(primitive, claim)
 
-    def _note(self, claim: Claim) -> None:
-        self._claims.setdefault(claim.primitive.address, []).append(claim)
-        self._of.setdefault(claim.task, []).append(claim)
+    def _note(self, primitive: Primitive, claim: Ownership) -> None:
+        self._primitives[primitive.address] = primitive
+        self._claims.setdefault(primitive.address, []).append(claim)
+        self._of.setdefault(claim.agent, []).append(claim)
 
     def _stack(self, state: TaskState) -> Sequence[Frame]:
         if state.state != "running" or not state.frames:
@@ -78,7 +72,7 @@ class Holders:
 
     # ------------------------------------------------------------------ claims
 
-    def _by_with(self, task: int, frames: Sequence[Frame], awaiting: Awaiting) -> Iterator[Claim]:
+    def _by_with(self, task: int, frames: Sequence[Frame], awaiting: Awaiting) -> Iterator[Tuple[Primitive, Ownership]]:
         for depth, frame in enumerate(frames):
             if frame.code.filename.endswith(_BACKENDS):
                 continue
@@ -87,7 +81,8 @@ class Holders:
                     continue  # of a lock that it still waits for: no handler keeps its slot yet
                 primitive = _lockable(awaiting, entered.manager)
                 if primitive is not None and not self._given_up(primitive, frames[:depth], awaiting):
-                    yield Claim(task, primitive, frame, depth, entered.line, "with-slot")
+                    at = Acquired(frame, depth, entered.line)
+                    yield primitive, Ownership(primitive.address, task, "with-slot", at)
 
     def _given_up(self, primitive: Primitive, above: Sequence[Frame], awaiting: Awaiting) -> bool:
         """`async with condition: await condition.wait()` keeps the slot while the lock is not held."""
@@ -109,14 +104,17 @@ class Holders:
                         found[lock.address] = True
         return list(found)
 
-    def _by_hand(self, task: int, frames: Sequence[Frame], awaiting: Awaiting) -> Iterator[Claim]:
+    def _by_hand(
+        self, task: int, frames: Sequence[Frame], awaiting: Awaiting, acquires: Acquires
+    ) -> Iterator[Tuple[Primitive, Ownership]]:
         for depth, frame in enumerate(frames):
             if awaiting.own(frame) or "acquire" not in frame.code.used_names():
                 continue
-            for line, value in self._acquires.of(frame):
+            for line, value in acquires.of(frame):
                 primitive = _lockable(awaiting, value)
                 if primitive is not None:
-                    yield Claim(task, primitive, frame, depth, line, "inferred")
+                    at = Acquired(frame, depth, line)
+                    yield primitive, Ownership(primitive.address, task, "inferred", at)
 
     # ------------------------------------------------------------------ answers
 
@@ -133,21 +131,22 @@ class Holders:
         """Where the program takes a lock of this name by hand."""
         return Orphans(self._python, {}, self._acquires).taken_at(name, users)
 
-    def of(self, task: int) -> Tuple[Claim, ...]:
+    def of(self, task: int) -> Tuple[Tuple[Primitive, Ownership], ...]:
         """What a task holds, for sure or by its source."""
+        found = ((self._primitives[claim.thing], claim) for claim in self._of.get(task, ()))
         return tuple(
-            claim
-            for claim in self._of.get(task, ())
-            if claim.primitive.kind == "semaphore" or self.owner(claim.primitive) is not None
+            (primitive, claim)
+            for primitive, claim in found
+            if primitive.kind == "semaphore" or self.owner(primitive) is not None
         )
 
-    def claims(self, primitive: int) -> Tuple[Claim, ...]:
+    def claims(self, primitive: int) -> Tuple[Ownership, ...]:
         return tuple(self._claims.get(primitive, ()))
 
-    def owner(self, lock: Primitive) -> Optional[Claim]:
+    def owner(self, lock: Primitive) -> Optional[Ownership]:
         """The only task that has a lock; None when it is free, or several seem to have it."""
         claims = self._claims.get(lock.address, [])
-        return claims[0] if lock.locked and len({claim.task for claim in claims}) == 1 else None
+        return claims[0] if lock.locked and len({claim.agent for claim in claims}) == 1 else None
 
 
 def _lockable(awaiting: Awaiting, address: int) -> Optional[Primitive]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...cpython.frames.frame import Frame
-from ...cpython.state.interpreter import Python, ThreadState
 from ...cpython.sync.locks import Locks, LockState
-from ...evidence import HeldLock, PythonFrame, Waker
 from ...evidence.vocabulary import OwnerBasis
 from ...frameworks.leases import Leases
-from .acquires import LOCKS, QUEUES, Acquires
+from ..process.context import PythonContext
+from .acquires import LOCKS, QUEUES
+from .ownership import Acquired, Ownership
 
 _THREADING = "threading.py"
 #: Frames of a thread that are searched for `with` statements: real code nests a few hundred at most.
@@ -19,114 +19,126 @@ _MAX_SEARCHED = 1_000
 _MAX_LOCALS = 50
 
 
-class Claim(NamedTuple):
-    tid: int
-    frame: Frame
-    depth: int
-    line: Optional[int]
-    what: int  # address of the lock, semaphore or queue
-    basis: OwnerBasis
+class Wanted(NamedTuple):
+    """What threads wait for, by address."""
+
+    states: Mapping[int, LockState]
+    permits: Set[int]  # semaphores and queues
+    conditions: Set[int]
 
 
-class Owner(NamedTuple):
-    tid: int
-    basis: OwnerBasis
+class Holdings(NamedTuple):
+    """What threads hold.
+
+    - ``owners``: by lock
+    - ``gone``: locks whose record names a thread that has ended
+    - ``permits``: by semaphore, queue or condition: permits, and items that are to be put back
+    - ``held``: all that a frame accounts for, the most recent call first
+    - ``kept``: locks that `with` statements hold, each with its frame
+    """
+
+    owners: Mapping[int, Ownership]
+    gone: FrozenSet[int]
+    permits: Mapping[int, Tuple[Ownership, ...]]
+    held: Sequence[Ownership]
+    kept: Sequence[Tuple[LockState, Frame]]
 
 
-class Holders:
-    """``settle`` once all waits are known; then ``owners``, ``gone``, ``permits`` and ``held`` say it."""
+#: (thread, frames of a coroutine that waits on its event loop): what the coroutine holds counts as the thread's.
+Suspended = Sequence[Tuple[int, Sequence[Frame]]]
 
-    def __init__(
-        self,
-        python: Python,
-        threads: Dict[int, ThreadState],
-        idents: Mapping[int, int],
-        locks: Locks,
-        acquires: Acquires,
-        found: Callable[[LockState, Frame], object],
-    ) -> None:
-        self._python = python
-        self._threads = threads
-        self._idents = idents
-        self._locks = locks
-        self._acquires = acquires
-        self._leases = Leases(python.objects)
-        self._found = found  # told of every lock that some frame keeps
-        self._suspended: List[Tuple[int, Sequence[Frame]]] = []
-        self._claims: Dict[int, List[Claim]] = {}
-        self.owners: Dict[int, Owner] = {}
-        #: Locks whose record names a thread that is no more.
-        self.gone: Set[int] = set()
-        #: Semaphore or queue → who has a permit of it, or an item that is to be put back.
-        self.permits: Dict[int, Tuple[Waker, ...]] = {}
-        #: (thread, what it holds), the most recent call first.
-        self.held: List[Claim] = []
 
-    def suspended(self, tid: int, frames: Sequence[Frame]) -> None:
-        """A coroutine that waits on a thread's event loop: what it holds, that thread holds."""
-        self._suspended.append((tid, frames))
+def find_holders(context: PythonContext, wanted: Wanted, suspended: Suspended) -> Holdings:
+    """Return the holders of what threads wait for, and of every lock in a `with` statement."""
+    return ThreadHolders(context).find(wanted, suspended)
 
-    def settle(
-        self, states: Mapping[int, LockState], wanted: Set[int], permits: Set[int], conditions: Set[int]
-    ) -> None:
-        """``states``: the locks that are known so far, to which those are added that `with` statements keep; ``wanted``:
-        those of them that somebody waits for; ``permits`` and ``conditions``: semaphores and queues, and conditions, that
-        somebody waits for."""
-        self._acquires.consider(f.code.filename for t in self._threads.values() for f in t.frames)
+
+class ThreadHolders:
+    """A search for what threads hold; used once."""
+
+    def __init__(self, context: PythonContext) -> None:
+        self._python = context.python
+        self._table, self._threads = context.threads, context.threads.states
+        self._locks: Locks = context.python.locks
+        self._acquires = context.acquires
+        self._leases = Leases(context.python.objects)
+        self._claims: Dict[int, List[Ownership]] = {}
+        self._owners: Dict[int, Ownership] = {}
+        self._gone: Set[int] = set()
+        self._held: List[Ownership] = []
+        self._kept: List[Tuple[LockState, Frame]] = []
+
+    def find(self, wanted: Wanted, suspended: Suspended) -> Holdings:
+        permits, conditions = wanted.permits, wanted.conditions
         for tid in sorted(self._threads):
             self._claim(tid, self._threads[tid].frames[:_MAX_SEARCHED], permits)
-        for tid, frames in self._suspended:
+        for tid, frames in suspended:
             self._claim(tid, frames, permits, len(self._threads[tid].frames) if tid in self._threads else 0)
+        states = dict(wanted.states)
+        for lock, _frame in self._kept:
+            states.setdefault(lock.address, lock)
+        self._search(states, wanted)
+        owned = permits | {what for what in conditions if what in self._claims}
+        by_permit = {address: tuple(self._claims.get(address, ())) for address in owned}
+        for (
+            claims
+        ) in by_permit.values():  # each frame's is a permit of its own: whoever enters a semaphore twice has two
+            self._held.extend(claims)
+        return Holdings(self._owners, frozenset(self._gone), by_permit, self._held, self._kept)
+
+    def _search(self, states: Mapping[int, LockState], searched: Wanted) -> None:
+        wanted, permits, conditions = set(searched.states), searched.permits, searched.conditions
         doubted = self._settle_locks(states, wanted)
-        unowned = {a for a in wanted if a not in self.owners and a not in self.gone and states[a].locked}
+        unowned = {a for a in wanted if a not in self._owners and a not in self._gone and states[a].locked}
         if unowned or permits:
             self._infer(unowned, permits)
         for address, claims in doubted.items():
-            if address not in self.owners and not self._others_may({claim.tid for claim in claims}):
+            if address not in self._owners and not self._others_may({claim.agent for claim in claims}):
                 self._own(address, claims, "inferred")
         for claim in self._lent(conditions) if conditions else ():
-            self._claims.setdefault(claim.what, []).append(claim)
-        self._settle_permits(permits | {what for what in conditions if what in self._claims})
+            self._claims.setdefault(claim.thing, []).append(claim)
 
     # ------------------------------------------------------------------ what is certain
 
-    def _settle_locks(self, states: Mapping[int, LockState], wanted: Set[int]) -> Dict[int, List[Claim]]:
+    def _settle_locks(self, states: Mapping[int, LockState], wanted: Set[int]) -> Dict[int, List[Ownership]]:
         """Returns the claims that may have been given up for a while."""
         certain = self._python.all_threads and not self._python.finalizing
-        doubted: Dict[int, List[Claim]] = {}
+        doubted: Dict[int, List[Ownership]] = {}
         for address, lock in states.items():
             claims = self._claims.get(address, [])
             if lock.owner_ident is not None:
-                owner = self._idents.get(lock.owner_ident)
+                owner = self._table.tid_of_ident(lock.owner_ident)
                 if owner is not None:
-                    self._record(address, owner, [c for c in claims if c.tid == owner])
+                    self._record(address, owner, [c for c in claims if c.agent == owner])
                 elif certain and lock.locked:
-                    self.gone.add(address)
-            elif lock.locked and len({c.tid for c in claims}) == 1:
+                    self._gone.add(address)
+            elif lock.locked and len({c.agent for c in claims}) == 1:
                 if address in wanted and any(self._doubtful(c) for c in claims):
                     doubted[address] = claims
                 else:
                     self._own(address, claims, "with-slot")
         return doubted
 
-    def _record(self, address: int, owner: int, claims: Sequence[Claim]) -> None:
+    def _record(self, address: int, owner: int, claims: Sequence[Ownership]) -> None:
         """An ident is used again once its thread has ended, unless it is the main thread's: where none of the owner's
         functions accounts for what the record says, it may be somebody else's record; so it may where the owner is a
         thread of C's that runs no Python at the moment."""
         state = self._threads.get(owner)
         if state is None:
-            self.owners[address] = Owner(owner, "inferred")
+            self._owners[address] = Ownership(address, owner, "inferred")
             return
         if not claims:
             claims = [
-                Claim(owner, frame, depth, line, address, "recorded")
+                Ownership(address, owner, "recorded", Acquired(frame, depth, line))
                 for depth, frame in enumerate(state.frames[:_MAX_SEARCHED])
                 for line, what in self._by_hand(frame)
                 if what == address
             ]
         main = self._python.objects.type_name(state.object or 0) == "_MainThread"
-        self.owners[address] = Owner(owner, "recorded" if claims or main else "inferred")
-        self._hold(claims, "recorded")
+        if claims:
+            self._own(address, claims, "recorded")
+        else:
+            self._owners[address] = Ownership(address, owner, "recorded" if main else "inferred")
 
     def _claim(self, tid: int, frames: Sequence[Frame], permits: Set[int], below: int = 0) -> None:
         """``below``: how many frames of the thread lie above these."""
@@ -136,11 +148,11 @@ class Holders:
                 if lock is None and entered.manager in permits:
                     what = entered.manager
                 elif lock is not None and lock.locked and not self._given_up(lock, frames[: depth - below]):
-                    self._found(lock, frame)
+                    self._kept.append((lock, frame))
                     what = lock.address
                 else:
                     continue
-                claim = Claim(tid, frame, depth, entered.line, what, "with-slot")
+                claim = Ownership(what, tid, "with-slot", Acquired(frame, depth, entered.line))
                 self._claims.setdefault(what, []).append(claim)
 
     def _given_up(self, lock: LockState, above: Sequence[Frame]) -> bool:
@@ -153,15 +165,16 @@ class Holders:
                     return True
         return False
 
-    def _doubtful(self, claim: Claim) -> bool:
+    def _doubtful(self, claim: Ownership) -> bool:
         """May the body of the `with` have let go of the lock for a while? When it, or what it calls, releases that very
         lock by hand, or enters a context manager that releases something, the slot proves nothing."""
-        for frame in [*self._threads[claim.tid].frames[: claim.depth + 1], claim.frame]:
+        at = claim.acquired_at
+        for frame in [*self._threads[claim.agent].frames[: at.depth + 1], at.frame] if at is not None else ():
             if frame.code.filename.endswith(_THREADING):
                 continue
-            if frame.function in ("__exit__", "__aexit__") and frame is not claim.frame:
+            if frame.function in ("__exit__", "__aexit__") and at is not None and frame is not at.frame:
                 return True  # it takes again what it had let go
-            if claim.what in map(self._lock, self._releasable(frame)):
+            if claim.thing in map(self._lock, self._releasable(frame)):
                 return True
             if any(self._locks.enter_uses(manager, "release") for manager, _line in self._locks.managers(frame)):
                 return True
@@ -183,23 +196,24 @@ class Holders:
 
     def _infer(self, unowned: Set[int], permits: Set[int]) -> None:
         """Owners of wanted locks that no `with` and no record names: functions still running that acquired them."""
-        claims: Dict[int, List[Claim]] = {}
+        claims: Dict[int, List[Ownership]] = {}
         for tid in sorted(self._threads):
             for depth, frame in enumerate(self._threads[tid].frames[:_MAX_SEARCHED]):
                 if frame.code.filename.endswith(_THREADING):
                     continue
                 for line, address in self._by_hand(frame) if unowned else ():
                     if address in unowned:
-                        claims.setdefault(address, []).append(Claim(tid, frame, depth, line, address, "inferred"))
+                        claim = Ownership(address, tid, "inferred", Acquired(frame, depth, line))
+                        claims.setdefault(address, []).append(claim)
                 for line, address in self._taken_out(frame) if permits else ():
                     if address in permits:
-                        claim = Claim(tid, frame, depth, line, address, "inferred")
+                        claim = Ownership(address, tid, "inferred", Acquired(frame, depth, line))
                         self._claims.setdefault(address, []).append(claim)
             for claim in self._borrowed(tid) if permits else ():
-                if claim.what in permits:
-                    self._claims.setdefault(claim.what, []).append(claim)
+                if claim.thing in permits:
+                    self._claims.setdefault(claim.thing, []).append(claim)
         for address, found in claims.items():
-            if len({c.tid for c in found}) == 1:
+            if len({c.agent for c in found}) == 1:
                 self._own(address, found, "inferred")
 
     def _others_may(self, tids: Set[int]) -> bool:
@@ -249,7 +263,7 @@ class Holders:
             if generator is not None:
                 yield from ((entered, address) for _line, address in self._taken_out(generator))
 
-    def _borrowed(self, tid: int) -> Iterator[Claim]:
+    def _borrowed(self, tid: int) -> Iterator[Ownership]:
         """What a thread's functions have of the pools of libraries, in the outermost of those that have it."""
         told: Set[int] = set()
         for depth, frame in reversed(list(enumerate(self._threads[tid].frames[:_MAX_SEARCHED]))):
@@ -259,22 +273,24 @@ class Holders:
                 for lease in self._leases.of(value):
                     if lease.address not in told:
                         told.add(lease.address)
-                        yield Claim(tid, frame, depth, line, lease.queue, "recorded")
+                        yield Ownership(lease.queue, tid, "recorded", Acquired(frame, depth, line))
 
-    def _lent(self, conditions: Set[int]) -> List[Claim]:
+    def _lent(self, conditions: Set[int]) -> List[Ownership]:
         """What threads have of pools with a condition, each thing in the outermost function that has it: those of one class
         that no two threads share, when they are as many as their pool lends. Inferred: users of it may be as many by chance;
         those that only know it as its users do, in methods of their own, are left out."""
-        found: Dict[Tuple[int, int, int], Dict[int, Dict[int, Claim]]] = {}  # by class and pool: thing → thread → claim
+        found: Dict[
+            Tuple[int, int, int], Dict[int, Dict[int, Ownership]]
+        ] = {}  # by class and pool: thing → thread → claim
         for tid in sorted(self._threads):
             for depth, frame in reversed(list(enumerate(self._threads[tid].frames[:_MAX_SEARCHED]))):
                 for name, value in list(self._python.frames.locals(frame))[:_MAX_LOCALS]:
                     loan = self._leases.loan(value, conditions) if name != "self" else None
                     if loan is not None:
-                        claim = Claim(tid, frame, depth, None, loan.condition, "inferred")
+                        claim = Ownership(loan.condition, tid, "inferred", Acquired(frame, depth, None))
                         several = found.setdefault((loan.kind, loan.pool, loan.condition), {})
                         several.setdefault(loan.address, {}).setdefault(tid, claim)
-        lent: List[Claim] = []
+        lent: List[Ownership] = []
         for (_kind, pool, _condition), things in found.items():
             out = self._leases.out(things)
             claims = [next(iter(users.values())) for thing, users in things.items() if len(users) == 1 and thing in out]
@@ -284,32 +300,9 @@ class Holders:
 
     # ------------------------------------------------------------------ what it comes to
 
-    def _own(self, address: int, claims: Sequence[Claim], basis: OwnerBasis) -> None:
-        self.owners[address] = Owner(claims[0].tid, basis)
+    def _own(self, address: int, claims: Sequence[Ownership], basis: OwnerBasis) -> None:
+        self._owners[address] = claims[0]._replace(basis=basis)
         self._hold(claims, basis)
 
-    def _hold(self, claims: Sequence[Claim], basis: OwnerBasis) -> None:
-        self.held.extend(claim._replace(basis=basis) for claim in claims)
-
-    def _settle_permits(self, permits: Set[int]) -> None:
-        """Each frame's claim is a permit of its own: whoever enters a semaphore twice has two."""
-        for address in permits:
-            claims = self._claims.get(address, [])
-            self.held.extend(claims)
-            self.permits[address] = tuple(
-                Waker("holder", claim.basis, tid=claim.tid, frame=self.place(claim)) for claim in claims
-            )
-
-    def place(self, claim: Claim) -> PythonFrame:
-        """The line where it was taken, where that is known; else the one where the function stands."""
-        code = claim.frame.code
-        return PythonFrame(
-            code.filename,
-            claim.line or claim.frame.line,
-            code.name,
-            code.qualname,
-            self._python.frames.module(claim.frame),
-        )
-
-    def held_lock(self, claim: Claim, ident: str) -> HeldLock:
-        return HeldLock(ident, self.place(claim), claim.depth, claim.basis)
+    def _hold(self, claims: Sequence[Ownership], basis: OwnerBasis) -> None:
+        self._held.extend(claim._replace(basis=basis) for claim in claims)
