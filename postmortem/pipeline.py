@@ -57,11 +57,11 @@ def analyze_target(
         with kept as stored, named_as(stored):
             how = How(exe, sysroot or stored.root, with_locals, progress)
             found = _from_file(stored.path, how, stored.owner)
-            return _classified(discreet(with_origin(found, stored)))
+            return classified(discreet(with_origin(found, stored)))
     path = Path(target)
     if is_folder(str(path)) or path.suffix == ".zip":
         return _analyze_bundle(path, exe, sysroot, progress, with_locals)
-    return _classified(_from_file(path, How(exe, sysroot, with_locals, progress), owner))
+    return classified(_from_file(path, How(exe, sysroot, with_locals, progress), owner))
 
 
 def _from_file(path: Path, how: How, owner: Optional[int]) -> Evidence:
@@ -100,7 +100,7 @@ def load_bundle(path: Path, *, with_locals: bool = False) -> Tuple[Evidence, Dia
             found = _from_bundle(bundle, How(with_locals=with_locals))
             found = evidence.replace(found, gaps=(*damaged, *found.gaps))
         found = _as_asked(found, bundle, with_locals, unread="`report` reads no cores")
-        return _as_captured(bundle, recorded, _classified(found))
+        return _as_captured(bundle, recorded, classified(found))
 
 
 def _as_captured(
@@ -129,7 +129,7 @@ def _analyze_bundle(
         recorded, damaged = _recorded(bundle)
         found = _evidence_of(bundle, recorded, exe, sysroot, progress, with_locals)
         found = evidence.replace(found, gaps=(*damaged, *found.gaps))
-        return _as_captured(bundle, recorded, _classified(found))
+        return _as_captured(bundle, recorded, classified(found))
 
 
 def _evidence_of(
@@ -272,7 +272,8 @@ def _from_bundle(bundle: Bundle, how: How, until: Optional[float] = None) -> Evi
     return from_bundle(bundle.folder, bundle.place, how, owner=bundle.owner, tool_version=__version__, until=until)
 
 
-def _classified(found: Evidence) -> Tuple[Evidence, Diagnosis]:
+def classified(found: Evidence) -> Tuple[Evidence, Diagnosis]:
+    """Evidence with its diagnosis; how long that took is noted."""
     from .classify.engine import classify  # noqa: PLC0415 - gdb starts sooner without the patterns
 
     began = time.monotonic()
@@ -299,7 +300,7 @@ def diagnose_captured(
     plan = publish.plan(format, reports)
     found = _from_bundle(bundle, How(with_locals=with_locals, progress=progress), until)
     unwritten = _keep(bundle, "evidence.json", evidence.encode(found))
-    found, diagnosis = _classified(found)
+    found, diagnosis = classified(found)
     _note_time(bundle, found)
     for known in filter(lambda known: known.kept, report.FORMATS.values()):
         rendered = known.render(found, diagnosis, False, 80).encode()

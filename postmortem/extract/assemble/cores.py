@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...arch.registersets import READ
 from ...cores.executable import find_executable, take_executable
@@ -25,6 +26,7 @@ from .crashes import fatal_signal, with_crash
 
 if TYPE_CHECKING:
     from ..cross_process.forks import Trace
+    from ..process.context import ProcessContext
     from ..process.process import Reading
     from ..recorded.raw import Raw
 
@@ -48,18 +50,35 @@ class How(NamedTuple):
 def from_core(path: Path, how: How = How(), *, owner: Optional[int] = None, tool_version: str = "") -> Evidence:  # noqa: B008 - a tuple
     """Evidence of a lone core file. ``owner``: the user whose process it was, or who has made the file; None: whom ``path``
     belongs to. Raises TargetNotFound, NotACore."""
+    with extracted(path, how, owner=owner, tool_version=tool_version) as (found, _context):
+        return found
+
+
+@contextlib.contextmanager
+def extracted(
+    path: Path,
+    how: How,
+    *,
+    owner: Optional[int] = None,
+    tool_version: str = "",
+    descriptor: Optional[int] = None,
+) -> Iterator[Tuple[Evidence, ProcessContext]]:
+    """The same, and what it was read from: the core stays open for as long as the block runs. ``descriptor``: of the core, taken
+    over; ``path`` then only names it. Raises TargetNotFound, NotACore."""
     began = time.monotonic()
-    descriptor = _open(path)
+    descriptor = _open(path) if descriptor is None else descriptor
     with Shelves(below(how.sysroot), owner=_owner(descriptor) if owner is None else owner) as shelves:
         files = shelves.of({})
         core = open_to_read(path, files, descriptor=descriptor)
-        return _evidence(core, files, how, tool_version, began)
+        yield _evidence(core, files, how, tool_version, began)
 
 
-def _evidence(core: ElfCore, files: Files, how: How, tool_version: str, began: float) -> Evidence:
+def _evidence(
+    core: ElfCore, files: Files, how: How, tool_version: str, began: float
+) -> Tuple[Evidence, ProcessContext]:
     pid = core.pid or (core.threads[0].tid if core.threads else 0)
     opened = with_program(core, pid, None, files, how)._replace(crashed=True)
-    begun = begin(opened, how, start_gdb([opened], how))
+    begun = begin(opened, how, start_gdb([opened], how) if how.gdb_s else None)
     process, gaps, trace = finish(begun, how)
     from ...redaction.evidence import discreet  # noqa: PLC0415 - as in begin
     from ..cross_process.forks import with_kinship  # noqa: PLC0415
@@ -78,7 +97,7 @@ def _evidence(core: ElfCore, files: Files, how: How, tool_version: str, began: f
         timings=Timings(extract_s=round(time.monotonic() - began, 3)),
         tool_version=tool_version,
     )
-    return discreet(found)
+    return discreet(found), begun.reading.context
 
 
 def open_core(path: Path, files: Files, *, descriptor: Optional[int] = None) -> ElfCore:
