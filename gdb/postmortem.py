@@ -1,8 +1,7 @@
 """Postmortem's commands for a person in gdb: `source` this file, or start with `postmortem debug TARGET`.
 
-It makes two packages importable without touching sys.path (which would show another Python's site-packages to gdb's):
-`postmortem`, of which only the parts that need the standard library alone are used here, and `postmortem_gdb`, the
-files beside this one, whose folder's name `gdb` is taken.
+The files beside this one become the package `postmortem_gdb`, since their folder's name `gdb` is taken; sys.path stays as it is.
+Of postmortem itself nothing runs in here: a child in its own interpreter answers (engine.py).
 """
 
 import importlib.util
@@ -12,34 +11,21 @@ from pathlib import Path
 import gdb
 
 HERE = Path(sys._getframe().f_code.co_filename).resolve().parent
-#: In a wheel this folder lies inside the package, in a checkout beside it.
-PLACES = (HERE.parent.parent, HERE.parent / "postmortem")
-
-
-def package_folder():
-    for place in PLACES:
-        if (place / "cpython" / "interpreter.py").is_file():
-            return place
-    raise gdb.GdbError("postmortem's package is not beside its gdb scripts: install postmortem again")
-
-
-def bare_package(name, folder):
-    """A package that runs no __init__ of its own: some of ours import what gdb's Python does not have."""
-    spec = importlib.util.spec_from_loader(name, None, is_package=True)
-    module = importlib.util.module_from_spec(spec)
-    module.__path__ = [str(folder)]
-    sys.modules[name] = module
+NAME = "postmortem_gdb"
 
 
 def main():
     if sys.version_info < (3, 8):  # noqa: UP036 - gdb's Python is not the one that postmortem was installed with
         raise gdb.GdbError("this gdb's Python is older than 3.8, which postmortem's commands need")
-    folder = package_folder()
-    for name in [name for name in sys.modules if name.split(".")[0] in ("postmortem", "postmortem_gdb")]:
+    before = sys.modules.get(NAME + ".engine")
+    if before is not None:
+        before.Engine.forget()
+    for name in [name for name in sys.modules if name.split(".")[0] == NAME]:
         del sys.modules[name]  # sourced again, maybe from another installation
-    bare_package("postmortem", folder)
-    bare_package("postmortem.native", folder / "native")
-    bare_package("postmortem_gdb", HERE)
+    spec = importlib.util.spec_from_loader(NAME, None, is_package=True)
+    package = importlib.util.module_from_spec(spec)
+    package.__path__ = [str(HERE)]
+    sys.modules[NAME] = package
     from postmortem_gdb import commands  # noqa: PLC0415 - only now is it importable
 
     commands.register()

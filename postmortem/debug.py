@@ -1,38 +1,34 @@
-"""`postmortem debug TARGET`: a person's gdb on a core, wherever that lies, with the diagnosis made alongside."""
+"""`postmortem debug TARGET`: a person's gdb on a core, wherever that lies, with the child that answers its commands."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
-import tempfile
-import threading
 from pathlib import Path
-from typing import BinaryIO, Callable, Dict, Iterator, NamedTuple, Optional, Sequence, Tuple, cast
+from typing import Callable, Iterator, NamedTuple, Optional, Sequence
 
-from . import report
+from . import programs
 from .bundle import Bundle, core_name
 from .cores import stores
 from .cores.executable import find_executable
 from .cores.unpacked import compressed, unpacked
 from .errors import NotACore, PostmortemError, UsageError
-from .evidence import Evidence
 from .extract.assemble.bundles import read_facts
 from .extract.assemble.cores import open_core
 from .extract.assemble.origins import named_as
 from .extract.recorded.raw import kept_root
-from .findings import Diagnosis
 from .foreign.files import is_folder
 from .foreign.held import Folder
 from .foreign.processfiles import Shelves, below
 from .native.debuglinks import endless
 from .native.interactive import Opened, interact, script
-from .pipeline import Progress, analyze_target, load_bundle
 
 __all__ = ["run", "script"]
 
-#: gdb's side of it is in gdb/why.py.
-_WHY = "POSTMORTEM_WHY"
+#: How the child is started: gdb's side of it is in gdb/engine.py.
+_ENGINE = "POSTMORTEM_ENGINE"
 _BATCH = ("-batch", "--batch", "-batch-silent", "--batch-silent")
 _HINT = "pm-why, pm-threads, pm-bt, pm-locals, pm-locks, pm-tasks, pm-gil and pm-objects are there; `help pm-bt` explains one"
 
@@ -40,10 +36,10 @@ _HINT = "pm-why, pm-threads, pm-bt, pm-locals, pm-locks, pm-tasks, pm-gil and pm
 class _Found(NamedTuple):
     core: Path
     name: str  # as the user knows it
-    diagnose: Callable[[Optional[int]], Tuple[Evidence, Diagnosis]]  # with ``owner``
     owner: Optional[int] = None  # the user whose core it is, where the file does not tell
     root: Optional[Path] = None  # where its files are: of the container that it ran in, or kept in a bundle
     folder: Optional[Folder] = None  # of a bundle: the core is opened below it, as ``core_name``
+    bundle: Optional[Path] = None
     pid: int = 0
 
 
@@ -53,7 +49,7 @@ def run(
     exe: Optional[Path],
     sysroot: Optional[Path],
     pid: Optional[int],
-    progress: Progress,
+    progress: Callable[[str], None],
     say: Callable[[str], None],
 ) -> int:
     """Runs gdb on the terminal until the user leaves it; gdb's exit status.
@@ -83,15 +79,36 @@ def run(
                 )
         if doubt is not None:
             say(f"{doubt.subject}: {doubt.reason}; {doubt.remedy}")
-        variables: Dict[str, str] = {}
-        with contextlib.ExitStack() as open_files:
-            open_files.callback(os.close, descriptor)
-            if not batch or any("pm-why" in argument for argument in gdb_arguments):
-                variables[_WHY] = _diagnose_alongside(found, open_files)
+        opened_as = Opened(found.core, program, sysroot, machine, descriptor)
+        try:
             progress("")
             if not batch and sys.stdin.isatty():
                 say(_HINT)
-            return interact(Opened(found.core, program, sysroot, machine, descriptor), gdb_arguments, variables)
+            return interact(
+                opened_as, gdb_arguments, {_ENGINE: _engine(opened_as, found, exe, sysroot, early=not batch)}
+            )
+        finally:
+            os.close(descriptor)
+
+
+def _engine(opened: Opened, found: _Found, exe: Optional[Path], sysroot: Optional[Path], *, early: bool) -> str:
+    """Return how gdb starts the child, as JSON. ``early``: before the first command."""
+    known = {
+        "core": opened.file.for_gdb,
+        "path": str(found.core.absolute()),
+        "name": found.name,
+        "exe": str(exe.absolute()) if exe is not None else None,
+        "sysroot": str(sysroot.absolute()) if sysroot is not None else None,
+        "owner": found.owner,
+        "bundle": str(found.bundle.absolute()) if found.bundle is not None else None,
+        "pid": found.pid,
+    }
+    handed = {
+        "words": programs.python("postmortem.gdbchild.child", [json.dumps(known)]),
+        "environment": programs.environment("python"),
+        **({"early": True} if early else {}),
+    }
+    return json.dumps(handed)
 
 
 @contextlib.contextmanager
@@ -100,7 +117,7 @@ def _found(
     exe: Optional[Path],
     sysroot: Optional[Path],
     pid: Optional[int],
-    progress: Progress,
+    progress: Callable[[str], None],
     say: Callable[[str], None],
 ) -> Iterator[_Found]:
     """The core that is meant, plain, for as long as the block runs."""
@@ -122,9 +139,7 @@ def _found(
             root = kept_root(read_facts(bundle.folder, number))
             core = bundle.place / core_name(number)
             kept_files = bundle.place / root if root else None
-            yield _Found(
-                core, target, lambda _owner: load_bundle(path), root=kept_files, folder=bundle.folder, pid=number
-            )
+            yield _Found(core, target, root=kept_files, folder=bundle.folder, bundle=path, pid=number)
         return
     if pid is not None:
         raise UsageError("--pid chooses a core of a bundle, and this is a core", "leave it out")
@@ -132,14 +147,9 @@ def _found(
         with unpacked(path, progress) as plain:
             if plain.short:
                 say(f"{path}: only {plain.size >> 20} MB could be unpacked: {plain.short}")
-            yield _Found(
-                plain.path,
-                target,
-                lambda owner: analyze_target(str(plain.path), exe=exe, sysroot=sysroot, owner=owner),
-                plain.owner or None,
-            )
+            yield _Found(plain.path, target, plain.owner or None)
         return
-    yield _Found(path, target, lambda owner: analyze_target(target, exe=exe, sysroot=sysroot, owner=owner))
+    yield _Found(path, target)
 
 
 def _chosen(bundle: Bundle, path: Path, pid: Optional[int], say: Callable[[str], None]) -> int:
@@ -155,32 +165,3 @@ def _chosen(bundle: Bundle, path: Path, pid: Optional[int], say: Callable[[str],
     if len(cores) > 1:
         say(f"this is process {first}; --pid chooses among {listed}")
     return first
-
-
-def _diagnose_alongside(found: _Found, open_files: contextlib.ExitStack) -> str:
-    """Starts the diagnosis; the path under which gdb finds it, ended by a NUL when it is whole.
-
-    The file has no name, so nothing of it stays behind, however this ends.
-    """
-    unnamed = tempfile.TemporaryFile(prefix="postmortem-why-", buffering=0)  # noqa: SIM115 - closed by open_files
-    stream = cast(BinaryIO, open_files.enter_context(unnamed))
-    fd = stream.fileno()
-
-    def work() -> None:
-        text = _diagnosis(found)
-        with contextlib.suppress(OSError, ValueError):  # the user has left meanwhile
-            stream.write(text.encode("utf-8", "replace") + b"\0")
-
-    threading.Thread(target=work, daemon=True).start()
-    return f"/proc/{os.getpid()}/fd/{fd}"
-
-
-def _diagnosis(found: _Found) -> str:
-    try:
-        evidence, diagnosis = found.diagnose(found.owner)
-        text = report.FORMATS["text"].render(evidence, diagnosis, False, 80)
-    except PostmortemError as exc:
-        text = exc.sentence()
-    except Exception as exc:  # a core is hostile input
-        text = f"there is no diagnosis: {type(exc).__name__}: {exc}; this is a defect of postmortem"
-    return text.replace(str(found.core), found.name)

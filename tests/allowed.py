@@ -25,7 +25,7 @@ STARTS = "starts a program: see the list of those in the tests of programs"
 STREAM = "our own streams, the terminal, /dev/null"
 SUITE = "the folder of the pytest plugin, which belongs to who runs the suite"
 UNNAMED = "a temporary file without a name"
-WHICH = "looks a program up along PATH"
+WHICH = "looks a program up along PATH, or in its own installation"
 
 #: (module below the package, call) → reason. Sorted; one line each.
 ALLOWED: Dict[Tuple[str, str], str] = {
@@ -97,7 +97,6 @@ ALLOWED: Dict[Tuple[str, str], str] = {
     ("cores.unpacked", "open"): HELD,
     ("cores.unpacked", "os.readlink"): KERNEL,
     ("debug", ".open"): HELD,
-    ("debug", "tempfile.TemporaryFile"): UNNAMED,
     ("demo", ".exists"): DEMO,
     ("demo", ".glob"): SHIPPED,
     ("demo", ".is_file"): SHIPPED,
@@ -122,10 +121,10 @@ ALLOWED: Dict[Tuple[str, str], str] = {
     ("extract.assemble.processes", ".open"): NO_FILE,
     ("extract.ownership.acquires", ".resolve"): NO_FILE,
     ("gdb:crash", "os.open"): GDB,
-    ("gdb:postmortem", ".is_file"): SHIPPED,
+    ("gdb:engine", "os.access"): WHICH,
+    ("gdb:engine", "subprocess.Popen"): STARTS,
     ("gdb:postmortem", ".resolve"): SHIPPED,
     ("gdb:stacks", "os.open"): GDB,
-    ("gdb:why", ".read_bytes"): GDB,
     ("memory.procmem", "open"): KERNEL,
     ("memory.procmem", "os.open"): KERNEL,
     ("memory.procmem", "os.readlink"): KERNEL,

@@ -157,7 +157,7 @@ def _is_a_paths(node: ast.Attribute, arguments: int, names: Dict[str, str]) -> b
 
 
 def name_of(path: Path) -> str:
-    """``postmortem/capture/procfs/tree.py`` → ``capture.procfs.tree``; ``gdb/why.py`` → ``gdb:why``."""
+    """``postmortem/capture/procfs/tree.py`` → ``capture.procfs.tree``; ``gdb/engine.py`` → ``gdb:engine``."""
     parts = list(path.relative_to(ROOT).with_suffix("").parts)
     parts = parts[:-1] if parts[-1] == "__init__" else parts
     return f"gdb:{'.'.join(parts[1:])}" if parts[0] == "gdb" else ".".join(parts[1:])

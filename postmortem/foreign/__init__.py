@@ -19,5 +19,5 @@ Read in this order:
 - `held`: directories held by descriptor, into which bundles, reports and caches are written.
 - `unnamed`: temporary files without a name.
 
-All of it uses the standard library alone: `memory` needs it inside gdb's Python too.
+All of it uses the standard library alone, as `memory` does, which needs it.
 """

@@ -4,7 +4,7 @@
 - ``ProcMem`` reads a running process without stopping it.
 - ``Segments`` is the synthetic memory of the tests.
 
-Uses the standard library alone, Python 3.8: this package also runs inside gdb.
+Uses the standard library alone, Python 3.8.
 """
 
 from __future__ import annotations

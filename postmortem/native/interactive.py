@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import signal
 from pathlib import Path
 from types import FrameType
@@ -15,9 +14,6 @@ from .corefile import CoreFile
 from .ending import DIES_S, ended
 from .locate import REMEDY, find_gdb, remedy
 from .settings import settings
-
-#: For gdb/memory.py: JSON, the name under which gdb opens a core → what it is called.
-CALLED = "POSTMORTEM_CALLED"
 
 
 class Opened(NamedTuple):
@@ -62,8 +58,7 @@ def interact(opened: Opened, more: Sequence[str], variables: Dict[str, str]) -> 
         raise ToolMissing(f"{missing}, and `postmortem debug` is nothing without it", remedy(opened.machine))
     with _signals():
         try:
-            called = {CALLED: json.dumps({opened.file.for_gdb: str(opened.core)})}
-            environment = programs.environment("gdb", {**variables, **called}, person=True)
+            environment = programs.environment("gdb", variables, person=True)
             inherited = [] if opened.descriptor is None else [opened.descriptor]
             # where the person is: what they name in gdb is named from there
             words = command(gdb, opened, more)

@@ -11,10 +11,9 @@ are then misplaced by one such group at worst, never lost or duplicated.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, List, Sequence, Tuple
+from typing import List, Sequence, Tuple
 
-if TYPE_CHECKING:  # gdb's Python imports this module too, and has nothing that `evidence` needs
-    from ..evidence import Frame, NativeFrame, PythonFrame
+from ..evidence import Frame, NativeFrame, PythonFrame
 
 #: Functions that run bytecode, by precedence: if a later one is on the stack, the earlier ones are only its wrappers.
 #: PyEval_EvalFrameEx was the loop up to 3.5 and calls it since (Python/ceval.c); builds of 3.14 with tail calls have
@@ -32,8 +31,7 @@ PYTHON_MODULE = re.compile(r"(libpython\d[^/]*\.so[^/]*|python\d*(\.\d+)?[a-z]*)
 #: Frames of a thread that gdb/stacks.py unwinds, the innermost ones.
 DEEPEST = 1024
 
-if TYPE_CHECKING:
-    PythonCall = Tuple[PythonFrame, int]
+PythonCall = Tuple[PythonFrame, int]
 
 
 def merge(python: Sequence[PythonCall], native: Sequence[NativeFrame]) -> Tuple[Frame, ...]:

@@ -156,3 +156,26 @@ def test_what_gdb_finds_beside_a_foreign_program(place: Place, act: Callable[[Pl
         harmless(_run(place, "debug", *words, "-ex", "pm-threads", "--batch"), (0, 1))
     assert not marker.exists(), "a foreign script or library ran"
     assert further.SECRET not in kept(bundle)
+
+
+def test_sources_that_a_live_process_names(place: Place) -> None:
+    """Root's gdb on another user's process, whose frames say that they are of a file of root's: the child reads sources with
+    that user's rights, and pm-why says why this one is not shown."""
+    program = (
+        f"import time\ncode = compile('import time\\ndef f():\\n    time.sleep(600)\\n', {str(place.hidden)!r}, 'exec')\n"
+        "names = {}\nexec(code, names)\nprint('up', flush=True)\nnames['f']()\n"
+    )
+    script = Path(__file__).resolve().parents[2] / "gdb" / "postmortem.py"
+    with running(place, program) as pid:
+        words = ["gdb", "-nx", "-batch", "-iex", "set auto-load off", "-p", str(pid), "-x", str(script)]
+        done = subprocess.run(
+            [*words, "-ex", "pm-why", "-ex", "pm-bt"],
+            env={**environment(), "POSTMORTEM_PYTHON": sys.executable},
+            capture_output=True,
+            text=True,
+            timeout=BOUND_S,
+            check=False,
+        )
+    harmless(done, (0,))
+    assert "may not read it" in done.stdout, done.stdout + done.stderr
+    assert f"f at {place.hidden}:3" in done.stdout

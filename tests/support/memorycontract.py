@@ -1,4 +1,4 @@
-"""What every Memory must do. Needs the standard library alone: it also runs inside gdb.
+"""What every Memory must do. Needs the standard library alone: it also runs in a child of gdb's.
 
 ``PROGRAM`` lays out memory of its own, prints where and what it is, and waits; each check compares a Memory of that
 process, or of a core of it, with what the process itself said.

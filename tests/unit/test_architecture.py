@@ -9,7 +9,7 @@ from typing import Dict, List, Mapping, Set
 
 import pytest
 
-from ..support.sources import ROOT, Module, imports_of, modules
+from ..support.sources import ROOT, Module, modules
 
 #: What each part may import of ours, beside itself; what is not named here is refused. ``part.module``: that module alone.
 MAY_IMPORT: Dict[str, Set[str]] = {
@@ -63,7 +63,11 @@ MAY_IMPORT: Dict[str, Set[str]] = {
         "sizes",
     },
     "strip": {"bundle", "errors", "evidence", "foreign", "pipeline", "redaction", "report"},
-    "debug": {"bundle", "cores", "errors", "evidence", "extract", "findings", "foreign", "native", "pipeline", "report"},
+    "debug": {"bundle", "cores", "errors", "extract", "foreign", "native", "programs"},
+    "gdbchild": {
+        "arch", "capture.freeze", "capture.procfs.parsers", "cores", "cpython", "errors", "evidence", "extract", "findings",
+        "foreign", "memory", "native", "pipeline", "redaction", "report", "runners",
+    },
     "demo": {"errors", "places", "programs"},
     "doctor": {"capture", "cores", "errors", "foreign", "memory", "native", "places", "programs"},
     "api": {"errors", "evidence", "findings", "pipeline", "report"},
@@ -90,8 +94,8 @@ STDLIB_ALONE = {
     "libc",
     "redaction.secrets",
 }
-#: Single modules of other parts that gdb's scripts import as well.
-GDB_USES = {"runners", "native.merge", "extract.waits.aarch64_calls", "extract.waits.joins", "redaction.secrets"}
+#: What gdb's scripts import beside gdb and the standard library: each other, under this name.
+GDB_PACKAGE = "postmortem_gdb"
 # Whose `subprocess` is for its constants and errors: what starts is `programs`.
 MAY_START_PROGRAMS = {"programs", "capture", "cores", "native", "demo", "doctor"}
 MAY_IMPORT_CLICK = {"cli"}
@@ -100,7 +104,7 @@ MAY_IMPORT_CLICK = {"cli"}
 SIGNALS = "signalling"
 MAY_SIGNAL_BY_NUMBER = {
     SIGNALS: "this is what it is for",
-    "foreign.children": "its own children that nobody has waited for; it imports nothing of ours, since gdb runs it too",
+    "foreign.children": "its own children that nobody has waited for; it imports nothing of ours",
 }
 SENDERS = {"os", "posix", "signal", "_signal"}
 BY_NUMBER = {"kill", "killpg", "pidfd_send_signal", "pthread_kill", "raise_signal", "sigqueue", "tgkill"}
@@ -252,31 +256,12 @@ def test_the_list_grants_nothing_that_nobody_uses() -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "gdb").glob("*.py")), ids=lambda path: path.name)
 def test_scripts_for_gdb_need_nothing_but_their_own_python(path: Path) -> None:
-    """gdb's Python has no site-packages: its scripts import gdb, the standard library, each other, and of ours what needs
-    the standard library alone."""
+    """gdb's Python has no site-packages: its scripts import gdb, the standard library and each other, and nothing of the
+    package. There is one engine, and it runs in a child."""
     module = Module(f"gdb.{path.stem}", path.read_text("utf-8"))
-    foreign = {name for name in module.others if name not in ("gdb", "postmortem_gdb") and not _standard(name)}
-    assert foreign == set()
-    assert [name for name in sorted(module.ours) if not _runs_in_gdb(name)] == []
-
-
-def _runs_in_gdb(name: str) -> bool:
-    parts = {*STDLIB_ALONE, *GDB_USES, "gdb"}  # `from .session import Session` in gdb/ is gdb.session here
-    return name in ("", "native", "extract", "extract.waits") or any(
-        name == part or name.startswith(f"{part}.") for part in parts
-    )
-
-
-@pytest.mark.parametrize("name", sorted(GDB_USES))
-def test_what_gdb_uses_of_other_parts_needs_the_standard_library_alone(name: str) -> None:
-    """At run time, that is: imports for type checkers are no imports. Of ours only what runs in gdb as well."""
-    module = modules()[name]
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            node.body = []
-    module.imports = set(imports_of(module.tree, name.split(".")[:-1]))
-    assert [found for found in sorted(module.ours) if not _runs_in_gdb(found)] == []
-    assert all(_standard(found) for found in module.others)
+    assert {name for name in module.others if name not in ("gdb", GDB_PACKAGE) and not _standard(name)} == set()
+    siblings = {f"gdb.{each.stem}" for each in path.parent.glob("*.py")} | {"gdb"}  # so the package calls them here
+    assert {name for name in module.ours if not any(f"{name}.".startswith(f"{one}.") for one in siblings)} == set()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
@@ -11,6 +12,7 @@ import pytest
 from postmortem import debug
 from postmortem.cli import commands
 from postmortem.cores import coredumpctl
+from postmortem.gdbchild.subject import Named
 from postmortem.native import interactive
 from postmortem.native.interactive import Opened
 
@@ -78,14 +80,30 @@ def test_gdb_gets_the_core_its_program_and_the_users_arguments(started: Started,
     assert opened._replace(descriptor=None) == Opened(file, tmp_path / "prog", Path("/"), "x86-64")
     assert opened.descriptor is not None  # the very file that was looked at
     assert more == ("-ex", "pm-bt all", "-batch", "-x", "script")
-    assert variables == {}  # nothing asks for the diagnosis
+    assert list(variables) == ["POSTMORTEM_ENGINE"]
 
 
-@pytest.mark.parametrize("words", [[], ["-ex", "pm-why", "--batch"]])
-def test_the_diagnosis_is_made_for_who_may_ask(started: Started, file: Path, words: List[str]) -> None:
-    """A person may ask at any time, a batch when it says so."""
-    commands.main(["debug", str(file), *words])
-    assert list(started[0][2]) == ["POSTMORTEM_WHY"]
+@pytest.mark.parametrize(("words", "early"), [([], True), (["-ex", "pm-why", "--batch"], False)])
+def test_gdb_is_told_how_the_child_is_started(started: Started, file: Path, words: List[str], early: bool) -> None:
+    """By our own interpreter, isolated, in an environment that is given whole; for a person at once. The child knows the core
+    by the name that gdb has for it, and by that of its user."""
+    commands.main(["debug", str(file), "--sysroot", "/", *words])
+    opened, _more, variables = started[0]
+    handed = json.loads(variables["POSTMORTEM_ENGINE"])
+    assert handed["words"][:2] == [sys.executable, "-I"]
+    assert "postmortem.gdbchild.child" in handed["words"][-2]
+    known = Named(**json.loads(handed["words"][-1]))
+    assert (known.core, known.path, known.name) == (opened.file.for_gdb, str(file), str(file))
+    assert (known.exe, known.sysroot, known.bundle) == (None, "/", None)
+    assert not [name for name in handed["environment"] if name.startswith("PYTHON")]
+    assert handed.get("early", False) == early
+
+
+def test_of_a_bundle_the_child_knows_the_process(started: Started, bundle: Path) -> None:
+    """Its answers are then those of the bundle's report."""
+    commands.main(["debug", str(bundle), "--pid", "10", "--batch"])
+    known = Named(**json.loads(json.loads(started[0][2]["POSTMORTEM_ENGINE"])["words"][-1]))
+    assert (known.bundle, known.pid) == (str(bundle), 10)
 
 
 def test_the_first_process_of_a_bundle_or_the_one_named(started: Started, bundle: Path, capsys: Any) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Iterator, Set, Tuple
 
 import pytest
 
 from postmortem import programs
 
-from ..support.sources import Module, modules
+from ..support.sources import ROOT, Module, modules
 
 #: All that is started. A program that reads what a repository configures (git and its like) is never to be among them.
 STARTED = {
@@ -103,6 +104,16 @@ def test_what_is_started_is_listed() -> None:
             found.add((module.name, _BY_VARIABLE.get(module.name, name)))
     assert found == STARTED
     assert set(programs.PROGRAMS) == {"python", "gdb", "py-spy", "journalctl", "decompressor"}
+
+
+def test_in_gdb_one_script_starts_the_child_alone() -> None:
+    """gdb's scripts start nothing but postmortem's own interpreter, in one place; none has gdb run a shell."""
+    scripts = sorted((ROOT / "gdb").glob("*.py"))
+    found = {(path.stem, name) for path in scripts for name in starts(Module(path.stem, path.read_text("utf-8")))}
+    assert found == {("engine", "Popen")}
+    assert [
+        path.name for path in scripts if re.search(r"execute\(f?[\"'](shell|!|pipe|\|)", path.read_text("utf-8"))
+    ] == []
 
 
 @pytest.mark.parametrize(
