@@ -50,6 +50,11 @@ _ENVIRONMENT = (
     ("POSTMORTEM_GDB", "The gdb to use."),
     ("POSTMORTEM_PYSPY", "The py-spy to use."),
     (
+        "POSTMORTEM_PYTHON",
+        "In a gdb that was started by hand and has sourced the script of `postmortem debug --print-script`: the interpreter"
+        " that has postmortem.",
+    ),
+    (
         "POSTMORTEM_MAX_UNPACKED",
         "How many bytes a core may unpack to; else 2 GB and a thousand times its compressed size.",
     ),
