@@ -9,8 +9,9 @@ import sys
 import sysconfig
 import tempfile
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Generator, List, Optional, Tuple
 
+import pluggy
 import pytest
 
 from . import opening, opening_hook
@@ -74,7 +75,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: Optional[pytest.Item]) -> Iterator[None]:
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: Optional[pytest.Item]
+) -> Generator[None, pluggy.Result[None], None]:
     """Fail the test that leaves the environment other than it was: those after it would fail in its stead."""
     outcome = yield
     outcome.get_result()

@@ -12,12 +12,12 @@ from postmortem import findings as fi
 from postmortem.report import escape
 from postmortem.report.text import textreport
 
-from ....support.samples import TESTCLIENT, counters, hostile, native, py, sleeper, thrash
+from ....support.samples import TESTCLIENT, Sample, counters, hostile, native, py, sleeper, thrash
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def rendered(sample, color: bool = False) -> str:
+def rendered(sample: Sample, color: bool = False) -> str:
     return textreport.render(*sample, color=color)
 
 
