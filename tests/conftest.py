@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -66,6 +67,14 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[opening_hook.VARIABLE] = f"{notes}:{_PACKAGE}:{_HERE}"
     _reach_children()
     opening_hook.install(str(notes), str(_PACKAGE), str(_HERE))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Leave what collecting has made out of every later garbage collection: a full one took a second and a half, and tests that
+    count descriptors ask for many."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

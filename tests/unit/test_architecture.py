@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import sys
 from pathlib import Path
 from typing import Dict, List, Mapping, Set
@@ -270,7 +271,7 @@ def _runs_in_gdb(name: str) -> bool:
 @pytest.mark.parametrize("name", sorted(GDB_USES))
 def test_what_gdb_uses_of_other_parts_needs_the_standard_library_alone(name: str) -> None:
     """At run time, that is: imports for type checkers are no imports. Of ours only what runs in gdb as well."""
-    module = modules()[name]
+    module = copy.deepcopy(modules()[name])
     for node in ast.walk(module.tree):
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             node.body = []
