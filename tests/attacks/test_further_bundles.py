@@ -54,7 +54,7 @@ def run(*words: str, cwd: Optional[Path] = None, **changes: str) -> subprocess.C
     )
 
 
-def every_command(target: Path, into: Path, statuses: Any = (0, 1), **changes: str) -> None:
+def every_command(target: Path, into: Path, statuses: Any = (0, 1), **changes: Any) -> None:
     """What reads a bundle, over this one; what they say and write is harmless."""
     harmless(run("analyze", "-f", "json", str(target), **changes), statuses)
     harmless(run("report", str(target), **changes), statuses)
@@ -538,9 +538,10 @@ def test_programs_that_are_none(place: Place, bundle: Path, variable: str, value
     named = value.format(fifo=place.base / "fifo", hidden=place.hidden, theirs=place.theirs)
     (bundle / "raw/cores").mkdir()
     (bundle / f"raw/cores/{PID}.core").write_bytes(b"\x7fELF" + bytes(3000))
-    harmless(run("analyze", str(bundle), **{variable: named}), (0, 1))
-    harmless(run("debug", str(bundle), "--batch", **{variable: named}), (0, 1))
-    harmless(run("doctor", **{variable: named}), (0, 1))
+    changed: Dict[str, Any] = {variable: named}
+    harmless(run("analyze", str(bundle), **changed), (0, 1))
+    harmless(run("debug", str(bundle), "--batch", **changed), (0, 1))
+    harmless(run("doctor", **changed), (0, 1))
 
 
 @pytest.mark.parametrize("variable", ["POSTMORTEM_MAX_UNPACKED", "POSTMORTEM_MAX_EVIDENCE"])
@@ -571,10 +572,11 @@ def test_limits_that_are_none(place: Place, bundle: Path, variable: str, value: 
 
     core = place.theirs / "a.core.gz"
     core.write_bytes(gzip.compress(b"\x7fELF" + bytes(3000)))
-    harmless(run("analyze", str(core), **{variable: value}), (1, 2))
+    changed: Dict[str, Any] = {variable: value}
+    harmless(run("analyze", str(core), **changed), (1, 2))
     (bundle / "evidence.json").write_text("{}")
     give(place.theirs)
-    harmless(run("report", str(bundle), **{variable: value}), (0, 1, 2))
+    harmless(run("report", str(bundle), **changed), (0, 1, 2))
 
 
 def test_a_target_that_never_ends(place: Place) -> None:

@@ -19,7 +19,8 @@ from postmortem.capture.procfs import tree
 from postmortem.capture.run import termination
 from postmortem.capture.run.command import Command
 from postmortem.errors import TargetNotFound
-from postmortem.pytesting import page, start, watchdog
+from postmortem.pytesting import page, start
+from postmortem.pytesting.target import Target
 from tests.support.capturing import DRIVER, Captured, finished
 from tests.support.capturing import start as start_capture
 
@@ -244,10 +245,10 @@ def test_a_watchdog_wakes_nobody_else(sleeper: subprocess.Popen[str]) -> None:
 
 def test_a_watchdog_ends_nobody_else(sleeper: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The test process may end between the watchdog's last look at it and the signal."""
-    target = watchdog.Target(sleeper.pid)
+    target = Target(sleeper.pid)
     assert target.alive
     target._start = ["1"]
-    monkeypatch.setattr(watchdog.Target, "alive", True)
+    monkeypatch.setattr(Target, "alive", True)
     target.signal(signal.SIGKILL)
     assert unharmed(sleeper)
 

@@ -11,11 +11,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 
 from postmortem.cores import codecs, containers, coredumpctl, stores, unpacked
+from postmortem.cores import journal as systems_journal
 from postmortem.cores.journal import Where
 from postmortem.errors import CoreGone, NotACore, PostmortemError
 
@@ -259,9 +260,9 @@ def test_a_journalctl_that_never_ends(journal: FakeJournal, monkeypatch: pytest.
     (journal.folder / "journalctl").write_text("#!/bin/sh\nexec sleep 600\n")
     monkeypatch.setattr("postmortem.cores.journal._STALL_S", 0.2)
     with pytest.raises(PostmortemError, match="did not end in time"):
-        coredumpctl.entries(Where(), deadline_s=0.2)
+        systems_journal.entries(Where(), deadline_s=0.2)
     with pytest.raises(PostmortemError, match="did not end in time"):
-        list(coredumpctl.stored_core(Where(), coredumpctl.Entry({})))
+        list(systems_journal.stored_core(Where(), systems_journal.Entry({})))
 
 
 # ---------------------------------------------------------------------- reports of crashes
@@ -422,7 +423,8 @@ def test_a_codec_that_breaks_is_survived(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, breaks: Callable[[], object], reason: str
 ) -> None:
     """What had come out is a beginning of the core, and the reason is told."""
-    broken = codecs.Codec("broken", b"BROKEN", lambda: _Breaking(breaks), "broken")
+    make: Any = lambda: _Breaking(breaks)  # noqa: E731
+    broken = codecs.Codec("broken", b"BROKEN", make, "broken")
     monkeypatch.setattr(codecs, "CODECS", (broken,))
     monkeypatch.setattr(unpacked, "DEADLINE_S", 2.0)
     (tmp_path / "core").write_bytes(b"BROKEN" + bytes(1 << 20))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 import pytest
 
@@ -99,7 +99,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 class Opened:
     """A report in a tab: ``complaints`` has what the browser said against it, ``asked`` every address but its own."""
 
-    def __init__(self, browser: object, path: Path, width: int = 1280, motion: str = "reduce") -> None:
+    def __init__(self, browser: Any, path: Path, width: int = 1280, motion: str = "reduce") -> None:
         self.tab = browser.new_page(viewport={"width": width, "height": 900}, reduced_motion=motion)
         self.tab.set_default_timeout(30_000)
         self.complaints: List[str] = []
@@ -128,10 +128,10 @@ class Opened:
 
 
 @pytest.fixture
-def opened(browser: object, written: Callable[[str], Path]) -> Iterator[Callable[..., Opened]]:
+def opened(browser: Any, written: Callable[[str], Path]) -> Iterator[Callable[..., Opened]]:
     tabs: List[Opened] = []
 
-    def of(name: str, **options: object) -> Opened:
+    def of(name: str, **options: Any) -> Opened:
         tabs.append(Opened(browser, written(name), **options))
         return tabs[-1]
 

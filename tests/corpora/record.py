@@ -109,7 +109,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     keep = not (options.check or options.measure) and (options.python is None or "," not in options.python)
     outcomes: List[Outcome] = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(lambda one: run(*one, keep or (options.measure and one[1] == one[0].recorded_with)), wanted):
+        for outcome in pool.map(lambda one: run(one[0], one[1], keep or (options.measure and one[1] == one[0].recorded_with)), wanted):
             print(outcome, flush=True)
             outcomes.append(outcome)
             if options.measure:

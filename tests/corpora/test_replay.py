@@ -8,7 +8,7 @@ import pytest
 
 from postmortem import evidence as ev
 from postmortem.classify.engine import classify
-from postmortem.findings import Culprit, Diagnosis, Finding
+from postmortem.findings import Confidence, Culprit, Diagnosis, Finding
 
 from .cases import ROOT, Case, all_cases
 from .judge import Judgement, judge, page, totals
@@ -53,7 +53,7 @@ def test_the_right_pattern_leads(judgements: List[Judgement]) -> None:
     assert sums.culprit[0] >= 0.90 * sums.culprit[1], [j.case.name for j in judgements if j.culprit is False]
 
 
-def finding(pattern: str, confidence: str, line: int = 1) -> Finding:
+def finding(pattern: str, confidence: Confidence, line: int = 1) -> Finding:
     culprit = Culprit(1, 1, None, "/app/program.py", line, "f")
     return Finding(pattern, confidence, "s", "e", "r", culprits=(culprit,))
 

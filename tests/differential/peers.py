@@ -35,7 +35,7 @@ def ours_live(pid: int) -> Said:
             s.native_id: [(f.code.filename, f.line, f.code.name, f.code.qualname) for f in s.frames] for s in states
         }
         holder = next((s.native_id for s in states if s.address in held), None)
-    return Said({tid: rows for tid, rows in threads.items() if rows}, holder)
+    return Said({tid: rows for tid, rows in threads.items() if rows and tid is not None}, holder)
 
 
 def ours_core(core: Path) -> Said:

@@ -12,8 +12,8 @@ from typing import Any, Callable, List
 
 import pytest
 
-from postmortem import pipeline
 from postmortem.cli import commands
+from postmortem.errors import PostmortemError
 
 from ..support.required import lacking
 from .fuzz import planted
@@ -106,7 +106,7 @@ def _sleeps(*_words: Any, **_more: Any) -> None:
 
 def _litters(*_words: Any, **_more: Any) -> Any:
     Path(os.environ["TMPDIR"], "left").touch()
-    raise pipeline.PostmortemError("planted")
+    raise PostmortemError("planted")
 
 
 @pytest.mark.parametrize(

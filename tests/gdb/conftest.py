@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Dict, List, NamedTuple
+from typing import Dict, List, NamedTuple, Protocol
 
 import pytest
 
@@ -42,6 +42,11 @@ class Taken(NamedTuple):
     tids: Dict[str, int]  # by the function that the thread runs; "main" too
 
 
+class Take(Protocol):
+    def __call__(self, body: str, functions: List[str], python: str = ...) -> Taken:
+        """Return a core of a program in which each function runs in a thread of its own."""
+
+
 def interpreters() -> List[str]:
     """The interpreter of the tests, and every other CPython from 3.8 on that PATH or pyenv has."""
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
@@ -63,7 +68,7 @@ def gdb() -> Path:
 
 
 @pytest.fixture(scope="session")
-def take_core(gdb, tmp_path_factory):
+def take_core(gdb: Path, tmp_path_factory: pytest.TempPathFactory) -> Take:
     """Runs a program whose functions each run in a thread of their own, until all sleep, and takes its core."""
 
     def take(body: str, functions: List[str], python: str = sys.executable) -> Taken:
@@ -78,6 +83,7 @@ def take_core(gdb, tmp_path_factory):
             env={**os.environ, "MALLOC_ARENA_MAX": "1"},
         ) as process:
             try:
+                assert process.stdout is not None
                 words = process.stdout.readline().split()
                 assert words[:1] == ["ready"], "the program did not start"
                 tids = {name: int(tid) for name, tid in (word.split("=") for word in words[1:])}

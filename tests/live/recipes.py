@@ -35,7 +35,8 @@ class Block(NamedTuple):
 def blocks() -> List[Block]:
     """Of the whole document, in order. ``section``: the nearest heading, in lower case."""
     found: List[Block] = []
-    section, language, lines = "", None, []
+    section, language = "", None
+    lines: List[str] = []
     for line in DOCUMENT.read_text("utf-8").splitlines():
         if line.startswith("```"):
             if language is None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Set
+from typing import Any, Set
 
 import pytest
 
@@ -178,7 +178,7 @@ def test_environment_folder_and_streams_are_untouched(tmp_path: Path) -> None:
     """Also in the C locale, where the interpreter would add a variable of its own."""
     code = "import os,sys; print(sorted(os.environ.items()), os.getcwd(), sys.stdin.read())"
     command = [sys.executable, "-c", code]
-    settings = {"cwd": str(tmp_path), "capture_output": True, "input": "to read", "text": True}
+    settings: Any = {"cwd": str(tmp_path), "capture_output": True, "input": "to read", "text": True}
     bare = {"PATH": os.environ["PATH"], "PYTHONPATH": environment()["PYTHONPATH"], "LC_ALL": "", "LANG": "C"}
     direct = subprocess.run(command, check=True, env=bare, **settings)
     under = subprocess.run([sys.executable, "-c", DRIVER, "-t", "60", "--", *command], check=True, env=bare, **settings)

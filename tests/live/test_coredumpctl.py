@@ -11,13 +11,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Type
 
 import pytest
 
 from postmortem.cores import coredumpctl, unpacked
 from postmortem.cores.journal import Where
-from postmortem.errors import CoreGone, PermissionRefused, TargetNotFound, UsageError
+from postmortem.errors import CoreGone, PermissionRefused, PostmortemError, TargetNotFound, UsageError
 
 from . import systemd
 from .systemd import Systemd
@@ -173,7 +173,7 @@ def test_what_is_not_there(kept: Kept) -> None:
     ],
 )
 def test_what_no_core_matches(
-    kept: Kept, match: str, where: Where, error: type, sentence: str, monkeypatch: pytest.MonkeyPatch
+    kept: Kept, match: str, where: Where, error: Type[PostmortemError], sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Real journalctl's answers, each turned into a sentence."""
     monkeypatch.setenv("PATH", kept.systemd.path)

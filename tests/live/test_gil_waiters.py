@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Dict, List
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_holder_waiters_and_those_who_do_without(python: Any, tmp_path: Path) ->
             assert time.monotonic() < deadline, "the threads never came to want the GIL"
         core = kernel_core(program, tmp_path)
     threads = from_core(core).processes[0].threads
-    said = {(t.python[0].function if t.python else "?"): [] for t in threads}
+    said: Dict[str, List[str]] = {(t.python[0].function if t.python else "?"): [] for t in threads}
     for thread in threads:
         said[thread.python[0].function].append(thread.gil)
     if python.free_threaded:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Dict, List
+from typing import Any, Dict, List
 
 import pytest
 
@@ -213,7 +213,7 @@ def test_tasks_with_their_chains(python: str, tmp_path: Path) -> None:
         assert loops[0].readers == 1 and loops[0].ident is not None
 
 
-def _stopped(program: Program) -> object:
+def _stopped(program: Program) -> Any:
     """Tasks while the program is stopped by a signal, so that its spinning loop holds still."""
     for _ in range(50):
         os.kill(program.pid, signal.SIGSTOP)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, Dict
 
 import pytest
 import yaml
@@ -67,7 +68,11 @@ def test_a_cancelled_job_publishes_no_memory(tmp_path: Path) -> None:
         job.send_signal(signal.SIGTERM)
         assert job.wait(HANG_S) == 128 + signal.SIGKILL
     summary, outputs = tmp_path / "summary", tmp_path / "outputs"
-    on_github = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary), "GITHUB_OUTPUT": str(outputs)}
+    on_github: Dict[str, Any] = {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_STEP_SUMMARY": str(summary),
+        "GITHUB_OUTPUT": str(outputs),
+    }
     collected = shell(tmp_path, f"sh {ROOT}/ci/postmortem.sh collect", **on_github)
     assert collected.returncode == 0, collected.stderr
     assert re.search(r"^::error .*file=", collected.stdout, re.M)

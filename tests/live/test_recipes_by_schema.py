@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Tuple
+from typing import Any, Dict, Tuple
 
 import pytest
 import yaml
@@ -50,7 +50,8 @@ def test_what_github_and_gitlab_read(tmp_path: Path) -> None:
 def test_what_gitlab_publishes(tmp_path: Path) -> None:
     """The template's own commands, on a bundle: its artifact has no memory either, and JUnit has the hang."""
     template = yaml.safe_load((ROOT / "ci" / "gitlab.yml").read_text())[".postmortem"]
-    settings = {"POSTMORTEM_BUNDLE": str(tmp_path / ".postmortem"), "POSTMORTEM_PUBLISH": str(tmp_path / "postmortem")}
+    folders = {"BUNDLE": ".postmortem", "PUBLISH": "postmortem"}
+    settings: Dict[str, Any] = {f"POSTMORTEM_{name}": str(tmp_path / folder) for name, folder in folders.items()}
     words = 'postmortem capture -t 1 -k 0.5 --on-cancel capture -o "$POSTMORTEM_BUNDLE" -- '
     shell(tmp_path, f"{words}{sys.executable} {hung(tmp_path)}", **settings)
     done = shell(tmp_path, "\n".join(template["after_script"]), **settings)
@@ -84,7 +85,10 @@ def test_what_bazel_reads(tmp_path: Path) -> None:
     lay_out(tmp_path, "bazel")
     for name in ("temp", "outputs"):
         (tmp_path / name).mkdir()
-    folders = {"TEST_TMPDIR": str(tmp_path / "temp"), "TEST_UNDECLARED_OUTPUTS_DIR": str(tmp_path / "outputs")}
+    folders: Dict[str, Any] = {
+        "TEST_TMPDIR": str(tmp_path / "temp"),
+        "TEST_UNDECLARED_OUTPUTS_DIR": str(tmp_path / "outputs"),
+    }
     words = f"bash -e tools/postmortem.sh {sys.executable} {hung(tmp_path)}"
     done = shell(tmp_path, words, TEST_TIMEOUT="46", **folders)
     assert done.returncode == 124, done.stderr

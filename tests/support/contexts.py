@@ -26,7 +26,7 @@ def made(
     gaps: Optional[List[Gap]] = None,
 ) -> PythonContext:
     """``python``: what the pass under test asks of it; ``facts``: what process.json says."""
-    frames = getattr(python, "frames", SimpleNamespace(objects=getattr(python, "objects", None)))
+    frames: Any = getattr(python, "frames", SimpleNamespace(objects=getattr(python, "objects", None)))
     raw = NO_RAW._replace(process=dict(facts or {}), window=window)
     names, acquires = Names(frames), Acquires(frames, lines)
     return PythonContext(

@@ -6,6 +6,7 @@ from typing import Tuple
 
 from postmortem import evidence as ev
 from postmortem import findings as fi
+from postmortem.evidence.vocabulary import Doing
 
 PROGRAM = "/app/crowd.py"
 
@@ -95,7 +96,7 @@ def crowd(threads: int = 2000, tasks: int = 20_000) -> Tuple[ev.Evidence, fi.Dia
 
 def _lane(number: int) -> Tuple[ev.Stretch, ...]:
     """Forty looks, each thread's shifted a little."""
-    doings = ("blocked", "waits", "holds", "blocked", "runs")
+    doings: Tuple[Doing, ...] = ("blocked", "waits", "holds", "blocked", "runs")
     return tuple(
         ev.Stretch(n * 0.025, (n + 1) * 0.025, doings[(n * 3 + number * 7 + n * number) % 5]) for n in range(40)
     )
@@ -103,7 +104,7 @@ def _lane(number: int) -> Tuple[ev.Stretch, ...]:
 
 def thrashing() -> Tuple[ev.Evidence, fi.Diagnosis]:
     """Three threads that hand the GIL round, seen a thousand times, and one that sleeps."""
-    turns = ("holds", "waits", "waits")
+    turns: Tuple[Doing, ...] = ("holds", "waits", "waits")
     busy = tuple(
         ev.Thread(
             11 + n,

@@ -23,6 +23,7 @@ from postmortem.evidence import (
     Trigger,
     Wait,
 )
+from postmortem.evidence.vocabulary import OwnerBasis, ResourceKind, TriggerKind
 
 LIB = "/usr/lib/python3.12"
 APP = "/app/service.py"
@@ -60,12 +61,16 @@ def locked(resource: str, endless: bool = True) -> Wait:
     return Wait("lock", "futex", resource=resource, endless=endless)
 
 
-def held(resource: str, depth: int = 0, line: int = 9, basis: str = "with-slot") -> HeldLock:
+def held(resource: str, depth: int = 0, line: int = 9, basis: OwnerBasis = "with-slot") -> HeldLock:
     return HeldLock(resource, frame("holds", line), depth, basis)
 
 
 def lock(
-    ident: str, owner: Optional[int], waiters: Sequence[int] = (), basis: str = "with-slot", kind: str = "lock"
+    ident: str,
+    owner: Optional[int],
+    waiters: Sequence[int] = (),
+    basis: OwnerBasis = "with-slot",
+    kind: ResourceKind = "lock",
 ) -> Resource:
     return Resource(ident, kind, f"Lock {ident}", owner, basis if owner else None, tuple(waiters), True)
 
@@ -84,7 +89,7 @@ def process(threads: Sequence[Thread], **known: Any) -> Process:
 
 
 def evidence(
-    *processes: Process, window: Optional[float] = 1.0, seconds: float = 2.0, kind: str = "timeout"
+    *processes: Process, window: Optional[float] = 1.0, seconds: float = 2.0, kind: TriggerKind = "timeout"
 ) -> Evidence:
     return Evidence(Trigger(kind, seconds if kind == "timeout" else None), tuple(processes), window_s=window)
 
@@ -114,7 +119,7 @@ def lines(known: Evidence) -> List[object]:
     return [c.line for c in classify(known).findings[0].culprits]
 
 
-def two_locks(basis: str = "with-slot", endless: bool = True) -> Process:
+def two_locks(basis: OwnerBasis = "with-slot", endless: bool = True) -> Process:
     """Return a process in which two threads want each other's lock, and a third queues for one of them."""
     one = thread(2, [frame("one", 11)], wait=locked("lock-1", endless), holds=(held("lock-2", line=10),))
     two = thread(3, [frame("two", 21)], wait=locked("lock-2", endless), holds=(held("lock-1", line=20),))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
+from typing import Any
 
 #: Five pages in a row: text, the same made read-only (a mapping of its own, so a segment of its own), pages of zeros
 #: that were never touched, numbers; behind the fifth nothing is mapped.
@@ -39,7 +40,7 @@ PAGE = 4096
 class Facts:
     """What the program said."""
 
-    def __init__(self, line):
+    def __init__(self, line: str) -> None:
         said = json.loads(line)
         self.start = said["start"]
         self.head = bytes.fromhex(said["head"])
@@ -48,42 +49,43 @@ class Facts:
         self.end = self.start + 5 * PAGE  # nothing is there
 
 
-def faults(memory, address, size):
+def faults(memory: Any, address: int, size: int) -> bool:
     """Does the read raise Fault, with what was asked for and a reason? A short read would be worse than none."""
     try:
         memory.read(address, size)
-    except Exception as exc:
+    except Exception as caught:
+        exc: Any = caught  # gdb has its own copy of the class
         return type(exc).__name__ == "Fault" and (exc.address, exc.size) == (address, size) and bool(exc.reason)
     return False
 
 
-def reads_are_exact(memory, facts):
+def reads_are_exact(memory: Any, facts: Facts) -> None:
     """Any piece, of any length, at any alignment, is what the program itself reads there."""
     for at, size in ((0, 1), (0, 2 * PAGE), (1, 7), (PAGE - 3, 6), (PAGE, PAGE), (2 * PAGE - 1, 1), (17, 0)):
         assert memory.read(facts.start + at, size) == facts.head[at : at + size], (at, size)
     assert memory.read(facts.numbers, PAGE) == facts.tail
 
 
-def reads_cross_segments(memory, facts):
+def reads_cross_segments(memory: Any, facts: Facts) -> None:
     """Mappings that lie next to each other read as one."""
     whole = facts.head + bytes(2 * PAGE) + facts.tail
     assert memory.read(facts.start, 5 * PAGE) == whole
     assert memory.read(facts.start + PAGE - 8, 16) == whole[PAGE - 8 : PAGE + 8]
 
 
-def holes_are_zeros(memory, facts):
+def holes_are_zeros(memory: Any, facts: Facts) -> None:
     """Pages that were mapped and never touched are zeros, not a fault."""
     assert memory.read(facts.start + 2 * PAGE, 2 * PAGE) == bytes(2 * PAGE)
     assert memory.u64(facts.start + 3 * PAGE) == 0
 
 
-def what_is_not_there_faults(memory, facts):
+def what_is_not_there_faults(memory: Any, facts: Facts) -> None:
     """Unmapped memory, the zero page, reads that begin in mapped memory and end outside: Fault, with what was asked."""
     for address, size in ((facts.end, 1), (facts.end - 4, 8), (facts.end - PAGE, PAGE + 1), (0, 1), (8, 8), (0, PAGE)):
         assert faults(memory, address, size), (address, size)
 
 
-def senseless_reads_fault(memory, facts):
+def senseless_reads_fault(memory: Any, facts: Facts) -> None:
     """Negative and huge sizes, addresses outside of any address space: Fault, at once."""
     for size in (-1, -PAGE, 1 << 40, 1 << 63, 1 << 64, 1 << 70):
         assert faults(memory, facts.start, size), size
@@ -91,7 +93,7 @@ def senseless_reads_fault(memory, facts):
         assert faults(memory, address, 8), address
 
 
-def numbers_are_read(memory, facts):
+def numbers_are_read(memory: Any, facts: Facts) -> None:
     """Every width, signed and not, little-endian."""
     at = facts.numbers
     assert memory.u8(at) == 200
@@ -104,7 +106,7 @@ def numbers_are_read(memory, facts):
     assert memory.u64(facts.start + PAGE - 4) == struct.unpack_from("<Q", facts.head, PAGE - 4)[0]
 
 
-def numbers_that_are_cut_fault(memory, facts):
+def numbers_that_are_cut_fault(memory: Any, facts: Facts) -> None:
     """A number half outside is no number."""
     for read, size in (
         (memory.u64, 8),
@@ -122,7 +124,7 @@ def numbers_that_are_cut_fault(memory, facts):
             raise AssertionError(read)
 
 
-def words_are_read(memory, facts):
+def words_are_read(memory: Any, facts: Facts) -> None:
     """Many words at once, across segments too; none for a senseless count."""
     assert memory.words(facts.start, 1024) == struct.unpack("<1024Q", facts.head)
     assert memory.words(facts.start + PAGE - 8, 2) == struct.unpack_from("<2Q", facts.head, PAGE - 8)
@@ -136,7 +138,7 @@ def words_are_read(memory, facts):
             raise AssertionError((address, count))
 
 
-def strings_are_read(memory, facts):
+def strings_are_read(memory: Any, facts: Facts) -> None:
     """Up to the NUL, to the limit, and at the very end of a mapping without a read beyond it."""
     assert memory.cstring(facts.start + 100) == b"a name"
     assert memory.cstring(facts.start + 100, 3) == b"a n"
@@ -150,7 +152,7 @@ CHECKS = (
 )  # fmt: skip
 
 
-def image_checks(image, facts):
+def image_checks(image: Any, facts: Facts) -> None:
     """Of an Image: writable mappings and files are in order and true; an ELF file is at hand."""
     spans = image.writable
     assert spans == sorted(spans)

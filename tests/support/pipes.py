@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Optional, Tuple
 
 from postmortem.evidence import End, Process, Resource, Thread, Wait, Waker
+from postmortem.evidence.vocabulary import EndMode
 
 from .make import counters, process, stack, thread
 
@@ -13,7 +14,7 @@ FULL, OUTPUT = "pipe:[7]", "pipe:[8]"
 
 
 def pipe(
-    key: str, pid: int, ends: Tuple[Tuple[int, int, str], ...], closed: Optional[bool] = True, **more: Any
+    key: str, pid: int, ends: Tuple[Tuple[int, int, EndMode], ...], closed: Optional[bool] = True, **more: Any
 ) -> Resource:
     """As ``pid`` sees it, which has the first of ``ends``."""
     mine = ends[0][2]
@@ -42,7 +43,7 @@ def child(pid: int) -> Resource:
 
 def waits(resource: Resource, syscall: str, tid: int, *functions: str, **more: Any) -> Thread:
     """Return a thread that waits for ``resource`` without a deadline, in ``syscall``."""
-    kind = {"process": "process", "file-lock": "file", "terminal": "file"}.get(resource.kind, resource.kind)
+    kind: Any = {"process": "process", "file-lock": "file", "terminal": "file"}.get(resource.kind, resource.kind)
     fd = more.pop("fd", 5)
     wait = Wait(kind, syscall, resource=resource.id, endless=True, fd=fd)
     return thread(tid, stack(*functions), wait=wait, counters=counters(), is_main=more.pop("is_main", True), **more)
@@ -58,7 +59,7 @@ def daemon(ppid: int, switches: int = 0) -> Process:
     asleep = thread(
         OTHER,
         stack("nap"),
-        wait=Wait("sleep", "clock_nanosleep", 600.0, endless=False),
+        wait=Wait("sleep", "clock_nanosleep", timeout_s=600.0, endless=False),
         counters=counters(switches=switches),
         is_main=True,
     )

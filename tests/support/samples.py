@@ -7,6 +7,7 @@ from typing import Tuple
 from postmortem import evidence as ev
 from postmortem import findings as fi
 
+Sample = Tuple[ev.Evidence, fi.Diagnosis]
 TESTCLIENT = "/home/u/.venv/lib/python3.12/site-packages/starlette/testclient.py"
 EVENTS = "/usr/lib/python3.12/asyncio/base_events.py"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from pathlib import Path
 from typing import Collection, Dict, Iterator, List, Set
 
@@ -69,8 +70,9 @@ def _base(node: ast.ImportFrom, package: List[str]) -> str:
     return ".".join(filter(None, [*["postmortem", *package][: len(package) + 2 - node.level], node.module]))
 
 
+@functools.lru_cache(maxsize=None)
 def modules() -> Dict[str, Module]:
-    """Return every module of the package by its dotted name below the package."""
+    """Return every module of the package by its dotted name below the package; read once, and not to be changed."""
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         if "_shipped" in path.parts:

@@ -93,7 +93,7 @@ def test_a_case_without_requirements_runs_on_the_plain_interpreter(corpus: Path)
     """No environment is made for it."""
     (case,) = demo.cases()
     python = demo._environment(case, print)
-    assert python == Path(sys._base_executable)
+    assert python == Path(sys._base_executable)  # type: ignore[attr-defined]
     assert not (places.cache() / "demo").exists()
 
 

@@ -32,9 +32,9 @@ def test_the_linter_is_content() -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy needs Python 3.9")
-def test_the_types_are_right(tmp_path: Path) -> None:
-    """mypy --strict finds nothing in the package."""
-    done = run(sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path))
+def test_the_types_are_right() -> None:
+    """mypy --strict finds nothing in the package and its tests; exceptions stand in pyproject.toml, with reasons."""
+    done = run(sys.executable, "-m", "mypy", "--strict")
     assert done.returncode == 0, done.stdout
 
 

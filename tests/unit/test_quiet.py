@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from typing import Any, List
 
 import pytest
 
@@ -26,29 +27,29 @@ print(json.dumps([own, json.loads(child)]))
 """
 
 
-def _run(before: str) -> list:
+def _run(before: str) -> List[Any]:
     done = subprocess.run([sys.executable, "-c", PROGRAM.format(before=before)], stdout=subprocess.PIPE, check=True)
     return json.loads(done.stdout)
 
 
-def test_the_cpu_that_was_idle_longest_is_taken():
+def test_the_cpu_that_was_idle_longest_is_taken() -> None:
     """Of the CPUs that we may use; another one's idleness counts for nothing."""
     before, after = {0: 100, 1: 100, 2: 100}, {0: 110, 1: 180, 2: 190}
     assert quiet.choose({0, 1}, before, after, 100 / _TICKS) == quiet.Choice(1, True)
 
 
-def test_of_equal_cpus_the_last_is_taken():
+def test_of_equal_cpus_the_last_is_taken() -> None:
     """The first one has the interrupts."""
     assert quiet.choose({0, 1}, {0: 5, 1: 5}, {0: 105, 1: 105}, 100 / _TICKS).cpu == 1
 
 
 @pytest.mark.parametrize(("idle", "is_free"), [(0, False), (49, False), (50, True), (100, True)])
-def test_idle_priority_is_for_a_cpu_of_which_half_is_free(idle, is_free):
+def test_idle_priority_is_for_a_cpu_of_which_half_is_free(idle: bool, is_free: bool) -> None:
     """On a CPU that never is idle, work of idle priority hardly ever runs."""
     assert quiet.choose({0}, {0: 7}, {0: 7 + idle}, 100 / _TICKS).idle is is_free
 
 
-def test_without_counters_no_cpu_is_chosen_and_none_is_called_free():
+def test_without_counters_no_cpu_is_chosen_and_none_is_called_free() -> None:
     """/proc/stat may be hidden, or count other CPUs than those that we may use."""
     assert quiet.choose({0, 1}, {}, {}, 1.0) == quiet.Choice(None, False)
     assert quiet.choose({8}, {0: 1}, {0: 100}, 1.0) == quiet.Choice(None, False)
@@ -56,7 +57,7 @@ def test_without_counters_no_cpu_is_chosen_and_none_is_called_free():
 
 @pytest.mark.live
 @pytest.mark.parametrize("idle_share", [0, 1])
-def test_a_quiet_process_and_its_children_give_way(idle_share):
+def test_a_quiet_process_and_its_children_give_way(idle_share: float) -> None:
     """One CPU; idle priority where it is free, else a batch job with nice 10."""
     measured = (
         "looks = iter([0, {ticks}])\nquiet._idle_ticks = lambda: dict.fromkeys(range(os.cpu_count()), next(looks))"
@@ -69,7 +70,7 @@ def test_a_quiet_process_and_its_children_give_way(idle_share):
 
 
 @pytest.mark.live
-def test_what_is_refused_is_done_without():
+def test_what_is_refused_is_done_without() -> None:
     """A sandbox may forbid every one of these calls."""
     refuse = (
         "def no(*given): raise PermissionError(1, 'no')\nos.sched_setaffinity = os.sched_setscheduler = os.nice = no"
@@ -93,7 +94,7 @@ child.communicate(b"\\n")
 @pytest.mark.live
 @pytest.mark.skipif(not os.path.exists("/proc/self/autogroup"), reason="the kernel makes no autogroups")
 @pytest.mark.parametrize(("how", "nice"), [("quiet.be_quiet()", 10), ("", 0)])
-def test_a_session_of_its_own_gives_way_too(how, nice):
+def test_a_session_of_its_own_gives_way_too(how: str, nice: int) -> None:
     """Where sessions share the CPU evenly, a child's priority inside its own is worth nothing; who is not quiet starts
     its children as ever."""
     command = [sys.executable, "-c", AUTOGROUP.format(be_quiet=how)]

@@ -29,7 +29,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     way: str = request.param
     if way != "as it is":
         monkeypatch.delattr(os, "pidfd_open", raising=False)
-        monkeypatch.delattr(signalling.signal, "pidfd_send_signal", raising=False)
+        monkeypatch.delattr("postmortem.signalling.signal.pidfd_send_signal", raising=False)
     if way in ("no such calls", "a filter in between"):
         real = signalling._call
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Dict, Optional
+
 import pytest
 
 from postmortem.workspace import checkout
@@ -20,6 +22,8 @@ from postmortem.workspace import checkout
         ({}, "/w/repo", None),
     ],
 )
-def test_the_checkout_is_above_the_working_directory(environment, directory, found) -> None:
+def test_the_checkout_is_above_the_working_directory(
+    environment: Dict[str, str], directory: str, found: Optional[str]
+) -> None:
     """A variable that names another place is somebody else's; without one it is unknown."""
     assert checkout(environment, directory) == found

@@ -53,7 +53,7 @@ class Map(NamedTuple):
 def map_of(core: Path) -> Map:
     with core.open("rb") as stream, mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ) as data:
         _t, _m, _e, phoff, phnum, _s, _n, _x = parse_header(data[: EHDR.size])
-        segments = parse_segments(data, phoff, phnum)
+        segments = parse_segments(data, phoff, phnum)  # type: ignore[arg-type] # a map is read as bytes are
         notes = [note for s in segments if s.type == PT_NOTE for note in _notes(data, s)]
         size = len(data)
     loads = sorted((s for s in segments if s.type == PT_LOAD and s.filesz), key=lambda s: s.vaddr)

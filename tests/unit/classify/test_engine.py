@@ -5,6 +5,7 @@ from __future__ import annotations
 from postmortem.classify.engine import all_patterns, classify
 from postmortem.classify.pattern import ANYTHING
 from postmortem.evidence import Pool, decode, encode, replace
+from postmortem.evidence.vocabulary import PoolKind
 
 from ...support.make import APP, evidence, found, frame, polling, process, thread, two_locks
 
@@ -52,7 +53,7 @@ def test_the_signature_outlives_ids_lines_and_folders() -> None:
 
 def test_what_is_ruled_out_again_and_again_is_said_a_few_times() -> None:
     """Forty pools that can go on take four lines of a report, not forty."""
-    name = "ThreadPoolExecutor"
+    name: PoolKind = "ThreadPoolExecutor"
     pools = tuple(Pool(f"p{n}", name, f"{name} of wing {n}", threads=(100 + n,)) for n in range(40))
     known = evidence(process([thread(100 + n, [frame("run", n + 1)]) for n in range(40)], pools=pools))
     ruled = [r.because for r in classify(known).ruled_out if r.pattern == "executor-self-deadlock"]

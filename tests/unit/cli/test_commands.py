@@ -12,7 +12,7 @@ from typing import Dict, List, Tuple
 import pytest
 
 import postmortem
-from postmortem import demo, report
+from postmortem import demo, publish, report
 from postmortem.cli import commands
 from postmortem.cores.journal import Where
 from postmortem.errors import CaptureFailed, CoreGone, NotACore, UsageError
@@ -49,7 +49,9 @@ def pipeline(monkeypatch: pytest.MonkeyPatch) -> FakePipeline:
     return fake
 
 
-def test_analyze_writes_the_report_to_stdout_and_nothing_else(pipeline, capsys) -> None:
+def test_analyze_writes_the_report_to_stdout_and_nothing_else(
+    pipeline: FakePipeline, capsys: pytest.CaptureFixture[str]
+) -> None:
     """0, text by default, stderr silent when it is no terminal."""
     assert commands.main(["analyze", "thrash"]) == 0
     said = capsys.readouterr()
@@ -57,7 +59,9 @@ def test_analyze_writes_the_report_to_stdout_and_nothing_else(pipeline, capsys) 
     assert said.err == ""
 
 
-def test_one_target_that_cannot_be_read_is_one_sentence_and_status_1(pipeline, capsys) -> None:
+def test_one_target_that_cannot_be_read_is_one_sentence_and_status_1(
+    pipeline: FakePipeline, capsys: pytest.CaptureFixture[str]
+) -> None:
     """No traceback, no half report."""
     assert commands.main(["analyze", "junk"]) == 1
     said = capsys.readouterr()
@@ -65,7 +69,9 @@ def test_one_target_that_cannot_be_read_is_one_sentence_and_status_1(pipeline, c
     assert said.err == "postmortem: junk is not a core file; give a core, a bundle or coredumpctl:MATCH\n"
 
 
-def test_what_is_still_known_of_a_core_that_is_gone(pipeline, capsys, monkeypatch) -> None:
+def test_what_is_still_known_of_a_core_that_is_gone(
+    pipeline: FakePipeline, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Below the sentence, line by line and harmless; the exit status is that of any other core that cannot be read."""
 
     def gone(target: str, **options: object) -> Tuple[Evidence, Diagnosis]:
@@ -82,7 +88,7 @@ def test_what_is_still_known_of_a_core_that_is_gone(pipeline, capsys, monkeypatc
     assert said.out == ""
 
 
-def test_where_the_journal_is(pipeline, capsys) -> None:
+def test_where_the_journal_is(pipeline: FakePipeline, capsys: pytest.CaptureFixture[str]) -> None:
     """--since and -D reach the analysis of coredumpctl: targets; without one they are wrong usage."""
     assert commands.main(["analyze", "--since", "-2h", "-D", "/j", "coredumpctl:thrash"]) == 1
     assert pipeline.asked[0][1]["where"] == Where(Path("/j"), "-2h")
@@ -92,7 +98,9 @@ def test_where_the_journal_is(pipeline, capsys) -> None:
     )
 
 
-def test_wrong_usage_that_only_the_analysis_finds(pipeline, capsys, monkeypatch) -> None:
+def test_wrong_usage_that_only_the_analysis_finds(
+    pipeline: FakePipeline, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A time that is none: status 2, and the other targets are analysed all the same."""
 
     def picky(target: str, **options: object) -> Tuple[Evidence, Diagnosis]:
@@ -105,7 +113,9 @@ def test_wrong_usage_that_only_the_analysis_finds(pipeline, capsys, monkeypatch)
     assert "=== thrash ===" in capsys.readouterr().out
 
 
-def test_one_failing_target_does_not_stop_the_others(pipeline, capsys) -> None:
+def test_one_failing_target_does_not_stop_the_others(
+    pipeline: FakePipeline, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Three targets, the middle one broken: two reports, status 1, the sentence names the broken one."""
     assert commands.main(["analyze", "thrash", "junk", "sleeper"]) == 1
     said = capsys.readouterr()
@@ -113,7 +123,9 @@ def test_one_failing_target_does_not_stop_the_others(pipeline, capsys) -> None:
     assert said.err.startswith("postmortem: junk: junk is not a core file")
 
 
-def test_a_defect_in_one_target_does_not_stop_the_others(pipeline, capsys, monkeypatch) -> None:
+def test_a_defect_in_one_target_does_not_stop_the_others(
+    pipeline: FakePipeline, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A core is hostile input; what it breaks is said in one harmless line."""
     monkeypatch.delenv("POSTMORTEM_DEBUG", raising=False)
     assert commands.main(["analyze", "defect", "sleeper"]) == 1
@@ -123,7 +135,7 @@ def test_a_defect_in_one_target_does_not_stop_the_others(pipeline, capsys, monke
     assert "Traceback" not in said.err
 
 
-def test_json_of_one_target_is_the_report(pipeline, capsys) -> None:
+def test_json_of_one_target_is_the_report(pipeline: FakePipeline, capsys: pytest.CaptureFixture[str]) -> None:
     """One target, one object."""
     assert commands.main(["analyze", "-f", "json", "thrash"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -131,7 +143,9 @@ def test_json_of_one_target_is_the_report(pipeline, capsys) -> None:
 
 
 @pytest.mark.parametrize(("targets", "number"), [(["thrash", "sleeper"], 2), (["thrash", "junk"], 1), (["a", "b"], 0)])
-def test_json_of_several_targets_is_a_list(pipeline, capsys, targets, number) -> None:
+def test_json_of_several_targets_is_a_list(
+    pipeline: FakePipeline, capsys: pytest.CaptureFixture[str], targets: List[str], number: int
+) -> None:
     """Also when only some could be read: the shape follows from the command line, not from luck."""
     commands.main(["analyze", "-f", "json", *targets])
     document = json.loads(capsys.readouterr().out)
@@ -139,7 +153,9 @@ def test_json_of_several_targets_is_a_list(pipeline, capsys, targets, number) ->
     assert len(document["reports"]) == number
 
 
-def test_report_files_get_the_format_of_their_suffix(pipeline, capsys, tmp_path: Path) -> None:
+def test_report_files_get_the_format_of_their_suffix(
+    pipeline: FakePipeline, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     """`--report` can be repeated; stdout still has the text."""
     names = [tmp_path / "a.json", tmp_path / "b.txt"]
     assert (
@@ -163,7 +179,9 @@ def test_report_files_get_the_format_of_their_suffix(pipeline, capsys, tmp_path:
         ["report"],
     ],
 )
-def test_wrong_usage_is_2_and_nothing_is_analysed(pipeline, capsys, arguments) -> None:
+def test_wrong_usage_is_2_and_nothing_is_analysed(
+    pipeline: FakePipeline, capsys: pytest.CaptureFixture[str], arguments: List[str]
+) -> None:
     """The command line is checked before any work."""
     assert commands.main(arguments) == 2
     said = capsys.readouterr()
@@ -173,14 +191,16 @@ def test_wrong_usage_is_2_and_nothing_is_analysed(pipeline, capsys, arguments) -
     assert pipeline.asked == []
 
 
-def test_formats_that_do_not_exist_are_refused_with_those_there_are(pipeline, capsys) -> None:
+def test_formats_that_do_not_exist_are_refused_with_those_there_are(
+    pipeline: FakePipeline, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The sentence says what would work."""
     commands.main(["analyze", "-f", "pdf", "thrash"])
     assert capsys.readouterr().err == f"postmortem: no format 'pdf'; there are: {', '.join(report.FORMATS)}\n"
 
 
 @pytest.mark.parametrize("command", ["analyze", "report", "capture"])
-def test_the_help_lists_every_format(pipeline, capsys, command) -> None:
+def test_the_help_lists_every_format(pipeline: FakePipeline, capsys: pytest.CaptureFixture[str], command: str) -> None:
     """Their names under `-f`, their suffixes under `--report`."""
     commands.main([command, "--help"])
     said = " ".join(capsys.readouterr().out.split())
@@ -189,13 +209,15 @@ def test_the_help_lists_every_format(pipeline, capsys, command) -> None:
         assert known.suffix in said
 
 
-def test_the_schema_is_printed_without_a_bundle(pipeline, capsys) -> None:
+def test_the_schema_is_printed_without_a_bundle(pipeline: FakePipeline, capsys: pytest.CaptureFixture[str]) -> None:
     """`postmortem report --schema`: whoever reads reports by program has it where postmortem is installed."""
     assert commands.main(["report", "--schema"]) == 0
     assert json.loads(capsys.readouterr().out)["title"] == "postmortem.report/1"
 
 
-def test_a_format_without_anything_to_show_says_so(pipeline, capsys, tmp_path: Path) -> None:
+def test_a_format_without_anything_to_show_says_so(
+    pipeline: FakePipeline, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     """A core has no samples to draw: a sentence and status 1, no empty picture; the other reports are written."""
     empty, full = tmp_path / "a.speedscope.json", tmp_path / "a.md"
     assert commands.main(["analyze", "sleeper", "--report", str(empty), "--report", str(full)]) == 1
@@ -208,7 +230,9 @@ def test_a_format_without_anything_to_show_says_so(pipeline, capsys, tmp_path: P
     assert (said.out, said.err.count("\n")) == ("", 1)
 
 
-def test_exe_and_sysroot_reach_the_analysis(pipeline, capsys, tmp_path: Path) -> None:
+def test_exe_and_sysroot_reach_the_analysis(
+    pipeline: FakePipeline, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     """As paths; None when they are not given."""
     commands.main(["analyze", "thrash", "--exe", "/opt/py", "--sysroot", str(tmp_path)])
     commands.main(["analyze", "thrash"])
@@ -217,14 +241,16 @@ def test_exe_and_sysroot_reach_the_analysis(pipeline, capsys, tmp_path: Path) ->
     assert (second["exe"], second["sysroot"]) == (None, None)
 
 
-def test_report_renders_a_bundle_again(pipeline, capsys) -> None:
+def test_report_renders_a_bundle_again(pipeline: FakePipeline, capsys: pytest.CaptureFixture[str]) -> None:
     """In any format, with analyze's statuses."""
     assert commands.main(["report", "thrash", "-f", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["verdict"] == "gil-thrash"
     assert commands.main(["report", "junk"]) == 1
 
 
-def test_a_report_file_that_cannot_be_written_is_said(pipeline, capsys, tmp_path: Path) -> None:
+def test_a_report_file_that_cannot_be_written_is_said(
+    pipeline: FakePipeline, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     """The report on stdout is there all the same."""
     reports = [str(tmp_path / "no" / "x.txt"), str(tmp_path / "there.txt"), str(tmp_path / "neither" / "x.json")]
     assert commands.main(["analyze", "sleeper", *(word for name in reports for word in ("--report", name))]) == 1
@@ -246,13 +272,15 @@ def test_a_report_file_that_cannot_be_written_is_said(pipeline, capsys, tmp_path
         ("always", {"NO_COLOR": "1"}, True),
     ],
 )
-def test_colour_on_a_terminal(monkeypatch: pytest.MonkeyPatch, choice: str, variables, colored: bool) -> None:
+def test_colour_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, choice: str, variables: Dict[str, str], colored: bool
+) -> None:
     """NO_COLOR and a dumb terminal turn it off, an explicit choice wins."""
     for name in ("NO_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert commands.publish.wants_color(_Terminal(), choice) is colored
+    assert publish.wants_color(_Terminal(), choice) is colored  # type: ignore[arg-type] # isatty() is all that is asked
 
 
 class _Terminal:
@@ -260,15 +288,15 @@ class _Terminal:
         return True
 
 
-def test_a_stream_that_cannot_say_everything_gets_escapes(pipeline, tmp_path: Path) -> None:
+def test_a_stream_that_cannot_say_everything_gets_escapes(pipeline: FakePipeline, tmp_path: Path) -> None:
     """LC_ALL=POSIX in a CI image is no reason to fail on the sign ×."""
     path = tmp_path / "out"
     with open(path, "w", encoding="ascii") as stream:
-        commands.publish.emit(commands.publish.plan("text", ()), [("t", *thrash())], stream, many=False)
+        publish.emit(publish.plan("text", ()), [("t", *thrash())], stream, many=False)
     assert b"\\xd759 threads" in path.read_bytes()
 
 
-def test_version_and_help(capsys) -> None:
+def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     """Both give 0."""
     assert commands.main(["--version"]) == 0
     assert postmortem.__version__ in capsys.readouterr().out
@@ -276,7 +304,7 @@ def test_version_and_help(capsys) -> None:
     assert "--sysroot" in capsys.readouterr().out
 
 
-def test_capture_help_lists_the_options(capsys) -> None:
+def test_capture_help_lists_the_options(capsys: pytest.CaptureFixture[str]) -> None:
     """It comes from the table that the fast path parses by."""
     assert commands.main(["capture", "--help"]) == 0
     said = capsys.readouterr().out
@@ -284,7 +312,7 @@ def test_capture_help_lists_the_options(capsys) -> None:
         assert option in said
 
 
-def test_patterns_lists_and_explains(capsys) -> None:
+def test_patterns_lists_and_explains(capsys: pytest.CaptureFixture[str]) -> None:
     """The list has a line for each pattern; an id gives its whole text."""
     assert commands.main(["patterns"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -293,13 +321,15 @@ def test_patterns_lists_and_explains(capsys) -> None:
     assert len(capsys.readouterr().out.splitlines()) > 5
 
 
-def test_an_unknown_pattern_is_wrong_usage_with_a_hint(capsys) -> None:
+def test_an_unknown_pattern_is_wrong_usage_with_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
     """The nearest id is offered."""
     assert commands.main(["patterns", "gil-trash"]) == 2
     assert "did you mean gil-thrash" in capsys.readouterr().err
 
 
-def test_demo_shows_the_diagnosis_and_where_the_bundle_lies(pipeline, capsys, monkeypatch) -> None:
+def test_demo_shows_the_diagnosis_and_where_the_bundle_lies(
+    pipeline: FakePipeline, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """0; the report and the path on stdout, progress on stderr."""
     monkeypatch.setattr(demo, "run", lambda name, progress: progress("running") or Path("/kept/thrash"))
     assert commands.main(["demo"]) == 0
@@ -309,7 +339,9 @@ def test_demo_shows_the_diagnosis_and_where_the_bundle_lies(pipeline, capsys, mo
     assert said.err == "demo: running\n"
 
 
-def test_a_demo_that_fails_is_one_sentence(pipeline, capsys, monkeypatch) -> None:
+def test_a_demo_that_fails_is_one_sentence(
+    pipeline: FakePipeline, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its status is the error's."""
 
     def fail(name: object, progress: object) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from io import BytesIO
 from pathlib import Path
-from typing import List, Optional
+from typing import Any, List, Optional
 
 import pytest
 
@@ -316,7 +316,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("entry", HOSTILE)
-def test_hostile_fields_are_harmless(fake: FakeJournal, entry) -> None:
+def test_hostile_fields_are_harmless(fake: FakeJournal, entry: Any) -> None:
     """Newlines, bytes that are no text, megabytes, numbers of no meaning: an entry all the same, and what is behind it."""
     fake.lists(entry, crashed(6))
     assert pids("last") == [7, 6]

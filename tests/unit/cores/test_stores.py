@@ -7,7 +7,7 @@ import gzip
 import os
 import tracemalloc
 from pathlib import Path
-from typing import Dict, List, Tuple
+from typing import Any, Dict, List, Tuple
 
 import pytest
 
@@ -45,7 +45,7 @@ def crash_file(folder: Path, *parts: bytes) -> Path:
     return path
 
 
-def opened(path: Path):
+def opened(path: Path) -> Any:
     found = stores.opened(str(path), Where())
     assert found is not None
     return found

@@ -22,7 +22,6 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 import pytest
 
-from postmortem.foreign import children
 from postmortem.foreign.children import Child, Lost
 
 from .users import descriptors
@@ -101,7 +100,7 @@ def test_what_the_child_could_not_do_is_raised_here() -> None:
 
 def test_a_late_child_is_killed_and_not_asked_again() -> None:
     """The deadline holds, and afterwards there is one plain error, at once."""
-    child = Child(lambda _request: (time.sleep(600), (), None))
+    child = Child(lambda _request: (time.sleep(600), (), None))  # type: ignore[func-returns-value]
     with pytest.raises(Lost, match="did not answer in time"):
         child.ask(1, until(0.05))
     assert gone(child.pid)
@@ -112,7 +111,7 @@ def test_a_late_child_is_killed_and_not_asked_again() -> None:
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGBUS, signal.SIGKILL, signal.SIGABRT])
 def test_the_signal_that_ended_a_child_is_told(number: signal.Signals) -> None:
     """A parser that crashes, or is killed for want of memory, is named by its signal."""
-    child = Child(lambda _request: (os.kill(os.getpid(), number), (), None))
+    child = Child(lambda _request: (os.kill(os.getpid(), number), (), None))  # type: ignore[func-returns-value]
     with pytest.raises(Lost, match=number.name) as caught:
         child.ask(1, until())
     assert caught.value.signal == number
@@ -291,7 +290,7 @@ def test_no_handler_of_the_parents_runs_in_the_child() -> None:
     before = signal.signal(signal.SIGUSR1, lambda *_: None)
     waker = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     try:
-        child = Child(lambda _request: (os.kill(os.getpid(), signal.SIGUSR1), (), None), keep=None)
+        child = Child(lambda _request: (os.kill(os.getpid(), signal.SIGUSR1), (), None), keep=None)  # type: ignore[func-returns-value]
         with pytest.raises(Lost, match="SIGUSR1"):
             child.ask(1, until())
         assert not select.select([reading], [], [], 0)[0]
@@ -400,7 +399,7 @@ def test_one_that_somebody_else_collected_is_not_signalled(monkeypatch: pytest.M
     os.kill(child.pid, signal.SIGKILL)
     os.waitpid(child.pid, 0)
     signalled: List[Tuple[int, int]] = []
-    monkeypatch.setattr(children.os, "kill", lambda *args: signalled.append(args))
+    monkeypatch.setattr(os, "kill", lambda *args: signalled.append(args))
     with pytest.raises(Lost):
         child.ask(1, until())
     child.close()

@@ -350,9 +350,9 @@ def test_a_strangers_directory_shows_nobody_elses_files(tmp_path: Path) -> None:
         pytest.skip("needs root, to make another user's directory")
     secret, theirs, ours = tmp_path / "secret", tmp_path / "theirs", tmp_path / "ours"
     secret.write_text("root's")
-    for folder in (theirs, ours):
-        folder.mkdir()
-        os.link(secret, folder / "evidence.json")
+    for path in (theirs, ours):
+        path.mkdir()
+        os.link(secret, path / "evidence.json")
     (theirs / "own").write_text("theirs")
     for path in (theirs, theirs / "own"):
         os.chown(path, 65534, 65534)

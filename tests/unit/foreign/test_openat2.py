@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 from pathlib import Path
@@ -23,7 +24,7 @@ class Refusing:
 def test_a_kernel_or_a_filter_without_it_is_told_apart(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     """Callers go another way then; it is no answer about the file."""
     monkeypatch.setattr(module, "_LIBC", Refusing())
-    monkeypatch.setattr(module.ctypes, "get_errno", lambda: code)
+    monkeypatch.setattr(ctypes, "get_errno", lambda: code)
     with pytest.raises(NotThere):
         openat2(-1, "x", os.O_PATH, BENEATH)
 

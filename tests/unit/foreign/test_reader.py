@@ -9,7 +9,7 @@ from typing import Any, Iterator, List, Tuple
 
 import pytest
 
-from postmortem.foreign import children, kinds
+from postmortem.foreign import kinds
 from postmortem.foreign import reader as module
 from postmortem.foreign.children import Lost
 from postmortem.foreign.files import Unfit
@@ -154,7 +154,7 @@ def test_no_second_reader_where_none_can_be_made(tmp_path: Path, root: Root, mon
         def refuse() -> Tuple[int, int]:
             raise BlockingIOError(errno.EAGAIN, "no more processes")
 
-        monkeypatch.setattr(children.os, "fork", refuse)
+        monkeypatch.setattr(os, "fork", refuse)
         for _ in range(2):
             with pytest.raises(Lost):
                 files.read("x", 9)

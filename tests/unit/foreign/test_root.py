@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import threading
@@ -194,7 +195,7 @@ def test_endless_renames_do_not_keep_the_caller(tmp_path: Path, monkeypatch: pyt
             return -1
 
     monkeypatch.setattr(system_call, "_LIBC", Busy())
-    monkeypatch.setattr(system_call.ctypes, "get_errno", lambda: errno.EAGAIN)
+    monkeypatch.setattr(ctypes, "get_errno", lambda: errno.EAGAIN)
     with Root.at(str(tmp_path)) as root:
         os.close(root.open("x"))
     assert 0 < len(asked) < 1000

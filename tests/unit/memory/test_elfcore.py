@@ -120,7 +120,9 @@ def test_a_name_that_ends_another_one_is_found(library: str) -> None:
     assert Elf(library).symbol("lloc") is None
 
 
-def test_a_symbol_is_looked_up_once_for_all_that_map_the_file(library: str, tmp_path: Path, monkeypatch) -> None:
+def test_a_symbol_is_looked_up_once_for_all_that_map_the_file(
+    library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Five hundred processes of one program are read with one search; a copy of the file is the same file."""
     (tmp_path / "copy").write_bytes(Path(library).read_bytes())
     known = Elf(library).symbol("malloc")

@@ -7,6 +7,8 @@ import runpy
 import sys
 import time
 import types
+from pathlib import Path
+from typing import Any, Callable, Dict, Optional
 
 import pytest
 
@@ -15,19 +17,20 @@ from postmortem.native.stacks import CrashFrame, CrashPlace, Said, read_transcri
 
 from .fake_gdb import Error, Frame, Gdb, chain
 
+Run = Callable[..., Any]
 SCRIPT = places.shipped("gdb") / "crash.py"
 
 
 class Value:
     """gdb.Value of a ``const char *``."""
 
-    def __init__(self, text, optimized=False):
+    def __init__(self, text: Any, optimized: bool = False) -> None:
         self._text, self.is_optimized_out = text, optimized
 
-    def __int__(self):
+    def __int__(self) -> int:
         return 0 if self._text is None else 0x1000
 
-    def string(self, encoding, errors):
+    def string(self, encoding: str, errors: str) -> Any:
         if isinstance(self._text, Exception):
             raise self._text
         return self._text
@@ -36,32 +39,40 @@ class Value:
 class Seen(Frame):
     """A frame with registers, code and arguments."""
 
-    def __init__(self, pc, name="f", sp=0x7000, code="mov    (%rdi),%rax", variables=None, **more):
+    def __init__(
+        self,
+        pc: int,
+        name: Any = "f",
+        sp: int = 0x7000,
+        code: Any = "mov    (%rdi),%rax",
+        variables: Optional[Dict[str, Any]] = None,
+        **more: Any,
+    ) -> None:
         super().__init__(pc, name, **more)
         self._sp, self._code, self._variables = sp, code, variables or {}
 
-    def read_register(self, name):
+    def read_register(self, name: Any) -> int:
         if name in ("rax", "fs_base"):
             raise Error("not available")
         return self._sp if name in ("sp", "rsp") else -1
 
-    def architecture(self):
+    def architecture(self) -> types.SimpleNamespace:
         if isinstance(self._code, Exception):
             raise self._code
         return types.SimpleNamespace(disassemble=lambda pc, count: [{"asm": self._code, "length": 3}])
 
-    def read_var(self, name):
+    def read_var(self, name: Any) -> Any:
         if name not in self._variables:
             raise ValueError(name)
         return self._variables[name]
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the script over a stand-in, after a line that stacks.py wrote; gives what is read back."""
 
-    def run(newest, crashed=11, seconds=60.0):
-        gdb = Gdb({11: newest, 12: Seen(1)})
+    def run(newest: Any, crashed: int = 11, seconds: float = 60.0) -> Any:
+        gdb: Any = Gdb({11: newest, 12: Seen(1)})
         gdb.inferior = gdb.selected_inferior
         gdb.selected_inferior = lambda: types.SimpleNamespace(
             threads=gdb.inferior().threads, read_memory=lambda at, size: b"\x48\x8b\x07"[:size]
@@ -80,7 +91,7 @@ def run(tmp_path, monkeypatch):
     return run
 
 
-def test_the_innermost_frame(run):
+def test_the_innermost_frame(run: Run) -> None:
     """Its instruction on one line with its bytes, and the registers that gdb has."""
     found = run(chain(Seen(0x10, "strlen"), Seen(0x20, None, sp=0x7010)))
     assert (found.crash, found.whole, found.error) == (11, True, None)
@@ -90,7 +101,7 @@ def test_the_innermost_frame(run):
     assert "rax" not in found.places[0].registers
 
 
-def test_what_a_handler_interrupted_is_a_place_too(run):
+def test_what_a_handler_interrupted_is_a_place_too(run: Run) -> None:
     """It stands below the kernel's trampoline; one that ends the stack interrupted nobody."""
     trampoline, last = (Seen(0x20, kind=Gdb.SIGTRAMP_FRAME) for _ in range(2))
     found = run(chain(Seen(0x10, "raise"), trampoline, Seen(0x30, "strlen"), last))
@@ -98,13 +109,13 @@ def test_what_a_handler_interrupted_is_a_place_too(run):
     assert [place.frame for place in found.places] == [0, 2]
 
 
-def test_code_that_is_not_there_has_no_instruction(run):
+def test_code_that_is_not_there_has_no_instruction(run: Run) -> None:
     """A jump that went astray."""
     found = run(Seen(0x10, code=Error("Cannot access memory")))
     assert found.places == (CrashPlace(0, None, None, found.places[0].registers),)
 
 
-def test_the_arguments_of_a_fatal_error(run):
+def test_the_arguments_of_a_fatal_error(run: Run) -> None:
     """As far as debug information has them: neither null, nor optimised out, nor unreadable."""
     inner = Seen(1, "fatal_error", variables={"prefix": Value(None), "msg": Value("x", optimized=True)})
     middle = Seen(2, "_Py_FatalErrorFunc.cold", variables={"func": Value("PyThing"), "msg": Value("broken")})
@@ -115,7 +126,7 @@ def test_the_arguments_of_a_fatal_error(run):
     assert found.said == (Said(name, "func", "PyThing"), Said(name, "msg", "broken"))
 
 
-def test_an_endless_stack_is_cut(run):
+def test_an_endless_stack_is_cut(run: Run) -> None:
     """And said not to be whole."""
     endless = Seen(1, "again")
     endless.older_frame = lambda: endless
@@ -123,14 +134,14 @@ def test_an_endless_stack_is_cut(run):
     assert (len(found.frames), found.whole) == (1024, False)
 
 
-def test_a_stack_that_breaks_keeps_what_it_had(run):
+def test_a_stack_that_breaks_keeps_what_it_had(run: Run) -> None:
     """With the reason."""
     found = run(chain(Seen(1, "a", older=Error("lost"))))
     assert ([f.function for f in found.frames], found.whole, found.error) == (["a"], False, "lost")
     assert run(Error("no registers")).error == "no registers"
 
 
-def test_a_thread_that_is_not_there_and_time_that_is_over(run):
+def test_a_thread_that_is_not_there_and_time_that_is_over(run: Run) -> None:
     """Nothing is written then."""
     assert run(Seen(1), crashed=99) is None
     assert run(Seen(1), seconds=-1.0) is None

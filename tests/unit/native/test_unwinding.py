@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Callable, List, Sequence, Union
 
 import pytest
 
@@ -15,24 +16,26 @@ from postmortem.errors import ToolFailed, ToolMissing
 from postmortem.native import locate, may_share, start, unwind
 from postmortem.native.corefile import CoreFile
 from postmortem.native.locate import VARIABLE, find_gdb
-from postmortem.native.unwinding import command
+from postmortem.native.stacks import NativeStacks
+from postmortem.native.unwinding import Unwinding, command
 
 ROOT = Path(__file__).parents[3]
 HANG = 60.0  # a stand-in that hangs does so for this long; no test waits for it
+Make = Callable[[str], Path]
 THREAD = '{"tid": 7, "frames": [{"function": "f", "module": null, "address": 1}], "error": null}'
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test touches the user's index cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture
-def gdb(tmp_path, monkeypatch):
+def gdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     """Makes a program that POSTMORTEM_GDB names: `say(text)` writes a line of output."""
 
-    def make(body):
+    def make(body: str) -> Path:
         path = tmp_path / "fake gdb"
         path.write_text(
             f"#!{sys.executable}\nimport os, sys, time, signal\n"
@@ -47,18 +50,18 @@ def gdb(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def core(tmp_path):
+def core(tmp_path: Path) -> Path:
     """Not a core: what the stand-in says about it is all there is."""
     path = tmp_path / "core"
     path.write_bytes(b"not a core")
     return path
 
 
-def reasons(stacks):
+def reasons(stacks: NativeStacks) -> str:
     return " | ".join(f"{gap.subject}: {gap.reason}" for gap in stacks.gaps)
 
 
-def test_a_whole_run(gdb, core):
+def test_a_whole_run(gdb: Make, core: Path) -> None:
     """A gdb that says all it has to say gives stacks and no gap."""
     gdb('say(\'{"gdb": "99", "threads": 1}\'); say(thread); say(\'{"end": true}\')')
     found = unwind(core, None, deadline_s=HANG)
@@ -67,7 +70,7 @@ def test_a_whole_run(gdb, core):
     assert 0 < found.seconds < HANG
 
 
-def test_a_gdb_that_hangs_is_killed_with_its_children(gdb, core, tmp_path):
+def test_a_gdb_that_hangs_is_killed_with_its_children(gdb: Make, core: Path, tmp_path: Path) -> None:
     """At the deadline the stacks that were written are kept, a gap says so, and nothing of gdb stays alive."""
     fifo = tmp_path / "alive"
     os.mkfifo(fifo)
@@ -88,7 +91,7 @@ def test_a_gdb_that_hangs_is_killed_with_its_children(gdb, core, tmp_path):
     assert found.seconds < HANG
 
 
-def test_a_gdb_that_crashes_leaves_what_it_had(gdb, core):
+def test_a_gdb_that_crashes_leaves_what_it_had(gdb: Make, core: Path) -> None:
     """Its signal is named, and the remedy is another gdb."""
     gdb('say(\'{"gdb": "99", "threads": 2}\'); say(thread); os.kill(os.getpid(), signal.SIGSEGV)')
     found = unwind(core, None, deadline_s=HANG)
@@ -97,13 +100,13 @@ def test_a_gdb_that_crashes_leaves_what_it_had(gdb, core):
     assert "gdb-for-pwndbg" in (gap.remedy or "")
 
 
-def test_the_script_s_own_stop_is_named(gdb, core):
+def test_the_script_s_own_stop_is_named(gdb: Make, core: Path) -> None:
     """gdb ends in order, but not with all threads: the script's reason is the gap's."""
     gdb("""say('{"gdb": "99", "threads": 2}'); say(thread); say('{"end": false, "stopped": "out of time"}')""")
     assert "out of time" in reasons(unwind(core, None, deadline_s=HANG))
 
 
-def test_broken_threads_are_grouped_by_reason(gdb, core):
+def test_broken_threads_are_grouped_by_reason(gdb: Make, core: Path) -> None:
     """A thousand threads with one complaint are one gap, with a few of them named."""
     gdb("""
         say('{"gdb": "99", "threads": 1000}')
@@ -118,7 +121,7 @@ def test_broken_threads_are_grouped_by_reason(gdb, core):
     assert found.stacks == {}
 
 
-def test_nothing_at_all_is_an_error_with_gdb_s_last_words(gdb, core):
+def test_nothing_at_all_is_an_error_with_gdb_s_last_words(gdb: Make, core: Path) -> None:
     """Not a thread: ToolFailed, one sentence with what gdb said, warnings and source lines aside."""
     gdb("""
         print("the telling line.", file=sys.stderr)
@@ -132,14 +135,14 @@ def test_nothing_at_all_is_an_error_with_gdb_s_last_words(gdb, core):
     assert caught.value.next
 
 
-def test_a_gdb_without_python_is_named_as_such(gdb, core):
+def test_a_gdb_without_python_is_named_as_such(gdb: Make, core: Path) -> None:
     """gdb's own complaint becomes a sentence that says what to install."""
     gdb("sys.exit('Python scripting is not supported in this copy of GDB.')")
     with pytest.raises(ToolFailed, match="built without Python"):
         unwind(core, None, deadline_s=HANG)
 
 
-def test_a_wheel_without_its_libpython_is_named_as_such(gdb, core):
+def test_a_wheel_without_its_libpython_is_named_as_such(gdb: Make, core: Path) -> None:
     """The launcher of gdb-for-pwndbg fails where the interpreter is static: the remedy is that library."""
     gdb("sys.exit('NotImplementedError: [error] missing libpython. Please install python3-dev')")
     with pytest.raises(ToolFailed) as caught:
@@ -147,7 +150,7 @@ def test_a_wheel_without_its_libpython_is_named_as_such(gdb, core):
     assert "libpython3-dev" in caught.value.next
 
 
-def test_an_endless_stderr_neither_stalls_nor_floods(gdb, core):
+def test_an_endless_stderr_neither_stalls_nor_floods(gdb: Make, core: Path) -> None:
     """Megabytes of warnings pass through without being kept."""
     gdb(
         """sys.stderr.write('warning: x' * 1_000_000); say('{"gdb": "9", "threads": 1}'); say(thread); say('{"end": true}')"""
@@ -155,7 +158,7 @@ def test_an_endless_stderr_neither_stalls_nor_floods(gdb, core):
     assert list(unwind(core, None, deadline_s=HANG).stacks) == [7]
 
 
-def test_no_gdb_is_a_missing_tool(core, monkeypatch, tmp_path):
+def test_no_gdb_is_a_missing_tool(core: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without a gdb anywhere: ToolMissing, and how to get one."""
     monkeypatch.setenv(VARIABLE, str(tmp_path / "none"))
     with pytest.raises(ToolMissing) as caught:
@@ -163,7 +166,7 @@ def test_no_gdb_is_a_missing_tool(core, monkeypatch, tmp_path):
     assert "gdb-for-pwndbg" in caught.value.next
 
 
-def test_a_gdb_that_cannot_run_is_a_failed_tool(core, monkeypatch, tmp_path):
+def test_a_gdb_that_cannot_run_is_a_failed_tool(core: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An executable file of no known format is an error of ours, not an OSError."""
     broken = tmp_path / "gdb"
     broken.write_bytes(b"\x7fELF broken")
@@ -173,7 +176,9 @@ def test_a_gdb_that_cannot_run_is_a_failed_tool(core, monkeypatch, tmp_path):
         unwind(core, None, deadline_s=1.0)
 
 
-def test_leaving_early_ends_gdb_and_leaves_no_file(gdb, core, tmp_path, monkeypatch):
+def test_leaving_early_ends_gdb_and_leaves_no_file(
+    gdb: Make, core: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An exception between start and collect leaves neither process nor files; nor would our own sudden end, for the files
     have no names while gdb writes them."""
     temporary = tmp_path / "temporary"
@@ -192,7 +197,9 @@ def test_leaving_early_ends_gdb_and_leaves_no_file(gdb, core, tmp_path, monkeypa
     assert not list(temporary.iterdir())
 
 
-def test_gdb_starts_where_no_files_are_without_the_user_s_python(gdb, core, monkeypatch):
+def test_gdb_starts_where_no_files_are_without_the_user_s_python(
+    gdb: Make, core: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Relative names in a core find nothing, PYTHONPATH and LD_PRELOAD do not reach gdb, stdin is empty."""
     monkeypatch.setenv("PYTHONPATH", "/evil")
     monkeypatch.setenv("LD_PRELOAD", "")
@@ -206,7 +213,7 @@ def test_gdb_starts_where_no_files_are_without_the_user_s_python(gdb, core, monk
         unwind(core, None, deadline_s=HANG)
 
 
-def test_the_command_line_lets_the_core_run_nothing():
+def test_the_command_line_lets_the_core_run_nothing() -> None:
     """No start-up files, auto-loading or debuginfod, and names that look like options stay names."""
     arguments = command(Path("/usr/bin/gdb"), CoreFile(Path("/tmp/-core")), Path("/tmp/-exe"), None)
     assert {"-nx", "-batch", "set auto-load off", "set debuginfod enabled off"} <= set(arguments)
@@ -214,7 +221,7 @@ def test_the_command_line_lets_the_core_run_nothing():
     assert not any("readnever" in argument for argument in arguments)
 
 
-def test_a_sysroot_cannot_carry_commands():
+def test_a_sysroot_cannot_carry_commands() -> None:
     """gdb takes each line of a setting for a command."""
     with pytest.raises(ToolFailed, match="rename"):
         try:
@@ -223,13 +230,13 @@ def test_a_sysroot_cannot_carry_commands():
             raise ToolFailed(exc.sentence()) from exc
 
 
-def test_the_named_gdb_is_the_only_one(monkeypatch, tmp_path):
+def test_the_named_gdb_is_the_only_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """POSTMORTEM_GDB names a program; a wrong name is not replaced by PATH's gdb."""
     monkeypatch.setenv(VARIABLE, str(tmp_path / "none"))
     assert find_gdb() is None
 
 
-def test_the_wheel_beside_the_interpreter_is_found(monkeypatch, tmp_path):
+def test_the_wheel_beside_the_interpreter_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Off PATH, the launcher in the environment's own bin folder counts; on PATH, PATH's comes first."""
     monkeypatch.delenv(VARIABLE, raising=False)
     for folder in ("env", "path"):
@@ -244,14 +251,14 @@ def test_the_wheel_beside_the_interpreter_is_found(monkeypatch, tmp_path):
     assert find_gdb() == tmp_path / "path" / "gdb"
 
 
-def test_a_core_of_another_machine_wants_a_gdb_that_knows_it(monkeypatch, tmp_path):
+def test_a_core_of_another_machine_wants_a_gdb_that_knows_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """gdb-multiarch comes first, whichever is asked says itself what it knows, and of this machine none is asked."""
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere" / "python"))
     foreign = "aarch64" if os.uname().machine == "x86_64" else "x86-64"
 
-    def knows(name, status):
+    def knows(name: str, status: int) -> None:
         (tmp_path / name).write_text(f"#!/bin/sh\nexit {status}\n")
         (tmp_path / name).chmod(0o755)
         locate._knows.cache_clear()
@@ -283,7 +290,7 @@ say('{"gdb": "99", "threads": 1}'); say(thread); say('{"end": true}')
 
 
 @pytest.fixture
-def several(tmp_path):
+def several(tmp_path: Path) -> List[Path]:
     """Three cores of one program."""
     paths = [tmp_path / f"{number}.core" for number in range(3)]
     for path in paths:
@@ -291,11 +298,11 @@ def several(tmp_path):
     return paths
 
 
-def _together(cores, deadline_s=HANG):
+def _together(cores: Sequence[Union[Path, CoreFile]], deadline_s: float = HANG) -> Unwinding:
     return start(cores[0], Path("/bin/prog"), deadline_s=deadline_s, others=cores[1:])
 
 
-def test_several_cores_share_a_gdb(gdb, several):
+def test_several_cores_share_a_gdb(gdb: Make, several: List[Path]) -> None:
     """It is told of the program and of the others; each core has its own stacks."""
     gdb(NEXT + "assert exe == '/bin/prog'\nfor number, (core, path, files) in enumerate(further): say_of(path, number)")
     with _together(several) as running:
@@ -303,7 +310,7 @@ def test_several_cores_share_a_gdb(gdb, several):
         assert not any(running.missed(core) or running.too_late_for(core) for core in several)
 
 
-def test_a_gdb_that_knows_one_core_at_a_time_misses_the_others(gdb, several):
+def test_a_gdb_that_knows_one_core_at_a_time_misses_the_others(gdb: Make, several: List[Path]) -> None:
     """What it has no word of is to be had alone; the first, which it had, is not."""
     gdb('say(\'{"gdb": "9", "threads": 1}\'); say(thread); say(\'{"end": true}\')')
     with _together(several) as running:
@@ -311,7 +318,7 @@ def test_a_gdb_that_knows_one_core_at_a_time_misses_the_others(gdb, several):
         assert list(running.collect(several[0]).stacks) == [7]
 
 
-def test_a_core_that_crashes_gdb_takes_those_behind_it_along_and_nobody_else(gdb, several):
+def test_a_core_that_crashes_gdb_takes_those_behind_it_along_and_nobody_else(gdb: Make, several: List[Path]) -> None:
     """Those before it are whole; its own half is kept, with the crash for a gap."""
     gdb(
         NEXT
@@ -327,7 +334,7 @@ os.kill(os.getpid(), signal.SIGSEGV)
         assert "1 of 2 threads: gdb was ended by SIGSEGV" in reasons(running.collect(several[1]))
 
 
-def test_cores_that_gdb_did_not_come_to_in_time_are_told_apart(gdb, several):
+def test_cores_that_gdb_did_not_come_to_in_time_are_told_apart(gdb: Make, several: List[Path]) -> None:
     """They are not missed, so nobody tries them again: there is no time."""
     gdb(NEXT + f"time.sleep({HANG})")
     with _together(several, deadline_s=1.0) as running:
@@ -336,7 +343,7 @@ def test_cores_that_gdb_did_not_come_to_in_time_are_told_apart(gdb, several):
 
 
 @pytest.mark.parametrize("name", ["a b", "a\nshell touch", "a;b", "a'b", "ü", "a$(b)", "a*"])
-def test_a_core_s_name_that_gdb_would_read_is_not_shared(tmp_path, name):
+def test_a_core_s_name_that_gdb_would_read_is_not_shared(tmp_path: Path, name: str) -> None:
     """Further cores are opened by commands; the first one's name is an argument, and may be anything."""
     exe = Path("/usr/bin/python3")
     assert may_share(tmp_path / "1.core", exe, None)
@@ -346,7 +353,7 @@ def test_a_core_s_name_that_gdb_would_read_is_not_shared(tmp_path, name):
     assert not may_share(tmp_path / "1.core", exe, tmp_path)
 
 
-def test_a_core_by_its_descriptor_is_what_gdb_reads(gdb, core):
+def test_a_core_by_its_descriptor_is_what_gdb_reads(gdb: Make, core: Path) -> None:
     """Another file may lie under its path by then; what is said still names the path. The descriptor may be closed as soon as
     gdb has been started."""
     gdb("""
@@ -365,7 +372,7 @@ def test_a_core_by_its_descriptor_is_what_gdb_reads(gdb, core):
     assert f"{core} holds not a core; /proc/self/fd/" in said and said.endswith("is another")
 
 
-def test_several_cores_by_their_descriptors(gdb, several):
+def test_several_cores_by_their_descriptors(gdb: Make, several: List[Path]) -> None:
     """Each is opened by its own, and its stacks are found under its path; nothing stays open."""
     before = sorted(os.listdir("/proc/self/fd"))
     for number, path in enumerate(several):
@@ -411,7 +418,7 @@ print(list(found.stacks), *(f"{gap.reason} | {gap.remedy}" for gap in found.gaps
 """
 
 
-def test_a_gdb_that_cannot_be_killed_is_left_behind(gdb, core, tmp_path):
+def test_a_gdb_that_cannot_be_killed_is_left_behind(gdb: Make, core: Path, tmp_path: Path) -> None:
     """It may hang in a read that nothing interrupts. What it had is kept, a gap says why there is no more, and neither it nor
     what it left open keeps us from ending."""
     fifo = tmp_path / "until"

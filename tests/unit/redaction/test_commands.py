@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from typing import List
 
 import pytest
 
@@ -54,7 +55,8 @@ HIDDEN = "<redacted>"
 )
 def test_a_secret_goes_and_nothing_else(line: str) -> None:
     """As many words as before, those without the secret unchanged; whoever asks hears of it; once more changes nothing."""
-    secret, heard = "hunter2x", []  # type: str, List[str]
+    secret = "hunter2x"
+    heard: List[str] = []
     words = shlex.split(line.format(secret))
     shown = masked_argv(words, heard.append)
     assert len(shown) == len(words)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import List, Tuple
+from typing import Any, List, Tuple
 
 import jsonschema
 import pytest
@@ -17,9 +17,11 @@ from tests.corpora.cases import all_cases
 
 from .validators import check, constrained_keys, schema, thinned
 
+Diagnosed = List[Tuple[str, Evidence, Diagnosis]]
+
 
 @pytest.fixture(scope="module")
-def diagnosed() -> List[Tuple[str, Evidence, Diagnosis]]:
+def diagnosed() -> Diagnosed:
     """Of each pattern the smallest case, and those that nobody can stage: somebody wrote their evidence."""
     cases = [case for case in all_cases() if case.evidence.exists()]
     chosen = {case.name: case for case in cases if case.record == "synthesised"}
@@ -29,7 +31,7 @@ def diagnosed() -> List[Tuple[str, Evidence, Diagnosis]]:
     return [(name, one, classify(one)) for name, one in found]
 
 
-def test_every_report_follows_our_schema(diagnosed) -> None:
+def test_every_report_follows_our_schema(diagnosed: Diagnosed) -> None:
     """report.json of each case, by the schema that `postmortem report --schema` prints."""
     validator = schema("report")
     constrained = constrained_keys(validator.schema)
@@ -38,13 +40,13 @@ def test_every_report_follows_our_schema(diagnosed) -> None:
         assert validator.is_valid(document), (case, [error.message for error in deepest(validator, document)])
 
 
-def deepest(validator, document) -> List[jsonschema.ValidationError]:
+def deepest(validator: Any, document: object) -> List[jsonschema.ValidationError]:
     """What is wrong, rather than that no alternative fits."""
     return [jsonschema.exceptions.best_match([error]) for error in validator.iter_errors(document)]
 
 
 @pytest.mark.parametrize("name", ["sarif", "junit", "speedscope", "collapsed", "github", "markdown"])
-def test_other_formats_are_valid(diagnosed, name: str) -> None:
+def test_other_formats_are_valid(diagnosed: Diagnosed, name: str) -> None:
     """One case in three of these."""
     shown = 0
     for case, found, diagnosis in diagnosed[::3]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, Optional, Sequence
 
 from postmortem.evidence import Evidence, Loop, Process, Resource, Task, TaskWait, Thread, Trigger, Wait
+from postmortem.evidence.vocabulary import OwnerBasis, WaitKind
 from postmortem.waitgraph import WaitGraph
 
 PID = 100
 
 
-def waiting(tid: int, resource: Optional[str] = None, kind: str = "lock", **known: Any) -> Thread:
+def waiting(tid: int, resource: Optional[str] = None, kind: WaitKind = "lock", **known: Any) -> Thread:
     """A thread that waits for a resource without a time limit; ``wait`` holds other fields of its wait."""
     wait = Wait(kind, "futex", resource, **{"endless": True, **known.pop("wait", {})})
     return Thread(tid, name=f"T{tid}", is_main=tid == PID, wait=wait, **known)
@@ -20,7 +21,7 @@ def running(tid: int) -> Thread:
     return Thread(tid, name=f"T{tid}", is_main=tid == PID)
 
 
-def lock(ident: str, owner: Optional[int] = None, basis: str = "with-slot", **known: Any) -> Resource:
+def lock(ident: str, owner: Optional[int] = None, basis: Optional[OwnerBasis] = "with-slot", **known: Any) -> Resource:
     return Resource(ident, known.pop("kind", "lock"), f"Lock {ident}", owner, basis if owner else None, **known)
 
 

@@ -105,7 +105,7 @@ def damaged(files: Dict[str, bytes], rng: random.Random) -> Tuple[bytes, str]:
             entries[at] = _flipped(entries[at], rng)
         else:
             field, value = _ONE[way](entries[at], rng)
-            entries[at] = entries[at]._replace(**{field: value})
+            entries[at] = entries[at]._replace(**{field: value})  # type: ignore[arg-type] # the fields' types differ
         said.append(f"{way} of {name[:40]!r}")
     if rng.random() < 0.02:
         entries[0] = Entry(entries[0].name, bomb(), 0, BOMB, len(bomb()))

@@ -64,7 +64,7 @@ class Clean:
         self._recorded = sorted(path for path in CORPORA.glob("*/*/evidence.json") if path.stat().st_size <= _LARGEST)
 
     def input(self, kind: str, number: int) -> Input:
-        return getattr(self, f"_{kind}")(number)  # type: ignore[no-any-return]
+        return getattr(self, f"_{kind}")(number)
 
     def _evidence(self, number: int) -> Input:
         """A bundle of which nothing but recorded evidence is left, one of the corpora's."""

@@ -25,7 +25,7 @@ class Spot(NamedTuple):
     """A value by what holds it: an index of a list, or of an object's pairs."""
 
     holder: Union[Pairs, List[Any]]
-    index: int
+    index: int  # type: ignore[assignment] # a tuple's own index() is not used
 
     @property
     def value(self) -> Any:

@@ -10,20 +10,19 @@ import pytest
 
 from postmortem.capture.freeze import memorybudget, refusal
 from postmortem.capture.procfs import parsers
+from postmortem.errors import PermissionRefused
 
 GIB = 1 << 30
 
 
-def explained(
-    monkeypatch: pytest.MonkeyPatch, status: Dict[str, str], owner: int, scope: int
-) -> refusal.PermissionRefused:
+def explained(monkeypatch: pytest.MonkeyPatch, status: Dict[str, str], owner: int, scope: int) -> PermissionRefused:
     class Owner:
         st_uid = owner
 
     with monkeypatch.context() as patch:
         patch.setattr(parsers, "status", lambda _path: status)
         patch.setattr(refusal, "yama_scope", lambda: scope)
-        patch.setattr(refusal.os, "stat", lambda _path: Owner)
+        patch.setattr(os, "stat", lambda _path: Owner)
         return refusal.explain(77)
 
 

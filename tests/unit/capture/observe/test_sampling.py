@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from postmortem.capture.observe.sampling import Trace
 from tests.support.bundles import samples_of
@@ -34,7 +35,8 @@ def test_stacks_come_back_with_their_times(tmp_path: Path) -> None:
 def test_every_frame_that_begins_ends() -> None:
     """Tools for such traces need their events balanced, in order of time."""
     trace = Trace(1)
-    for now, stack in enumerate(([OUTER], [OUTER, INNER], [], [OTHER, OTHER])):
+    stacks: Any = ([OUTER], [OUTER, INNER], [], [OTHER, OTHER])
+    for now, stack in enumerate(stacks):
         trace.note(now, {5: stack}, {5: None})
     trace.end(9)
     kinds = [event["ph"] for event in trace.events]

@@ -9,8 +9,8 @@ from postmortem.capture.procfs.parsers import parse_syscall
 def test_only_changes_are_written() -> None:
     """Who waits all the time has one entry; the futex that it waits for is among what may change."""
     course = timelines.Course()
-    one = parse_syscall("202 0x1000 0x80 0x0 0x0 0x0 0x0 0x7ffe 0x7fff")
-    other = parse_syscall("202 0x2000 0x80 0x0 0x0 0x0 0x0 0x7ffe 0x7fff")
+    one = parse_syscall(b"202 0x1000 0x80 0x0 0x0 0x0 0x0 0x7ffe 0x7fff")
+    other = parse_syscall(b"202 0x2000 0x80 0x0 0x0 0x0 0x0 0x7ffe 0x7fff")
     assert one is not None and other is not None
     for at, call in ((0.0, one), (0.1, one), (0.2, other), (0.3, other)):
         course.note(at, "S", call.name, call)

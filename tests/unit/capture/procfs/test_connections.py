@@ -99,6 +99,7 @@ def test_special_descriptors() -> None:
         found = fdinfo.special(ME, *next(iter(fds.items())))
     os.close(reading)
     os.close(writing)
+    assert found is not None
     assert found == {"kind": "epoll", "watches": [(reading, found["watches"][0][1])]}
     assert found["watches"][0][1] & select.EPOLLIN
     assert fdinfo.kind_of("/etc/passwd") is None

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Callable, Dict, List, Optional, Set, Tuple
+import time
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 import pytest
 
+from postmortem.capture.procfs import parsers
+from postmortem.capture.procfs import tree as process_tree
 from postmortem.capture.run import triggers
 
 SECOND = os.sysconf("SC_CLK_TCK")  # in the ticks of /proc
@@ -73,10 +76,10 @@ def tree(monkeypatch: pytest.MonkeyPatch) -> FakeTree:
     fake = FakeTree()
     fake.add(10)
     fake.add(11, 10)
-    monkeypatch.setattr(triggers.parsers, "read", fake.read)
-    monkeypatch.setattr(triggers.tree, "children_of", fake.children_of)
-    monkeypatch.setattr(triggers.os.path, "isdir", lambda path: fake.is_there(int(path.split("/")[2])))
-    monkeypatch.setattr(triggers.time, "monotonic", lambda: 0.0)  # looking takes no time here
+    monkeypatch.setattr(parsers, "read", fake.read)
+    monkeypatch.setattr(process_tree, "children_of", fake.children_of)
+    monkeypatch.setattr(os.path, "isdir", lambda path: fake.is_there(int(path.split("/")[2])))
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)  # looking takes no time here
     return fake
 
 
@@ -89,13 +92,13 @@ def _looks(stall: triggers.Stall, tree: FakeTree, count: int) -> List[bool]:
     return found
 
 
-def test_nothing_happens_for_so_long(tree: FakeTree) -> None:
+def test_nothing_happens_for_so_long(tree: Any) -> None:
     """True with the look that completes the time, not before."""
     assert _looks(triggers.Stall(tree, 10.0), tree, 11) == [False] * 9 + [True, True]
 
 
 @pytest.mark.parametrize("counter", ["wchar", "of_children", "ticks"])
-def test_progress_of_any_process_begins_the_time_anew(tree: FakeTree, counter: str) -> None:
+def test_progress_of_any_process_begins_the_time_anew(tree: Any, counter: str) -> None:
     """A byte written, or CPU beyond what looking at a clock takes."""
     stall = triggers.Stall(tree, 10.0)
     assert not any(_looks(stall, tree, 8))
@@ -104,7 +107,7 @@ def test_progress_of_any_process_begins_the_time_anew(tree: FakeTree, counter: s
 
 
 @pytest.mark.parametrize(("share", "stalled"), [(0.002, True), (0.02, False)])
-def test_a_little_cpu_is_housekeeping(tree: FakeTree, share: float, stalled: bool) -> None:
+def test_a_little_cpu_is_housekeeping(tree: Any, share: float, stalled: bool) -> None:
     """A thread that looks at a clock twenty times a second is no progress; two per cent of a core are."""
     stall = triggers.Stall(tree, 60.0)
     found = []
@@ -114,7 +117,7 @@ def test_a_little_cpu_is_housekeeping(tree: FakeTree, share: float, stalled: boo
     assert any(found) is stalled
 
 
-def test_a_child_that_is_waited_for_is_no_progress(tree: FakeTree) -> None:
+def test_a_child_that_is_waited_for_is_no_progress(tree: Any) -> None:
     """What it had done became its parent's: the parent did nothing."""
     tree.wchar[11], tree.ticks[11] = 5000, 50 * SECOND
     stall = triggers.Stall(tree, 10.0)
@@ -125,7 +128,7 @@ def test_a_child_that_is_waited_for_is_no_progress(tree: FakeTree) -> None:
     assert _looks(stall, tree, 2) == [False, True]
 
 
-def test_a_child_that_nobody_waits_for_hides_no_progress(tree: FakeTree) -> None:
+def test_a_child_that_nobody_waits_for_hides_no_progress(tree: Any) -> None:
     """The sum falls with it; what is written afterwards counts although it is less than that."""
     tree.wchar[11] = 5000
     stall = triggers.Stall(tree, 10.0)
@@ -135,7 +138,7 @@ def test_a_child_that_nobody_waits_for_hides_no_progress(tree: FakeTree) -> None
     assert _looks(stall, tree, 11) == [False] * 10 + [True]
 
 
-def test_children_that_come_and_go_are_no_progress(tree: FakeTree) -> None:
+def test_children_that_come_and_go_are_no_progress(tree: Any) -> None:
     """A shell that starts `sleep 1` for ever: neither the new ones nor those that ended are work."""
     stall = triggers.Stall(tree, 10.0)
     found = []
@@ -146,7 +149,7 @@ def test_children_that_come_and_go_are_no_progress(tree: FakeTree) -> None:
     assert found[9]
 
 
-def test_what_an_ended_process_did_last_counts(tree: FakeTree) -> None:
+def test_what_an_ended_process_did_last_counts(tree: Any) -> None:
     """Also of one that was handed to us: it wrote and ended between two looks."""
     tree.add(12)
     stall = triggers.Stall(tree, 10.0)
@@ -156,7 +159,7 @@ def test_what_an_ended_process_did_last_counts(tree: FakeTree) -> None:
     assert _looks(stall, tree, 11) == [False] * 10 + [True]
 
 
-def test_a_process_that_is_waited_for_in_the_midst_of_a_look(tree: FakeTree) -> None:
+def test_a_process_that_is_waited_for_in_the_midst_of_a_look(tree: Any) -> None:
     """Its parent was read before and shows what it inherited with the next look only: that is no progress."""
     tree.wchar[11] = 5000
     stall = triggers.Stall(tree, 10.0)
@@ -166,7 +169,7 @@ def test_a_process_that_is_waited_for_in_the_midst_of_a_look(tree: FakeTree) -> 
     assert _looks(stall, tree, 1) == [True]
 
 
-def test_what_is_lost_each_time_does_not_hide_what_is_written_each_time(tree: FakeTree) -> None:
+def test_what_is_lost_each_time_does_not_hide_what_is_written_each_time(tree: Any) -> None:
     """A server whose children write and are waited for by nobody: the sum stays where it is, and yet there is work."""
     tree.wchar[11] = 5000
     stall = triggers.Stall(tree, 10.0)
@@ -177,7 +180,7 @@ def test_what_is_lost_each_time_does_not_hide_what_is_written_each_time(tree: Fa
         assert _looks(stall, tree, 1) == [False]
 
 
-def test_a_gap_in_our_own_running_is_none_of_the_commands(tree: FakeTree) -> None:
+def test_a_gap_in_our_own_running_is_none_of_the_commands(tree: Any) -> None:
     """A machine that slept for an hour, or a postmortem that was stopped, has not watched."""
     stall = triggers.Stall(tree, 10.0)
     tree.time += 3600.0
@@ -185,7 +188,7 @@ def test_a_gap_in_our_own_running_is_none_of_the_commands(tree: FakeTree) -> Non
     assert not any(_looks(stall, tree, 7))
 
 
-def test_what_may_not_be_read_is_named(tree: FakeTree) -> None:
+def test_what_may_not_be_read_is_named(tree: Any) -> None:
     """CPU time alone judges such a process, and the capture can say so."""
     tree.hidden.add(11)
     stall = triggers.Stall(tree, 10.0)
@@ -193,7 +196,7 @@ def test_what_may_not_be_read_is_named(tree: FakeTree) -> None:
     assert stall.unreadable == {11}
 
 
-def test_helpers_of_ours_are_no_part_of_the_tree(tree: FakeTree) -> None:
+def test_helpers_of_ours_are_no_part_of_the_tree(tree: Any) -> None:
     """A diagnosis that runs beside the command works for us."""
     tree.add(30)
     tree.helpers[30] = None
@@ -202,10 +205,10 @@ def test_helpers_of_ours_are_no_part_of_the_tree(tree: FakeTree) -> None:
     assert _looks(stall, tree, 10)[-1]
 
 
-def test_looks_are_few(tree: FakeTree, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_looks_are_few(tree: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten in the time without progress, and fewer where a look takes long: they may use half a per cent of the time."""
     assert 0.5 <= triggers.Stall(tree, 5.0).step_s < 1.0
     assert 10.0 <= triggers.Stall(tree, 3600.0).step_s < 11.0
     moments = iter((0.0, 0.5))
-    monkeypatch.setattr(triggers.time, "monotonic", lambda: next(moments))
+    monkeypatch.setattr(time, "monotonic", lambda: next(moments))
     assert triggers.Stall(tree, 5.0).step_s == 100.0

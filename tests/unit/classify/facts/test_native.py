@@ -10,6 +10,7 @@ from postmortem.classify.engine import classify
 from postmortem.classify.facts import native
 from postmortem.evidence import Frame, Gil, NativeFrame, Process, Resource, Thread, Wait
 from postmortem.evidence import replace as changed
+from postmortem.evidence.vocabulary import OwnerBasis
 
 from ....support.make import counters, evidence, frame, lock, locked, process, samples, stack, thread, verdict
 
@@ -30,11 +31,11 @@ def gil(holder: Optional[int], *waiters: int) -> Resource:
     return Resource("gil-0", "gil", "the GIL", holder, "recorded" if holder else None, waiters, True)
 
 
-def mutex(owner: Optional[int], *waiters: int, basis: str = "recorded") -> Resource:
+def mutex(owner: Optional[int], *waiters: int, basis: OwnerBasis = "recorded") -> Resource:
     return Resource("native-mutex-1", "mutex", "mutex `rows` of _units.so", owner, basis, waiters, True)
 
 
-def inversion(basis: str = "recorded") -> Process:
+def inversion(basis: OwnerBasis = "recorded") -> Process:
     """2 has the mutex and wants the GIL, 3 has the GIL and wants the mutex, 1 just wants the GIL."""
     loader = (*TAKES_GIL, frame("read", 5), LOOP, inside("tables", 13), inside("convert", 30), LOOP, frame("job", 7))
     wanting = (

@@ -38,7 +38,7 @@ class Objects:
         return NAMES.get(address) == name
 
 
-def held(by: int, how: Slot = ITEM, counted: bool = True, kind: str = "all") -> Reference:
+def held(by: int, how: Slot = ITEM, counted: bool = True, kind: Any = "all") -> Reference:
     info = TypeInfo(1, NAMES.get(by, "object"), 0, 64, 0, 0)
     return Reference(by + 32, counted, how, Holder(by, info, kind, by + 64))
 

@@ -35,8 +35,8 @@ def table(version: Tuple[int, int, int], free_threaded: int = 0, **changed: int)
             said[name] = changed.pop(f"{section}__{word}", value)
     assert not changed
     hex_version = version[0] << 24 | version[1] << 16 | version[2] << 8 | 0xF0
-    words = [hex_version, free_threaded, *said.values()]
-    return Segments({RUNTIME: DEBUG_COOKIE + struct.pack(f"<{len(words)}Q", *words)})
+    numbers = [hex_version, free_threaded, *said.values()]
+    return Segments({RUNTIME: DEBUG_COOKIE + struct.pack(f"<{len(numbers)}Q", *numbers)})
 
 
 def test_an_unknown_version_is_read_by_its_own_offsets_with_a_warning() -> None:

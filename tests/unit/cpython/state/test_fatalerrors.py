@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Dict, Optional, Sequence
+from typing import Any, Dict, Optional, Sequence
 
 from postmortem.cpython.state.fatalerrors import FatalError, inferred, split
 from postmortem.memory import Segments
@@ -18,7 +18,7 @@ def found(
     constants = bytearray(0x1000)
     for offset, text in texts.items():
         constants[offset : offset + len(text)] = text.encode()
-    memory = Segments({STACK: struct.pack(f"<{len(words)}Q", *words), TEXTS: bytes(constants)})
+    memory: Any = Segments({STACK: struct.pack(f"<{len(words)}Q", *words), TEXTS: bytes(constants)})
     high = STACK + 8 * len(words)
     return inferred(memory, STACK, high, registers or {}, lambda address: TEXTS <= address < TEXTS + 0x1000)
 
@@ -63,6 +63,6 @@ def test_up_to_3_8_the_message_has_the_name() -> None:
 
 def test_a_stack_that_is_not_there() -> None:
     """No words, no message."""
-    memory = Segments({})
+    memory: Any = Segments({})
     assert inferred(memory, 0, 4096, {"rbx": 8}, lambda address: True) is None
     assert inferred(memory, 4096, 0, {}, lambda address: True) is None

@@ -10,7 +10,19 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import pytest
 
-from postmortem.evidence import Crash, Gap, Gil, Interpreter, NativeFrame, Process, PythonFrame, PythonInfo, Thread
+from postmortem.evidence import (
+    Crash,
+    Frame,
+    Gap,
+    Gil,
+    Interpreter,
+    NativeFrame,
+    Process,
+    PythonFrame,
+    PythonInfo,
+    Thread,
+)
+from postmortem.evidence.vocabulary import GilState
 from postmortem.extract.assemble.crashes import fatal_signal, with_crash
 from postmortem.memory import ElfCore
 from postmortem.native import NativeStacks
@@ -48,7 +60,10 @@ def seen(*frames: CrashFrame, places: Sequence[CrashPlace] = (), said: Tuple[Sai
 def read(core: ElfCore, native: Optional[NativeStacks], **more: Any) -> Tuple[Crash, List[Gap]]:
     gaps: List[Gap] = []
     frames = native.crash.frames if native and native.crash else ()
-    stack = (PythonFrame("/app/x.py", 3, "work"), *(NativeFrame(f.function, None, f.address) for f in frames))
+    stack: Tuple[Frame, ...] = (
+        PythonFrame("/app/x.py", 3, "work"),
+        *(NativeFrame(f.function, None, f.address) for f in frames),
+    )
     process = Process(77, threads=(Thread(77, stack=stack, is_main=True),), **more)
     found = with_crash(process, core, native, gaps)
     assert found.crash is not None and found.fatal_signal == core.threads[0].signal
@@ -179,7 +194,11 @@ def fatal(*, said: Tuple[Said, ...] = ()) -> NativeStacks:
 def test_what_debug_information_tells_is_recorded(tmp_path: Path) -> None:
     """The arguments of the outermost function; up to 3.8 the name is in the message."""
     info = sent(6, -6, 77)
-    said = (Said("fatal_error", "prefix", "f"), Said("fatal_error", "msg", "no GIL"), Said("x", "func", "PyThing"))
+    said: Tuple[Said, ...] = (
+        Said("fatal_error", "prefix", "f"),
+        Said("fatal_error", "msg", "no GIL"),
+        Said("x", "func", "PyThing"),
+    )
     found, _gaps = read(core(tmp_path, info, 6), fatal(said=said))
     assert (found.python_error_function, found.python_error, found.python_error_basis) == (
         "PyThing",
@@ -313,7 +332,7 @@ def test_other_traps_below_a_handler(tmp_path: Path, number: int, trap: int, tex
     ],
 )
 def test_whether_the_thread_held_the_gil(
-    tmp_path: Path, gil: Optional[Gil], state: str, free: bool, held: Optional[bool]
+    tmp_path: Path, gil: Optional[Gil], state: GilState, free: bool, held: Optional[bool]
 ) -> None:
     """By the interpreter's own record; without one, or where there is no such lock, it is not known."""
     process = Process(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
+from typing import Any, Dict
 
 import pytest
 
 from postmortem.extract.assemble import schedule
+from postmortem.extract.assemble.cores import GDB_DEADLINE_S
 from postmortem.extract.recorded.raw import NO_RAW, Raw
 from postmortem.extract.recorded.window import NO_WINDOW
 
@@ -17,7 +20,7 @@ def _raw(pid: int, *argv: str, call: str = "futex", threads: int = 1) -> Raw:
     return NO_RAW._replace(process=facts, window=NO_WINDOW._replace(threads={pid: waits}))
 
 
-def _pool() -> dict:
+def _pool() -> Dict[int, Any]:
     """A root, forty workers whose words differ in numbers, and two other programs."""
     raws = {10: _raw(10, "python", "pool.py", call="wait4")}
     raws.update({pid: _raw(pid, "python", f"spawn_main(pipe_handle={pid})") for pid in range(20, 60)})
@@ -26,7 +29,7 @@ def _pool() -> dict:
     return raws
 
 
-def test_the_root_comes_first_then_one_of_each_kind():
+def test_the_root_comes_first_then_one_of_each_kind() -> None:
     """So the little that there is time for tells the most; the rest keeps its order."""
     order = schedule.most_telling_first(_pool())
     assert order[:4] == [10, 20, 70, 71]
@@ -36,13 +39,13 @@ def test_the_root_comes_first_then_one_of_each_kind():
 @pytest.mark.parametrize(
     "other", [_raw(21, "python", "a", call="read"), _raw(21, "python", "b"), _raw(21, "python", "a", threads=2)]
 )
-def test_another_wait_program_or_number_of_threads_is_another_kind(other):
+def test_another_wait_program_or_number_of_threads_is_another_kind(other: Any) -> None:
     """The odd one out of many workers is the one to look at."""
     raws = {pid: _raw(pid, "python", "a") for pid in (10, 11, 12, 13)}
     assert schedule.most_telling_first({**raws, 21: other})[:2] == [10, 21]
 
 
-def test_damaged_facts_are_a_kind_too():
+def test_damaged_facts_are_a_kind_too() -> None:
     """What /proc said may be missing altogether, or be anything at all."""
     odd = {1: NO_RAW, 2: NO_RAW._replace(process={"argv": 7, "exe": None, "threads": []}), 3: NO_RAW}
     assert sorted(schedule.most_telling_first(odd)) == [1, 2, 3]
@@ -54,15 +57,15 @@ class _Clock:
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
 
 
-def test_without_a_limit_gdb_has_all_of_its_time():
+def test_without_a_limit_gdb_has_all_of_its_time() -> None:
     """`analyze` takes as long as it needs."""
     budget = schedule.Budget(None, 500)
-    assert budget.gdb_s(499) == schedule.GDB_DEADLINE_S
-    assert budget.gdb_s(492, together=8) == 8 * schedule.GDB_DEADLINE_S
+    assert budget.gdb_s(499) == GDB_DEADLINE_S
+    assert budget.gdb_s(492, together=8) == 8 * GDB_DEADLINE_S
     assert budget.may_read()
 
 
-def test_gdb_may_take_half_of_what_is_left_while_others_wait(monkeypatch):
+def test_gdb_may_take_half_of_what_is_left_while_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """One process with a cold symbol index must not cost all of the others theirs; the last one may have the rest."""
     _Clock(monkeypatch)
     budget = schedule.Budget(1020.0, 2)
@@ -70,7 +73,7 @@ def test_gdb_may_take_half_of_what_is_left_while_others_wait(monkeypatch):
     assert 18 < budget.gdb_s(0) < 20
 
 
-def test_time_for_the_python_side_of_the_others_is_kept_back(monkeypatch):
+def test_time_for_the_python_side_of_the_others_is_kept_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """As much as those that have been read took each."""
     _Clock(monkeypatch)
     budget = schedule.Budget(1020.0, 100)
@@ -80,7 +83,7 @@ def test_time_for_the_python_side_of_the_others_is_kept_back(monkeypatch):
     assert budget.gdb_s(10) > 1
 
 
-def test_when_time_is_short_gdb_is_not_started_and_then_nothing_is_read(monkeypatch):
+def test_when_time_is_short_gdb_is_not_started_and_then_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """A gdb that would be killed before it has read its files is of no use; in the end the reports need time as well."""
     clock = _Clock(monkeypatch)
     budget = schedule.Budget(1020.0, 2)
@@ -94,14 +97,14 @@ def test_when_time_is_short_gdb_is_not_started_and_then_nothing_is_read(monkeypa
     assert not budget.may_read()
 
 
-def test_as_many_gdbs_as_there_are_cpus_for_us(monkeypatch):
+def test_as_many_gdbs_as_there_are_cpus_for_us(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who gives way to others has one CPU; nobody starts dozens."""
     for cpus, expected in ((1, 1), (2, 2), (64, 4)):
-        monkeypatch.setattr(schedule.os, "sched_getaffinity", lambda pid, n=cpus: set(range(n)))
+        monkeypatch.setattr(os, "sched_getaffinity", lambda pid, n=cpus: set(range(n)))
         assert schedule.at_once() == expected
 
 
-def test_enough_gdbs_for_every_cpu_come_before_large_ones(monkeypatch):
+def test_enough_gdbs_for_every_cpu_come_before_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two processes on two CPUs have a gdb each; of hundreds, a few share one."""
-    monkeypatch.setattr(schedule.os, "sched_getaffinity", lambda pid: {0, 1})
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
     assert [schedule.together(number) for number in (0, 1, 2, 3, 4, 10, 500)] == [1, 1, 1, 2, 2, 5, 8]

@@ -33,7 +33,7 @@ def claim(taken: int = 0, owner: Optional[int] = None, is_lock: bool = True) -> 
 def joined(claims: Dict[int, Optional[Claim]], noted: Any = NOTED, **trace: Any) -> Resource:
     """What process 1 knows of the lock after all. ``claims``: pid → claim; None: a process that was not read."""
     processes = [waiting(pid) if pid == 1 else Process(pid) for pid in claims]
-    traces = {pid: Trace("", claims={KEY: known}, **trace) for pid, known in claims.items() if known is not None}
+    traces = {pid: Trace(b"", claims={KEY: known}, **trace) for pid, known in claims.items() if known is not None}
     return with_sharers(processes, traces, dict.fromkeys(claims, MAPS), noted)[0].resources[0]
 
 
@@ -131,14 +131,14 @@ def test_a_lock_that_others_give_back_is_a_signal() -> None:
 def test_one_that_is_free_has_no_holder() -> None:
     """Somebody was just woken: nothing is said of holders."""
     process = Process(1, resources=(Resource("s-1", KIND, "Lock x", locked=False, value=1, key=KEY),))
-    found = with_sharers([process], {1: Trace("", claims={KEY: claim()})}, {1: MAPS}, NOTED)[0].resources[0]
+    found = with_sharers([process], {1: Trace(b"", claims={KEY: claim()})}, {1: MAPS}, NOTED)[0].resources[0]
     assert found == process.resources[0]
 
 
 def test_zombies_have_nothing() -> None:
     """Their memory is gone, however much of them is unread."""
     processes = [waiting(1), Process(2, state="Z")]
-    found = with_sharers(processes, {1: Trace("", claims={KEY: claim()})}, {1: MAPS, 2: None}, NOTED)
+    found = with_sharers(processes, {1: Trace(b"", claims={KEY: claim()})}, {1: MAPS, 2: None}, NOTED)
     assert found[0].resources[0].owner_gone is True
 
 

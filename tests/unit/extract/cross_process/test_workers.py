@@ -8,6 +8,7 @@ import pytest
 
 from postmortem.evidence import Pool, Process, PythonFrame, Resource, Thread, Wait
 from postmortem.evidence import replace as changed
+from postmortem.evidence.vocabulary import WaitKind
 from postmortem.extract.cross_process.workers import KIND, is_idle, with_workers
 
 LIB = "/usr/lib/python3.12/multiprocessing"
@@ -105,7 +106,7 @@ def test_a_worker_rests_only_where_it_takes_jobs() -> None:
 def test_a_worker_whose_queue_is_of_a_class_of_its_own() -> None:
     """A library's `get` takes the next job when it reads a pipe; a function of the program of that name is a job."""
 
-    def takes(file: str, kind: str = "pipe") -> bool:
+    def takes(file: str, kind: WaitKind = "pipe") -> bool:
         inner, outer = frames("connection._recv", "connection.recv"), frames("pool.worker", "process.run")
         stack = (*inner, PythonFrame(file, 147, "get"), *outer)
         wait = Wait(kind, "read", endless=True)

@@ -33,7 +33,7 @@ def state(interpreter: int, frames: int, cut: Optional[str] = None) -> ThreadSta
 
 def test_a_caller_whose_stack_is_lost_is_a_gap() -> None:
     """The main interpreter's frames could not be read: what the other one's show is not all, and the state says so."""
-    interpreters = [Fake(threads=[state(0, 0, "not in the core")]), Fake(threads=[state(1, 2)])]
+    interpreters: Any = [Fake(threads=[state(0, 0, "not in the core")]), Fake(threads=[state(1, 2)])]
     core: Any = Fake(threads=[CoreThread(7, 0, {"fs_base": 0x7000})], writable=[])
     python: Any = Fake(interpreters=interpreters)
     found = match_states(python, core)[7]

@@ -34,7 +34,7 @@ def test_the_files_of_another_root() -> None:
 
 def test_a_child_that_its_parent_knows_by_another_number() -> None:
     """wait4(7) in a pid namespace means 4712 here; in ours a number is what it says, even if a child is called so inside."""
-    facts = {
+    facts: Any = {
         4711: {"ppid": 1, "ns_pids": [4711, 1]},
         4712: {"ppid": 4711, "ns_pids": [4712, 7]},
         4713: {"ppid": 4711, "ns_pids": [4713, 8, 1]},

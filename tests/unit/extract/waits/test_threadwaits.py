@@ -8,6 +8,7 @@ from typing import Optional, Tuple
 import pytest
 
 from postmortem.evidence import Wait
+from postmortem.evidence.vocabulary import WaitKind
 from postmortem.extract.waits import threadwaits
 from postmortem.extract.waits.descriptors import Descriptors
 from postmortem.memory import Segments
@@ -119,14 +120,15 @@ def test_futexes() -> None:
     assert wait("futex", 0x5000, 0x189).kind == "futex" and wait("futex", 0x5000, 0x189).endless
     assert wait("futex", 0x5000, 0x109).kind == "semaphore"
     assert wait("futex", 0x5000, 0x81).kind == "other"
-    for kind, endless in (("gil", True), ("lock", False)):
+    rows: Tuple[Tuple[WaitKind, bool], ...] = (("gil", True), ("lock", False))
+    for kind, endless in rows:
         facts = threadwaits.FutexFacts(kind, None, None)
         known = threadwaits.describe(
             threadwaits.SystemCall("futex", (0x5000, 0x189, 0, 0x1000, 0, 0)),
             MEMORY,
             None,
-            lambda word, facts=facts: facts if word == 0x5000 else None,
-            (),  # type: ignore[misc]
+            {0x5000: facts}.get,
+            (),
         )
         assert (known.kind, known.endless) == (kind, endless)
 

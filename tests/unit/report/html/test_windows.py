@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Sequence, Tuple
+from typing import Any, Sequence, Tuple
 
 import pytest
 
@@ -15,13 +15,14 @@ from postmortem.waitgraph import Agent
 from ....support.samples import py
 
 
-def lanes(*threads: Sequence[Tuple[float, float, str]]) -> Sequence[str]:
+def lanes(*threads: Sequence[Tuple[float, float, Any]]) -> Sequence[str]:
     made = tuple(ev.Thread(n, timeline=tuple(ev.Stretch(*one) for one in lane)) for n, lane in enumerate(threads))
     evidence = ev.Evidence(ev.Trigger("pid"), (ev.Process(1, threads=made),), window_s=1.0)
     tables = Tables(evidence)
     number = {Agent(1, n): n for n in range(len(made))}
     found = windows.timelines(evidence, number, tables)
-    whole = [tables.strings[one[0]] + str(one[1]) if isinstance(one, list) else one for one in tables.strings]
+    strings: Any = tables.strings
+    whole = [strings[one[0]] + str(one[1]) if isinstance(one, list) else one for one in strings]
     return [str(whole[at]) for at in found.values()]
 
 

@@ -6,6 +6,7 @@ from typing import Dict, List, Tuple
 
 from postmortem import evidence as ev
 from postmortem import findings as fi
+from postmortem.findings import Confidence
 from postmortem.report.machine import github
 
 from ....support.samples import sleeper, thrash
@@ -28,7 +29,7 @@ def _plain(text: str) -> str:
     return text
 
 
-def blame(file: str, *lines: int, confidence: str = "proven", **place: int) -> fi.Diagnosis:
+def blame(file: str, *lines: int, confidence: Confidence = "proven", **place: int) -> fi.Diagnosis:
     culprits = tuple(fi.Culprit(1, 1, None, file, line, "f", "    f(x)", **place) for line in lines)
     finding = fi.Finding("sleeping", confidence, "100 % sure, really: yes", "e", "Do: this, or that", culprits=culprits)
     return fi.Diagnosis("sleeping", "s", (finding,))

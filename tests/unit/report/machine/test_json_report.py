@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Callable
 
 import jsonschema
 import pytest
@@ -11,7 +12,7 @@ from postmortem import evidence as ev
 from postmortem import findings as fi
 from postmortem.report.machine import json_report
 
-from ....support.samples import detailed, hostile, sleeper, thrash
+from ....support.samples import Sample, detailed, hostile, sleeper, thrash
 
 SCHEMA = json.loads(json_report.schema())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -24,7 +25,7 @@ THREAD = "tid name state gil wait python native stack counters"
 
 
 @pytest.mark.parametrize("sample", [thrash, sleeper, detailed])
-def test_reports_follow_the_schema(sample) -> None:
+def test_reports_follow_the_schema(sample: Callable[[], Sample]) -> None:
     """Whatever is rendered validates, alone and as one of several."""
     evidence, diagnosis = sample()
     VALIDATOR.validate(json.loads(json_report.render(evidence, diagnosis)))

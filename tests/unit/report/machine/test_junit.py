@@ -9,6 +9,8 @@ import pytest
 
 from postmortem import evidence as ev
 from postmortem import findings as fi
+from postmortem.evidence.vocabulary import TriggerKind
+from postmortem.findings import Confidence
 from postmortem.report.machine import junit
 
 from ....support.samples import sleeper, thrash
@@ -50,7 +52,9 @@ def test_a_finding_is_a_failure_with_the_report() -> None:
         ("signal", None, "possible", None),
     ],
 )
-def test_what_fails(kind: str, signal: Optional[int], confidence: Optional[str], type: Optional[str]) -> None:
+def test_what_fails(
+    kind: TriggerKind, signal: Optional[int], confidence: Optional[Confidence], type: Optional[str]
+) -> None:
     """A deadline, a stall and a fatal signal are failures, recognised or not; a look at a healthy program passes, and its
     report is the test's output."""
     process = ev.Process(1, argv=("work",), fatal_signal=signal)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Optional, Tuple
 
 import pytest
 
@@ -79,7 +80,7 @@ def test_several_targets_are_told_apart() -> None:
         (1.0, (ev.Gap("py-spy", "process 1", "py-spy was refused", "sudo"),), "py-spy was refused; sudo"),
     ],
 )
-def test_without_samples_it_says_why(window, gaps, why) -> None:
+def test_without_samples_it_says_why(window: Optional[float], gaps: Tuple[ev.Gap, ...], why: str) -> None:
     """An empty picture would look like an idle program."""
     found = ev.Evidence(ev.Trigger("pid"), (ev.Process(1, threads=(ev.Thread(1),)),), gaps, window_s=window)
     for draw in (speedscope.render, collapsed.render):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 from urllib.parse import unquote
 
 import pytest
 
 from postmortem import evidence as ev
 from postmortem import findings as fi
+from postmortem.findings import Confidence
 from postmortem.report.machine import paths, sarif
 
 from ....support.samples import detailed, native, py, sleeper, thrash
@@ -53,7 +54,9 @@ def blamed(
         ("/repo", None, "/repo/a:b?c#d%20.py", "a%3Ab%3Fc%23d%2520.py", "%SRCROOT%"),
     ],
 )
-def test_files_below_the_root_are_relative(cwd, checkout, file, uri, base) -> None:
+def test_files_below_the_root_are_relative(
+    cwd: Optional[str], checkout: Optional[str], file: str, uri: str, base: Optional[str]
+) -> None:
     """Forges show results of relative files alone; the checkout of a CI server comes before the working directory."""
     artifact = blamed(file, cwd=cwd, checkout=checkout)["physicalLocation"]["artifactLocation"]
     assert artifact == ({"uri": uri, "uriBaseId": base} if base else {"uri": uri})
@@ -81,9 +84,11 @@ def test_the_root_is_told() -> None:
         (None, 4, 8, None),
     ],
 )
-def test_columns_are_utf16_code_units(source, column, end, expected) -> None:
+def test_columns_are_utf16_code_units(
+    source: Optional[str], column: int, end: int, expected: Optional[Tuple[int, int]]
+) -> None:
     """The interpreter counts bytes of UTF-8; where the line is not known, the whole line is meant."""
-    place = {"end_line": 7, "column": column, "end_column": end}
+    place: Dict[str, Any] = {"end_line": 7, "column": column, "end_column": end}
     region = blamed(source=source, **place)["physicalLocation"]["region"]
     assert region["startLine"] == 7
     assert (region.get("startColumn"), region.get("endColumn")) == (expected or (None, None))
@@ -109,7 +114,7 @@ def test_every_result_is_somewhere() -> None:
 
 
 @pytest.mark.parametrize(("confidence", "level"), [("proven", "error"), ("likely", "warning"), ("possible", "note")])
-def test_the_level_follows_from_the_confidence(confidence: str, level: str) -> None:
+def test_the_level_follows_from_the_confidence(confidence: Confidence, level: str) -> None:
     """In the result and in its rule."""
     finding = fi.Finding("sleeping", confidence, "s", "Why. And more", "r", ("nonsense", "https://x.org/a"))
     found = run(ev.Evidence(ev.Trigger("pid")), fi.Diagnosis("sleeping", "s", (finding,)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Dict
+
 from postmortem.evidence import (
     Evidence,
     HeldLock,
@@ -15,6 +17,7 @@ from postmortem.evidence import (
     Wait,
     replace,
 )
+from postmortem.evidence.vocabulary import ResourceKind
 from postmortem.findings import Culprit
 from postmortem.report.phrases import roles
 
@@ -59,7 +62,7 @@ def test_nothing_is_said_of_other_lines() -> None:
 
 def test_a_part_of_many_is_no_lock() -> None:
     """Of a queue of connections or a semaphore one is taken, and an import has begun: none of them is held as a lock is."""
-    kinds = {
+    kinds: Dict[ResourceKind, str] = {
         "semaphore": "Takes something out of Lock journal here, and has it still.",
         "import-lock": "Begins the Lock journal",
     }

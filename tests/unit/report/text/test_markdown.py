@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import List
+
 import pytest
 
 from postmortem import evidence as ev
 from postmortem import findings as fi
 from postmortem.report.text import markdown, markup
+from tests.support.samples import Sample
 
 from ....support.samples import detailed, py, sleeper, thrash
 from ..validators import check, markdown_tokens
 
 
-def headings(text: str) -> list:
+def headings(text: str) -> List[str]:
     tokens = list(markdown_tokens(text))
     return [tokens[at + 1].content for at, token in enumerate(tokens) if token.type == "heading_open"]
 
@@ -52,7 +55,7 @@ def test_marks_under_the_expression_survive() -> None:
     assert "                     ^^^^" in markdown.render(*detailed()) or "~" in markdown.render(*detailed())
 
 
-def huge(names: str) -> tuple:
+def huge(names: str) -> Sample:
     threads = tuple(
         ev.Thread(n, f"{names}-{n}", stack=tuple(py(f"{names}_{n}_{k}", n, f"/app/{names}.py") for k in range(40)))
         for n in range(200)

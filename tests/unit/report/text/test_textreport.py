@@ -12,12 +12,12 @@ from postmortem import findings as fi
 from postmortem.report import escape
 from postmortem.report.text import textreport
 
-from ....support.samples import TESTCLIENT, counters, hostile, native, py, sleeper, thrash
+from ....support.samples import TESTCLIENT, Sample, counters, hostile, native, py, sleeper, thrash
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def rendered(sample, color: bool = False) -> str:
+def rendered(sample: Sample, color: bool = False) -> str:
     return textreport.render(*sample, color=color)
 
 
@@ -180,7 +180,13 @@ def test_two_thousand_different_threads_stay_readable() -> None:
     )
     tasks = tuple(ev.Task(f"task-{n}", None, "pending", None, (py(f"c{n}"),)) for n in range(2000))
     different = tuple(
-        ev.Process(n, argv=("x" * n,), python=ev.PythonInfo("3.12.1"), threads=threads, tasks=tasks)
+        ev.Process(
+            n,
+            argv=("x" * n,),
+            python=ev.PythonInfo("3.12.1"),
+            threads=threads[: 2000 if n < 3 else 100],
+            tasks=tasks[:200],
+        )
         for n in range(1, 31)
     )
     evidence = ev.Evidence(ev.Trigger("timeout", 2.0), different, gaps=tuple(_gaps(500)))

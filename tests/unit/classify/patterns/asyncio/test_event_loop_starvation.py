@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Dict, Optional
 
 import pytest
 
@@ -18,7 +18,7 @@ WORK = (frame("score", 8), frame("serve", 20), *TURN)
 
 
 #: Half a second for all of them.
-TURNS = {"turn_s": 0.25, "turn_callbacks": 200, "turn_done": 100}
+TURNS: Dict[str, Any] = {"turn_s": 0.25, "turn_callbacks": 200, "turn_done": 100}
 
 
 def crowded(ready: int = 200, inside: int = 90, window: bool = True, **known: Any) -> Evidence:

@@ -21,6 +21,7 @@ from postmortem.evidence import (
     Waker,
     replace,
 )
+from postmortem.evidence.vocabulary import TaskWaitKind
 
 from .....support.make import counters, evidence, found, frame, lines, process, stack, thread
 
@@ -32,7 +33,7 @@ def task(ident: str, *functions: str, wait: Optional[TaskWait] = None, **known: 
     return Task(ident, ident, "pending", "loop-1", stack(*functions), "Future", wait=wait, ready=wait is None, **known)
 
 
-def awaits(resource: str, kind: str = "queue") -> TaskWait:
+def awaits(resource: str, kind: TaskWaitKind = "queue") -> TaskWait:
     return TaskWait(kind, resource, endless=True)
 
 

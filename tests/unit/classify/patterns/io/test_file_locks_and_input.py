@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Optional, Tuple
 
 from postmortem.classify.engine import classify
 from postmortem.evidence import Calling, End, Evidence, Loop, Process, Resource, Task, TaskWait, Trigger, Wait, Waker
+from postmortem.evidence.vocabulary import EndMode
 
 from .....support.make import counters, evidence, found, frame, stack, thread, verdict
 from .....support.pipes import CHILD, OTHER, PARENT, child, daemon, of, pipe, waits
@@ -158,7 +159,7 @@ def test_a_task_that_reads_the_terminal() -> None:
 
 def test_a_pipe_as_standard_input() -> None:
     """Of a program that rests: possible; with a question in the line, or a writer that waits for a person itself: likely."""
-    ends = ((PARENT, 0, "r"), (900, 1, "w"))
+    ends: Tuple[Tuple[int, int, EndMode], ...] = ((PARENT, 0, "r"), (900, 1, "w"))
     given = pipe("pipe:[5]", PARENT, ends)
     assert found(stdin(given)) == {"stdin-wait": "possible"}
     assert found(stdin(given, "go = input('go on? ')")) == {"stdin-wait": "likely"}

@@ -18,6 +18,7 @@ from postmortem.evidence import (
     Waker,
 )
 from postmortem.evidence import replace as changed
+from postmortem.evidence.vocabulary import EndMode
 
 from .....support.make import counters, evidence, found, frame, stack, thread
 from .....support.pipes import CHILD, FULL, OTHER, OUTPUT, PARENT, child, daemon, of, pipe, waits
@@ -100,7 +101,9 @@ def test_a_parent_that_reads_comes_back() -> None:
         2, stack("queue.put", "drain"), wait=Wait("condition", "futex", endless=True), counters=counters()
     )
     assert "pipe-deadlock" not in found(evidence(of(PARENT, (main, passes_on), (awaited,)), writer()))
-    rests = thread(PARENT, stack("nap"), wait=Wait("sleep", "clock_nanosleep", 9.0, endless=False), is_main=True)
+    rests = thread(
+        PARENT, stack("nap"), wait=Wait("sleep", "clock_nanosleep", timeout_s=9.0, endless=False), is_main=True
+    )
     assert "pipe-deadlock" not in found(evidence(of(PARENT, (rests,), ()), writer()))
 
 
@@ -151,7 +154,7 @@ def test_a_task_that_waits_for_a_child_whose_output_nobody_takes() -> None:
 
 
 def reader(
-    pid: int, ends: Tuple[Tuple[int, int, str], ...], *others: Thread, closed: Optional[bool] = True, **more: Any
+    pid: int, ends: Tuple[Tuple[int, int, EndMode], ...], *others: Thread, closed: Optional[bool] = True, **more: Any
 ) -> Process:
     end = pipe(OUTPUT, pid, ((pid, 5, "r"), *ends), closed)
     return of(pid, (waits(end, "read", pid, "collect"), *others), (end,), **more)
@@ -159,7 +162,7 @@ def reader(
 
 def test_a_reader_that_keeps_its_pipe_open_itself() -> None:
     """Proven when nobody else has it; with another thread it may be a wake-up pipe."""
-    own = ((PARENT, 6, "w"),)
+    own: Tuple[Tuple[int, int, EndMode], ...] = ((PARENT, 6, "w"),)
     diagnosis = classify(evidence(reader(PARENT, own, signal_handlers=())))
     assert (diagnosis.verdict, diagnosis.findings[0].confidence) == ("pipe-never-closed", "proven")
     assert "itself, as descriptor 6" in diagnosis.findings[0].summary
@@ -288,7 +291,7 @@ def test_a_ring_of_forked_readers() -> None:
     assert found(evidence(parent, one, two))["pipe-never-closed"] == "proven"
 
 
-def talks(pid: int, key: str, ends: Tuple[Tuple[int, int, str], ...], **more: Any) -> Process:
+def talks(pid: int, key: str, ends: Tuple[Tuple[int, int, EndMode], ...], **more: Any) -> Process:
     """Waits for a message that others with the write end could send."""
     end = pipe(key, pid, ((pid, 5, "r"), *ends))
     known = {"signal_handlers": (), "catches": (), **more}

@@ -11,6 +11,7 @@ from postmortem.classify.facts.view import View
 from postmortem.classify.patterns.locks.lockqueues import queue_of
 from postmortem.evidence import Evidence, PythonFrame, Resource, Task, TaskWait, Wait
 from postmortem.evidence import replace as changed
+from postmortem.evidence.vocabulary import ResourceKind
 
 from .....support.make import counters, evidence, found, frame, held, lines, lock, locked, process, samples, thread
 
@@ -22,7 +23,9 @@ Looks = Sequence[Tuple[int, Sequence[PythonFrame]]]
 QUEUING: Looks = ((90, TAKES), (10, AWAY))
 
 
-def contended(count: int = 6, looks: Looks = QUEUING, kind: str = "lock", window: Optional[float] = 1.0) -> Evidence:
+def contended(
+    count: int = 6, looks: Looks = QUEUING, kind: ResourceKind = "lock", window: Optional[float] = 1.0
+) -> Evidence:
     """``count`` threads that want a lock, and one that holds it and writes."""
     seen = samples(*looks) if window is not None else ()
     waiting = [
@@ -82,7 +85,7 @@ def test_without_a_window_nothing_is_known_to_move() -> None:
 
 
 @pytest.mark.parametrize("kind", ["condition", "event", "semaphore", "queue", "barrier"])
-def test_who_waits_to_be_told_does_not_contend(kind: str) -> None:
+def test_who_waits_to_be_told_does_not_contend(kind: ResourceKind) -> None:
     """Workers wait on a condition until there is work, and go when it comes: nobody holds what they wait for."""
     assert "lock-contention" not in found(contended(kind=kind))
 

@@ -9,6 +9,7 @@ import pytest
 from postmortem.classify.engine import classify
 from postmortem.evidence import NativeFrame, Process, PythonFrame, SignalHandler, Wait
 from postmortem.evidence import replace as changed
+from postmortem.evidence.vocabulary import OwnerBasis, ResourceKind
 
 from .....support.make import evidence, found, frame, held, lines, lock, locked, process, stack, thread, two_locks
 
@@ -24,7 +25,7 @@ def test_a_cycle_of_recorded_owners_is_proven() -> None:
 @pytest.mark.parametrize(
     ("basis", "endless", "confidence"), [("inferred", True, "likely"), ("with-slot", False, "possible")]
 )
-def test_a_cycle_with_a_doubt_is_not_proven(basis: str, endless: bool, confidence: str) -> None:
+def test_a_cycle_with_a_doubt_is_not_proven(basis: OwnerBasis, endless: bool, confidence: str) -> None:
     """An owner that was guessed leaves another reading; one with a time limit opens by itself."""
     assert found(evidence(two_locks(basis, endless)))["lock-order-deadlock"] == confidence
 
@@ -54,7 +55,7 @@ def test_a_cycle_through_a_join() -> None:
     )
 
 
-def own_lock(kind: str = "lock", *above: PythonFrame) -> Process:
+def own_lock(kind: ResourceKind = "lock", *above: PythonFrame) -> Process:
     frames = [frame("get", 50), *above, frame("notify", 40), frame("set", 30)]
     editor = thread(2, frames, wait=locked("lock-1"), holds=(held("lock-1", depth=len(frames) - 1, line=30),))
     return process([thread(1, [frame("main")]), editor], resources=(lock("lock-1", 2, (2,), kind=kind),))

@@ -7,11 +7,12 @@ from typing import Any, Optional, Sequence, Tuple
 import pytest
 
 from postmortem.evidence import Loop, Pool, Resource, Task, TaskWait, Thread, Wait, Waker, replace
+from postmortem.evidence.vocabulary import WaitKind, WakerBasis
 
 from .....support.make import counters, evidence, found, frame, held, lines, lock, process, stack, thread, verdict
 
 
-def waits(tid: int, resource: str, line: int, kind: str = "condition", **known: Any) -> Thread:
+def waits(tid: int, resource: str, line: int, kind: WaitKind = "condition", **known: Any) -> Thread:
     """A thread of the program that waits in the standard library, without a time limit unless told so."""
     wait = Wait(kind, "futex", resource, endless=known.pop("endless", True))
     return thread(tid, (*stack("threading.wait"), frame("work", line)), wait=wait, **known)
@@ -227,7 +228,7 @@ def test_an_import_at_work_is_only_slow() -> None:
 # ---------------------------------------------------------------------- pool-exhausted
 
 
-def permits(value: int = 0, closed: Optional[bool] = True, basis: str = "with-slot") -> Resource:
+def permits(value: int = 0, closed: Optional[bool] = True, basis: WakerBasis = "with-slot") -> Resource:
     wakers = tuple(Waker("holder", basis, tid=tid, frame=frame("place", 20 + tid)) for tid in (2, 3))
     return Resource(
         "semaphore-1",

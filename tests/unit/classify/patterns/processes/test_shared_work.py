@@ -10,6 +10,7 @@ from postmortem import evidence as ev
 from postmortem.classify.engine import classify
 from postmortem.evidence import End, Evidence, Pool, Process, Resource, Thread, Wait, Waker
 from postmortem.evidence import replace as changed
+from postmortem.evidence.vocabulary import WakerBasis
 from postmortem.findings import Finding
 
 from .....support.make import counters, evidence, found, frame, held, process, stack, thread
@@ -137,7 +138,7 @@ def test_somebody_who_moves_may_yet_release_a_semaphore(limit: Any, confidence: 
 # ---------------------------------------------------------------------- fork-inherited-lock
 
 
-def forked(basis: str = "recorded", endless: bool = True, forked: Any = True, gone: Any = True) -> Evidence:
+def forked(basis: WakerBasis = "recorded", endless: bool = True, forked: Any = True, gone: Any = True) -> Evidence:
     waker = Waker("before-fork", basis, 1, 11, name="heartbeat")
     lock = Resource("l-1", "rlock", "RLock audit", waiters=(2,), locked=True, owner_gone=gone, wakers=(waker,))
     wait = Wait("rlock", "futex", resource="l-1", endless=endless)
@@ -189,7 +190,7 @@ def test_the_forking_thread_held_it_itself() -> None:
 def test_another_thread_of_the_child_wants_what_the_forking_one_held() -> None:
     """The child joins a thread of its own, and that wants the lock: no question of the order of locks."""
     child = own(depth=2).processes[0]
-    joining = changed(child.threads[0], wait=Wait("join", "futex", endless=True), joins=3)
+    joining = changed(child.threads[0], wait=Wait("process", "futex", endless=True), joins=3)
     wanting = thread(3, (frame("store", 12),), wait=Wait("lock", "futex", resource="l-1", endless=True))
     lock = changed(child.resources[0], waiters=(3,))
     first = leading(evidence(changed(child, threads=(joining, wanting), resources=(lock,))))
