@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import fields, replace
 from pathlib import Path
@@ -13,6 +12,8 @@ import pytest
 from postmortem.cpython.runtime import debugoffsets, releases
 from postmortem.cpython.runtime.layouts import Layout
 from tools import offsets
+
+from ..support import required
 
 V312 = releases.LAYOUTS[(3, 12)]
 
@@ -163,11 +164,11 @@ def test_what_is_missing_is_said_in_one_sentence(
 
 def test_the_rows_agree_with_the_headers_of_this_interpreter(capsys: pytest.CaptureFixture[str]) -> None:
     """For real: needs a compiler and the headers of the interpreter that runs the tests."""
+    required.compiler()
     try:
-        offsets.compiler()
         headers = offsets.headers_of(sys.executable)
     except offsets.Refused as exc:
-        pytest.fail(str(exc)) if os.environ.get("CI") else pytest.skip(str(exc))
+        required.lacking(str(exc))
     version = offsets.version_of(headers)
     assert version == sys.version_info[:3]
     assert offsets.main(["--check"]) == 0, capsys.readouterr().out
