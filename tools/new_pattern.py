@@ -31,8 +31,8 @@ from __future__ import annotations
 
 from typing import Iterator
 
-from ...pattern import Answer, CannotTell, Pattern
 from ...facts.view import View
+from ...pattern import Answer, CannotTell, Pattern
 
 PATTERN = Pattern(
     id="{id}",

@@ -9,7 +9,7 @@ Every value is checked for plausibility: that reveals a table of another shape i
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, NamedTuple, Optional, Tuple
+from typing import Dict, NamedTuple, Optional, Set, Tuple
 
 from ...memory import Fault, Memory
 from .layouts import Layout
@@ -143,6 +143,13 @@ def read(memory: Memory, address: int) -> Optional[Published]:
             f" {newest} where it publishes none",
         )
     return Published(version, bool(free_threaded), layout, warnings)
+
+
+def published(shape: _Shape) -> Set[str]:
+    """Return the fields of Layout that a table of that shape gives, in a build of either kind."""
+    words = {f"{section}.{word}" for section, words in shape for word in words.split()}
+    given = {field for name, field in {**_FIELDS, **_FREE_THREADED_FIELDS}.items() if name in words}
+    return given | {"rt_interpreters_main", "is_gc_collecting", "ob_extra"}
 
 
 def _table(memory: Memory, address: int, shape: _Shape) -> Dict[str, int]:

@@ -1,5 +1,7 @@
 """Offsets of each minor version, and of its free-threaded build.
 
+``python -m tools.offsets`` prints a row from a release's headers, and with ``--check`` compares it with the row here.
+
 Sources, x86-64 Linux, 3.11.7, 3.12.1, 3.13.0, 3.13.18, 3.14.10 and 3.15.2, since 3.13 with Py_GIL_DISABLED, too:
 - ``offsetof``/``sizeof`` compiled against
   Include/internal/pycore_{runtime,interp,interp_structs,interpframe_structs,frame,dict,gil,code,tstate}.h and
@@ -130,15 +132,16 @@ _OF_OBJECTS = ("co_", "be_", "tb_", "fo_", "func_", "ht_", "gen_frame_state", "g
 _NO_PLACES = ("dict_values_start", "co_local_names")
 
 
-def _free_threaded(row: Layout) -> Layout:
-    """Derive the row of a free-threaded build from that of the default build."""
+def derived(row: Layout, stated: Dict[str, int]) -> Layout:
+    """Derive the row of a free-threaded build from that of the default build, and from what is stated for it alone."""
     shifted = {
         field.name: getattr(row, field.name) + _EXTRA
         for field in fields(row)
         if field.name.startswith(_OF_OBJECTS) and field.name not in _NO_PLACES and getattr(row, field.name) >= 0
     }
-    known = _FREE_THREADED[row.version]
-    return replace(row, **{**shifted, "managed_dict": -8, "gil_enabled": 0, "gil_start": 8, **known})  # type: ignore[arg-type]
+    return replace(row, **{**shifted, "managed_dict": -8, "gil_enabled": 0, "gil_start": 8, **stated})  # type: ignore[arg-type]
 
 
-FREE_THREADED: Dict[Tuple[int, int], Layout] = {minor: _free_threaded(LAYOUTS[minor]) for minor in _FREE_THREADED}
+FREE_THREADED: Dict[Tuple[int, int], Layout] = {
+    minor: derived(LAYOUTS[minor], stated) for minor, stated in _FREE_THREADED.items()
+}
