@@ -18,7 +18,7 @@ PLACES = (HERE.parent.parent, HERE.parent / "postmortem")
 
 def package_folder():
     for place in PLACES:
-        if (place / "cpython" / "interpreter.py").is_file():
+        if (place / "cpython" / "state" / "interpreter.py").is_file():
             return place
     raise gdb.GdbError("postmortem's package is not beside its gdb scripts: install postmortem again")
 
