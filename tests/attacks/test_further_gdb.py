@@ -16,6 +16,7 @@ from tests.support.capturing import environment
 
 from ..support.required import needs
 from . import further
+from .bundles import SECRET
 from .further import BOUND_S, PYTHON, Place, give, harmless, kept, running
 
 needed = [name for name in ("gdb", "gcc", "objcopy") if shutil.which(name) is None]
@@ -155,7 +156,7 @@ def test_what_gdb_finds_beside_a_foreign_program(place: Place, act: Callable[[Pl
     for words in ((str(bundle),), (*sysroot, "--exe", str(python), str(core))):
         harmless(_run(place, "debug", *words, "-ex", "pm-threads", "--batch"), (0, 1))
     assert not marker.exists(), "a foreign script or library ran"
-    assert further.SECRET not in kept(bundle)
+    assert SECRET not in kept(bundle)
 
 
 def test_sources_that_a_live_process_names(place: Place) -> None:

@@ -74,12 +74,12 @@ sys.stdin.read()
 
 
 @pytest.fixture(scope="module", params=matrix(ctypes=True))
-def core(request, gdb, tmp_path_factory) -> Core:
+def core(request: pytest.FixtureRequest, gdb: Path, tmp_path_factory: pytest.TempPathFactory) -> Core:
     return take(request.param, tmp_path_factory.mktemp("core"))
 
 
 @pytest.fixture(scope="module")
-def own(gdb, tmp_path_factory) -> Core:
+def own(gdb: Path, tmp_path_factory: pytest.TempPathFactory) -> Core:
     """Of the tests' own interpreter."""
     return take(sys.executable, tmp_path_factory.mktemp("own"))
 
@@ -102,12 +102,12 @@ def process_of(target: Path) -> Dict[str, Any]:
 
 def without_times(output: str) -> List[str]:
     """The report in what was printed, as it is each time that a core is analysed."""
-    report = re.search(r"^Verdict: .*^Signature [^\n]*", output, re.M | re.S)[0]
+    (report,) = re.findall(r"^Verdict: .*^Signature [^\n]*", output, re.M | re.S)
     text = re.sub(r"Read from a core file\.[^.]*?Analysed\s+in\s+[\d.]+\s+m?s\.", "", report)
     return [line.rstrip() for line in text.splitlines() if line.strip()]
 
 
-def by_hand(*words: str, env: Dict[str, str]) -> subprocess.CompletedProcess:
+def by_hand(*words: str, env: Dict[str, str]) -> subprocess.CompletedProcess[str]:
     """A gdb that `postmortem debug` has not started, with the commands loaded."""
     script = places.shipped("gdb") / "postmortem.py"
     quiet = ["-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off"]
@@ -121,7 +121,7 @@ def by_hand(*words: str, env: Dict[str, str]) -> subprocess.CompletedProcess:
     )
 
 
-def test_the_locks_of_a_core_are_those_of_its_report(core):
+def test_the_locks_of_a_core_are_those_of_its_report(core: Core) -> None:
     """pm-locks: every lock of the report with its holder, how that is known, its waiters, and the line where it was taken."""
     process = process_of(core.path)
     shown = commands(core.path, "pm-locks")["pm-locks"].splitlines()
@@ -142,7 +142,7 @@ def test_the_locks_of_a_core_are_those_of_its_report(core):
             assert line.endswith(f" at {frame['file']}:{frame['line']}")
 
 
-def test_the_threads_and_tasks_of_a_core_are_those_of_its_report(core):
+def test_the_threads_and_tasks_of_a_core_are_those_of_its_report(core: Core) -> None:
     """pm-threads and pm-tasks: the GIL, what is awaited, and which task holds it."""
     process = process_of(core.path)
     shown = commands(core.path, "pm-threads", "pm-tasks")
@@ -160,14 +160,14 @@ def test_the_threads_and_tasks_of_a_core_are_those_of_its_report(core):
             assert f"awaits {resource['description']}, held by {names[resource['owner_task']]})" in head
 
 
-def test_why_is_the_report(own):
+def test_why_is_the_report(own: Core) -> None:
     """pm-why: the text that analyze prints, of a core and of a whole bundle; a gdb by hand says it as well."""
     whole = without_times(analyzed(own.path))
     assert without_times(commands(own.path, "pm-why")["pm-why"]) == whole
     assert "Signature" in commands(own.bundle, "pm-why")["pm-why"]
 
 
-def test_in_a_gdb_by_hand_too(own, gdb):
+def test_in_a_gdb_by_hand_too(own: Core, gdb: Path) -> None:
     """The interpreter is the one that POSTMORTEM_PYTHON names; the report is the same."""
     done = by_hand(sys.executable, str(own.path), "pm-why", env={"GDB": str(gdb)})
     assert "Verdict" in done.stdout, done.stderr
@@ -175,7 +175,7 @@ def test_in_a_gdb_by_hand_too(own, gdb):
 
 
 @pytest.mark.parametrize("python", kinds())
-def test_what_two_engines_did_not_agree_on(python, gdb, tmp_path):
+def test_what_two_engines_did_not_agree_on(python: str, gdb: Path, tmp_path: Path) -> None:
     """A holder five hundred frames up, and a lock given up inside Condition.wait(): a live process, its core and its bundle
     name the same holders."""
     with Program(python, PROGRAM, tmp_path) as program:
@@ -215,7 +215,7 @@ threads[0].join()
 
 
 @pytest.mark.parametrize("python", kinds())
-def test_a_live_circle_is_told(python, gdb, tmp_path):
+def test_a_live_circle_is_told(python: str, gdb: Path, tmp_path: Path) -> None:
     """pm-why on a process that gdb has stopped: the verdict, and from the main thread's join along the circle, each link with
     its line; with native frames as gdb unwinds them."""
     with Program(python, CIRCLE, tmp_path) as running:

@@ -28,7 +28,7 @@ SCRIPT = places.shipped("gdb") / "postmortem.py"
 
 
 @pytest.fixture(scope="module")
-def own(gdb, tmp_path_factory) -> Core:
+def own(gdb: Path, tmp_path_factory: pytest.TempPathFactory) -> Core:
     """Of the tests' own interpreter."""
     return take(sys.executable, tmp_path_factory.mktemp("own"))
 
@@ -44,7 +44,7 @@ def engine(code: str, *words: str) -> Dict[str, str]:
     return {**os.environ, "POSTMORTEM_ENGINE": json.dumps(handed)}
 
 
-def asked(gdb: Path, own: Core, *words: str, env: Dict[str, str]) -> subprocess.CompletedProcess:
+def asked(gdb: Path, own: Core, *words: str, env: Dict[str, str]) -> subprocess.CompletedProcess[str]:
     ex = [word for each in words for word in ("-ex", each)]
     return subprocess.run(
         [*quiet(gdb), "-batch", sys.executable, str(own.path), "-x", str(SCRIPT), *ex],
@@ -73,21 +73,21 @@ FRAME = "def say(data): gdb.sendall(struct.pack('<I', len(data)) + data)\n"
         (FRAME + "while True: say(json.dumps({'lines': [['', 'x']] * 10000}).encode())", "more than 500,000 lines"),
     ],
 )  # fmt: skip
-def test_a_child_that_fails_is_one_sentence(gdb, own, code, sentence):
+def test_a_child_that_fails_is_one_sentence(gdb: Path, own: Core, code: str, sentence: str) -> None:
     """It dies, says nothing that is an answer, or never ends to say something; the next command has another child."""
     done = asked(gdb, own, "set pagination off", "pm-threads", env=engine(code + "\ntime.sleep(600)"))
     assert re.search(rf"^(Error: )?.*pm-threads: .*{re.escape(sentence)}", done.stderr, re.M), done.stderr
     assert "Traceback" not in done.stdout + done.stderr
 
 
-def test_a_child_s_text_steers_no_terminal(gdb, own):
+def test_a_child_s_text_steers_no_terminal(gdb: Path, own: Core) -> None:
     """Whatever it says, no control character comes through."""
     answer = r"""say(b'{"lines": [["", "\\u001b]0;x\\u0007a\\nb"]]}'); say(b'{"end": true}')"""
     done = asked(gdb, own, "pm-threads", env=engine(FRAME + answer + "\ntime.sleep(600)"))
     assert "?]0;x?a?b\n" in done.stdout, done.stderr
 
 
-def test_a_child_that_hangs_is_given_up(gdb, own, tmp_path):
+def test_a_child_that_hangs_is_given_up(gdb: Path, own: Core, tmp_path: Path) -> None:
     """After the deadline there is a sentence, and the child is no more."""
     code = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)"
     short = "python import postmortem_gdb.engine; postmortem_gdb.engine.DEADLINE_S = 1.5"
@@ -108,7 +108,7 @@ def gone(pid: int) -> bool:
     return False
 
 
-def test_ctrl_c_ends_the_wait_and_the_child(gdb, own, tmp_path):
+def test_ctrl_c_ends_the_wait_and_the_child(gdb: Path, own: Core, tmp_path: Path) -> None:
     """A person who does not want to wait has gdb's prompt back at once."""
     code = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()) + ' ')\ntime.sleep(600)"
     leader, follower = pty.openpty()
@@ -151,16 +151,16 @@ def test_ctrl_c_ends_the_wait_and_the_child(gdb, own, tmp_path):
         os.close(leader)
 
 
-def test_gdb_s_end_is_the_child_s(gdb, own, tmp_path):
+def test_gdb_s_end_is_the_child_s(gdb: Path, own: Core, tmp_path: Path) -> None:
     """However gdb ends: the real child sees its socket closed."""
     words = ["python import postmortem_gdb.engine as e; print('CHILD', e.Engine.current._process.pid)"]
     env = {**os.environ, "POSTMORTEM_PYTHON": sys.executable}
     done = asked(gdb, own, "pm-gil", *words, "python import os; os.kill(os.getpid(), 9)", env=env)
     assert done.returncode == -9
-    assert gone(int(re.search(r"CHILD (\d+)", done.stdout)[1]))
+    assert gone(int(re.findall(r"CHILD (\d+)", done.stdout)[0]))
 
 
-def test_without_an_interpreter_one_sentence_says_what_to_do(gdb, own, tmp_path):
+def test_without_an_interpreter_one_sentence_says_what_to_do(gdb: Path, own: Core, tmp_path: Path) -> None:
     """Scripts that lie in no installation, in a gdb by hand: `postmortem debug`, or a variable; a relative name is none, and
     one that cannot be started is named."""
     alone = tmp_path / "gdb"
@@ -208,7 +208,7 @@ time.sleep(600)
 """
 
 
-def test_memory_that_gdb_reads_is_the_process_s(gdb, tmp_path):
+def test_memory_that_gdb_reads_is_the_process_s(gdb: Path, tmp_path: Path) -> None:
     """The contract of Memory, over the socket: exact bytes, zeros where nothing was written, faults where nothing is."""
     with Program(sys.executable, PROGRAM, tmp_path) as program:
         environment = engine(CONTRACT.format(root=str(ROOT), line=program.lines[-1]))
@@ -225,7 +225,7 @@ def test_memory_that_gdb_reads_is_the_process_s(gdb, tmp_path):
     assert shown == [f"pid {program.pid} threads 1"], done.stdout + done.stderr
 
 
-def test_nothing_of_the_working_directory_is_imported(gdb, own, tmp_path):
+def test_nothing_of_the_working_directory_is_imported(gdb: Path, own: Core, tmp_path: Path) -> None:
     """Modules that lie there, and PYTHONPATH to it: neither gdb's side nor the child takes them."""
     for name in ("json", "socket", "msgspec", "postmortem", "sitecustomize"):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")

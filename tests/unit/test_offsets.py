@@ -132,7 +132,7 @@ def test_published_offsets_are_parsed_from_their_declaration() -> None:
 def test_a_section_with_another_number_of_words_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The order of words is what the reader relies on; a release without a row says so."""
     shape = (("thread", "size prev next"), ("handled", "exc_value"), ("frame", "size"))
-    monkeypatch.setitem(debugoffsets.SHAPES, (3, 16), shape)  # type: ignore[misc]
+    monkeypatch.setitem(debugoffsets.SHAPES, (3, 16), shape)
     assert offsets.shape_differences((3, 16), offsets.parse_shape(DECLARED)) == [
         "SHAPES: thread has 3 words, the headers' thread_state 2",
         "SHAPES has 3 sections, the headers 2",

@@ -90,7 +90,7 @@ def test_long_stacks_are_counted() -> None:
     shown = texts(show.stack(lines, None, 1000))
     assert shown[:60] == [str(number) for number in range(60)]
     assert shown[60:62] == ["      … 920 frames are not shown", "180"]
-    recursion = Recursion(cast(List[Any], [None, None]), 50, 3, False)
+    recursion = Recursion([None, None], 50, 3, False)  # type: ignore[list-item]
     shown = texts(show.stack([("", str(number)) for number in range(106)], recursion, 106))
     assert shown == [
         "0",
