@@ -10,7 +10,7 @@ import pytest
 
 from postmortem.evidence import vocabulary
 
-from ...support.sources import PACKAGE
+from ...support.sources import modules
 
 #: Attributes whose values are words of a vocabulary wherever they stand.
 FIELDS = {"kind", "role", "basis", "owner_basis", "trust", "doing", "confidence"}
@@ -18,10 +18,8 @@ FIELDS = {"kind", "role", "basis", "owner_basis", "trust", "doing", "confidence"
 OPEN = {"collections.deque", "tuple", "list", "uvloop", "POSIX", "", "_anon", "_file", "call", "exit"}
 
 
-@lru_cache(maxsize=None)
 def _trees() -> Dict[str, ast.Module]:
-    paths = [path for path in sorted(PACKAGE.rglob("*.py")) if "_shipped" not in path.parts]
-    return {str(path.relative_to(PACKAGE)): ast.parse(path.read_text("utf-8")) for path in paths}
+    return {name: module.tree for name, module in modules().items()}
 
 
 def _strings(node: ast.AST) -> Set[str]:
@@ -65,7 +63,7 @@ def test_a_strange_word_is_caught() -> None:
 @lru_cache(maxsize=None)
 def _written() -> FrozenSet[str]:
     """Every string in the sources outside of the vocabularies of evidence."""
-    return frozenset().union(*(_strings(tree) for path, tree in _trees().items() if path != "evidence/vocabulary.py"))
+    return frozenset().union(*(_strings(tree) for name, tree in _trees().items() if name != "evidence.vocabulary"))
 
 
 @pytest.mark.parametrize("name", sorted(n for n in vars(vocabulary) if n[0].isupper() and n != "Literal"))

@@ -51,6 +51,10 @@ def open_folder() -> Iterator[Path]:
 
 
 def descriptors() -> int:
-    """How many descriptors are open, but for what earlier tests have left to the garbage collector."""
+    """Return how many descriptors are open, but for what earlier tests have left to the garbage collector.
+
+    What survives is left out of later collections, which take a second each at the end of a session.
+    """
     gc.collect()
+    gc.freeze()
     return len(os.listdir("/proc/self/fd"))
