@@ -1,4 +1,4 @@
-"""CONTRIBUTING's example of a pattern is one: its rule runs, its test holds, its program is fit for the corpus."""
+"""CONTRIBUTING's example of a pattern runs, and every path that the documentation names exists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
 
@@ -66,3 +66,44 @@ def test_the_examples_program_is_fit_for_the_corpus() -> None:
     ast.parse(source, feature_version=(3, 8))
     assert 'print("ready", flush=True)' in source
     assert culprit_lines(source)
+
+
+DOCUMENTS = (
+    "CONTRIBUTING.md",
+    "README.md",
+    "SECURITY.md",
+    *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
+)
+#: Files that readers write, of the example of a pattern; the folder that a recipe for CI makes.
+_EXAMPLES = ("sleeping-with-lock/", "<pattern>/", "postmortem/publish/")
+_FROM_ROOT = re.compile(r"(?<![\w./~-])(?:postmortem|tests|tools|gdb|bench|corpora|docs|ci|man)/[\w./*<>-]*")
+_MODULE = re.compile(r"`([\w./*-]+/[\w*-]+\.py)`")
+
+
+def lost_paths(text: str) -> List[str]:
+    """List paths below the root, and modules below the root, the package or tests, that are not there; outputs shown in
+    blocks of code are no paths of this repository."""
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    named: List[Tuple[str, Tuple[Path, ...]]] = [(path.rstrip("."), (ROOT,)) for path in _FROM_ROOT.findall(prose)]
+    named += [(path, (ROOT, ROOT / "postmortem", ROOT / "tests")) for path in _MODULE.findall(prose)]
+    return sorted(
+        {
+            path
+            for path, folders in named
+            if not any(example in f"{path}/" for example in _EXAMPLES)
+            and not any((folder / path).exists() or any(folder.glob(path)) for folder in folders)
+        }
+    )
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_path_in_the_documentation_exists(name: str) -> None:
+    """Modules, tests, folders: none has moved since it was written down."""
+    assert lost_paths((ROOT / name).read_text("utf-8")) == []
+
+
+def test_a_lost_path_is_found() -> None:
+    """Below the root or the package; not in blocks of code, nor in a path of somebody's home."""
+    text = "`evidence/nothing.py`, see postmortem/nothing/here.py. ~/.cache/postmortem/x\n```\ntests/shown.py\n```\n"
+    assert lost_paths(text) == ["evidence/nothing.py", "postmortem/nothing/here.py"]
+    assert lost_paths("`evidence/usable.py`, tests/live/test_recipes*.py, corpora/<pattern>/<case>/") == []

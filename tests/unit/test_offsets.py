@@ -72,15 +72,14 @@ def test_a_free_threaded_entry_states_what_does_not_follow(version: offsets.Vers
 
 
 def test_a_release_of_the_future_is_formatted_on_top_of_the_newest() -> None:
-    """An invented 3.16, with a free-threaded build, neither of which has a row."""
+    """An invented one, with a free-threaded build, neither of which has a row."""
     newest = releases.LAYOUTS[max(releases.LAYOUTS)]
-    moved = row_of(replace(newest, is_next=8000))
-    assert offsets.predecessor((3, 16), moved) == newest.version
-    assert "        version=(3, 16),\n        is_next=8000," in offsets.paste((3, 16), moved)
-    assert "is_next" not in offsets.paste_free_threaded(
-        (3, 16), moved, row_of(releases.derived(newest, {"is_next": 8000}))
-    )
-    assert offsets.row_for((3, 16), free_threaded=False) is None
+    future = (3, newest.version[1] + 1)
+    moved, moved_too = row_of(replace(newest, is_next=8000)), row_of(releases.derived(newest, {"is_next": 8000}))
+    assert offsets.predecessor(future, moved) == newest.version
+    assert f"        version={future},\n        is_next=8000," in offsets.paste(future, moved)
+    assert "is_next" not in offsets.paste_free_threaded(future, moved, moved_too)
+    assert offsets.row_for(future, free_threaded=False) is None
 
 
 def test_errors_of_a_compiler_are_told_apart() -> None:
@@ -132,12 +131,12 @@ def test_published_offsets_are_parsed_from_their_declaration() -> None:
 def test_a_section_with_another_number_of_words_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The order of words is what the reader relies on; a release without a row says so."""
     shape = (("thread", "size prev next"), ("handled", "exc_value"), ("frame", "size"))
-    monkeypatch.setitem(debugoffsets.SHAPES, (3, 16), shape)
-    assert offsets.shape_differences((3, 16), offsets.parse_shape(DECLARED)) == [
+    monkeypatch.setitem(debugoffsets.SHAPES, (3, 97), shape)
+    assert offsets.shape_differences((3, 97), offsets.parse_shape(DECLARED)) == [
         "SHAPES: thread has 3 words, the headers' thread_state 2",
         "SHAPES has 3 sections, the headers 2",
     ]
-    assert offsets.shape_differences((3, 17), offsets.parse_shape(DECLARED)) == ["SHAPES has no row for 3.17"]
+    assert offsets.shape_differences((3, 98), offsets.parse_shape(DECLARED)) == ["SHAPES has no row for 3.98"]
 
 
 def test_what_the_runtime_publishes_comes_from_no_row() -> None:
