@@ -57,7 +57,7 @@ def test_a_lock_cycle_from_capture_core_and_bundle(python: str, tmp_path: Path) 
         again = analyze(target, tmp_path)
         assert_ledger(again)
         assert again["signature"] == captured["signature"], target
-    source = [c["source"] for c in analyze(elsewhere, tmp_path)["findings"][0]["culprits"]]
+    source = [c["source"] for c in again["findings"][0]["culprits"]]
     assert all(text and "with" in text for text in source)
 
 

@@ -51,9 +51,11 @@ def postmortem(*words: str, cwd: Path, env: Optional[Dict[str, str]] = None) -> 
 def capture(
     folder: Path, source: str, python: str = sys.executable, seconds: str = "1.5", **env: str
 ) -> Dict[str, Any]:
-    """Return the report.json of a program that a capture ended."""
+    """Return the report.json of a program that a capture ended, after a short look: what it does in time is not the question."""
     (folder / "program.py").write_text(source)
-    done = postmortem("capture", "-t", seconds, "-o", "bundle", "--", python, "program.py", cwd=folder, env=env)
+    done = postmortem(
+        "capture", "-t", seconds, "--observe", "0.3", "-o", "bundle", "--", python, "program.py", cwd=folder, env=env
+    )
     assert done.returncode == 124, done.stderr
     return report(folder / "bundle")
 
