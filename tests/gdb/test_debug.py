@@ -25,12 +25,12 @@ pytestmark = pytest.mark.live
 
 
 @pytest.fixture(scope="module")
-def own(gdb, tmp_path_factory) -> Core:
+def own(gdb: Path, tmp_path_factory: pytest.TempPathFactory) -> Core:
     """Of the tests' own interpreter."""
     return take(sys.executable, tmp_path_factory.mktemp("own"))
 
 
-def test_compressed_cores_and_bundles(own, tmp_path):
+def test_compressed_cores_and_bundles(own: Core, tmp_path: Path) -> None:
     """A compressed core and a bundle are opened as they are; --pid names one that must be there."""
     packed = tmp_path / "core.gz"
     packed.write_bytes(gzip.compress(own.path.read_bytes(), 1))
@@ -53,7 +53,7 @@ sys.exit(interact(Opened(core, exe, None, None, held), ["-ex", "pm-threads", "-b
 """
 
 
-def test_gdb_has_the_core_that_was_opened(own, tmp_path):
+def test_gdb_has_the_core_that_was_opened(own: Core, tmp_path: Path) -> None:
     """Given a descriptor, gdb and the commands in it read that, not what lies under the path by then."""
     core = tmp_path / "core"
     shutil.copyfile(own.path, core)
@@ -80,7 +80,7 @@ def test_gdb_has_the_core_that_was_opened(own, tmp_path):
         ("help pm-locks", "Usage: pm-locks"),
     ],
 )
-def test_errors_and_help_are_sentences(own, words, sentence):
+def test_errors_and_help_are_sentences(own: Core, words: str, sentence: str) -> None:
     """What is asked wrongly is told in one sentence; each command has a usage."""
     done = subprocess.run(
         [sys.executable, "-m", "postmortem", "debug", str(own.path), "-ex", words, "--batch"],
@@ -94,7 +94,7 @@ def test_errors_and_help_are_sentences(own, words, sentence):
     assert "Traceback" not in done.stdout + done.stderr
 
 
-def test_in_any_gdb_by_hand(own, gdb):
+def test_in_any_gdb_by_hand(own: Core, gdb: Path) -> None:
     """`source` of the printed script in a plain gdb gives the commands; a live process is read as well."""
     script = subprocess.run(
         [sys.executable, "-m", "postmortem", "debug", "--print-script"], capture_output=True, text=True, check=True
@@ -116,7 +116,7 @@ def test_in_any_gdb_by_hand(own, gdb):
     assert "Signature of this diagnosis" in done.stdout, done.stderr
 
 
-def test_a_live_process_is_followed(gdb, tmp_path):
+def test_a_live_process_is_followed(gdb: Path, tmp_path: Path) -> None:
     """Attached by hand: the commands read the process as it stands at each stop, not as it once was."""
     program = (
         "import ctypes, sys, threading\n"
@@ -150,6 +150,7 @@ def test_a_live_process_is_followed(gdb, tmp_path):
         try:
 
             def ask(*lines: str) -> str:
+                assert session.stdin is not None and session.stdout is not None
                 session.stdin.write("\n".join([*lines, "echo @@end\\n", ""]))
                 session.stdin.flush()
                 said: List[str] = []
@@ -160,6 +161,7 @@ def test_a_live_process_is_followed(gdb, tmp_path):
                 return "".join(said)
 
             assert "before at" in ask("pm-bt")
+            assert running.process.stdin is not None
             running.process.stdin.write("\n")
             running.process.stdin.flush()
             shown = ask("tbreak write", "continue", "pm-threads", "pm-bt")
@@ -171,7 +173,7 @@ def test_a_live_process_is_followed(gdb, tmp_path):
             session.communicate()
 
 
-def test_a_persons_session(own):
+def test_a_persons_session(own: Core) -> None:
     """Through a terminal: gdb starts, says what is there, answers, colours, and quit ends it with status 0."""
     leader, follower = pty.openpty()
     process = subprocess.Popen(
@@ -211,7 +213,7 @@ def test_a_persons_session(own):
         os.close(leader)
 
 
-def test_without_gdb_it_says_what_to_install(own, tmp_path):
+def test_without_gdb_it_says_what_to_install(own: Core, tmp_path: Path) -> None:
     """No gdb: one sentence and status 1."""
     done = subprocess.run(
         [sys.executable, "-m", "postmortem", "debug", str(own.path), "--batch"],
@@ -225,7 +227,7 @@ def test_without_gdb_it_says_what_to_install(own, tmp_path):
     assert "apt install gdb" in done.stderr
 
 
-def test_a_wheel_has_the_commands_too(own, gdb, tmp_path):
+def test_a_wheel_has_the_commands_too(own: Core, gdb: Path, tmp_path: Path) -> None:
     """With the scripts inside the package, as a wheel has them, they find it."""
     package = places.shipped("gdb").parent / "postmortem"
     shutil.copytree(str(package), str(tmp_path / "site" / "postmortem"), ignore=shutil.ignore_patterns("__pycache__"))
