@@ -22,8 +22,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
-# Tests of one file run one after the other; -n 0 for a debugger.
-WORKERS ?= 2
+# Tests of one file run one after the other; -n 0 for a debugger. Live tests wait for most of their time (deadlines, windows),
+# so that two processors serve four of them.
+WORKERS ?= 4
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
