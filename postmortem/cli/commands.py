@@ -179,8 +179,9 @@ def debug(
     pid: Optional[int],
     print_script: bool,
 ) -> int:
-    """An interactive gdb on a core or bundle, with pm-why, pm-threads, pm-bt, pm-locals, pm-locks, pm-tasks, pm-gil,
-    pm-objects.
+    """Open gdb on a core or bundle, with commands that know Python.
+
+    They are pm-why, pm-threads, pm-bt, pm-locals, pm-locks, pm-tasks, pm-gil and pm-objects.
 
     What follows TARGET and is no option of ours goes to gdb: `debug core -ex pm-threads --batch`.
     """

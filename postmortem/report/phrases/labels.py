@@ -140,8 +140,10 @@ def more(number: int, noun: str = "") -> str:
 
 
 def label(thread: Optional[Thread], tid: Optional[int] = None, task: Optional[str] = None) -> str:
-    """Return a thread's name for the reader: ``thread 17 "worker-3"``. ``tid``, ``task``: of an agent that is no thread of
-    the evidence."""
+    """Return a thread's name for the reader: ``thread 17 "worker-3"``.
+
+    tid, task: of an agent that is no thread of the evidence.
+    """
     if thread is not None:
         return f'thread {thread.tid} "{thread.name}"' if thread.name else f"thread {thread.tid}"
     return f"task {task}" if task is not None else "the process itself" if tid is None else f"thread {tid}"
