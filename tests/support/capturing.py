@@ -77,7 +77,7 @@ def finished(process: subprocess.Popen[str], bundle: Path) -> Captured:
 def state(pid: int) -> Optional[str]:
     """The state letter; None when the process is gone. A zombie nobody collects counts as gone."""
     try:
-        line = Path(f"/proc/{pid}/stat").read_text()
+        line = Path(f"/proc/{pid}/stat").read_text(errors="replace")  # a process may call itself anything
     except OSError:
         return None
     letter = line[line.rindex(")") + 2]
