@@ -79,7 +79,7 @@ class Inferior(LiveCore):
 
     @property
     def written(self) -> List[Tuple[int, int]]:
-        """Return all writable memory; nothing beyond ``_SEARCHED`` bytes. The process is stopped."""
+        """Return all writable memory; empty if it exceeds ``_SEARCHED`` bytes."""
         found = self.writable
         return found if sum(end - start for start, end in found) <= _SEARCHED else []
 

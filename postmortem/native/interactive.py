@@ -30,7 +30,7 @@ class Opened(NamedTuple):
 
     @property
     def file(self) -> CoreFile:
-        """Return the core."""
+        """Return the core's file."""
         return CoreFile(self.core.absolute(), self.descriptor)
 
 

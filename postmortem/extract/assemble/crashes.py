@@ -186,7 +186,7 @@ class _CrashReader:
         """Return the instruction for x86-64; None for other machines, whose memory access is not decoded."""
         return instruction if self._core.machine_name == "x86-64" else None
 
-    # ------------------------------------------------------------------ what was said
+    # ------------------------------------------------------------------ messages
 
     def _with_words(self, crash: Crash, place: _Place) -> Crash:
         message: Optional[str] = None

@@ -150,7 +150,7 @@ def was_thread(memory: Memory, ident: int) -> bool:
 
 
 def own_tids(core: ElfCore) -> Set[int]:
-    """Return the TIDs of a core's threads, including those in their own PID namespace."""
+    """Return the TIDs of a core's threads, in the outer and in their own PID namespace."""
     found = {thread.tid for thread in core.threads}
     for thread in core.threads:
         with contextlib.suppress(Fault):

@@ -151,7 +151,7 @@ class SemaphoreBook:
         return SemaphoreHoldings(owners, held, self._all_lent())
 
     def _owner(self, handle: int, tid: Optional[int], held: Sequence[Ownership]) -> Optional[Ownership]:
-        """Return the thread that a lock records as its last taker; None if it has ended.
+        """Return the ownership of the thread that took a lock last, by its record; None if that has ended.
 
         A lock may be used as a signal: taken twice and released by another thread. If the recorded thread waits for the
         lock again after taking it by hand, its ownership is only inferred.

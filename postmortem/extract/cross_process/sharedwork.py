@@ -36,7 +36,7 @@ class SharedWork:
         return self._workers.joined(wait, frames)
 
     def note(self, wait: Optional[Wait], frames: Sequence[Frame]) -> None:
-        """Note what a thread was found in, before its wait is described."""
+        """Note a thread's wait; one that runs or waits for the GIL may hold a semaphore that it has not counted yet."""
         if wait is None or wait.kind == "gil":
             self.semaphores.runs(frames)
 

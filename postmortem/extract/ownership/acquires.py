@@ -184,8 +184,8 @@ class Acquires:
     def given_back(self, frame: Frame) -> Set[int]:
         """Return addresses of what a frame's function releases at or after its current line.
 
-        Releases in functions that it calls count, whether or not it holds the object yet. A thread that waits here to
-        take the object cannot use such a release as a signal.
+        Releases in functions that it calls count, whether or not it holds the object yet. A thread that waits here
+        to take such an object does not use it as a signal.
         """
         sites = self._from(frame) if self._concerns(frame, LOCKS) else []
         return {event.what for event in self._events(self._scope(frame), sites, LOCKS, _DEPTH) if not event.taken}

@@ -177,8 +177,10 @@ class ThreadHolders:
     def _doubtful(self, claim: Ownership) -> bool:
         """Return whether the body of a `with` may have released the lock temporarily.
 
-        The slot proves nothing if the body, or a function that it calls, releases this lock by hand or enters a context
-        manager that releases something.
+        The slot proves nothing if the body, or a function that it calls, does one of these:
+
+        - release the lock by hand, or pass on its `release` method
+        - enter a context manager that releases something, or run the exit of one that takes the lock again
         """
         at = claim.acquired_at
         for frame in [*self._threads[claim.agent].frames[: at.depth + 1], at.frame] if at is not None else ():

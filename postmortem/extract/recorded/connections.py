@@ -22,7 +22,7 @@ class Fill(NamedTuple):
 
     bytes: Optional[int]
     capacity: Optional[int]
-    alone: Optional[bool]  # no process holds any other end
+    alone: Optional[bool]  # no process holds the side opposite to ``side``
     side: Optional[str]  # mode of the end that was examined: "r" | "w" | "rw"
     after: Optional[int] = None
 

@@ -54,8 +54,7 @@ def made(registers: Mapping[str, int], memory: Memory) -> Optional[Call]:
 def _interrupted(number: int, args: Tuple[int, ...], memory: Memory) -> bool:
     """Return whether the call before the instruction pointer is unfinished.
 
-    x0 is then an error code or, under qemu, an argument; a futex's arguments must be plausible, since a result looks
-    like an argument.
+    True if x0 is an error code, for a futex with plausible arguments (qemu keeps x0), and for every other call.
     """
     return _WORD - args[0] <= _MOST_ERRORS or number != _FUTEX or _is_futex(number, args, memory)
 
